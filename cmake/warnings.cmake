@@ -1,0 +1,13 @@
+# Warnings and sanitizers for our own targets, as one interface target.
+add_library(stagecraft_warnings INTERFACE)
+target_compile_options(
+  stagecraft_warnings
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wold-style-cast -Wnon-virtual-dtor
+            -Woverloaded-virtual -Wdouble-promotion -Wcast-align -Wformat=2
+            $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-missing-field-initializers>
+            $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>
+            $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
+if(STAGECRAFT_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,20 @@
+// Files: read whole, written whole or not at all.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+
+/// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than 256 MiB.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file.
+/// InputError when it cannot be written.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+} // namespace stagecraft

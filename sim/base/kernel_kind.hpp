@@ -1,0 +1,66 @@
+// Kernel kinds, precisions and their names: what devices offer and operators ask for.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace stagecraft {
+
+/// The class of a kernel: devices differ in how fast, and whether, they run each.
+enum class KernelKind : std::uint8_t {
+  matmul,
+  convolution,
+  attention,
+  recurrent,
+  normalization,
+  softmax,
+  elementwise,
+  pooling,
+  embedding,
+  reshape,
+  other,
+};
+
+struct KernelKindRow {
+  std::string_view name, help;
+  KernelKind kind;
+  bool matrix; ///< runs on the matrix units, at a share of the device's matrix peak
+};
+
+/// Every kernel kind, in the order of the enumeration.
+inline constexpr std::array kKernelKinds = {
+    KernelKindRow{"matmul", "dense matrix product: linear layers, projections", KernelKind::matmul, true},
+    KernelKindRow{"convolution", "convolution of any rank", KernelKind::convolution, true},
+    KernelKindRow{"attention", "scaled dot-product attention, fused", KernelKind::attention, true},
+    KernelKindRow{"recurrent", "LSTM, GRU and plain recurrent layers", KernelKind::recurrent, true},
+    KernelKindRow{"normalization", "batch, layer, group and local response normalization", KernelKind::normalization, false},
+    KernelKindRow{"softmax", "softmax and cross-entropy", KernelKind::softmax, false},
+    KernelKindRow{"elementwise", "activations, additions, dropout", KernelKind::elementwise, false},
+    KernelKindRow{"pooling", "maximum and average pooling", KernelKind::pooling, false},
+    KernelKindRow{"embedding", "table look-up", KernelKind::embedding, false},
+    KernelKindRow{"reshape", "concatenation, split, transpose, views", KernelKind::reshape, false},
+    KernelKindRow{"other", "an operator of a profile whose kind its name does not tell", KernelKind::other, false},
+};
+
+/// Number format of weights and activations during training.
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+
+struct PrecisionRow {
+  std::string_view name, help;
+  Precision precision;
+  double bytes; ///< of one weight or activation as stored
+};
+
+inline constexpr std::array kPrecisions = {
+    PrecisionRow{"fp32", "single precision", Precision::fp32, 4},
+    PrecisionRow{"tf32", "single precision stored, 10-bit mantissa in matrix units", Precision::tf32, 4},
+    PrecisionRow{"fp16", "half precision with fp32 master weights", Precision::fp16, 2},
+    PrecisionRow{"bf16", "bfloat16 with fp32 master weights", Precision::bf16, 2},
+};
+
+constexpr const KernelKindRow& row_of(KernelKind kind) { return kKernelKinds[static_cast<std::size_t>(kind)]; }
+constexpr const PrecisionRow& row_of(Precision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
+
+} // namespace stagecraft

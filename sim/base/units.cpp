@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/units.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <span>
+
+namespace stagecraft {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr double kKi = 1024.0;
+
+constexpr Unit kTime[] = {{"s", 1},     {"ms", 1e-3}, {"us", 1e-6}, {"\xC2\xB5s", 1e-6},
+                          {"ns", 1e-9}, {"min", 60},  {"h", 3600},  {"d", 86400}};
+constexpr Unit kData[] = {{"B", 1},
+                          {"kB", 1e3},
+                          {"MB", 1e6},
+                          {"GB", 1e9},
+                          {"TB", 1e12},
+                          {"KiB", kKi},
+                          {"MiB", kKi* kKi},
+                          {"GiB", kKi* kKi* kKi},
+                          {"TiB", kKi* kKi* kKi* kKi}};
+constexpr Unit kDataRate[] = {{"B/s", 1},
+                              {"kB/s", 1e3},
+                              {"MB/s", 1e6},
+                              {"GB/s", 1e9},
+                              {"TB/s", 1e12},
+                              {"KiB/s", kKi},
+                              {"MiB/s", kKi* kKi},
+                              {"GiB/s", kKi* kKi* kKi},
+                              {"TiB/s", kKi* kKi* kKi* kKi},
+                              {"b/s", 0.125},
+                              {"kb/s", 0.125e3},
+                              {"Mb/s", 0.125e6},
+                              {"Gb/s", 0.125e9},
+                              {"Tb/s", 0.125e12}};
+constexpr Unit kWork[] = {{"FLOP", 1},     {"kFLOP", 1e3},  {"MFLOP", 1e6},
+                          {"GFLOP", 1e9},  {"TFLOP", 1e12}, {"PFLOP", 1e15}};
+constexpr Unit kWorkRate[] = {{"FLOP/s", 1},     {"kFLOP/s", 1e3},  {"MFLOP/s", 1e6},
+                              {"GFLOP/s", 1e9},  {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
+constexpr Unit kEnergy[] = {{"J", 1}, {"mJ", 1e-3}, {"kJ", 1e3}, {"MJ", 1e6}, {"Wh", 3600}, {"kWh", 3.6e6}};
+constexpr Unit kPower[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}, {"MW", 1e6}};
+constexpr Unit kMoney[] = {{"USD", 1}};
+constexpr Unit kMoneyRate[] = {{"USD/h", 1.0 / 3600}, {"USD/s", 1}};
+
+template <class Q> constexpr std::span<const Unit> units_of() {
+  if constexpr (std::is_same_v<Q, Seconds>) {
+    return kTime;
+  } else if constexpr (std::is_same_v<Q, Bytes>) {
+    return kData;
+  } else if constexpr (std::is_same_v<Q, BytesPerSecond>) {
+    return kDataRate;
+  } else if constexpr (std::is_same_v<Q, Flops>) {
+    return kWork;
+  } else if constexpr (std::is_same_v<Q, FlopsPerSecond>) {
+    return kWorkRate;
+  } else if constexpr (std::is_same_v<Q, Joules>) {
+    return kEnergy;
+  } else if constexpr (std::is_same_v<Q, Watts>) {
+    return kPower;
+  } else if constexpr (std::is_same_v<Q, Dollars>) {
+    return kMoney;
+  } else {
+    static_assert(std::is_same_v<Q, DollarsPerSecond>);
+    return kMoneyRate;
+  }
+}
+
+std::string names(std::span<const Unit> units) {
+  std::string text;
+  for (const Unit& unit : units) {
+    text += (text.empty() ? "" : ", ") + std::string(unit.name);
+  }
+  return text;
+}
+
+// The number at the front of `text`, and in `rest` what follows it; refuses what std::from_chars would let through.
+double front_number(std::string_view text, std::string_view& rest, const Where& where) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || !std::isfinite(value)) {
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a finite number");
+  }
+  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
+  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') {
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' has a leading zero; write it without");
+  }
+  rest = text.substr(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::string scaled(double value, std::span<const Unit> units) {
+  const Unit* best = &units.front();
+  for (const Unit& unit : units) {
+    if (std::abs(value) >= unit.factor) {
+      best = &unit;
+    }
+  }
+  const double shown = value / best->factor;
+  const int whole = shown == 0 ? 1 : std::max(1, static_cast<int>(std::floor(std::log10(std::abs(shown)))) + 1);
+  return to_text(shown, std::clamp(4 - whole, 0, 3)) + " " + std::string(best->name);
+}
+
+} // namespace
+
+template <class Q> Q parse_quantity(std::string_view text, const Where& where) {
+  std::string_view unit;
+  const double value = front_number(text, unit, where);
+  while (!unit.empty() && unit.front() == ' ') {
+    unit.remove_prefix(1);
+  }
+  if (unit.empty() && value == 0) {
+    return Q{0};
+  }
+  const std::span<const Unit> units = units_of<Q>();
+  const auto found =
+      std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == unit; });
+  if (found == units.end()) {
+    const std::string problem = unit.empty() ? "needs a unit" : "has the unknown unit '" + std::string(unit.substr(0, 20)) + "'";
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' " + problem + "; allowed: " + names(units));
+  }
+  if (!std::isfinite(value * found->factor)) {
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a finite number");
+  }
+  return Q{value * found->factor};
+}
+
+template Seconds parse_quantity<Seconds>(std::string_view, const Where&);
+template Bytes parse_quantity<Bytes>(std::string_view, const Where&);
+template BytesPerSecond parse_quantity<BytesPerSecond>(std::string_view, const Where&);
+template Flops parse_quantity<Flops>(std::string_view, const Where&);
+template FlopsPerSecond parse_quantity<FlopsPerSecond>(std::string_view, const Where&);
+template Joules parse_quantity<Joules>(std::string_view, const Where&);
+template Watts parse_quantity<Watts>(std::string_view, const Where&);
+template Dollars parse_quantity<Dollars>(std::string_view, const Where&);
+template DollarsPerSecond parse_quantity<DollarsPerSecond>(std::string_view, const Where&);
+
+double parse_number(std::string_view text, const Where& where) {
+  if (text.empty()) {
+    throw InputError(where, "a number is missing");
+  }
+  std::string_view rest;
+  const double value = front_number(text, rest, where);
+  if (!rest.empty()) {
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a number");
+  }
+  return value;
+}
+
+int parse_integer(std::string_view text, int low, int high, const Where& where) {
+  const std::string range = "an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]";
+  int value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view digits = text.substr(!text.empty() && text.front() == '-' ? 1 : 0);
+  const bool leading_zero = digits.size() > 1 && digits[0] == '0';
+  if (failure != std::errc{} || end != text.data() + text.size() || value < low || value > high || leading_zero) {
+    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not allowed; allowed: " + range +
+                                (leading_zero ? ", without leading zeros" : ""));
+  }
+  return value;
+}
+
+std::string to_text(double value, int decimals) {
+  char buffer[64];
+  const int length = std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
+}
+
+std::string to_text(Seconds time) {
+  static constexpr Unit kShown[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  return time.value == 0 ? "0 s" : scaled(time.value, kShown);
+}
+
+std::string to_text(Bytes bytes) {
+  static constexpr Unit kShown[] = {{"B", 1}, {"KiB", kKi}, {"MiB", kKi* kKi}, {"GiB", kKi* kKi* kKi}, {"TiB", kKi* kKi* kKi* kKi}};
+  return scaled(bytes.value, kShown);
+}
+
+std::string to_text(BytesPerSecond rate) {
+  static constexpr Unit kShown[] = {{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}};
+  return scaled(rate.value, kShown);
+}
+
+std::string to_text(Flops work) { return scaled(work.value, kWork); }
+std::string to_text(FlopsPerSecond rate) { return scaled(rate.value, kWorkRate); }
+
+std::string to_text(Joules energy) {
+  static constexpr Unit kShown[] = {{"mJ", 1e-3}, {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}};
+  return energy.value == 0 ? "0 J" : scaled(energy.value, kShown);
+}
+
+std::string to_text(Watts power) {
+  static constexpr Unit kShown[] = {{"W", 1}, {"kW", 1e3}, {"MW", 1e6}};
+  return scaled(power.value, kShown);
+}
+
+std::string to_text(Dollars money) {
+  return to_text(money.value, money.value < 0.1 ? 6 : 2) + " USD";
+}
+
+} // namespace stagecraft

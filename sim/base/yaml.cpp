@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/yaml.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/file.hpp"
+
+namespace stagecraft::yaml {
+namespace {
+
+constexpr size_t kMostValues = 1'000'000;
+
+// yaml-cpp counts lines and columns from 0.
+Where where_of(const std::string& file, const YAML::Mark& mark) {
+  return mark.is_null() ? Where{file, 1, 1} : Where{file, mark.line + 1, mark.column + 1};
+}
+
+class Converter {
+public:
+  explicit Converter(std::string file) : file_(std::move(file)) {}
+
+  Node convert(const YAML::Node& from) {
+    Node node;
+    node.where = where_of(file_, from.Mark());
+    if (++values_ > kMostValues) {
+      throw InputError(node.where, "more than 1000000 values; is an alias repeated?");
+    }
+    if (from.IsScalar()) {
+      node.kind = Node::Kind::scalar;
+      node.text = from.Scalar();
+    } else if (from.IsSequence()) {
+      node.kind = Node::Kind::sequence;
+      for (const YAML::Node& item : from) {
+        node.items.push_back(convert(item));
+      }
+    } else if (from.IsMap()) {
+      node.kind = Node::Kind::map;
+      for (const auto& pair : from) {
+        add_entry(node, pair.first, pair.second);
+      }
+    }
+    return node;
+  }
+
+private:
+  void add_entry(Node& map, const YAML::Node& key, const YAML::Node& value) {
+    const Where where = where_of(file_, key.Mark());
+    if (!key.IsScalar()) {
+      throw InputError(where, "a key must be plain text");
+    }
+    if (map.find(key.Scalar()) != nullptr) {
+      throw InputError(where, "duplicate key '" + key.Scalar() + "'; allowed: each key once");
+    }
+    Node converted = convert(value);
+    if (converted.kind == Node::Kind::null) {
+      converted.where = where;
+    }
+    map.entries.push_back({key.Scalar(), where, std::move(converted)});
+  }
+
+  std::string file_;
+  size_t values_ = 0;
+};
+
+} // namespace
+
+const Node* Node::find(std::string_view key) const {
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.key == key; });
+  return found == entries.end() ? nullptr : &found->value;
+}
+
+Node parse(std::string_view text, const std::string& file) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() != 1) {
+      throw InputError({file, 1, 1}, documents.empty() ? "the file is empty; allowed: one YAML document"
+                                                       : "several YAML documents; allowed: one");
+    }
+    return Converter(file).convert(documents.front());
+  } catch (const YAML::Exception& failure) {
+    throw InputError(where_of(file, failure.mark), "not valid YAML: " + failure.msg);
+  }
+}
+
+Node load(const std::filesystem::path& path) { return parse(read_file(path), path.string()); }
+
+void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where) {
+  Node* at = &root;
+  while (!dotted_key.empty()) {
+    const size_t dot = dotted_key.find('.');
+    const std::string key(dotted_key.substr(0, dot));
+    dotted_key = dot == std::string_view::npos ? std::string_view() : dotted_key.substr(dot + 1);
+    if (at->kind == Node::Kind::sequence) {
+      at = &at->items[static_cast<size_t>(
+          parse_integer(key, 0, static_cast<int>(at->items.size()) - 1, where))];
+      continue;
+    }
+    if (at->kind == Node::Kind::scalar) {
+      throw InputError(where, "key '" + key + "' stands below a plain value");
+    }
+    at->kind = Node::Kind::map;
+    const auto found = std::find_if(at->entries.begin(), at->entries.end(),
+                                    [&](const Node::Entry& entry) { return entry.key == key; });
+    if (found == at->entries.end()) {
+      at->entries.push_back({key, where, Node{.where = where}});
+      at = &at->entries.back().value;
+    } else {
+      at = &found->value;
+    }
+  }
+  *at = value.empty() ? Node{.kind = Node::Kind::scalar, .where = where} : parse(value, where.file);
+  at->where = where;
+}
+
+const std::string& scalar(const Node& node, std::string_view what) {
+  if (node.kind != Node::Kind::scalar) {
+    static constexpr const char* kKinds[] = {"nothing", "plain text", "a list", "a mapping"};
+    throw InputError(node.where, "'" + std::string(what) + "' is " + kKinds[static_cast<int>(node.kind)] +
+                                     "; allowed: a plain value");
+  }
+  return node.text;
+}
+
+int integer(const Node& node, std::string_view what, int low, int high) {
+  try {
+    return parse_integer(scalar(node, what), low, high, node.where);
+  } catch (const InputError&) {
+    throw InputError(node.where, "'" + std::string(what) + "' must be an integer in [" + std::to_string(low) +
+                                     ", " + std::to_string(high) + "], got '" + scalar(node, what).substr(0, 60) + "'");
+  }
+}
+
+double number(const Node& node, std::string_view what, const Range& range) {
+  const double value = parse_number(scalar(node, what), node.where);
+  check_range(node, what, value, range);
+  return value;
+}
+
+void check_range(const Node& node, std::string_view what, double value, const Range& range) {
+  const bool above = range.low_included ? value >= range.low : value > range.low;
+  if (!above || value > range.high) {
+    throw InputError(node.where, "'" + std::string(what) + "' must be " + range.text + ", got '" +
+                                     node.text.substr(0, 60) + "'");
+  }
+}
+
+Map::Map(const Node& node, std::string what) : node_(node), what_(std::move(what)) {
+  if (node.kind != Node::Kind::map) {
+    throw InputError(node.where, what_ + " must be a mapping of keys to values");
+  }
+}
+
+const Node* Map::find(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+    known_.emplace_back(key);
+  }
+  const Node* found = node_.find(key);
+  return found != nullptr && found->kind == Node::Kind::null ? nullptr : found;
+}
+
+bool Map::has(std::string_view key) { return find(key) != nullptr; }
+
+Where Map::where(std::string_view key) const {
+  const Node* found = node_.find(key);
+  return found != nullptr ? found->where : node_.where;
+}
+
+const Node& Map::node(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr) {
+    throw InputError(node_.where, "missing key '" + std::string(key) + "' in " + what_);
+  }
+  return *found;
+}
+
+std::string Map::text(std::string_view key) { return scalar(node(key), key); }
+
+std::string Map::text(std::string_view key, std::string_view otherwise) {
+  const Node* found = find(key);
+  return found != nullptr ? scalar(*found, key) : std::string(otherwise);
+}
+
+int Map::integer(std::string_view key, int low, int high) { return yaml::integer(node(key), key, low, high); }
+
+int Map::integer(std::string_view key, int low, int high, int otherwise) {
+  const Node* found = find(key);
+  return found != nullptr ? yaml::integer(*found, key, low, high) : otherwise;
+}
+
+double Map::number(std::string_view key, const Range& range) { return yaml::number(node(key), key, range); }
+
+double Map::number(std::string_view key, const Range& range, double otherwise) {
+  const Node* found = find(key);
+  return found != nullptr ? yaml::number(*found, key, range) : otherwise;
+}
+
+bool Map::boolean(std::string_view key, bool otherwise) {
+  const Node* found = find(key);
+  if (found == nullptr) {
+    return otherwise;
+  }
+  const std::string& text = scalar(*found, key);
+  if (text != "true" && text != "false") {
+    throw InputError(found->where, "'" + std::string(key) + "' must be true or false, got '" + text.substr(0, 60) + "'");
+  }
+  return text == "true";
+}
+
+std::vector<const Node*> Map::list(std::string_view key) {
+  std::vector<const Node*> items;
+  const Node* found = find(key);
+  if (found == nullptr) {
+    return items;
+  }
+  if (found->kind == Node::Kind::map) {
+    throw InputError(found->where, "'" + std::string(key) + "' must be a list");
+  }
+  if (found->kind == Node::Kind::scalar) {
+    return {found};
+  }
+  for (const Node& item : found->items) {
+    items.push_back(&item);
+  }
+  return items;
+}
+
+void Map::finish() const {
+  for (const Node::Entry& entry : node_.entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) == known_.end()) {
+      throw InputError(entry.where, unknown_name("key", entry.key, known_) + " (in " + what_ + ")");
+    }
+  }
+}
+
+} // namespace stagecraft::yaml

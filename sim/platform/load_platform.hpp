@@ -1,0 +1,31 @@
+// Reading platforms and device types: docs/formats/platform.md and docs/formats/device.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "sim/base/yaml.hpp"
+#include "sim/platform/platform.hpp"
+
+namespace stagecraft {
+
+/// Gives the document of the device type called `name`, or throws InputError blaming `where`.
+using DeviceTypeSource = std::function<yaml::Node(const std::string& name, const Where& where)>;
+
+/// A source that reads `folder`/NAME.yaml and lists the files there when NAME is unknown.
+DeviceTypeSource device_types_in(const std::filesystem::path& folder);
+
+/// Reads one device type. Throws InputError.
+DeviceType load_device_type(const yaml::Node& document);
+
+/// Reads a platform; device types come from its own `device_types` key first, then from `source`. Every device can
+/// reach every other, or InputError names two that cannot.
+Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source);
+
+/// `devices` equal devices on one private link per device and direction, joined by a switch: transfers between two of
+/// them have `bandwidth` and the latency `latency`. An infinite bandwidth means that transfers take only the latency.
+Platform make_star_platform(const DeviceType& type, int devices, BytesPerSecond bandwidth, Seconds latency);
+
+} // namespace stagecraft

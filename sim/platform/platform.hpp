@@ -1,0 +1,95 @@
+// The cluster as plain values: device types, devices, hosts, and the network between them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/kernel_kind.hpp"
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+
+using DeviceId = int; ///< index into Platform::devices
+using LinkId = int;   ///< index into Platform::links
+
+/// Where a device type's numbers come from.
+enum class Origin { measured, catalogue, made_up };
+
+/// What one accelerator can do. Rates are effective, what kernels reach; peaks are the vendor's, kept for planners that
+/// split by nominal power (Wang 2020).
+struct DeviceType {
+  std::string name;   ///< family first, lower case: a100-sxm-80gb
+  std::string vendor; ///< devices of two vendors exchange data through host memory
+  Origin origin = Origin::catalogue;
+  /// rates[kind][precision]; nothing where the device lacks the kernel or the number format.
+  std::array<std::array<std::optional<FlopsPerSecond>, kPrecisions.size()>, kKernelKinds.size()> rates;
+  std::array<std::optional<FlopsPerSecond>, kPrecisions.size()> peak; ///< nominal matrix peak
+  Bytes memory;
+  BytesPerSecond memory_bandwidth; ///< effective
+  Seconds launch_overhead;         ///< per kernel
+  Watts idle, busy;
+  DollarsPerSecond price;
+
+  std::optional<FlopsPerSecond> rate(KernelKind kind, Precision precision) const {
+    return rates[static_cast<std::size_t>(kind)][static_cast<std::size_t>(precision)];
+  }
+};
+
+/// The processor side of a node.
+struct Host {
+  int cores = 1;
+  FlopsPerSecond core_speed;
+  Bytes memory;
+  BytesPerSecond memory_bandwidth;
+  BytesPerSecond disk_bandwidth;
+  Watts idle;      ///< whole host, nothing running
+  Watts core_busy; ///< added per computing core
+  Watts core_spin; ///< added per core that waits by spinning
+  DollarsPerSecond price;
+};
+
+struct Node {
+  std::string name;
+  Host host;
+};
+
+struct Device {
+  std::string name; ///< "node-0/v100-sxm2-16gb-2"
+  int type = 0;     ///< index into Platform::types
+  int node = 0;     ///< index into Platform::nodes
+};
+
+/// A vertex of the network. Data may pass through hosts and switches, never through a third device.
+struct Vertex {
+  enum class Kind { device, host, internal_switch, fabric_switch };
+  Kind kind = Kind::device;
+  std::string name;
+  int index = -1; ///< the DeviceId of a device, the node index of a host, -1 otherwise
+};
+
+/// One direction of a wire. Concurrent transfers share its bandwidth; the latencies along a route add up.
+struct Link {
+  std::string name; ///< "from>to"
+  int from = 0, to = 0; ///< vertices
+  BytesPerSecond bandwidth;
+  Seconds latency;
+};
+
+/// A platform is right by construction: loaders check it, others trust it.
+struct Platform {
+  std::string name, description;
+  std::vector<DeviceType> types;
+  std::vector<Node> nodes;
+  std::vector<Device> devices; ///< in the order of the file; planners that keep an order keep this one
+  std::vector<Vertex> vertices; ///< the device of DeviceId d is vertex d
+  std::vector<Link> links;
+
+  const DeviceType& type_of(DeviceId device) const {
+    return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(device)].type)];
+  }
+};
+
+} // namespace stagecraft

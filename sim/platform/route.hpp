@@ -1,0 +1,57 @@
+// Routes through the network, and how long a transfer takes on one that it has for itself.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/platform/platform.hpp"
+
+namespace stagecraft {
+
+/// A stretch of links that data crosses as one flow: latency is their sum, bandwidth the least.
+struct Leg {
+  std::vector<LinkId> links;
+  Seconds latency;
+  BytesPerSecond bandwidth;
+};
+
+/// The way from one device to another. One leg between devices that reach each other directly; data of devices of two
+/// vendors is stored in host memory on the way, so their legs follow one another. No leg: the same device.
+struct Route {
+  std::vector<Leg> legs;
+};
+
+/// A route in two numbers: a lone transfer of n bytes takes latency + n * seconds_per_byte.
+struct PathCost {
+  Seconds latency;
+  double seconds_per_byte = 0;
+
+  Seconds time(Bytes bytes) const { return latency + Seconds{bytes.value * seconds_per_byte}; }
+};
+
+PathCost cost_of(const Route& route);
+
+/// Finds routes and remembers them. The way between two devices has the fewest links; among those the largest
+/// bandwidth; then the lowest link numbers.
+class Router {
+public:
+  explicit Router(const Platform& platform);
+
+  /// The route between two devices; stays valid while the router lives. Nothing where there is none.
+  const Route* find(DeviceId from, DeviceId to);
+  /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
+  PathCost cost(DeviceId from, DeviceId to);
+
+private:
+  std::optional<Leg> find_leg(int from_vertex, int to_vertex);
+  std::optional<Route> make_route(DeviceId from, DeviceId to);
+
+  const Platform& platform_;
+  std::vector<std::vector<LinkId>> outgoing_; ///< per vertex
+  std::vector<int> host_vertex_;              ///< per node
+  std::unordered_map<long, std::optional<Route>> routes_;
+};
+
+} // namespace stagecraft

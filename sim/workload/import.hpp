@@ -1,0 +1,40 @@
+// Reading a model from any known format. A format is one file, one row in kModelFormats and one CMake line.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/base/yaml.hpp"
+#include "sim/workload/model_graph.hpp"
+
+namespace stagecraft {
+
+/// What a format may need beside the file.
+struct ImportOptions {
+  std::map<std::string, int> dimensions; ///< symbolic dimension -> size (ONNX)
+};
+
+/// Our own YAML: docs/formats/workload.md.
+ModelGraph load_workload(const yaml::Node& document);
+
+/// PipeDream's profile, docs/formats/pipedream.md: input placeholders and `__getitem__` sinks are dropped.
+ModelGraph import_pipedream(std::string_view text, const std::string& file);
+
+/// ONNX with inferred shapes, docs/formats/onnx.md. Every operator is costed from its shapes or refused by name.
+ModelGraph import_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options);
+
+struct ModelFormat {
+  std::string_view name, help;
+  std::string_view suffix; ///< of the file's name
+  ModelGraph (*read)(const std::string& bytes, const std::string& file, const ImportOptions& options);
+};
+std::span<const ModelFormat> model_formats();
+
+/// Reads a file by the format its suffix names. Throws InputError, also for an unknown suffix (naming the known ones).
+ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options = {});
+
+} // namespace stagecraft

@@ -1,0 +1,64 @@
+// How a model is trained: batch, micro-batches, precision, optimiser, recompute.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/kernel_kind.hpp"
+#include "sim/base/yaml.hpp"
+
+namespace stagecraft {
+
+enum class Recompute { none, full };
+enum class StepMode { barrier, local };
+
+struct OptimizerRow {
+  std::string_view name, help;
+  double states; ///< values kept per parameter beside weight and gradient (fp32)
+};
+
+/// Optimisers. Memory per parameter, fp32: weight 4 + gradient 4 + 4*states bytes; in fp16/bf16: weight 2 + gradient 2
+/// + fp32 master weight 4 + 4*states bytes (Adam: 16 bytes, as in mixed-precision practice).
+inline constexpr std::array kOptimizers = {
+    OptimizerRow{"sgd", "plain stochastic gradient descent", 0},
+    OptimizerRow{"momentum", "SGD with momentum", 1},
+    OptimizerRow{"adam", "Adam and AdamW", 2},
+};
+
+struct RecomputeRow {
+  std::string_view name, help;
+  Recompute recompute;
+};
+inline constexpr std::array kRecomputes = {
+    RecomputeRow{"none", "keep every activation that backward needs", Recompute::none},
+    RecomputeRow{"full", "keep each stage's input and run forward again before backward", Recompute::full},
+};
+
+struct StepModeRow {
+  std::string_view name, help;
+  StepMode step;
+};
+inline constexpr std::array kStepModes = {
+    StepModeRow{"barrier", "every stage waits for all before its optimiser step, as clipping by the norm does", StepMode::barrier},
+    StepModeRow{"local", "each stage steps when its own gradients are complete", StepMode::local},
+};
+
+/// The training part of a study. Degrees that no strategy sets yet are 1.
+struct Training {
+  int global_batch = 1;                  ///< samples per iteration
+  std::vector<int> micro_batches = {1};  ///< counts per iteration to try
+  const OptimizerRow* optimizer = &kOptimizers[1];
+  Precision precision = Precision::fp32;
+  Recompute recompute = Recompute::none;
+  StepMode step = StepMode::barrier;
+  bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
+  int chunks = 2;              ///< per device, for schedules that interleave
+};
+
+/// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of
+/// micro-batches that does not divide the global batch (naming the nearest that do).
+Training load_training(const yaml::Node& node);
+
+} // namespace stagecraft
