@@ -72,7 +72,7 @@ struct Vertex {
 
 /// One direction of a wire. Concurrent transfers share its bandwidth; the latencies along a route add up.
 struct Link {
-  std::string name; ///< "from>to"
+  std::string name;     ///< "from>to"
   int from = 0, to = 0; ///< vertices
   BytesPerSecond bandwidth;
   Seconds latency;
@@ -83,7 +83,7 @@ struct Platform {
   std::string name, description;
   std::vector<DeviceType> types;
   std::vector<Node> nodes;
-  std::vector<Device> devices; ///< in the order of the file; planners that keep an order keep this one
+  std::vector<Device> devices;  ///< in the order of the file; planners that keep an order keep this one
   std::vector<Vertex> vertices; ///< the device of DeviceId d is vertex d
   std::vector<Link> links;
 

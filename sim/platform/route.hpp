@@ -47,11 +47,24 @@ public:
 private:
   std::optional<Leg> find_leg(int from_vertex, int to_vertex);
   std::optional<Route> make_route(DeviceId from, DeviceId to);
+  bool label_ways(int from_vertex, int to_vertex);
+  Leg lowest_way(int from_vertex, int to_vertex);
+  void label(LinkId link, std::vector<int>& layer);
+
+  /// What a search knows of a vertex: the fewest links to the target, and the widest way among those.
+  struct Label {
+    int distance = -1;
+    double width = 0;
+    LinkId next = -1;
+  };
 
   const Platform& platform_;
   std::vector<std::vector<LinkId>> outgoing_; ///< per vertex
+  std::vector<std::vector<LinkId>> incoming_; ///< per vertex, from hosts and switches: nothing passes through a device
   std::vector<int> host_vertex_;              ///< per node
   std::unordered_map<long, std::optional<Route>> routes_;
+  std::vector<Label> labels_;          ///< per vertex, of the search going on
+  std::vector<LinkId> shortest_links_; ///< links on shortest ways to the target, of the search going on
 };
 
 } // namespace stagecraft

@@ -1,0 +1,139 @@
+// Laying a platform out: devices first among the vertices, then hosts, switches and fabric; links both ways.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/platform_file.hpp"
+
+namespace stagecraft::platform_file {
+namespace {
+
+class Builder {
+public:
+  explicit Builder(const File& file) : file_(file) {}
+
+  Platform build() {
+    platform_.name = file_.name;
+    platform_.description = file_.description;
+    platform_.types = file_.types;
+    add_nodes_and_devices();
+    int node = 0;
+    for (const NodeGroup& group : file_.groups) {
+      where_ = group.where;
+      for (size_t copy = 0; copy < group.names.size(); ++copy, ++node) {
+        add_node_links(group, node);
+      }
+    }
+    if (file_.network) {
+      add_network(*file_.network);
+    }
+    return std::move(platform_);
+  }
+
+private:
+  void add_nodes_and_devices() {
+    for (const NodeGroup& group : file_.groups) {
+      for (const std::string& name : group.names) {
+        const int node = static_cast<int>(platform_.nodes.size());
+        platform_.nodes.push_back({name, group.host});
+        first_device_.push_back(static_cast<int>(platform_.devices.size()));
+        for (size_t index = 0; index < group.types.size(); ++index) {
+          const DeviceType& type = file_.types[static_cast<size_t>(group.types[index])];
+          platform_.devices.push_back({name + "/" + type.name + "-" + std::to_string(index), group.types[index], node});
+          add_vertex(Vertex::Kind::device, platform_.devices.back().name,
+                     static_cast<int>(platform_.devices.size()) - 1);
+        }
+      }
+    }
+    first_device_.push_back(static_cast<int>(platform_.devices.size()));
+    for (size_t node = 0; node < platform_.nodes.size(); ++node) {
+      add_vertex(Vertex::Kind::host, platform_.nodes[node].name + "/host", static_cast<int>(node));
+    }
+  }
+
+  int add_vertex(Vertex::Kind kind, std::string name, int index = -1) {
+    platform_.vertices.push_back({kind, std::move(name), index});
+    return static_cast<int>(platform_.vertices.size()) - 1;
+  }
+
+  int host_vertex(int node) const { return static_cast<int>(platform_.devices.size()) + node; }
+
+  // Links both ways between a lower vertex (a device, a host below a fabric) and an upper one.
+  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency) {
+    if (platform_.links.size() + 2 > kMostLinks) {
+      throw InputError(where_, "more than " + std::to_string(kMostLinks) + " links in the platform");
+    }
+    const std::string& lower_name = platform_.vertices[static_cast<size_t>(lower)].name;
+    const std::string& upper_name = platform_.vertices[static_cast<size_t>(upper)].name;
+    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency});
+    platform_.links.push_back({upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency});
+  }
+
+  void add_node_links(const NodeGroup& group, int node) {
+    const std::string prefix = platform_.nodes[static_cast<size_t>(node)].name + "/";
+    const int first = first_device_[static_cast<size_t>(node)];
+    int switches = 0;
+    for (const NodeLink& link : group.links) {
+      where_ = link.where;
+      int upper = host_vertex(node);
+      if (link.kind == NodeLink::Kind::pcie_switch) {
+        upper = add_vertex(Vertex::Kind::internal_switch, prefix + "pcie-switch-" + std::to_string(switches++));
+        add_links(upper, host_vertex(node), link.uplink, link.latency);
+      } else if (link.kind == NodeLink::Kind::nvswitch) {
+        upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
+      }
+      for (const int device : link.devices) {
+        add_links(first + device, upper, link.bandwidth, link.latency);
+      }
+      for (const auto& [one, other] : link.pairs) {
+        add_links(first + one, first + other, link.bandwidth, link.latency);
+      }
+    }
+  }
+
+  // Joins the NICs of one node to a switch; gives their number.
+  int add_nics(const Network& network, int node, int upper) {
+    const TwoWay bandwidth{network.bandwidth, network.bandwidth};
+    if (!network.nic_per_device) {
+      add_links(host_vertex(node), upper, bandwidth, network.latency);
+      return 1;
+    }
+    const int first = first_device_[static_cast<size_t>(node)];
+    const int last = first_device_[static_cast<size_t>(node) + 1];
+    for (int device = first; device < last; ++device) {
+      add_links(device, upper, bandwidth, network.latency);
+    }
+    return last - first;
+  }
+
+  void add_network(const Network& network) {
+    const int nodes = static_cast<int>(platform_.nodes.size());
+    const int spine = add_vertex(Vertex::Kind::fabric_switch, network.leaf_spine ? "spine" : "fabric");
+    if (!network.leaf_spine) {
+      for (int node = 0; node < nodes; ++node) {
+        add_nics(network, node, spine);
+      }
+      return;
+    }
+    for (int start = 0; start < nodes; start += network.nodes_per_leaf) {
+      const int leaf =
+          add_vertex(Vertex::Kind::fabric_switch, "leaf-" + std::to_string(start / network.nodes_per_leaf));
+      int nics = 0;
+      for (int node = start; node < std::min(nodes, start + network.nodes_per_leaf); ++node) {
+        nics += add_nics(network, node, leaf);
+      }
+      if (nics > 0) {
+        const BytesPerSecond uplink = network.bandwidth * nics / network.oversubscription;
+        add_links(leaf, spine, {uplink, uplink}, network.latency);
+      }
+    }
+  }
+
+  const File& file_;
+  Platform platform_;
+  std::vector<int> first_device_; ///< per node, and one more at the end
+  Where where_;                   ///< of what is being laid out
+};
+
+} // namespace
+
+Platform build(const File& file) { return Builder(file).build(); }
+
+} // namespace stagecraft::platform_file

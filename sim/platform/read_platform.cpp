@@ -1,0 +1,259 @@
+// Reading a platform file: every key, its unit and its range. docs/formats/platform.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "sim/platform/platform_file.hpp"
+
+namespace stagecraft::platform_file {
+namespace {
+
+struct LinkKindRow {
+  std::string_view name, help;
+  NodeLink::Kind kind;
+};
+constexpr std::array kLinkKinds = {
+    LinkKindRow{"pcie-switch", "devices below a switch that a link joins to the host", NodeLink::Kind::pcie_switch},
+    LinkKindRow{"nvlink-pair", "direct links between pairs of devices", NodeLink::Kind::nvlink_pair},
+    LinkKindRow{"nvswitch", "a switch with a port for each device", NodeLink::Kind::nvswitch},
+    LinkKindRow{"host-link", "a link from each device to the host", NodeLink::Kind::host_link},
+};
+
+struct Choice {
+  std::string_view name;
+  bool value;
+};
+constexpr std::array kTopologies = {Choice{"switch", false}, Choice{"leaf-spine", true}};
+constexpr std::array kNics = {Choice{"node", false}, Choice{"device", true}};
+
+constexpr yaml::Range kAtLeastOne{1, std::numeric_limits<double>::infinity(), true, "1 or more"};
+
+Host read_host(const yaml::Node& node) {
+  yaml::Map map(node, "host");
+  Host host;
+  host.cores = map.integer("cores", 1, 100'000);
+  host.core_speed = map.quantity<FlopsPerSecond>("core_speed", yaml::kPositive);
+  host.memory = map.quantity<Bytes>("memory", yaml::kPositive);
+  host.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", yaml::kPositive);
+  host.disk_bandwidth = map.quantity<BytesPerSecond>("disk_bandwidth", yaml::kPositive);
+  host.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
+  yaml::Map power(map.node("power"), "power");
+  host.idle = power.quantity<Watts>("idle", yaml::kNotNegative);
+  host.core_busy = power.quantity<Watts>("core_busy", yaml::kNotNegative);
+  host.core_spin = power.quantity<Watts>("core_spin", yaml::kNotNegative);
+  power.finish();
+  map.finish();
+  return host;
+}
+
+// Either `bandwidth` for both directions, or `up` and `down`.
+TwoWay read_bandwidth(yaml::Map& map) {
+  if (!map.has("up") && !map.has("down")) {
+    const auto both = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive);
+    return {both, both};
+  }
+  if (map.has("bandwidth")) {
+    throw InputError(map.where("bandwidth"), "'bandwidth' stands beside 'up' or 'down'; allowed: 'bandwidth' alone, or "
+                                             "both 'up' and 'down'");
+  }
+  const auto up = map.quantity<BytesPerSecond>("up", yaml::kPositive);
+  return {up, map.quantity<BytesPerSecond>("down", yaml::kPositive)};
+}
+
+int device_index(const yaml::Node& node, std::string_view what, int devices) {
+  if (devices == 0) {
+    throw InputError(node.where, "a link in a node without devices; allowed: none");
+  }
+  return yaml::integer(node, what, 0, devices - 1);
+}
+
+// A list of indices, each once; `all`, or no key, stands for every device.
+std::vector<int> read_devices(yaml::Map& map, int devices) {
+  std::vector<int> indices;
+  const yaml::Node* given = map.find("devices");
+  if (given == nullptr || given->text == "all") {
+    for (int device = 0; device < devices; ++device) {
+      indices.push_back(device);
+    }
+    return indices;
+  }
+  std::set<int> seen;
+  for (const yaml::Node* item : map.list("devices")) {
+    const int device = device_index(*item, "devices", devices);
+    if (!seen.insert(device).second) {
+      throw InputError(item->where, "device " + std::to_string(device) + " is listed twice; allowed: once in a link");
+    }
+    indices.push_back(device);
+  }
+  return indices;
+}
+
+std::vector<std::pair<int, int>> read_pairs(yaml::Map& map, int devices) {
+  std::vector<std::pair<int, int>> pairs;
+  std::set<std::pair<int, int>> seen;
+  map.node("pairs");
+  for (const yaml::Node* item : map.list("pairs")) {
+    if (item->items.size() != 2) {
+      throw InputError(item->where, "a pair must be a list of two devices, as [0, 1]");
+    }
+    const int first = device_index(item->items[0], "pairs", devices);
+    const int second = device_index(item->items[1], "pairs", devices);
+    if (first == second || !seen.insert(std::minmax(first, second)).second) {
+      throw InputError(item->where, first == second ? "a pair of a device with itself; allowed: two devices"
+                                                    : "a pair is listed twice; allowed: once in a link");
+    }
+    pairs.emplace_back(first, second);
+  }
+  return pairs;
+}
+
+NodeLink read_link(const yaml::Node& node, int devices) {
+  yaml::Map map(node, "link");
+  NodeLink link;
+  link.where = node.where;
+  link.kind = map.choice("kind", kLinkKinds).kind;
+  link.bandwidth = read_bandwidth(map);
+  link.latency = map.quantity<Seconds>("latency", yaml::kNotNegative);
+  if (link.kind == NodeLink::Kind::nvlink_pair) {
+    link.pairs = read_pairs(map, devices);
+  } else {
+    link.devices = read_devices(map, devices);
+  }
+  if (link.kind == NodeLink::Kind::pcie_switch) {
+    link.uplink = link.bandwidth;
+    if (map.has("uplink")) {
+      const auto both = map.quantity<BytesPerSecond>("uplink", yaml::kPositive);
+      link.uplink = {both, both};
+    }
+  }
+  map.finish();
+  return link;
+}
+
+Network read_network(const yaml::Node& node) {
+  yaml::Map map(node, "network");
+  Network network;
+  network.leaf_spine = map.choice("topology", kTopologies).value;
+  network.nic_per_device = map.choice("nic", kNics, "node").value;
+  network.bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive);
+  network.latency = map.quantity<Seconds>("latency", yaml::kNotNegative);
+  if (network.leaf_spine || map.has("nodes_per_leaf")) {
+    network.nodes_per_leaf = map.integer("nodes_per_leaf", 1, kMostDevices);
+  }
+  network.oversubscription = map.number("oversubscription", kAtLeastOne, 1);
+  map.finish();
+  return network;
+}
+
+// Reads the file; keeps the device types met so far, so that each is read once.
+class Reader {
+public:
+  Reader(const DeviceTypeSource& source, File& file) : source_(source), file_(file) {}
+
+  void read(yaml::Map& map) {
+    for (const yaml::Node* item : map.list("device_types")) {
+      inline_types_.push_back(load_device_type(*item));
+      if (inline_type(inline_types_.back().name) != &inline_types_.back()) {
+        throw InputError(item->where, "a second device type '" + inline_types_.back().name + "'; allowed: each once");
+      }
+    }
+    map.node("nodes");
+    for (const yaml::Node* item : map.list("nodes")) {
+      file_.groups.push_back(read_group(*item));
+    }
+    if (devices_ == 0) {
+      throw InputError(map.where("nodes"),
+                       "the platform has no devices; allowed: 1 to " + std::to_string(kMostDevices));
+    }
+    if (const yaml::Node* network = map.find("network")) {
+      file_.network = read_network(*network);
+    } else if (names_.size() > 1) {
+      throw InputError(map.where(), "missing key 'network' in platform; needed with more than one node");
+    }
+  }
+
+private:
+  const DeviceType* inline_type(const std::string& name) const {
+    const auto found = std::find_if(inline_types_.begin(), inline_types_.end(),
+                                    [&](const DeviceType& type) { return type.name == name; });
+    return found == inline_types_.end() ? nullptr : &*found;
+  }
+
+  DeviceType load_type(const std::string& name, const Where& where) const {
+    if (const DeviceType* found = inline_type(name)) {
+      return *found;
+    }
+    const yaml::Node document = source_(name, where);
+    DeviceType type = load_device_type(document);
+    if (type.name != name) {
+      throw InputError(document.find("name")->where,
+                       "the device type '" + name + "' calls itself '" + type.name + "'; allowed: the file's name");
+    }
+    return type;
+  }
+
+  int type_index(const std::string& name, const Where& where) {
+    for (size_t type = 0; type < file_.types.size(); ++type) {
+      if (file_.types[type].name == name) {
+        return static_cast<int>(type);
+      }
+    }
+    file_.types.push_back(load_type(name, where));
+    return static_cast<int>(file_.types.size()) - 1;
+  }
+
+  NodeGroup read_group(const yaml::Node& node) {
+    yaml::Map map(node, "node");
+    NodeGroup group;
+    group.where = node.where;
+    const std::string name = map.text("name");
+    const int count = map.integer("count", 1, kMostDevices, 1);
+    for (int number = 0; number < count; ++number) {
+      group.names.push_back(map.has("count") ? name + "-" + std::to_string(number) : name);
+      if (!names_.insert(group.names.back()).second) {
+        throw InputError(map.where("name"), "a second node '" + group.names.back() + "'; allowed: each name once");
+      }
+    }
+    group.host = read_host(map.node("host"));
+    for (const yaml::Node* item : map.list("devices")) {
+      read_devices_of_type(*item, count, group);
+    }
+    for (const yaml::Node* item : map.list("links")) {
+      group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
+    }
+    map.finish();
+    return group;
+  }
+
+  void read_devices_of_type(const yaml::Node& node, int nodes, NodeGroup& group) {
+    yaml::Map map(node, "devices");
+    const int type = type_index(map.text("type"), map.where("type"));
+    const int count = map.integer("count", 1, kMostDevices, 1);
+    devices_ += static_cast<long>(count) * nodes;
+    if (devices_ > kMostDevices) {
+      throw InputError(node.where, "more than " + std::to_string(kMostDevices) + " devices in the platform");
+    }
+    group.types.insert(group.types.end(), static_cast<size_t>(count), type);
+    map.finish();
+  }
+
+  const DeviceTypeSource& source_;
+  File& file_;
+  std::vector<DeviceType> inline_types_;
+  std::set<std::string> names_;
+  long devices_ = 0;
+};
+
+} // namespace
+
+File read(const yaml::Node& document, const DeviceTypeSource& source) {
+  yaml::Map map(document, "platform");
+  File file;
+  file.name = map.text("name");
+  file.description = map.text("description", "");
+  Reader(source, file).read(map);
+  map.finish();
+  return file;
+}
+
+} // namespace stagecraft::platform_file

@@ -1,0 +1,148 @@
+// Routes: a breadth-first search backwards from the target over hosts and switches, which stops at the source.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/route.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+
+PathCost cost_of(const Route& route) {
+  PathCost cost;
+  for (const Leg& leg : route.legs) {
+    cost.latency += leg.latency;
+    cost.seconds_per_byte += 1 / leg.bandwidth.value;
+  }
+  return cost;
+}
+
+Router::Router(const Platform& platform)
+    : platform_(platform), outgoing_(platform.vertices.size()), incoming_(platform.vertices.size()),
+      host_vertex_(platform.nodes.size(), -1), labels_(platform.vertices.size()) {
+  for (size_t link = 0; link < platform.links.size(); ++link) {
+    const auto from = static_cast<size_t>(platform.links[link].from);
+    outgoing_[from].push_back(static_cast<LinkId>(link));
+    if (platform.vertices[from].kind != Vertex::Kind::device) {
+      incoming_[static_cast<size_t>(platform.links[link].to)].push_back(static_cast<LinkId>(link));
+    }
+  }
+  for (size_t vertex = 0; vertex < platform.vertices.size(); ++vertex) {
+    if (platform.vertices[vertex].kind == Vertex::Kind::host) {
+      host_vertex_[static_cast<size_t>(platform.vertices[vertex].index)] = static_cast<int>(vertex);
+    }
+  }
+}
+
+const Route* Router::find(DeviceId from, DeviceId to) {
+  const long key = static_cast<long>(from) * static_cast<long>(platform_.devices.size()) + to;
+  const auto [entry, added] = routes_.try_emplace(key);
+  if (added) {
+    entry->second = make_route(from, to);
+  }
+  return entry->second ? &*entry->second : nullptr;
+}
+
+PathCost Router::cost(DeviceId from, DeviceId to) {
+  const Route* route = find(from, to);
+  check(route != nullptr, "two devices of a platform have no route");
+  return cost_of(*route);
+}
+
+std::optional<Route> Router::make_route(DeviceId from, DeviceId to) {
+  if (from == to) {
+    return Route{};
+  }
+  std::vector<int> stops = {from, to};
+  if (platform_.type_of(from).vendor != platform_.type_of(to).vendor) {
+    const int from_host = host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(from)].node)];
+    const int to_host = host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(to)].node)];
+    stops = from_host == to_host ? std::vector{from, from_host, to} : std::vector{from, from_host, to_host, to};
+  }
+  Route route;
+  for (size_t stop = 0; stop + 1 < stops.size(); ++stop) {
+    std::optional<Leg> leg = find_leg(stops[stop], stops[stop + 1]);
+    if (!leg) {
+      return std::nullopt;
+    }
+    route.legs.push_back(std::move(*leg));
+  }
+  return route;
+}
+
+std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
+  const bool found = label_ways(from_vertex, to_vertex);
+  std::optional<Leg> leg = found ? std::optional(lowest_way(from_vertex, to_vertex)) : std::nullopt;
+  labels_[static_cast<size_t>(to_vertex)] = {};
+  for (const LinkId link : shortest_links_) {
+    labels_[static_cast<size_t>(platform_.links[static_cast<size_t>(link)].from)] = {};
+  }
+  shortest_links_.clear();
+  return leg;
+}
+
+// Labels vertices layer by layer backwards from the target, until a layer holds a neighbour of the source.
+bool Router::label_ways(int from_vertex, int to_vertex) {
+  labels_[static_cast<size_t>(to_vertex)] = {0, std::numeric_limits<double>::infinity(), -1};
+  std::vector<int> layer = {to_vertex};
+  std::vector<int> next_layer;
+  while (!layer.empty()) {
+    const int distance = labels_[static_cast<size_t>(layer.front())].distance;
+    for (const LinkId link : outgoing_[static_cast<size_t>(from_vertex)]) {
+      const int to = platform_.links[static_cast<size_t>(link)].to;
+      if (labels_[static_cast<size_t>(to)].distance == distance) {
+        label(link, next_layer);
+      }
+    }
+    if (!next_layer.empty()) {
+      return true;
+    }
+    for (const int vertex : layer) {
+      for (const LinkId link : incoming_[static_cast<size_t>(vertex)]) {
+        label(link, next_layer);
+      }
+    }
+    layer.swap(next_layer);
+    next_layer.clear();
+  }
+  return false;
+}
+
+// Takes in a link whose head is labelled, if it lies on a shortest way from its tail.
+void Router::label(LinkId link, std::vector<int>& layer) {
+  const Link& taken = platform_.links[static_cast<size_t>(link)];
+  const Label& head = labels_[static_cast<size_t>(taken.to)];
+  Label& tail = labels_[static_cast<size_t>(taken.from)];
+  if (tail.distance < 0) {
+    tail.distance = head.distance + 1;
+    layer.push_back(taken.from);
+  }
+  if (tail.distance == head.distance + 1) {
+    tail.width = std::max(tail.width, std::min(head.width, taken.bandwidth.value));
+    shortest_links_.push_back(link);
+  }
+}
+
+// Among the shortest ways, those as wide as the widest; among those, at each vertex the link of the lowest number.
+Leg Router::lowest_way(int from_vertex, int to_vertex) {
+  const double width = labels_[static_cast<size_t>(from_vertex)].width;
+  for (const LinkId link : shortest_links_) {
+    const Link& taken = platform_.links[static_cast<size_t>(link)];
+    LinkId& next = labels_[static_cast<size_t>(taken.from)].next;
+    if (std::min(labels_[static_cast<size_t>(taken.to)].width, taken.bandwidth.value) >= width) {
+      next = next < 0 ? link : std::min(next, link);
+    }
+  }
+  Leg leg{{}, {}, BytesPerSecond{width}};
+  for (int vertex = from_vertex; vertex != to_vertex;) {
+    const LinkId link = labels_[static_cast<size_t>(vertex)].next;
+    const Link& taken = platform_.links[static_cast<size_t>(link)];
+    leg.links.push_back(link);
+    leg.latency += taken.latency;
+    vertex = taken.to;
+  }
+  return leg;
+}
+
+} // namespace stagecraft
