@@ -15,10 +15,10 @@ using OperatorId = int; ///< index into ModelGraph::operators, a topological ord
 
 /// Work of one pass over one operator. Time on a device without a profile is a roofline of both (docs/model.md).
 struct Pass {
-  Flops flops;                ///< per sample
-  double moved_elements = 0;  ///< activation elements read and written, per sample
+  Flops flops;                 ///< per sample
+  double moved_elements = 0;   ///< activation elements read and written, per sample
   double moved_parameters = 0; ///< parameters read or gradients written, per micro-batch
-  int kernels = 0;            ///< launches per micro-batch
+  int kernels = 0;             ///< launches per micro-batch
 };
 
 /// One operator. Amounts are per sample of the batch unless said otherwise; elements become bytes by the precision.
@@ -27,10 +27,10 @@ struct Operator {
   std::string type; ///< as the source calls it: "Conv2d", "MatMul"
   KernelKind kind = KernelKind::other;
   Pass forward, backward_input, backward_weight;
-  double parameters = 0;       ///< trainable, a count
-  double output_elements = 0;  ///< of its output tensor
-  double stash_elements = 0;   ///< kept from forward for backward
-  bool divisible = true;       ///< may be replicated over samples
+  double parameters = 0;      ///< trainable, a count
+  double output_elements = 0; ///< of its output tensor
+  double stash_elements = 0;  ///< kept from forward for backward
+  bool divisible = true;      ///< may be replicated over samples
 };
 
 /// Times of one operator measured on one device for a whole micro-batch.
@@ -40,8 +40,8 @@ struct MeasuredTime {
 
 /// What was measured for every operator, on one device type and for one micro-batch size.
 struct Profile {
-  std::string device;             ///< device type it was taken on; "" when the file does not say
-  double samples = 0;             ///< of the micro-batch; 0 when the file does not say
+  std::string device; ///< device type it was taken on; "" when the file does not say
+  double samples = 0; ///< of the micro-batch; 0 when the file does not say
   Precision precision = Precision::fp32;
   std::vector<MeasuredTime> times; ///< per operator
 };
@@ -51,8 +51,8 @@ struct ModelGraph {
   std::string name, description;
   std::vector<Operator> operators;
   std::vector<std::vector<OperatorId>> predecessors, successors; ///< per operator
-  double input_elements = 0;     ///< per sample, fed to the sources
-  std::vector<Profile> profiles; ///< none where costs come from shapes
+  double input_elements = 0;                                     ///< per sample, fed to the sources
+  std::vector<Profile> profiles;                                 ///< none where costs come from shapes
 
   int size() const { return static_cast<int>(operators.size()); }
 };

@@ -41,14 +41,15 @@ struct StepModeRow {
   StepMode step;
 };
 inline constexpr std::array kStepModes = {
-    StepModeRow{"barrier", "every stage waits for all before its optimiser step, as clipping by the norm does", StepMode::barrier},
+    StepModeRow{"barrier", "every stage waits for all before its optimiser step, as clipping by the norm does",
+                StepMode::barrier},
     StepModeRow{"local", "each stage steps when its own gradients are complete", StepMode::local},
 };
 
 /// The training part of a study. Degrees that no strategy sets yet are 1.
 struct Training {
-  int global_batch = 1;                  ///< samples per iteration
-  std::vector<int> micro_batches = {1};  ///< counts per iteration to try
+  int global_batch = 1;                 ///< samples per iteration
+  std::vector<int> micro_batches = {1}; ///< counts per iteration to try
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::none;

@@ -1,0 +1,36 @@
+// Blocks of a workload file, written out: every use becomes the block's layers, with its names and parameters.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+
+namespace stagecraft {
+
+/// A layer named as an input. Inside a block a name means the block's own layer first, then one further out.
+struct LayerReference {
+  std::vector<std::string> candidates; ///< full names to try, in order; never empty
+  Where where;
+};
+
+struct PlacedLayer {
+  std::string name; ///< full: "encoder.3.norm"
+  yaml::Node node;  ///< the layer's mapping, parameters replaced
+  std::vector<LayerReference> inputs;
+};
+
+struct PlacedLayers {
+  std::vector<PlacedLayer> layers;
+  std::map<std::string, std::string> outputs; ///< use of a block -> the layer that is its output
+};
+
+/// The name by which layers read the model's input.
+inline constexpr std::string_view kModelInputName = "input";
+
+/// Writes out `layers` with the block definitions in `blocks` (nullptr: none).
+PlacedLayers expand_blocks(const yaml::Node* blocks, const yaml::Node& layers);
+
+} // namespace stagecraft

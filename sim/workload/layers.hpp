@@ -1,0 +1,77 @@
+// Layer kinds: what each layer of a model costs, as a function of its shapes. docs/formats/workload.md has the
+// equations. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+#include "sim/workload/model_graph.hpp"
+
+namespace stagecraft {
+
+/// Sizes of a tensor; of one sample in a workload file ([channels, height, width] or [sequence, features]), of the
+/// whole batch in an ONNX file. Costs are sums over elements, so they serve both.
+using Shape = std::vector<std::int64_t>;
+
+double elements_of(const Shape& shape);
+std::string to_text(const Shape& shape); ///< "[3, 224, 224]"
+
+/// One layer: the shapes it reads and writes, and whichever attributes its kind has.
+struct Layer {
+  std::vector<Shape> inputs;
+  Shape output;
+  double features_in = 1; ///< channels of an image, features of a sequence
+  double features = 1;    ///< the same of the output; of an LSTM, its hidden size
+  std::vector<int> kernel = {1, 1}, stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
+  int groups = 1, heads = 1, key_value_heads = 1, layers = 1;
+  double vocabulary = 0, positions = 0, types = 0;
+  double sequence = 1; ///< steps that follow each other
+  int axis = 0, start = 0, end = 0;
+  Shape target; ///< of a reshape or adaptive pooling
+  bool bias = true, causal = false, bidirectional = false, ceil = false, tied = false, transpose = false;
+  Where where;
+};
+
+/// What backward needs of a layer's tensors.
+struct Kept {
+  bool inputs = false, output = false;
+  double extra = 0;  ///< elements kept beside them: a mask, statistics, gates
+  bool view = false; ///< the output is the input's memory
+};
+
+struct LayerCost {
+  Pass forward, backward_input, backward_weight;
+  double parameters = 0;
+  Kept kept;
+};
+
+struct LayerKind {
+  std::string_view name, help;
+  KernelKind kernel;
+  int least_inputs, most_inputs;
+  void (*read)(yaml::Map&, Layer&); ///< the attributes of a workload file
+  Shape (*shape)(Layer&);           ///< the output's; also derives features_in and its like
+  LayerCost (*cost)(const Layer&);
+};
+
+/// Every layer kind, by name.
+std::span<const LayerKind> layer_kinds();
+
+/// A layer with its cost, and the layers it reads: positions, or kModelInput.
+struct CostedLayer {
+  Operator op; ///< name, type, kind and output_elements; the rest comes from `cost`
+  LayerCost cost;
+  std::vector<int> inputs;
+  bool measured = false; ///< given by numbers: `op` is complete, `cost` unused
+};
+inline constexpr int kModelInput = -1;
+
+/// Fills in each operator's passes, parameters and stash. A gradient that nothing needs (no parameters upstream) costs
+/// nothing, and a tensor that several layers keep is counted once, for the first that reads it.
+std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double input_elements);
+
+} // namespace stagecraft

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/model_graph.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <set>
+
+namespace stagecraft {
+namespace {
+
+using Adjacency = std::vector<std::vector<OperatorId>>;
+
+void check_edges(const std::vector<Operator>& operators, const std::vector<std::pair<int, int>>& edges,
+                 const Where& where) {
+  const int count = static_cast<int>(operators.size());
+  for (const auto& [from, to] : edges) {
+    if (from < 0 || from >= count || to < 0 || to >= count) {
+      throw InputError(where, "an edge leads to operator " + std::to_string(from < 0 || from >= count ? from : to) +
+                                  "; allowed: 0 to " + std::to_string(count - 1));
+    }
+  }
+}
+
+Adjacency adjacency(int count, const std::vector<std::pair<int, int>>& edges, bool reversed) {
+  Adjacency lists(count);
+  for (const auto& [from, to] : edges) {
+    lists[reversed ? to : from].push_back(reversed ? from : to);
+  }
+  for (std::vector<OperatorId>& list : lists) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return lists;
+}
+
+// Kahn 1962: of the operators whose predecessors are all placed, the one given first comes next. Operators on or
+// behind a cycle are left out.
+std::vector<int> topological_order(const Adjacency& predecessors, const Adjacency& successors) {
+  const int count = static_cast<int>(predecessors.size());
+  std::vector<size_t> waiting(count);
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int v = 0; v < count; ++v) {
+    waiting[v] = predecessors[v].size();
+    if (waiting[v] == 0) {
+      ready.push(v);
+    }
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int v = ready.top();
+    ready.pop();
+    order.push_back(v);
+    for (const int next : successors[v]) {
+      if (--waiting[next] == 0) {
+        ready.push(next);
+      }
+    }
+  }
+  return order;
+}
+
+// Every operator left out of `order` has a predecessor left out as well, so walking back must meet one twice.
+std::string cycle_text(const std::vector<Operator>& operators, const Adjacency& predecessors,
+                       const std::vector<int>& order) {
+  constexpr size_t kMostNames = 10;
+  std::vector<bool> placed(operators.size(), false);
+  for (const int v : order) {
+    placed[v] = true;
+  }
+  std::vector<int> walk = {static_cast<int>(std::find(placed.begin(), placed.end(), false) - placed.begin())};
+  std::vector<bool> seen(operators.size(), false);
+  while (!seen[walk.back()]) {
+    seen[walk.back()] = true;
+    const auto& before = predecessors[walk.back()];
+    walk.push_back(*std::find_if(before.begin(), before.end(), [&](int v) { return !placed[v]; }));
+  }
+  const auto first = std::find(walk.begin(), walk.end(), walk.back());
+  std::vector<int> cycle(first, walk.end());
+  std::reverse(cycle.begin(), cycle.end());
+  std::string text;
+  for (size_t i = 0; i < std::min(cycle.size(), kMostNames); ++i) {
+    text += (i == 0 ? "" : " -> ") + operators[cycle[i]].name;
+  }
+  return cycle.size() > kMostNames ? text + " -> ..." : text;
+}
+
+template <class Value> std::vector<Value> reordered(std::vector<Value> values, const std::vector<int>& order) {
+  std::vector<Value> result;
+  result.reserve(order.size());
+  for (const int v : order) {
+    result.push_back(std::move(values[v]));
+  }
+  return result;
+}
+
+void check_names(const std::vector<Operator>& operators, const Where& where) {
+  std::set<std::string_view> names;
+  for (const Operator& op : operators) {
+    if (!names.insert(op.name).second) {
+      throw InputError(where, "two operators are called '" + op.name + "'; allowed: each name once");
+    }
+  }
+}
+
+} // namespace
+
+ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
+                      std::vector<Profile> profiles, const Where& where) {
+  if (operators.empty()) {
+    throw InputError(where, "the model has no operators; allowed: at least one");
+  }
+  check_names(operators, where);
+  check_edges(operators, edges, where);
+  const int count = static_cast<int>(operators.size());
+  const Adjacency predecessors = adjacency(count, edges, true);
+  const std::vector<int> order = topological_order(predecessors, adjacency(count, edges, false));
+  if (static_cast<int>(order.size()) < count) {
+    throw InputError(where, "the operators form a cycle: " + cycle_text(operators, predecessors, order) +
+                                "; allowed: an acyclic graph");
+  }
+  std::vector<int> position(count);
+  for (int i = 0; i < count; ++i) {
+    position[order[i]] = i;
+  }
+  for (auto& [from, to] : edges) {
+    from = position[from];
+    to = position[to];
+  }
+  for (Profile& profile : profiles) {
+    check(static_cast<int>(profile.times.size()) == count, "a profile has one time per operator");
+    profile.times = reordered(std::move(profile.times), order);
+  }
+  ModelGraph graph;
+  graph.name = std::move(name);
+  graph.operators = reordered(std::move(operators), order);
+  graph.predecessors = adjacency(count, edges, true);
+  graph.successors = adjacency(count, edges, false);
+  graph.profiles = std::move(profiles);
+  return graph;
+}
+
+ModelTotals totals_of(const ModelGraph& model) {
+  ModelTotals totals;
+  for (const Operator& op : model.operators) {
+    totals.parameters += op.parameters;
+    totals.stash_elements += op.stash_elements;
+    totals.output_elements += op.output_elements;
+    totals.forward += op.forward.flops;
+    totals.backward += op.backward_input.flops + op.backward_weight.flops;
+  }
+  return totals;
+}
+
+} // namespace stagecraft

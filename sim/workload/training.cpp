@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/training.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostSamples = std::numeric_limits<int>::max();
+
+// The divisors of `batch` next to `count`, below and above.
+std::string nearest_divisors(int batch, int count) {
+  int below = std::min(count, batch);
+  while (batch % below != 0) {
+    --below;
+  }
+  if (count >= batch) {
+    return std::to_string(below);
+  }
+  int above = count;
+  while (batch % above != 0) {
+    ++above;
+  }
+  return std::to_string(below) + " or " + std::to_string(above);
+}
+
+std::vector<int> read_micro_batches(yaml::Map& map, int global_batch) {
+  std::vector<int> counts;
+  for (const yaml::Node* item : map.list("micro_batches")) {
+    const int count = yaml::integer(*item, "micro_batches", 1, kMostSamples);
+    if (global_batch % count != 0) {
+      throw InputError(item->where, "'micro_batches' " + std::to_string(count) + " does not divide global_batch " +
+                                        std::to_string(global_batch) +
+                                        "; nearest that do: " + nearest_divisors(global_batch, count));
+    }
+    if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
+      throw InputError(item->where, "'micro_batches' lists " + std::to_string(count) + " twice; allowed: once");
+    }
+    counts.push_back(count);
+  }
+  return counts.empty() ? Training().micro_batches : counts;
+}
+
+} // namespace
+
+Training load_training(const yaml::Node& node) {
+  yaml::Map map(node, "training");
+  Training training;
+  training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
+  training.micro_batches = read_micro_batches(map, training.global_batch);
+  training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
+  training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
+  training.recompute = map.choice("recompute", kRecomputes, "none").recompute;
+  training.step = map.choice("step", kStepModes, "barrier").step;
+  training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
+  constexpr int kMostChunks = 1024;
+  training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
+  map.finish();
+  return training;
+}
+
+} // namespace stagecraft
