@@ -6,18 +6,36 @@
 
 namespace stagecraft {
 
+namespace {
+
+Where where_of(const platform_file::File& file, int node) {
+  auto group = file.groups.begin();
+  for (; node >= static_cast<int>(group->names.size()); ++group) {
+    node -= static_cast<int>(group->names.size());
+  }
+  return group->where;
+}
+
+void check_reachable(const platform_file::File& file, const Platform& platform) {
+  const auto apart = platform_file::find_unreachable(platform);
+  if (!apart) {
+    return;
+  }
+  const Device& one = platform.devices[static_cast<size_t>(apart->first)];
+  const Device& other = platform.devices[static_cast<size_t>(apart->second)];
+  const bool one_vendor = platform.type_of(apart->first).vendor == platform.type_of(apart->second).vendor;
+  throw InputError(where_of(file, other.node),
+                   "devices '" + one.name + "' and '" + other.name + "' cannot reach each other; allowed: " +
+                       (one_vendor ? "links and a network that join every two devices"
+                                   : "devices of two vendors where each reaches its host, and the hosts each other"));
+}
+
+} // namespace
+
 Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source) {
   const platform_file::File file = platform_file::read(document, source);
   Platform platform = platform_file::build(file);
-  if (const auto apart = platform_file::find_unreachable(platform)) {
-    const auto name = [&](DeviceId device) { return platform.devices[static_cast<size_t>(device)].name; };
-    const bool vendors = platform.type_of(apart->first).vendor != platform.type_of(apart->second).vendor;
-    throw InputError(
-        document.find("nodes")->where,
-        "devices '" + name(apart->first) + "' and '" + name(apart->second) + "' cannot reach each other; " +
-            (vendors ? "allowed: two vendors' devices where each reaches its host, and the hosts each other"
-                     : "allowed: links and a network that join every two devices"));
-  }
+  check_reachable(file, platform);
   return platform;
 }
 

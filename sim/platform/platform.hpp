@@ -36,6 +36,8 @@ struct DeviceType {
   std::optional<FlopsPerSecond> rate(KernelKind kind, Precision precision) const {
     return rates[static_cast<std::size_t>(kind)][static_cast<std::size_t>(precision)];
   }
+
+  bool operator==(const DeviceType&) const = default;
 };
 
 /// The processor side of a node.
@@ -49,17 +51,23 @@ struct Host {
   Watts core_busy; ///< added per computing core
   Watts core_spin; ///< added per core that waits by spinning
   DollarsPerSecond price;
+
+  bool operator==(const Host&) const = default;
 };
 
 struct Node {
   std::string name;
   Host host;
+
+  bool operator==(const Node&) const = default;
 };
 
 struct Device {
   std::string name; ///< "node-0/v100-sxm2-16gb-2"
   int type = 0;     ///< index into Platform::types
   int node = 0;     ///< index into Platform::nodes
+
+  bool operator==(const Device&) const = default;
 };
 
 /// A vertex of the network. Data may pass through hosts and switches, never through a third device.
@@ -68,6 +76,8 @@ struct Vertex {
   Kind kind = Kind::device;
   std::string name;
   int index = -1; ///< the DeviceId of a device, the node index of a host, -1 otherwise
+
+  bool operator==(const Vertex&) const = default;
 };
 
 /// One direction of a wire. Concurrent transfers share its bandwidth; the latencies along a route add up.
@@ -76,6 +86,8 @@ struct Link {
   int from = 0, to = 0; ///< vertices
   BytesPerSecond bandwidth;
   Seconds latency;
+
+  bool operator==(const Link&) const = default;
 };
 
 /// A platform is right by construction: loaders check it, others trust it.
@@ -90,6 +102,8 @@ struct Platform {
   const DeviceType& type_of(DeviceId device) const {
     return types[static_cast<std::size_t>(devices[static_cast<std::size_t>(device)].type)];
   }
+
+  bool operator==(const Platform&) const = default;
 };
 
 } // namespace stagecraft

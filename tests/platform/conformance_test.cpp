@@ -1,0 +1,140 @@
+// Every shipped device type and platform obeys the laws; a new file is tested without a new test.
+// SPDX-License-Identifier: Apache-2.0
+#include <cctype>
+
+#include "sim/base/file.hpp"
+#include "sim/platform/route.hpp"
+#include "tests/catch.hpp"
+#include "tests/platform/platforms.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// The dotted keys of all scalars that begin with a digit: the numbers of a file.
+void collect_numbers(const yaml::Node& node, const std::string& prefix, std::vector<std::string>& keys) {
+  for (const yaml::Node::Entry& entry : node.entries) {
+    const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
+    if (entry.value.kind == yaml::Node::Kind::map && key != "sources") {
+      collect_numbers(entry.value, key, keys);
+    } else if (!entry.value.text.empty() && std::isdigit(static_cast<unsigned char>(entry.value.text.front())) != 0) {
+      keys.push_back(key);
+    }
+  }
+}
+
+TEST_CASE("every shipped device type loads, and its name is its file's", "[platform][conformance]") {
+  const auto files = test::yaml_files(test::platforms_folder() / "devices");
+  CHECK(files.size() >= 14);
+  for (const auto& file : files) {
+    INFO(file);
+    const DeviceType type = load_device_type(yaml::load(file));
+    CHECK(type.name == file.stem());
+    CHECK(type.busy >= type.idle);
+    CHECK(type.idle.value > 0);
+    CHECK(type.price.value > 0);
+    CHECK(type.memory.value >= 1e9);
+    CHECK(type.rate(KernelKind::matmul, Precision::fp32));
+    for (const KernelKindRow& kind : kKernelKinds) {
+      for (const PrecisionRow& precision : kPrecisions) {
+        const auto rate = type.rate(kind.kind, precision.precision);
+        const auto peak = type.peak[static_cast<size_t>(precision.precision)];
+        if (kind.matrix && rate) {
+          INFO(kind.name << " " << precision.name);
+          REQUIRE(peak);
+          CHECK(*rate <= *peak);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every number of a shipped device type has its source", "[platform][conformance]") {
+  for (const auto& file : test::yaml_files(test::platforms_folder() / "devices")) {
+    const yaml::Node document = yaml::load(file);
+    const yaml::Node* sources = document.find("sources");
+    REQUIRE(sources != nullptr);
+    std::vector<std::string> numbers;
+    collect_numbers(document, "", numbers);
+    CHECK(numbers.size() > 10);
+    for (const std::string& key : numbers) {
+      INFO(file << " " << key);
+      const yaml::Node* source = sources->find(key);
+      REQUIRE(source != nullptr);
+      CHECK(source->text.size() > 5);
+      if (document.find("origin")->text == "made-up") {
+        CHECK_THAT(source->text, Catch::StartsWith("made up"));
+      }
+    }
+  }
+}
+
+TEST_CASE("every shipped platform loads, and its name is its file's", "[platform][conformance]") {
+  const auto files = test::yaml_files(test::platforms_folder());
+  CHECK(files.size() >= 9);
+  for (const auto& file : files) {
+    INFO(file);
+    const Platform platform = load_platform(yaml::load(file), test::shipped_types());
+    CHECK(platform.name == file.stem());
+    CHECK_FALSE(platform.description.empty());
+    for (const Link& link : platform.links) {
+      CHECK(link.bandwidth.value > 0);
+      CHECK(link.latency.value >= 0);
+    }
+  }
+}
+
+// Legs follow one another from the first device to the second, and the costs are what their links say.
+void check_route(const Platform& platform, const Route& route, DeviceId from, DeviceId to) {
+  int at = from;
+  for (const Leg& leg : route.legs) {
+    Seconds latency;
+    BytesPerSecond bandwidth = platform.links[static_cast<size_t>(leg.links.front())].bandwidth;
+    for (const LinkId id : leg.links) {
+      const Link& link = platform.links[static_cast<size_t>(id)];
+      REQUIRE(link.from == at);
+      const bool passes_device = platform.vertices[static_cast<size_t>(at)].kind == Vertex::Kind::device && at != from;
+      REQUIRE_FALSE(passes_device);
+      at = link.to;
+      latency += link.latency;
+      bandwidth = std::min(bandwidth, link.bandwidth);
+    }
+    REQUIRE(leg.latency.value == near(latency.value));
+    REQUIRE(leg.bandwidth == bandwidth);
+  }
+  REQUIRE(at == to);
+  const bool one_vendor = platform.type_of(from).vendor == platform.type_of(to).vendor;
+  REQUIRE((route.legs.size() == 1) == one_vendor);
+}
+
+TEST_CASE("on every shipped platform every device reaches every other", "[platform][conformance]") {
+  for (const auto& file : test::yaml_files(test::platforms_folder())) {
+    INFO(file);
+    const Platform platform = load_platform(yaml::load(file), test::shipped_types());
+    const int devices = static_cast<int>(platform.devices.size());
+    const int step = devices > 64 ? 37 : 1; // a sample of the pairs where there are many
+    Router router(platform);
+    for (DeviceId from = 0; from < devices; from += step) {
+      for (DeviceId to = 0; to < devices; ++to) {
+        const Route* route = router.find(from, to);
+        REQUIRE(route != nullptr);
+        if (from != to) {
+          check_route(platform, *route, from, to);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every shipped platform and device type is in the README", "[platform][conformance]") {
+  const std::string readme = read_file(test::platforms_folder() / "README.md");
+  for (const char* folder : {".", "devices"}) {
+    for (const auto& file : test::yaml_files(test::platforms_folder() / folder)) {
+      CHECK_THAT(readme, Catch::Contains("`" + file.stem().string() + "`"));
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,81 @@
+// Device types: how peaks, efficiencies, explicit rates and lacking kernels make the rates.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/load_platform.hpp"
+#include "tests/catch.hpp"
+#include "tests/platform/platforms.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+constexpr const char* kType = R"(name: card
+vendor: maker
+origin: made-up
+memory: 2 GiB
+memory_bandwidth: 100 GB/s
+memory_efficiency: 0.75
+launch_overhead: 5 us
+power: {idle: 10 W, busy: 90 W}
+price: 3.6 USD/h
+peak: {fp32: 10 TFLOP/s, fp16: 80 TFLOP/s}
+vector: 4 TFLOP/s
+efficiency: {matmul: 0.5}
+rates: {convolution: {fp32: 12 TFLOP/s}, pooling: {fp16: 1 TFLOP/s}, attention: {bf16: 7 TFLOP/s}}
+lacks: [recurrent, embedding]
+)";
+
+TEST_CASE("a device type in SI units", "[platform][device]") {
+  const DeviceType type = load_device_type(yaml::parse(kType, "card.yaml"));
+  CHECK(type.name == "card");
+  CHECK(type.vendor == "maker");
+  CHECK(type.origin == Origin::made_up);
+  CHECK(type.memory.value == near(2147483648.0));
+  CHECK(type.memory_bandwidth.value == near(75e9)); // 100 GB/s, of which 0.75 is reached
+  CHECK(type.launch_overhead.value == near(5e-6));
+  CHECK(type.idle.value == near(10));
+  CHECK(type.busy.value == near(90));
+  CHECK(type.price.value == near(0.001)); // 3.6 USD in 3600 s
+  CHECK(type.peak[static_cast<size_t>(Precision::fp16)]->value == near(80e12));
+  CHECK_FALSE(type.peak[static_cast<size_t>(Precision::bf16)]);
+}
+
+TEST_CASE("a rate is given, or a share of the peak, or the vector rate, or lacking", "[platform][device]") {
+  const DeviceType type = load_device_type(yaml::parse(kType, "card.yaml"));
+  CHECK(type.rate(KernelKind::matmul, Precision::fp32)->value == near(5e12));
+  CHECK(type.rate(KernelKind::matmul, Precision::fp16)->value == near(40e12));
+  CHECK_FALSE(type.rate(KernelKind::matmul, Precision::bf16));                      // no such peak
+  CHECK(type.rate(KernelKind::convolution, Precision::fp32)->value == near(12e12)); // given, above the peak
+  CHECK(type.rate(KernelKind::convolution, Precision::fp16)->value == near(80e12)); // efficiency 1 by default
+  CHECK(type.rate(KernelKind::attention, Precision::bf16)->value == near(7e12));    // given without a peak
+  CHECK(type.rate(KernelKind::elementwise, Precision::bf16)->value == near(4e12));
+  CHECK(type.rate(KernelKind::pooling, Precision::fp16)->value == near(1e12));
+  CHECK(type.rate(KernelKind::pooling, Precision::fp32)->value == near(4e12));
+  CHECK_FALSE(type.rate(KernelKind::recurrent, Precision::fp32));
+  CHECK_FALSE(type.rate(KernelKind::embedding, Precision::fp32));
+}
+
+TEST_CASE("an unknown device type names the nearest and blames who asked", "[platform][device]") {
+  const Where where{"study.yaml", 3, 9};
+  CHECK_THROWS_WITH(test::shipped_types()("v100-sxm2-16bg", where),
+                    Catch::StartsWith("study.yaml:3:9: unknown device type 'v100-sxm2-16bg'; did you mean "
+                                      "'v100-sxm2-16gb'?"));
+}
+
+TEST_CASE("an error in a device type's file names that file", "[platform][device]") {
+  const DeviceTypeSource source = [](const std::string&, const Where&) {
+    return yaml::parse("name: a\nvendor: b\norigin: measured\nmemory: 3\n", "devices/a.yaml");
+  };
+  const std::string text = "name: test\nnodes:\n" + test::node_text("n", "devices: [{type: a}]");
+  CHECK_THROWS_WITH(load_platform(yaml::parse(text, "test.yaml"), source), Catch::StartsWith("devices/a.yaml:4:9: "));
+}
+
+TEST_CASE("a device type's file must call itself by its name", "[platform][device]") {
+  const DeviceTypeSource source = [](const std::string&, const Where&) { return yaml::parse(kType, "a.yaml"); };
+  const std::string text = "name: test\nnodes:\n" + test::node_text("n", "devices: [{type: a}]");
+  CHECK_THROWS_WITH(load_platform(yaml::parse(text, "test.yaml"), source),
+                    Catch::StartsWith("a.yaml:1:7: the device type 'a' calls itself 'card'"));
+}
+
+} // namespace
+} // namespace stagecraft
