@@ -1,0 +1,30 @@
+// Work in a forked child that shares memory with its parent: isolation for engines that exist once per process.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace stagecraft {
+
+/// Zeroed doubles that a process and its later children see alike. Throws std::bad_alloc.
+class SharedDoubles {
+public:
+  explicit SharedDoubles(std::size_t count);
+  ~SharedDoubles();
+  SharedDoubles(const SharedDoubles&) = delete;
+  SharedDoubles& operator=(const SharedDoubles&) = delete;
+
+  std::span<double> values() { return {data_, count_}; }
+
+private:
+  double* data_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+/// Runs `work` in a forked child and waits for it. An exception there is thrown again here, as std::runtime_error with
+/// the same text; a child that dies otherwise throws std::logic_error naming the signal or status.
+void run_in_child(const std::function<void()>& work);
+
+} // namespace stagecraft

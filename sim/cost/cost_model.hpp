@@ -1,0 +1,58 @@
+// How long an operator takes: the one interface with several implementations, and its table of names.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "sim/base/error.hpp"
+#include "sim/platform/platform.hpp"
+#include "sim/workload/model_graph.hpp"
+
+namespace stagecraft {
+
+/// Times of one operator for one micro-batch on one device.
+struct OperatorTime {
+  Seconds forward, backward_input, backward_weight;
+};
+
+/// Cost is a function of operator, device type, micro-batch size and precision. Implementations are pure.
+class CostModel {
+public:
+  virtual ~CostModel() = default;
+
+  /// Nothing where the device type lacks the operator's kernel or the precision.
+  virtual std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
+                                           Precision precision) const = 0;
+};
+
+/// What a cost model is made from. `reference` is the device type that profiles were taken on, nullptr where the
+/// model's profiles name none and every device counts as like it.
+struct CostModelRequest {
+  const ModelGraph& model;
+  const DeviceType* reference = nullptr;
+};
+
+using CostModelResult = std::variant<std::unique_ptr<CostModel>, Infeasible>;
+
+struct CostModelRow {
+  std::string_view name, help;
+  CostModelResult (*make)(const CostModelRequest& request);
+};
+std::span<const CostModelRow> cost_models();
+
+/// The model named, or for "auto": profiled where the model has profiles, else roofline.
+CostModelResult make_cost_model(std::string_view name, const CostModelRequest& request, const Where& where);
+
+/// One roofline pass: launches + max(FLOPs / rate, bytes / bandwidth), from shapes; nothing without the kernel.
+std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
+                                     Precision precision);
+
+CostModelResult make_roofline(const CostModelRequest& request);
+CostModelResult make_profiled(const CostModelRequest& request);
+CostModelResult make_constant(const CostModelRequest& request);
+
+} // namespace stagecraft

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "sim/base/named_table.hpp"
+#include "sim/cost/cost_model.hpp"
+
+namespace stagecraft {
+
+std::span<const CostModelRow> cost_models() {
+  static constexpr std::array kRows = {
+      CostModelRow{"roofline", "launches + max(FLOPs / rate, bytes / bandwidth), from shapes and device types", make_roofline},
+      CostModelRow{"profiled", "times measured per operator, scaled to other sizes and device types", make_profiled},
+      CostModelRow{"constant", "every operator takes one second forward and two backward, for trying things out", make_constant},
+  };
+  return kRows;
+}
+
+CostModelResult make_cost_model(std::string_view name, const CostModelRequest& request, const Where& where) {
+  if (name == "auto") {
+    return request.model.profiles.empty() ? make_roofline(request) : make_profiled(request);
+  }
+  return find_by_name(cost_models(), name, "cost model", where).make(request);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/memory.hpp"
+
+namespace stagecraft {
+
+namespace {
+constexpr double kFullBytes = 4; // optimiser states and master weights are fp32
+}
+
+ParameterBytes parameter_bytes(const Training& training) {
+  const double stored = row_of(training.precision).bytes;
+  const double master = stored < kFullBytes ? kFullBytes : 0;
+  return {stored, stored, master + kFullBytes * training.optimizer->states};
+}
+
+Bytes StageMemory::total(double in_flight, int versions) const {
+  return weights * versions + gradients + optimizer + per_micro_batch * in_flight + workspace + buffers;
+}
+
+StageMemory stage_memory(const Training& training, double parameters, Bytes stash, Bytes input, Bytes output,
+                         Recompute recompute) {
+  const ParameterBytes per_parameter = parameter_bytes(training);
+  const bool again = recompute == Recompute::full;
+  return {.weights = Bytes{parameters * per_parameter.weight},
+          .gradients = Bytes{parameters * per_parameter.gradient},
+          .optimizer = Bytes{parameters * per_parameter.optimizer},
+          .per_micro_batch = again ? input : stash,
+          .workspace = again ? stash : Bytes{0},
+          .buffers = 2 * (input + output)};
+}
+
+Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type) {
+  if (parameters == 0) {
+    return Seconds{0};
+  }
+  const ParameterBytes per_parameter = parameter_bytes(training);
+  const Bytes moved{parameters * (2 * per_parameter.weight + per_parameter.gradient + 2 * per_parameter.optimizer)};
+  return type.launch_overhead + moved / type.memory_bandwidth;
+}
+
+} // namespace stagecraft

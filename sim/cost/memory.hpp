@@ -1,0 +1,41 @@
+// Memory of a stage on a device, part by part (docs/model.md, "Memory").
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/platform/platform.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+
+/// Bytes per parameter. fp32: weight 4, gradient 4, optimiser 4 per state. fp16/bf16: weight 2, gradient 2, optimiser
+/// 4 (master weight) + 4 per state.
+struct ParameterBytes {
+  double weight = 0, gradient = 0, optimizer = 0;
+};
+ParameterBytes parameter_bytes(const Training& training);
+
+/// What a stage keeps on one device. `per_micro_batch` is held once for each micro-batch in flight.
+struct StageMemory {
+  Bytes weights;         ///< one version
+  Bytes gradients;
+  Bytes optimizer;
+  Bytes per_micro_batch; ///< stashed activations; the stage's input only, when recomputing
+  Bytes workspace;       ///< activations that recompute brings back for one micro-batch
+  Bytes buffers;         ///< of sends and receives: two of each tensor that crosses the stage's borders
+
+  /// mem = weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
+  Bytes total(double in_flight, int versions) const;
+  /// All but the stash.
+  Bytes fixed(int versions) const { return total(0, versions); }
+};
+
+/// Memory of a stage that holds `parameters` and, per micro-batch, `stash` bytes of activations with `input` bytes
+/// coming in and `output` bytes going out.
+StageMemory stage_memory(const Training& training, double parameters, Bytes stash, Bytes input, Bytes output,
+                         Recompute recompute);
+
+/// Time of the optimiser step over `parameters` on a device: reads weight, gradient and states, writes weight and
+/// states, bound by memory bandwidth.
+Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);
+
+} // namespace stagecraft

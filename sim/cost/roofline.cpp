@@ -1,0 +1,56 @@
+// Times from shapes: each pass is bound by arithmetic or by memory traffic (Williams et al. 2009), plus its launches.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/cost/cost_model.hpp"
+
+namespace stagecraft {
+
+std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
+                                     Precision precision) {
+  if (pass.kernels == 0) {
+    return Seconds{0};
+  }
+  const std::optional<FlopsPerSecond> rate = type.rate(kind, precision);
+  if (!rate) {
+    return std::nullopt;
+  }
+  const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
+  return pass.kernels * type.launch_overhead + std::max(samples * pass.flops / *rate, traffic / type.memory_bandwidth);
+}
+
+namespace {
+
+class Roofline : public CostModel {
+public:
+  explicit Roofline(const ModelGraph& model) : model_(model) {}
+
+  std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
+                                   Precision precision) const override {
+    const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    const auto forward = roofline_time(what.forward, what.kind, type, samples, precision);
+    const auto input = roofline_time(what.backward_input, what.kind, type, samples, precision);
+    const auto weight = roofline_time(what.backward_weight, what.kind, type, samples, precision);
+    if (!forward || !input || !weight) {
+      return std::nullopt;
+    }
+    return OperatorTime{*forward, *input, *weight};
+  }
+
+private:
+  const ModelGraph& model_;
+};
+
+} // namespace
+
+CostModelResult make_roofline(const CostModelRequest& request) {
+  for (const Operator& op : request.model.operators) {
+    if (op.forward.kernels > 0) {
+      return std::make_unique<Roofline>(request.model);
+    }
+  }
+  return Infeasible{"the model '" + request.model.name +
+                    "' has no FLOPs or memory traffic for a roofline; use the cost model profiled"};
+}
+
+} // namespace stagecraft

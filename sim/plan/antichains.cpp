@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/antichains.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <unordered_set>
+
+namespace stagecraft {
+
+bool has_bit(std::span<const std::uint64_t> bits, int at) { return ((bits[at / 64] >> (at % 64)) & 1) != 0; }
+
+void set_bit(std::span<std::uint64_t> bits, int at) { bits[at / 64] |= std::uint64_t{1} << (at % 64); }
+
+bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64_t> outer) {
+  for (std::size_t word = 0; word < inner.size(); ++word) {
+    if ((inner[word] & ~outer[word]) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+std::string key_of(std::span<const std::uint64_t> bits) {
+  return {reinterpret_cast<const char*>(bits.data()), bits.size_bytes()};
+}
+
+bool is_available(const ModelGraph& model, std::span<const std::uint64_t> ideal, OperatorId op) {
+  const auto& needs = model.predecessors[op];
+  return !has_bit(ideal, op) && std::all_of(needs.begin(), needs.end(), [&](OperatorId p) { return has_bit(ideal, p); });
+}
+
+BitRows prefixes(int n) {
+  BitRows rows(n + 1, n);
+  for (int k = 1; k <= n; ++k) {
+    for (OperatorId op = 0; op < k; ++op) {
+      set_bit(rows.row(k), op);
+    }
+  }
+  return rows;
+}
+
+} // namespace
+
+AntichainStates antichain_states(const ModelGraph& model, int cap) {
+  const int n = model.size();
+  AntichainStates states{BitRows(1, n)};
+  std::unordered_set<std::string> seen = {key_of(states.ideals.row(0))};
+  for (int at = 0; at < states.count(); ++at) {
+    for (OperatorId op = 0; op < n; ++op) {
+      if (!is_available(model, states.ideals.row(at), op)) {
+        continue;
+      }
+      const auto from = states.ideals.row(at);
+      std::vector<std::uint64_t> next(from.begin(), from.end());
+      set_bit(next, op);
+      if (!seen.insert(key_of(next)).second) {
+        continue;
+      }
+      if (states.count() > cap) {
+        return {prefixes(n), true};
+      }
+      states.ideals.add_row();
+      std::copy(next.begin(), next.end(), states.ideals.row(states.count() - 1).begin());
+    }
+  }
+  return states;
+}
+
+std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal) {
+  const int n = model.size();
+  std::vector<char> member(n, 0);
+  for (OperatorId x = n - 1; x >= 0; --x) {
+    const auto& users = model.successors[x];
+    const bool inside = has_bit(ideal, x);
+    const bool maximal = inside && std::none_of(users.begin(), users.end(), [&](OperatorId u) { return has_bit(ideal, u); });
+    if (!maximal) {
+      continue;
+    }
+    member[x] = 1;
+    std::vector<char> ancestor(n, 0); // of x, and x itself
+    ancestor[x] = 1;
+    for (OperatorId u = x; u >= 0; --u) {
+      if (ancestor[u] == 0) {
+        continue;
+      }
+      for (const OperatorId p : model.predecessors[u]) {
+        ancestor[p] = 1;
+      }
+      const auto& out = model.successors[u];
+      if (std::any_of(out.begin(), out.end(), [&](OperatorId v) { return ancestor[v] == 0; }) && u != x) {
+        member[u] = 1;
+      }
+    }
+  }
+  std::vector<OperatorId> antichain;
+  for (OperatorId op = 0; op < n; ++op) {
+    if (member[op] != 0) {
+      antichain.push_back(op);
+    }
+  }
+  return antichain;
+}
+
+namespace {
+
+void add_sums(const Problem& problem, const std::vector<char>& inside, StateCosts& costs) {
+  const int types = static_cast<int>(problem.platform.types.size());
+  double parameters = 0;
+  double stash = 0;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    if (inside[op] != 0) {
+      parameters += problem.model.operators[op].parameters;
+      stash += problem.stash_bytes(op).value;
+    }
+  }
+  for (int type = 0; type < types; ++type) {
+    double seconds = 0;
+    int lacking = 0;
+    for (OperatorId op = 0; op < problem.model.size(); ++op) {
+      if (inside[op] != 0) {
+        const double time = problem.seconds(type, op);
+        seconds += std::isinf(time) ? 0 : time;
+        lacking += std::isinf(time) ? 1 : 0;
+      }
+    }
+    costs.seconds[type].push_back(seconds);
+    costs.lacking[type].push_back(lacking);
+  }
+  costs.parameters.push_back(parameters);
+  costs.stash_bytes.push_back(stash);
+  costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
+}
+
+} // namespace
+
+StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
+  const int n = problem.model.size();
+  StateCosts costs;
+  costs.seconds.resize(problem.platform.types.size());
+  costs.lacking.resize(problem.platform.types.size());
+  costs.above.resize(states.count());
+  for (int state = 0; state < states.count(); ++state) {
+    const auto ideal = states.ideals.row(state);
+    std::vector<char> inside(n, 0);
+    for (OperatorId op = 0; op < n; ++op) {
+      inside[op] = has_bit(ideal, op) ? 1 : 0;
+    }
+    add_sums(problem, inside, costs);
+    for (int larger = state + 1; larger < states.count(); ++larger) {
+      if (is_subset(ideal, states.ideals.row(larger))) {
+        costs.above[state].push_back(larger);
+      }
+    }
+    costs.pairs += costs.above[state].size();
+  }
+  return costs;
+}
+
+} // namespace stagecraft

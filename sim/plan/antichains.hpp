@@ -1,0 +1,62 @@
+// Antichain states of a model graph: the points where a split may cut it (Ju et al. 2024; PipeDream's optimiser).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+/// A set of operators as bits, one row per state.
+class BitRows {
+public:
+  BitRows() = default;
+  BitRows(int rows, int bits) : words_((bits + 63) / 64), data_(static_cast<std::size_t>(rows) * words_) {}
+
+  std::span<std::uint64_t> row(int r) { return {data_.data() + static_cast<std::size_t>(r) * words_, words_}; }
+  std::span<const std::uint64_t> row(int r) const {
+    return {data_.data() + static_cast<std::size_t>(r) * words_, words_};
+  }
+  void add_row() { data_.resize(data_.size() + words_); }
+  int rows() const { return words_ == 0 ? 0 : static_cast<int>(data_.size() / words_); }
+
+private:
+  std::size_t words_ = 0;
+  std::vector<std::uint64_t> data_;
+};
+
+bool has_bit(std::span<const std::uint64_t> bits, int at);
+void set_bit(std::span<std::uint64_t> bits, int at);
+bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64_t> outer);
+
+/// The states in topological order: state 0 is empty, the last one is the whole graph. A state stands for its ideal,
+/// the antichain's operators and all their ancestors; states and ideals are one to one.
+struct AntichainStates {
+  BitRows ideals;
+  bool linearized = false; ///< there were more than the cap: only prefixes of the topological order were kept
+
+  int count() const { return ideals.rows(); }
+};
+
+/// All ideals of the graph, breadth first by size. The empty state serves as the virtual source of no cost that
+/// several sources need. Beyond `cap` states only prefixes of the topological order remain.
+AntichainStates antichain_states(const ModelGraph& model, int cap);
+
+/// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u of
+/// one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.
+std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal);
+
+/// Sums over the ideal of each state, and the bytes that cross its border.
+struct StateCosts {
+  std::vector<std::vector<double>> seconds; ///< [device type][state], over operators that have a kernel
+  std::vector<std::vector<int>> lacking;    ///< [device type][state]: operators without a kernel
+  std::vector<double> parameters, stash_bytes, cut_bytes; ///< [state]
+  std::vector<std::vector<std::int32_t>> above; ///< [state]: the states whose ideals contain this one strictly, ascending
+  std::size_t pairs = 0;
+};
+StateCosts cost_states(const Problem& problem, const AntichainStates& states);
+
+} // namespace stagecraft

@@ -1,0 +1,41 @@
+// Closed forms on a plan: bottleneck, iteration time, memory, and a bound that no plan beats.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sim/plan/stage_costs.hpp"
+
+namespace stagecraft {
+
+/// Per micro-batch, the largest of each device's forward + backward time over its stages and, for each boundary between
+/// neighbouring stages, 2 (latency + bytes / bandwidth) over the slowest pair of their devices: activation and gradient,
+/// one after the other.
+Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost);
+
+/// (M-1) max c + sum c + 2 sum x + max all-reduce + optimiser, as AMP and Metis estimate (notes: exact for GPipe and
+/// 1F1B only when all stages are equal).
+Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanCost& cost);
+
+/// Bytes that a device lacks.
+struct MemoryShortage {
+  DeviceId device = 0;
+  int stage = 0; ///< the device's stage that needs most
+  Bytes need, have;
+};
+
+/// The device that lacks most memory when stage s of S holds in_flight(s, S) micro-batches, or nothing when all fit.
+std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
+                                              const std::function<double(int, int)>& in_flight, int versions);
+
+/// "stage 2 on 'v100-3' needs 91.00 GiB, 11.00 GiB more than its 80.00 GiB".
+std::string to_text(const MemoryShortage& shortage, const Platform& platform);
+
+/// A bound on the iteration time of any plan on these devices, any schedule and micro-batch size: for weights y with
+/// sum 1, T >= sum_d y_d busy_d >= sum_v min_d y_d t(v, d), where t is the least time for the whole batch over all
+/// micro-batch sizes. Weights proportional to each device's speed. Proof in docs/model.md.
+Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices);
+
+} // namespace stagecraft

@@ -1,0 +1,50 @@
+// Min-max dynamic programming over antichain states and devices; `antichain` and `optimal` differ only in the devices
+// they let follow each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/plan/antichains.hpp"
+#include "sim/plan/strategy.hpp"
+
+namespace stagecraft {
+
+/// What has been used up when a stage ends: a node per "these devices so far, this one last". Node 0 is the start.
+struct DeviceChoices {
+  struct Next {
+    int node = 0;
+    PathCost path; ///< from the last device of this node to that of the next
+  };
+  struct Node {
+    DeviceId device = -1; ///< or one like it; -1 at the start
+    int stages = 0;
+    std::vector<Next> next;
+  };
+  std::vector<Node> nodes; ///< ascending in stages
+  int most_stages = 0;
+};
+
+/// The stages found: state s[i] ends stage i on the device of node d[i].
+struct IdealPipeline {
+  std::vector<int> states, nodes;
+  double bottleneck = 0;
+};
+
+/// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
+/// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks for
+/// so many. Nothing when none fits. Cost: edges of the choices * pairs of states, and again per number of stages where
+/// memory binds.
+std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
+                                                 const StateCosts& costs, const DeviceChoices& choices,
+                                                 int exact_stages);
+
+/// The operators between two consecutive states of a pipeline, stage by stage; devices are those of the nodes.
+Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
+                     const std::vector<DeviceId>& devices);
+
+/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out.
+DeviceChoices ordered_choices(const Problem& problem, const std::vector<DeviceId>& devices, bool all);
+
+/// The request's devices, repeated once per chunk.
+std::vector<DeviceId> chunked_devices(const PlanRequest& request);
+
+} // namespace stagecraft

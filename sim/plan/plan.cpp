@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/plan.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+
+std::vector<DeviceId> devices_of(const Plan& plan) {
+  std::vector<DeviceId> devices;
+  for (const Stage& stage : plan.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+        devices.push_back(device);
+      }
+    }
+  }
+  return devices;
+}
+
+bool is_pipeline(const Plan& plan, int chunks) {
+  const std::size_t stages = plan.stages.size();
+  if (stages == 0 || stages % chunks != 0) {
+    return false;
+  }
+  const std::size_t ranks = stages / chunks;
+  std::size_t devices = 0;
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (plan.stages[s].devices != plan.stages[s % ranks].devices) {
+      return false;
+    }
+    devices += s < ranks ? plan.stages[s].devices.size() : 0;
+  }
+  return devices_of(plan).size() == devices;
+}
+
+} // namespace stagecraft

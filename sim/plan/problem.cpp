@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+void fill_times(Problem& problem) {
+  const int n = problem.model.size();
+  for (const DeviceType& type : problem.platform.types) {
+    std::vector<double> forward(n, kNever);
+    std::vector<double> input(n, kNever);
+    std::vector<double> weight(n, kNever);
+    for (OperatorId op = 0; op < n; ++op) {
+      const auto time = problem.cost.time(op, type, problem.samples, problem.training.precision);
+      if (time) {
+        forward[op] = time->forward.value;
+        input[op] = time->backward_input.value;
+        weight[op] = time->backward_weight.value;
+      }
+    }
+    problem.forward.push_back(std::move(forward));
+    problem.backward_input.push_back(std::move(input));
+    problem.backward_weight.push_back(std::move(weight));
+  }
+}
+
+void fill_prefix(Problem& problem) {
+  const int n = problem.model.size();
+  Prefix& prefix = problem.prefix;
+  for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
+    std::vector<double> sums(n + 1, 0.0);
+    for (OperatorId op = 0; op < n; ++op) {
+      sums[op + 1] = sums[op] + problem.seconds(static_cast<int>(type), op);
+    }
+    prefix.seconds.push_back(std::move(sums));
+  }
+  prefix.parameters.assign(n + 1, 0.0);
+  prefix.stash_bytes.assign(n + 1, 0.0);
+  prefix.cut_bytes.assign(n + 1, 0.0);
+  for (OperatorId op = 0; op < n; ++op) {
+    prefix.parameters[op + 1] = prefix.parameters[op] + problem.model.operators[op].parameters;
+    prefix.stash_bytes[op + 1] = prefix.stash_bytes[op] + problem.stash_bytes(op).value;
+    const auto& users = problem.model.successors[op];
+    if (!users.empty()) {
+      for (int k = op + 1; k <= users.back(); ++k) {
+        prefix.cut_bytes[k] += problem.output_bytes(op).value;
+      }
+    }
+  }
+}
+
+} // namespace
+
+double Problem::seconds(int type, OperatorId op) const {
+  const double again = training.recompute == Recompute::full ? forward[type][op] : 0;
+  return forward[type][op] + backward_input[type][op] + backward_weight[type][op] + again;
+}
+
+Bytes Problem::output_bytes(OperatorId op) const {
+  return Bytes{std::ceil(samples * model.operators[op].output_elements * row_of(training.precision).bytes - 1e-6)};
+}
+
+Bytes Problem::stash_bytes(OperatorId op) const {
+  return Bytes{samples * model.operators[op].stash_elements * row_of(training.precision).bytes};
+}
+
+Bytes Problem::input_bytes() const {
+  return Bytes{samples * model.input_elements * row_of(training.precision).bytes};
+}
+
+Bytes Problem::cut_bytes(const std::vector<char>& inside) const {
+  Bytes sum;
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    const auto& users = model.successors[op];
+    if (inside[op] != 0 && std::any_of(users.begin(), users.end(), [&](OperatorId user) { return inside[user] == 0; })) {
+      sum += output_bytes(op);
+    }
+  }
+  return sum;
+}
+
+Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost,
+                     const Training& training, Router& router, int micro_batches) {
+  Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};
+  problem.micro_batches = micro_batches;
+  problem.samples = static_cast<double>(training.global_batch) / micro_batches;
+  problem.divisible_at_will = !model.profiles.empty() && training.global_batch == 1;
+  fill_times(problem);
+  fill_prefix(problem);
+  return problem;
+}
+
+std::string missing_kernel(const Problem& problem, int type, const std::vector<OperatorId>& operators) {
+  for (const OperatorId op : operators) {
+    if (std::isinf(problem.forward[type][op])) {
+      const Operator& what = problem.model.operators[op];
+      return "operator '" + what.name + "' (" + std::string(row_of(what.kind).name) + ", " +
+             std::string(row_of(problem.training.precision).name) + ") has no kernel on device type '" +
+             problem.platform.types[type].name + "'";
+    }
+  }
+  return "";
+}
+
+} // namespace stagecraft

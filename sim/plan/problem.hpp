@@ -1,0 +1,57 @@
+// What every strategy looks at: a model, its costs for one micro-batch size, and the platform's devices and paths.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "sim/cost/cost_model.hpp"
+#include "sim/cost/memory.hpp"
+#include "sim/platform/route.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+
+/// Sums over the first k operators in topological order, k = 0 … n; differences are sums over ranges.
+struct Prefix {
+  std::vector<std::vector<double>> seconds; ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
+  std::vector<double> parameters;           ///< [k]
+  std::vector<double> stash_bytes;          ///< [k], of one micro-batch
+  std::vector<double> cut_bytes;            ///< [k]: distinct tensors made before k and needed from k on, each once
+};
+
+/// Costs of one micro-batch. The referenced values must outlive it.
+struct Problem {
+  const ModelGraph& model;
+  const Platform& platform;
+  const CostModel& cost;
+  const Training& training;
+  Router& router;
+  int micro_batches = 1;
+  double samples = 1; ///< of a micro-batch
+  bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
+  /// [device type][operator], seconds; infinite where the type lacks the kernel.
+  std::vector<std::vector<double>> forward, backward_input, backward_weight;
+  Prefix prefix;
+
+  /// Forward + backward time, with forward again where training recomputes; infinite without the kernel.
+  double seconds(int type, OperatorId op) const;
+  /// Bytes of an operator's output for one micro-batch.
+  Bytes output_bytes(OperatorId op) const;
+  Bytes stash_bytes(OperatorId op) const;
+  /// Bytes fed to each source operator for one micro-batch.
+  Bytes input_bytes() const;
+  /// Bytes of the distinct tensors that operators in `inside` make and operators outside need.
+  Bytes cut_bytes(const std::vector<char>& inside) const;
+  PathCost path(DeviceId from, DeviceId to) const { return router.cost(from, to); }
+  int type_index(DeviceId device) const { return platform.devices[static_cast<std::size_t>(device)].type; }
+};
+
+Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost,
+                     const Training& training, Router& router, int micro_batches);
+
+/// "operator 'conv1' (convolution) has no kernel for fp16 on device type 'p100'": the first such operator, or "".
+std::string missing_kernel(const Problem& problem, int type, const std::vector<OperatorId>& operators);
+
+} // namespace stagecraft

@@ -1,0 +1,30 @@
+// Ju et al. 2024: profile -> graph -> antichain states -> topological order -> dynamic programming -> stages. The devices
+// follow each other in the given order; some may be left out.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/ideal_pipeline.hpp"
+
+namespace stagecraft {
+
+PlanResult split_antichain(const PlanRequest& request) {
+  const AntichainStates states = antichain_states(request.problem.model, request.state_cap);
+  const StateCosts costs = cost_states(request.problem, states);
+  const std::vector<DeviceId> devices = chunked_devices(request);
+  const bool all = request.chunks > 1;
+  const DeviceChoices choices = ordered_choices(request.problem, devices, all);
+  const auto found = best_ideal_pipeline(request, states, costs, choices, all ? static_cast<int>(devices.size()) : 0);
+  if (!found) {
+    return Infeasible{"no pipeline over the given order of devices fits in memory and finds every kernel"};
+  }
+  std::vector<DeviceId> used;
+  for (const int node : found->nodes) {
+    used.push_back(choices.nodes[node].device);
+  }
+  Plan plan = make_ideal_plan(request, states, *found, used);
+  plan.objective = Objective{"bottleneck", Seconds{found->bottleneck}};
+  if (states.linearized) {
+    plan.note = "more than " + std::to_string(request.state_cap) + " antichain states: branches were put in one order";
+  }
+  return plan;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,142 @@
+// The reference: the least bottleneck over all states and all orders of devices. States count how many devices of each
+// class are used, so equal devices cost no permutations.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "sim/plan/ideal_pipeline.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kMostWork = 4e9;       // edges of the choices * pairs of states, about ten seconds
+constexpr std::size_t kMostNodes = 200'000;
+
+bool same_path(const PathCost& a, const PathCost& b) {
+  return a.latency == b.latency && a.seconds_per_byte == b.seconds_per_byte;
+}
+
+// Two devices are of one class when swapping them changes no cost: same type, same paths to and from all others.
+bool interchangeable(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId a, DeviceId b) {
+  if (problem.type_index(a) != problem.type_index(b) || !same_path(problem.path(a, b), problem.path(b, a))) {
+    return false;
+  }
+  return std::all_of(devices.begin(), devices.end(), [&](DeviceId other) {
+    return other == a || other == b ||
+           (same_path(problem.path(a, other), problem.path(b, other)) &&
+            same_path(problem.path(other, a), problem.path(other, b)));
+  });
+}
+
+std::vector<std::vector<DeviceId>> device_classes(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::vector<std::vector<DeviceId>> classes;
+  for (const DeviceId device : devices) {
+    const auto found = std::find_if(classes.begin(), classes.end(), [&](const std::vector<DeviceId>& members) {
+      return interchangeable(problem, devices, members.front(), device);
+    });
+    if (found == classes.end()) {
+      classes.push_back({device});
+    } else {
+      found->push_back(device);
+    }
+  }
+  return classes;
+}
+
+// One node per vector of used counts and class used last, breadth first by stages. Empty when there are too many.
+DeviceChoices class_choices(const Problem& problem, const std::vector<std::vector<DeviceId>>& classes) {
+  DeviceChoices choices;
+  choices.nodes.push_back({});
+  std::vector<int> class_of_node = {-1};
+  std::vector<std::vector<int>> counts = {std::vector<int>(classes.size(), 0)};
+  std::map<std::pair<std::vector<int>, int>, int> known;
+  for (std::size_t at = 0; at < choices.nodes.size(); ++at) {
+    for (int next = 0; next < static_cast<int>(classes.size()); ++next) {
+      std::vector<int> used = counts[at];
+      if (used[next] == static_cast<int>(classes[next].size())) {
+        continue;
+      }
+      const int last = class_of_node[at];
+      const DeviceId device = classes[next][used[next]];
+      const PathCost path = last < 0 ? PathCost{} : problem.path(classes[last][used[last] - 1], device);
+      ++used[next];
+      const auto [slot, is_new] = known.try_emplace({used, next}, static_cast<int>(choices.nodes.size()));
+      if (is_new) {
+        choices.nodes.push_back({device, choices.nodes[at].stages + 1, {}});
+        counts.push_back(used);
+        class_of_node.push_back(next);
+      }
+      choices.nodes[at].next.push_back({slot->second, path});
+      choices.most_stages = std::max(choices.most_stages, choices.nodes[at].stages + 1);
+    }
+    if (choices.nodes.size() > kMostNodes) {
+      return {};
+    }
+  }
+  return choices;
+}
+
+double edges(const DeviceChoices& choices) {
+  double count = 0;
+  for (const auto& node : choices.nodes) {
+    count += static_cast<double>(node.next.size());
+  }
+  return count;
+}
+
+// Devices from fastest to slowest, for when there are too many classes to try all orders.
+std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId> devices) {
+  std::stable_sort(devices.begin(), devices.end(), [&](DeviceId a, DeviceId b) {
+    return problem.prefix.seconds[problem.type_index(a)].back() < problem.prefix.seconds[problem.type_index(b)].back();
+  });
+  return devices;
+}
+
+void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.empty() ? "" : "; ") + note; }
+
+// The same devices again for every chunk, in the order of the plan found without chunks.
+PlanResult split_chunks(const PlanRequest& request, const Plan& plan) {
+  PlanRequest ordered = request;
+  ordered.devices = devices_of(plan);
+  PlanResult chunked = split_antichain(ordered);
+  if (Plan* found = std::get_if<Plan>(&chunked)) {
+    add_note(*found, "order of devices taken from the plan with one stage per device");
+  }
+  return chunked;
+}
+
+} // namespace
+
+PlanResult split_optimal(const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  AntichainStates states = antichain_states(problem.model, request.state_cap);
+  StateCosts costs = cost_states(problem, states);
+  const auto classes = device_classes(problem, request.devices);
+  DeviceChoices choices = class_choices(problem, classes);
+  std::string note = states.linearized ? "more than " + std::to_string(request.state_cap) +
+                                             " antichain states: branches were put in one order"
+                                       : "";
+  if (choices.nodes.empty() || edges(choices) * static_cast<double>(costs.pairs) > kMostWork) {
+    choices = ordered_choices(problem, fastest_first(problem, request.devices), false);
+    note += std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
+  }
+  PlanRequest unchunked = request;
+  unchunked.chunks = 1;
+  if (request.chunks > 1) { // memory is checked when the chunks are known
+    unchunked.in_flight = [](int, int) { return 0.0; };
+  }
+  const auto found = best_ideal_pipeline(unchunked, states, costs, choices, 0);
+  if (!found) {
+    return Infeasible{"no pipeline over any order of the devices fits in memory and finds every kernel"};
+  }
+  std::vector<DeviceId> used;
+  for (const int node : found->nodes) {
+    used.push_back(choices.nodes[node].device);
+  }
+  Plan plan = make_ideal_plan(unchunked, states, *found, used);
+  plan.objective = Objective{"bottleneck", Seconds{found->bottleneck}};
+  plan.note = note;
+  return request.chunks > 1 ? split_chunks(request, plan) : PlanResult{plan};
+}
+
+} // namespace stagecraft

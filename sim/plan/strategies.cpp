@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "sim/plan/estimate.hpp"
+#include "sim/plan/strategy.hpp"
+
+namespace stagecraft {
+
+std::span<const StrategyRow> strategies() {
+  static constexpr std::array kRows = {
+      StrategyRow{"single", "the whole model on the fastest device that holds it", split_single, false},
+      StrategyRow{"data-parallel", "the whole model everywhere, samples in proportion to speed", split_data_parallel, false},
+      StrategyRow{"uniform", "the same number of operators in every stage", split_uniform, true},
+      StrategyRow{"parameters", "about the same number of parameters in every stage (DeepSpeed)", split_parameters, true},
+      StrategyRow{"block-partition", "blocks of about the same time (torchgpipe)", split_block_partition, true},
+      StrategyRow{"capability", "static load in proportion to nominal power, memory repaired (Wang et al. 2020)", split_capability, true},
+      StrategyRow{"capability-refined", "capability, then single layers moved while the worst load falls", split_capability_refined, true},
+      StrategyRow{"antichain", "dynamic programming over antichain states, devices in the given order (Ju et al. 2024)", split_antichain, true},
+      StrategyRow{"optimal", "least bottleneck over all states and all orders of devices, links and memory counted", split_optimal, true},
+      StrategyRow{"eft", "each operator where it finishes earliest in a running pipeline (2022 patent's placement)", split_earliest_finish, false},
+      StrategyRow{"eft-contiguous", "eft with devices never going back along a path", split_earliest_finish_contiguous, true},
+  };
+  return kRows;
+}
+
+PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
+  PlanResult result = strategy.split(request);
+  if (std::holds_alternative<Infeasible>(result)) {
+    return result;
+  }
+  Plan& plan = std::get<Plan>(result);
+  plan.strategy = strategy.name;
+  for (const Stage& stage : plan.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), stage.operators);
+          !lacks.empty()) {
+        return Infeasible{lacks};
+      }
+    }
+  }
+  const auto all_in_flight = [&](int, int) { return static_cast<double>(request.problem.micro_batches); };
+  const bool named = is_pipeline(plan, request.chunks) || plan.stages.size() == 1;
+  const auto shortage = memory_shortage(request.problem, plan, cost_plan(request.problem, plan),
+                                        named ? request.in_flight : all_in_flight, request.versions);
+  if (shortage) {
+    return Infeasible{to_text(*shortage, request.problem.platform)};
+  }
+  return result;
+}
+
+} // namespace stagecraft

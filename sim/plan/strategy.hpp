@@ -1,0 +1,51 @@
+// Strategies: how a model is split over devices. One file each, one row each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "sim/plan/plan.hpp"
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+/// What a strategy is called with. Planners that need to know the schedule get it through here.
+struct PlanRequest {
+  const Problem& problem;
+  std::vector<DeviceId> devices; ///< in the given order, each once
+  int chunks = 1;                ///< stages per device that the schedule wants
+  /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
+  std::function<double(int stage, int stages)> in_flight;
+  int versions = 1; ///< weight versions that the schedule keeps
+  std::function<Seconds(const Plan&)> evaluate; ///< one iteration of a plan, replayed; may be empty
+  std::uint64_t seed = 1;
+  int budget = 0; ///< evaluations allowed
+  int state_cap = 6000;
+};
+
+struct StrategyRow {
+  std::string_view name, help;
+  PlanResult (*split)(const PlanRequest& request);
+  bool pipeline; ///< one stage after another along the devices; false: placements of other shapes
+};
+std::span<const StrategyRow> strategies();
+
+/// Splits, then checks the plan against memory and kernels: what comes back feasible fits.
+PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);
+
+PlanResult split_single(const PlanRequest&);
+PlanResult split_data_parallel(const PlanRequest&);
+PlanResult split_uniform(const PlanRequest&);
+PlanResult split_parameters(const PlanRequest&);
+PlanResult split_block_partition(const PlanRequest&);
+PlanResult split_capability(const PlanRequest&);
+PlanResult split_capability_refined(const PlanRequest&);
+PlanResult split_antichain(const PlanRequest&);
+PlanResult split_optimal(const PlanRequest&);
+PlanResult split_earliest_finish(const PlanRequest&);
+PlanResult split_earliest_finish_contiguous(const PlanRequest&);
+
+} // namespace stagecraft

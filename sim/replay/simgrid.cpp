@@ -1,0 +1,262 @@
+// Replay on SimGrid. It sees links and flows only: dependencies and program order are ours, a computation and a latency
+// are timers, the bytes of a transfer are a Comm. docs/decisions/0002-simgrid-as-flow-engine.md says why.
+// SPDX-License-Identifier: Apache-2.0
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+#include <simgrid/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+#include "sim/base/child.hpp"
+#include "sim/replay/replay.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace sg = simgrid::s4u;
+
+double clock_now() { return sg::Engine::get_clock(); }
+
+// The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
+// host's way out, so every topology fits and nothing grows with pairs of devices.
+class Network {
+public:
+  Network(const Platform& platform, std::span<const ReplayRequest> requests) {
+    zone_ = sg::create_star_zone("network");
+    sink_ = zone_->create_host("sink", 1.0);
+    zone_->add_route(sink_->get_netpoint(), nullptr, nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
+    zone_->add_route(nullptr, sink_->get_netpoint(), nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
+    links_.assign(platform.links.size(), nullptr);
+    for (const ReplayRequest& request : requests) {
+      for (const Leg& leg : request.graph->legs) {
+        add(platform, leg);
+      }
+    }
+    zone_->seal();
+  }
+
+  sg::Host* sender(const Leg& leg) const { return senders_.at(leg.links); }
+  sg::Host* sink() const { return sink_; }
+
+private:
+  void add(const Platform& platform, const Leg& leg) {
+    if (std::isinf(leg.bandwidth.value) || senders_.contains(leg.links)) {
+      return;
+    }
+    std::vector<sg::LinkInRoute> links;
+    for (const LinkId id : leg.links) {
+      if (std::isinf(platform.links[id].bandwidth.value)) {
+        continue;
+      }
+      if (links_[id] == nullptr) {
+        links_[id] = zone_->create_link("link-" + std::to_string(id), platform.links[id].bandwidth.value);
+        links_[id]->set_latency(0); // a latency in SimGrid would tilt the shares; we pay it before the flow
+      }
+      links.emplace_back(links_[id]);
+    }
+    sg::Host* host = zone_->create_host("sender-" + std::to_string(senders_.size()), 1.0);
+    zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
+    senders_.emplace(leg.links, host);
+  }
+
+  sg::NetZone* zone_ = nullptr;
+  sg::Host* sink_ = nullptr;
+  std::vector<sg::Link*> links_;
+  std::map<std::vector<LinkId>, sg::Host*> senders_;
+};
+
+// One graph on the running engine.
+class Phase {
+public:
+  Phase(const Network& network, const ReplayRequest& request, std::span<double> start, std::span<double> finish)
+      : network_(network), graph_(*request.graph), iterations_(request.iterations), start_(start), finish_(finish),
+        begin_(clock_now()) {
+    for (int i = 0; i < iterations_; ++i) {
+      waits_.insert(waits_.end(), graph_.waits.begin(), graph_.waits.end());
+    }
+    position_.assign(graph_.devices.size(), 0);
+    busy_.assign(graph_.devices.size(), 0);
+    for (const Leg& leg : graph_.legs) {
+      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(leg));
+    }
+  }
+
+  void start() {
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      dispatch(device);
+    }
+  }
+
+  void finished(sg::Activity const& activity) {
+    const auto slot = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+    if (slot == 0) {
+      return;
+    }
+    last_ = std::move(live_[slot - 1]); // the last reference must outlive the callback
+    free_slots_.push_back(slot - 1);
+    finish(executed_of_slot_[slot - 1]);
+  }
+
+  bool complete() const {
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      if (position_[device] < static_cast<long>(graph_.program_of(device).size()) * iterations_) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+private:
+  using Executed = std::size_t; // iteration * tasks + task
+
+  TaskId task_of(Executed executed) const { return static_cast<TaskId>(executed % graph_.tasks()); }
+
+  double now() const { return clock_now() - begin_; }
+
+  // Starts the device's next computation when its inputs are there.
+  void dispatch(std::size_t device) {
+    const auto program = graph_.program_of(device);
+    const long length = static_cast<long>(program.size());
+    const long at = position_[device];
+    if (busy_[device] != 0 || at == length * iterations_) {
+      return;
+    }
+    const Executed executed = static_cast<Executed>(at / length) * graph_.tasks() + program[at % length];
+    if (waits_[executed] > 0) {
+      return;
+    }
+    busy_[device] = 1;
+    ++position_[device];
+    start_[executed] = now();
+    after(graph_.works[graph_.work[task_of(executed)]].seconds, [this, executed, device] {
+      busy_[device] = 0;
+      finish(executed);
+      dispatch(device);
+    });
+  }
+
+  template <class Then> static void after(Seconds delay, Then then) {
+    simgrid::kernel::timer::Timer::set(clock_now() + delay.value, std::move(then));
+  }
+
+  void finish(Executed executed) {
+    finish_[executed] = now();
+    const Executed base = executed - task_of(executed);
+    for (const TaskId next : graph_.successors_of(task_of(executed))) {
+      if (--waits_[base + next] > 0) {
+        continue;
+      }
+      const Work& work = graph_.works[graph_.work[next]];
+      if (work.computes()) {
+        dispatch(work.device);
+        continue;
+      }
+      start_[base + next] = now();
+      work.transfers() ? transfer(base + next, work) : finish(base + next);
+    }
+  }
+
+  void transfer(Executed executed, const Work& work) {
+    if (work.latency.value > 0) {
+      after(work.latency, [this, executed, &work] { flow(executed, work); });
+    } else {
+      flow(executed, work);
+    }
+  }
+
+  void flow(Executed executed, const Work& work) {
+    if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
+      finish(executed);
+      return;
+    }
+    std::size_t slot = live_.size();
+    if (free_slots_.empty()) {
+      live_.emplace_back();
+      executed_of_slot_.emplace_back();
+    } else {
+      slot = free_slots_.back();
+      free_slots_.pop_back();
+    }
+    executed_of_slot_[slot] = executed;
+    const sg::CommPtr comm = sg::Comm::sendto_init();
+    comm->set_payload_size(static_cast<std::uint64_t>(work.bytes));
+    comm->set_data(reinterpret_cast<void*>(slot + 1));
+    live_[slot] = comm;
+    comm->set_source(senders_[work.leg]);
+    comm->set_destination(network_.sink()); // starts it
+  }
+
+  const Network& network_;
+  const TaskGraph& graph_;
+  int iterations_;
+  std::span<double> start_, finish_;
+  double begin_;
+  std::vector<std::int32_t> waits_;
+  std::vector<long> position_;
+  std::vector<char> busy_;
+  std::vector<sg::Host*> senders_; // per leg
+  std::vector<sg::ActivityPtr> live_;
+  std::vector<Executed> executed_of_slot_;
+  std::vector<std::size_t> free_slots_;
+  sg::ActivityPtr last_;
+};
+
+// Graphs run one after the other on one engine; the clock goes on, so each measures from its own start.
+void run_batch(const Platform& platform, std::span<const ReplayRequest> requests, std::span<double> times) {
+  char name[] = "stagecraft";
+  char* arguments[] = {name, nullptr};
+  int count = 1;
+  for (const char* setting : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:1e15",
+                              "surf/precision:1e-12", "maxmin/precision:1e-12"}) {
+    sg::Engine::set_config(setting);
+  }
+  sg::Engine engine(&count, arguments);
+  const Network network(platform, requests);
+  Phase* phase = nullptr;
+  const auto finished = [&phase](sg::Activity const& activity) { phase->finished(activity); };
+#if SIMGRID_VERSION >= 33400
+  sg::Comm::on_completion_cb(finished);
+#else
+  sg::Activity::on_completion_cb(finished);
+#endif
+  std::size_t at = 0;
+  for (const ReplayRequest& request : requests) {
+    const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
+    Phase current(network, request, times.subspan(at, executed), times.subspan(at + executed, executed));
+    phase = &current;
+    current.start();
+    engine.run();
+    if (!current.complete()) {
+      throw std::runtime_error("the replay stopped with tasks waiting for each other");
+    }
+    at += 2 * executed;
+  }
+}
+
+} // namespace
+
+std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests) {
+  constexpr std::size_t kBatch = 200; // a fresh clock now and then keeps its resolution
+  std::vector<Timeline> timelines;
+  for (std::size_t first = 0; first < requests.size(); first += kBatch) {
+    const auto batch = requests.subspan(first, std::min(kBatch, requests.size() - first));
+    std::size_t doubles = 0;
+    for (const ReplayRequest& request : batch) {
+      doubles += 2 * static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
+    }
+    SharedDoubles shared(doubles);
+    run_in_child([&] { run_batch(platform, batch, shared.values()); });
+    auto from = shared.values().begin();
+    for (const ReplayRequest& request : batch) {
+      const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
+      timelines.push_back({request.iterations, {from, from + executed}, {from + executed, from + 2 * executed}});
+      from += 2 * executed;
+    }
+  }
+  return timelines;
+}
+
+} // namespace stagecraft

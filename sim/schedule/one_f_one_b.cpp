@@ -1,0 +1,61 @@
+// Orders that alternate one forward and one backward after a warm-up: 1F1B, its eager form, and ZB-H1.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Rank s: w forwards; then F(w+i), B(i) while forwards last; then the remaining backwards. With `weight_delay` >= 0
+// every B from number weight_delay on is followed by the oldest W, and those left come last.
+std::vector<Action> alternate(int stage, int micro_batches, int warm_up, int weight_delay) {
+  const int w = std::min(warm_up, micro_batches);
+  std::vector<Action> order;
+  order.reserve(static_cast<std::size_t>(micro_batches) * (weight_delay >= 0 ? 3 : 2));
+  int next_weight = 0;
+  for (int m = 0; m < w; ++m) {
+    order.push_back({TaskKind::forward, m, stage});
+  }
+  for (int i = 0; i < micro_batches; ++i) {
+    if (w + i < micro_batches) {
+      order.push_back({TaskKind::forward, w + i, stage});
+    }
+    order.push_back({TaskKind::backward, i, stage});
+    if (weight_delay >= 0 && i >= weight_delay) {
+      order.push_back({TaskKind::weight, next_weight++, stage});
+    }
+  }
+  while (weight_delay >= 0 && next_weight < micro_batches) {
+    order.push_back({TaskKind::weight, next_weight++, stage});
+  }
+  return order;
+}
+
+} // namespace
+
+ScheduleResult make_one_f_one_b(const ScheduleRequest& request) {
+  Schedule schedule;
+  for (int s = 0; s < request.ranks; ++s) {
+    schedule.orders.push_back(alternate(s, request.micro_batches, request.ranks - 1 - s, -1));
+  }
+  return schedule;
+}
+
+ScheduleResult make_eager_one_f_one_b(const ScheduleRequest& request) {
+  Schedule schedule;
+  for (int s = 0; s < request.ranks; ++s) {
+    schedule.orders.push_back(alternate(s, request.micro_batches, 2 * (request.ranks - 1 - s), -1));
+  }
+  return schedule;
+}
+
+ScheduleResult make_zb_h1(const ScheduleRequest& request) {
+  Schedule schedule;
+  for (int s = 0; s < request.ranks; ++s) {
+    schedule.orders.push_back(alternate(s, request.micro_batches, request.ranks - 1 - s, s));
+  }
+  return schedule;
+}
+
+} // namespace stagecraft

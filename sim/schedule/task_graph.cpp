@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/task_graph.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/cost/collective.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr TaskId kNone = -1;
+
+// The tasks of one replica of one stage: blocks of one task per micro-batch.
+struct Lane {
+  int device = 0; // index into the graph's devices
+  TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
+  TaskId last = kNone; // task after which the stage's gradients are complete
+};
+
+// Edges are collected as runs: `count` edges from task `from + i` to task `to + i`.
+struct Run {
+  TaskId from, to;
+  std::int32_t count;
+};
+
+class Builder {
+public:
+  explicit Builder(const TaskGraphRequest& request)
+      : request_(request), cost_(request.cost), micro_batches_(request.schedule.micro_batches) {}
+
+  TaskGraph build() {
+    list_devices();
+    make_lanes();
+    for (const StageEdge& edge : cost_.edges) {
+      connect(edge);
+    }
+    write_programs();
+    finish_iteration();
+    if (request_.blocking_sends) {
+      block_sends();
+    }
+    write_edges();
+    return std::move(graph_);
+  }
+
+private:
+  int stages() const { return static_cast<int>(cost_.stages.size()); }
+
+  void list_devices() {
+    DeviceId largest = -1;
+    for (const StageCost& stage : cost_.stages) {
+      for (const ReplicaCost& replica : stage.replicas) {
+        largest = std::max(largest, replica.device);
+      }
+    }
+    index_of_.assign(largest + 1, -1);
+    for (const StageCost& stage : cost_.stages) {
+      for (const ReplicaCost& replica : stage.replicas) {
+        if (index_of_[replica.device] < 0) {
+          index_of_[replica.device] = static_cast<int>(graph_.devices.size());
+          graph_.devices.push_back(replica.device);
+          graph_.fixed_memory.emplace_back();
+        }
+      }
+    }
+  }
+
+  // Adds `count` tasks of one work; their micro-batches are 0 … count-1.
+  TaskId add(const Work& work, int count) {
+    const auto index = static_cast<std::int32_t>(graph_.works.size());
+    const auto first = static_cast<TaskId>(graph_.work.size());
+    graph_.works.push_back(work);
+    graph_.work.resize(first + count, index);
+    graph_.micro_batch.resize(first + count);
+    for (int m = 0; m < count; ++m) {
+      graph_.micro_batch[first + m] = m;
+    }
+    return first;
+  }
+
+  void make_lanes() {
+    std::vector<char> recomputes(stages(), 0);
+    for (const auto& order : request_.schedule.orders) {
+      for (const Action& action : order) {
+        recomputes[action.stage] |= action.kind == TaskKind::recompute ? 1 : 0;
+      }
+    }
+    lanes_.resize(stages());
+    for (int s = 0; s < stages(); ++s) {
+      for (const ReplicaCost& replica : cost_.stages[s].replicas) {
+        lanes_[s].push_back(make_lane(s, replica, recomputes[s] != 0));
+      }
+    }
+  }
+
+  Lane make_lane(int stage, const ReplicaCost& replica, bool recomputes) {
+    const bool splits = request_.schedule.splits_backward;
+    const Bytes kept = replica.memory.per_micro_batch;
+    const Bytes all = kept + (recomputes ? replica.memory.workspace : Bytes{0});
+    Lane lane;
+    lane.device = index_of_[replica.device];
+    graph_.fixed_memory[lane.device] += replica.memory.fixed(request_.versions) - replica.memory.workspace;
+    Work work{.device = lane.device, .stage = stage, .to_stage = stage};
+    const auto block = [&](TaskKind kind, Seconds seconds, Bytes acquire, Bytes release) {
+      work.kind = kind;
+      work.seconds = seconds;
+      work.acquire = acquire;
+      work.release = release;
+      return add(work, micro_batches_);
+    };
+    lane.forward = block(TaskKind::forward, replica.forward, kept, Bytes{0});
+    const Seconds whole = replica.backward_input + replica.backward_weight;
+    lane.backward = block(TaskKind::backward, splits ? replica.backward_input : whole, Bytes{0}, splits ? Bytes{0} : all);
+    if (splits) {
+      lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, all);
+    }
+    if (recomputes) {
+      lane.recompute = block(TaskKind::recompute, replica.recompute, replica.memory.workspace, Bytes{0});
+    }
+    return lane;
+  }
+
+  // Adds the legs between two devices as a chain of transfers, `count` of each; returns {first block, last block}, or
+  // none where nothing moves.
+  std::pair<TaskId, TaskId> add_transfer(TaskKind kind, int from_device, int to_device, int from_stage, int to_stage,
+                                         double bytes, int latencies, int count) {
+    const Route* route = request_.router.find(graph_.devices[from_device], graph_.devices[to_device]);
+    check(route != nullptr, "two devices of a plan have no route");
+    std::pair<TaskId, TaskId> blocks{kNone, kNone};
+    for (const Leg& leg : route->legs) {
+      const Seconds latency = leg.latency * latencies;
+      const Work work{.kind = kind,
+                      .device = from_device,
+                      .leg = static_cast<std::int32_t>(graph_.legs.size()),
+                      .stage = from_stage,
+                      .to_stage = to_stage,
+                      .seconds = latency + Bytes{bytes} / leg.bandwidth,
+                      .latency = latency,
+                      .bytes = bytes};
+      graph_.legs.push_back(leg);
+      const TaskId block = add(work, count);
+      if (blocks.first == kNone) {
+        blocks.first = block;
+      } else {
+        runs_.push_back({blocks.second, block, count});
+      }
+      blocks.second = block;
+    }
+    return blocks;
+  }
+
+  // Sends between the replicas of two stages whose shares of the micro-batch overlap.
+  void connect(const StageEdge& edge) {
+    double from_start = 0;
+    for (std::size_t i = 0; i < lanes_[edge.from].size(); ++i) {
+      const double from_end = from_start + cost_.stages[edge.from].replicas[i].share;
+      double to_start = 0;
+      for (std::size_t j = 0; j < lanes_[edge.to].size(); ++j) {
+        const double to_end = to_start + cost_.stages[edge.to].replicas[j].share;
+        const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
+        if (overlap > 1e-12) {
+          connect(edge, lanes_[edge.from][i], lanes_[edge.to][j], std::round(edge.bytes.value * std::min(overlap, 1.0)));
+        }
+        to_start = to_end;
+      }
+      from_start = from_end;
+    }
+  }
+
+  void connect(const StageEdge& edge, const Lane& from, const Lane& to, double bytes) {
+    if (from.device == to.device) {
+      return; // program order holds them
+    }
+    const auto activation = add_transfer(TaskKind::transfer, from.device, to.device, edge.from, edge.to, bytes, 1, micro_batches_);
+    runs_.push_back({from.forward, activation.first, micro_batches_});
+    runs_.push_back({activation.second, to.forward, micro_batches_});
+    const auto gradient = add_transfer(TaskKind::transfer, to.device, from.device, edge.to, edge.from, bytes, 1, micro_batches_);
+    runs_.push_back({to.backward, gradient.first, micro_batches_});
+    const bool lazy = from.recompute != kNone && !request_.early_recompute;
+    runs_.push_back({gradient.second, lazy ? from.recompute : from.backward, micro_batches_});
+  }
+
+  const Lane* lane_on(int stage, int device) const {
+    for (const Lane& lane : lanes_[stage]) {
+      if (lane.device == device) {
+        return &lane;
+      }
+    }
+    return nullptr;
+  }
+
+  // The schedule's rank of a device: its own where ranks are devices, that of its first stage where replicas share one.
+  std::size_t rank_of(int device) const {
+    if (request_.schedule.orders.size() == graph_.devices.size()) {
+      return device;
+    }
+    for (int s = 0; s < stages(); ++s) {
+      if (lane_on(s, device) != nullptr) {
+        return s % request_.schedule.orders.size();
+      }
+    }
+    return 0;
+  }
+
+  static TaskId task_of(const Lane& lane, const Action& action) {
+    switch (action.kind) {
+    case TaskKind::forward:
+      return lane.forward + action.micro_batch;
+    case TaskKind::backward:
+      return lane.backward + action.micro_batch;
+    case TaskKind::weight:
+      return lane.weight + action.micro_batch;
+    default:
+      return lane.recompute + action.micro_batch;
+    }
+  }
+
+  void write_programs() {
+    std::vector<Lane*> lane_of(stages());
+    for (int device = 0; device < static_cast<int>(graph_.devices.size()); ++device) {
+      std::fill(lane_of.begin(), lane_of.end(), nullptr);
+      for (auto& lanes : lanes_) {
+        for (Lane& lane : lanes) {
+          if (lane.device == device) {
+            lane_of[&lanes - lanes_.data()] = &lane;
+          }
+        }
+      }
+      graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
+      for (const Action& action : request_.schedule.orders[rank_of(device)]) {
+        Lane* lane = lane_of[action.stage];
+        const TaskId task = task_of(*lane, action);
+        graph_.program.push_back(task);
+        if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
+          lane->last = task;
+        }
+      }
+      for (std::size_t s = 0; s < lane_of.size(); ++s) {
+        if (Lane* lane = lane_of[s]; lane != nullptr) {
+          lane->optimizer = add_optimizer(static_cast<int>(s), *lane);
+          graph_.program.push_back(lane->optimizer);
+        }
+      }
+    }
+    graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
+  }
+
+  TaskId add_optimizer(int stage, const Lane& lane) {
+    Seconds seconds;
+    for (const ReplicaCost& replica : cost_.stages[stage].replicas) {
+      seconds = index_of_[replica.device] == lane.device ? replica.optimizer : seconds;
+    }
+    return add({.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
+  }
+
+  TaskId add_join(TaskKind kind) {
+    ++graph_.joins;
+    return add({.kind = kind}, 1);
+  }
+
+  // Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser.
+  void finish_iteration() {
+    const TaskId barrier = request_.barrier ? add_join(TaskKind::optimizer) : kNone;
+    for (int s = 0; s < stages(); ++s) {
+      const TaskId reduced = lanes_[s].size() > 1 ? add_all_reduce(s) : kNone;
+      for (const Lane& lane : lanes_[s]) {
+        const TaskId ready = reduced != kNone ? reduced : lane.last;
+        if (barrier != kNone) {
+          runs_.push_back({ready, barrier, 1});
+          runs_.push_back({barrier, lane.optimizer, 1});
+        } else if (reduced != kNone) {
+          runs_.push_back({reduced, lane.optimizer, 1});
+        }
+      }
+    }
+  }
+
+  // A ring: every replica sends 2 (r-1)/r of the gradients to its neighbour, all at once; a join stands before and after.
+  TaskId add_all_reduce(int stage) {
+    const std::vector<Lane>& lanes = lanes_[stage];
+    const int ranks = static_cast<int>(lanes.size());
+    const TaskId begin = add_join(TaskKind::all_reduce);
+    const TaskId end = add_join(TaskKind::all_reduce);
+    const double bytes = std::round(ring_all_reduce_bytes(ranks, cost_.stages[stage].gradients).value);
+    for (int i = 0; i < ranks; ++i) {
+      runs_.push_back({lanes[i].last, begin, 1});
+      const auto ring = add_transfer(TaskKind::all_reduce, lanes[i].device, lanes[(i + 1) % ranks].device, stage, stage,
+                                     bytes, ring_all_reduce_steps(ranks), 1);
+      runs_.push_back({begin, ring.first, 1});
+      runs_.push_back({ring.second, end, 1});
+    }
+    return end;
+  }
+
+  // A device computes nothing while one of its sends is under way.
+  void block_sends() {
+    std::vector<TaskId> next(graph_.work.size(), kNone);
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      const auto program = graph_.program_of(device);
+      for (std::size_t at = 0; at + 1 < program.size(); ++at) {
+        next[program[at]] = program[at + 1];
+      }
+    }
+    const std::size_t runs = runs_.size();
+    for (std::size_t r = 0; r < runs; ++r) {
+      const Run run = runs_[r];
+      for (int i = 0; i < run.count; ++i) {
+        const Work& to = graph_.works[graph_.work[run.to + i]];
+        if (to.transfers() && graph_.works[graph_.work[run.from + i]].computes() && next[run.from + i] != kNone) {
+          runs_.push_back({run.to + i, next[run.from + i], 1});
+        }
+      }
+    }
+  }
+
+  void write_edges() {
+    const std::size_t tasks = graph_.work.size();
+    graph_.waits.assign(tasks, 0);
+    graph_.successor_begin.assign(tasks + 1, 0);
+    for (const Run& run : runs_) {
+      for (int i = 0; i < run.count; ++i) {
+        ++graph_.successor_begin[run.from + i + 1];
+        ++graph_.waits[run.to + i];
+      }
+    }
+    for (std::size_t task = 0; task < tasks; ++task) {
+      graph_.successor_begin[task + 1] += graph_.successor_begin[task];
+    }
+    graph_.successors.resize(graph_.successor_begin[tasks]);
+    for (const Run& run : runs_) { // fills each list from its front, moving its begin; undone below
+      for (int i = 0; i < run.count; ++i) {
+        graph_.successors[graph_.successor_begin[run.from + i]++] = run.to + i;
+      }
+    }
+    for (std::size_t task = tasks; task > 0; --task) {
+      graph_.successor_begin[task] = graph_.successor_begin[task - 1];
+    }
+    graph_.successor_begin[0] = 0;
+  }
+
+  const TaskGraphRequest& request_;
+  const PlanCost& cost_;
+  int micro_batches_;
+  TaskGraph graph_;
+  std::vector<int> index_of_;
+  std::vector<std::vector<Lane>> lanes_;
+  std::vector<Run> runs_;
+};
+
+} // namespace
+
+TaskGraph make_task_graph(const TaskGraphRequest& request) { return Builder(request).build(); }
+
+} // namespace stagecraft

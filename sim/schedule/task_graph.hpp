@@ -1,0 +1,70 @@
+// The task graph of one iteration: a schedule's work, the transfers between stages, gradient reduction and optimiser.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+using TaskId = std::int32_t;
+
+/// What all tasks of one kind of work share; most works have one task per micro-batch.
+struct Work {
+  TaskKind kind = TaskKind::forward;
+  std::int32_t device = -1; ///< index into TaskGraph::devices of the computing device; of the sender for a transfer
+  std::int32_t leg = -1;    ///< of a transfer; -1: computation, or a join that takes no time
+  std::int32_t stage = 0;
+  std::int32_t to_stage = 0; ///< of a transfer
+  Seconds seconds;           ///< of a computation; of a transfer that has its links for itself
+  Seconds latency;           ///< of a transfer, paid before its bytes flow
+  double bytes = 0;          ///< of a transfer, a whole number
+  Bytes acquire, release;    ///< activation memory taken at the start and given back at the end
+
+  bool computes() const { return leg < 0 && device >= 0; }
+  bool transfers() const { return leg >= 0; }
+};
+
+/// Flat arrays over tasks. A device runs its program in order; a task also waits for all tasks that it succeeds.
+/// Iterations repeat the graph: they are tied by program order alone.
+struct TaskGraph {
+  std::vector<Work> works;
+  std::vector<Leg> legs;                     ///< of transfers
+  std::vector<std::int32_t> work;            ///< [task]
+  std::vector<std::int32_t> micro_batch;     ///< [task]
+  std::vector<std::int32_t> waits;           ///< [task]: number of predecessors
+  std::vector<std::int32_t> successor_begin; ///< [task], and the end
+  std::vector<TaskId> successors;
+  std::vector<DeviceId> devices;             ///< in use, in order of their first stage
+  std::vector<std::int32_t> program_begin;   ///< [device], and the end
+  std::vector<TaskId> program;
+  std::vector<Bytes> fixed_memory;           ///< [device]: weights, gradients, optimiser, buffers
+  int joins = 0;                             ///< tasks that only join others
+
+  int tasks() const { return static_cast<int>(work.size()); }
+  int executed() const { return tasks() - joins; }
+  std::span<const TaskId> successors_of(TaskId task) const {
+    return {successors.data() + successor_begin[task], successors.data() + successor_begin[task + 1]};
+  }
+  std::span<const TaskId> program_of(std::size_t device) const {
+    return {program.data() + program_begin[device], program.data() + program_begin[device + 1]};
+  }
+};
+
+struct TaskGraphRequest {
+  const PlanCost& cost;
+  const Schedule& schedule; ///< valid: schedule_defects() finds nothing
+  Router& router;
+  bool barrier = true;        ///< optimiser steps wait for all stages
+  bool blocking_sends = false;
+  bool early_recompute = true;
+  int versions = 1;
+};
+
+/// The shared pass behind every schedule: adds transfers (each tensor once per destination device, resharding between
+/// unequal replica groups), a ring all-reduce per replicated stage, and the optimiser step.
+TaskGraph make_task_graph(const TaskGraphRequest& request);
+
+} // namespace stagecraft

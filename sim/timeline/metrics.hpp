@@ -1,0 +1,49 @@
+// What a timeline says: pure functions of it. Every figure is defined in docs/model.md, "Metrics".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// Energy of one iteration, split by what draws it.
+struct Energy {
+  Joules devices_idle, devices_dynamic, hosts_idle, hosts_dynamic, links;
+  Joules total() const { return devices_idle + devices_dynamic + hosts_idle + hosts_dynamic + links; }
+};
+
+/// Figures of one run. Per-device vectors follow TaskGraph::devices; unused devices have no entry.
+struct Metrics {
+  Seconds iteration;  ///< the period of the steady state
+  Seconds makespan;   ///< one iteration alone from empty
+  std::vector<Seconds> busy;    ///< F, B, W, R and optimiser, per iteration
+  std::vector<Seconds> waiting; ///< iteration - busy
+  std::vector<Seconds> exposed; ///< waiting for data already on its way, in the last iteration
+  std::vector<Bytes> peak_memory;
+  std::vector<TaskId> peak_task; ///< the task that starts when memory peaks
+  double bubble_fraction = 0;    ///< 1 - sum busy / (devices * iteration)
+  double load_imbalance = 0;     ///< max / mean busy - 1
+  Energy energy;                 ///< devices in use and the hosts of their nodes
+  Dollars cost;                  ///< the same, per iteration
+  long tasks = 0;                ///< executed over all iterations replayed, transfers included
+};
+
+Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform& platform);
+
+/// The link that is busiest in the last iteration, as bytes / (bandwidth * iteration).
+struct BusiestLink {
+  LinkId link = -1;
+  double share = 0;
+};
+BusiestLink busiest_link(const TaskGraph& graph, const Platform& platform, Seconds iteration);
+
+/// Memory of one device over one iteration: (time, bytes) steps in time order, fixed parts included.
+struct MemoryStep {
+  double time = 0;
+  Bytes bytes;
+};
+std::vector<MemoryStep> memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
+
+} // namespace stagecraft

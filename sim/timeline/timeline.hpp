@@ -1,0 +1,17 @@
+// What happened when: the start and finish of every task of every iteration.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/schedule/task_graph.hpp"
+
+namespace stagecraft {
+
+/// Times in seconds from the start of the first iteration; entry iteration * tasks + task.
+struct Timeline {
+  int iterations = 1;
+  std::vector<double> start, finish;
+};
+
+} // namespace stagecraft
