@@ -16,8 +16,13 @@ ModelGraph read_pipedream(const std::string& bytes, const std::string& file, con
   return import_pipedream(bytes, file);
 }
 
+ModelGraph read_onnx_bytes(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return import_onnx(bytes, file, options);
+}
+
 constexpr std::array kModelFormats = {
     ModelFormat{"yaml", "stagecraft's own workload file", ".yaml", read_yaml},
+    ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
     ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},
 };
 

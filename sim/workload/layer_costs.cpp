@@ -55,7 +55,7 @@ LayerCost dense_cost(const Layer& layer) {
   return {.forward = pass(flops, x + y, parameters),
           .backward_input = pass(flops, x + y, weights),
           .backward_weight = pass(flops, x + y, parameters),
-          .parameters = layer.tied ? 0 : parameters,
+          .parameters = layer.tied ? parameters - weights : parameters,
           .kept = {.inputs = true}};
 }
 
