@@ -45,6 +45,23 @@ struct Group {
   auto operator<=>(const Group&) const = default;
 };
 
+using DirectLinks = std::set<std::pair<DeviceId, DeviceId>>; // of one vendor's devices
+using Groups = std::map<Group, std::vector<DeviceId>>;
+
+// The usual case, seen at once: all hang on one component, and those of several vendors on their hosts' component.
+bool all_on_one(const Groups& groups) {
+  const Group& first = groups.begin()->first;
+  const auto joins = [&](int component, bool must_be_host) {
+    return std::all_of(groups.begin(), groups.end(), [&](const auto& entry) {
+      return entry.first.components.count(component) > 0 && (!must_be_host || entry.first.host == component);
+    });
+  };
+  const bool one_vendor =
+      std::all_of(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first.vendor == first.vendor; });
+  return std::any_of(first.components.begin(), first.components.end(),
+                     [&](int component) { return joins(component, !one_vendor); });
+}
+
 bool reaches(const Group& from, const Group& to) {
   if (from.vendor != to.vendor) {
     return from.host == to.host && from.components.count(from.host) > 0 && to.components.count(to.host) > 0;
@@ -53,40 +70,52 @@ bool reaches(const Group& from, const Group& to) {
                      [&](int component) { return to.components.count(component) > 0; });
 }
 
+// Two devices without a direct link, one of each group.
+std::optional<std::pair<DeviceId, DeviceId>> find_apart(const std::vector<DeviceId>& group,
+                                                        const std::vector<DeviceId>& other, const DirectLinks& direct) {
+  for (const DeviceId from : group) {
+    for (const DeviceId to : other) {
+      if (from != to && direct.count({from, to}) == 0) {
+        return std::minmax(from, to);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::pair<DeviceId, DeviceId>> find_unreachable(const Platform& platform) {
   const int devices = static_cast<int>(platform.devices.size());
   Components components(platform);
   std::vector<Group> group_of(platform.devices.size());
-  std::set<std::pair<int, int>> direct;
-  for (int device = 0; device < devices; ++device) {
+  DirectLinks direct;
+  for (DeviceId device = 0; device < devices; ++device) {
     Group& group = group_of[static_cast<size_t>(device)];
     group.vendor = platform.type_of(device).vendor;
     group.host = components.find(devices + platform.devices[static_cast<size_t>(device)].node);
   }
   for (const Link& link : platform.links) {
     if (link.from < devices && link.to < devices) {
-      direct.emplace(link.from, link.to);
+      if (platform.type_of(link.from).vendor == platform.type_of(link.to).vendor) {
+        direct.emplace(link.from, link.to);
+      }
     } else if (link.from < devices) {
       group_of[static_cast<size_t>(link.from)].components.insert(components.find(link.to));
     }
   }
-  std::map<Group, std::vector<DeviceId>> groups;
-  for (int device = 0; device < devices; ++device) {
+  Groups groups;
+  for (DeviceId device = 0; device < devices; ++device) {
     groups[group_of[static_cast<size_t>(device)]].push_back(device);
+  }
+  if (all_on_one(groups)) {
+    return std::nullopt;
   }
   for (const auto& [group, members] : groups) {
     for (const auto& [other, other_members] : groups) {
-      if (reaches(group, other)) {
-        continue;
-      }
-      for (const DeviceId from : members) {
-        for (const DeviceId to : other_members) {
-          const bool linked = group.vendor == other.vendor && direct.count({from, to}) > 0;
-          if (from != to && !linked) {
-            return std::minmax(from, to);
-          }
+      if (!reaches(group, other)) {
+        if (const auto apart = find_apart(members, other_members, direct)) {
+          return apart;
         }
       }
     }

@@ -70,7 +70,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// A vertex of the network. Data may pass through hosts and switches, never through a third device.
+/// A vertex of the network. Data may pass through switches and the hosts of the two ends' nodes, never through a third
+/// device or node.
 struct Vertex {
   enum class Kind { device, host, internal_switch, fabric_switch };
   Kind kind = Kind::device;

@@ -71,6 +71,11 @@ std::optional<Route> Router::make_route(DeviceId from, DeviceId to) {
   return route;
 }
 
+int Router::node_of(int vertex) const {
+  const Vertex& at = platform_.vertices[static_cast<size_t>(vertex)];
+  return at.kind == Vertex::Kind::device ? platform_.devices[static_cast<size_t>(at.index)].node : at.index;
+}
+
 std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
   const bool found = label_ways(from_vertex, to_vertex);
   std::optional<Leg> leg = found ? std::optional(lowest_way(from_vertex, to_vertex)) : std::nullopt;
@@ -82,8 +87,16 @@ std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
   return leg;
 }
 
+// Whether the link starts at the host of a node that is neither end's; this keeps a search out of a thousand nodes.
+bool Router::leaves_third_node(LinkId link, int from_node, int to_node) const {
+  const Vertex& tail = platform_.vertices[static_cast<size_t>(platform_.links[static_cast<size_t>(link)].from)];
+  return tail.kind == Vertex::Kind::host && tail.index != from_node && tail.index != to_node;
+}
+
 // Labels vertices layer by layer backwards from the target, until a layer holds a neighbour of the source.
 bool Router::label_ways(int from_vertex, int to_vertex) {
+  const int from_node = node_of(from_vertex);
+  const int to_node = node_of(to_vertex);
   labels_[static_cast<size_t>(to_vertex)] = {0, std::numeric_limits<double>::infinity(), -1};
   std::vector<int> layer = {to_vertex};
   std::vector<int> next_layer;
@@ -100,7 +113,9 @@ bool Router::label_ways(int from_vertex, int to_vertex) {
     }
     for (const int vertex : layer) {
       for (const LinkId link : incoming_[static_cast<size_t>(vertex)]) {
-        label(link, next_layer);
+        if (!leaves_third_node(link, from_node, to_node)) {
+          label(link, next_layer);
+        }
       }
     }
     layer.swap(next_layer);

@@ -47,6 +47,8 @@ public:
 private:
   std::optional<Leg> find_leg(int from_vertex, int to_vertex);
   std::optional<Route> make_route(DeviceId from, DeviceId to);
+  int node_of(int vertex) const;
+  bool leaves_third_node(LinkId link, int from_node, int to_node) const;
   bool label_ways(int from_vertex, int to_vertex);
   Leg lowest_way(int from_vertex, int to_vertex);
   void label(LinkId link, std::vector<int>& layer);

@@ -127,6 +127,23 @@ TEST_CASE("on every shipped platform every device reaches every other", "[platfo
   }
 }
 
+// The first ```yaml block of a document.
+yaml::Node example_of(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  const std::string opening = "```yaml\n";
+  const size_t start = text.find(opening);
+  REQUIRE(start != std::string::npos);
+  const size_t first = start + opening.size();
+  return yaml::parse(text.substr(first, text.find("```", first) - first), file.string());
+}
+
+TEST_CASE("the examples of the format descriptions load", "[platform][conformance]") {
+  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "docs/formats";
+  CHECK(load_device_type(example_of(folder / "device.md")).name == "example-16gb");
+  const Platform platform = load_platform(example_of(folder / "platform.md"), test::shipped_types());
+  CHECK(names_of(platform.nodes) == std::vector<std::string>{"server-0", "server-1"});
+}
+
 TEST_CASE("every shipped platform and device type is in the README", "[platform][conformance]") {
   const std::string readme = read_file(test::platforms_folder() / "README.md");
   for (const char* folder : {".", "devices"}) {

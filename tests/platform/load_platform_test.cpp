@@ -81,6 +81,15 @@ TEST_CASE("a NIC per device joins no hosts, so two vendors' nodes stay apart", "
                     Catch::Contains("'x/a-0' and 'y/b-0' cannot reach each other"));
 }
 
+TEST_CASE("the largest platform loads, one device more does not", "[platform]") {
+  const std::string links = "devices: [{type: a, count: 8}], links: [{kind: nvswitch, bandwidth: 1 GB/s, latency: 0}]";
+  const std::string network = "topology: switch, nic: device, bandwidth: 1 GB/s, latency: 0";
+  CHECK(platform_of(node_text("n", "count: 12500, " + links), network).devices.size() == 100'000);
+  CHECK_THROWS_WITH(
+      platform_of(node_text("n", "count: 12500, " + links) + node_text("m", "devices: [{type: a}]"), network),
+      Catch::Contains("more than 100000 devices"));
+}
+
 TEST_CASE("a sweep may set the network's bandwidth", "[platform]") {
   const auto file = test::platforms_folder() / "mixed-v100-p100.yaml";
   for (const double gigabits : {1.0, 10.0}) {
