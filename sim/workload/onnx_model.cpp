@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace stagecraft {
 namespace {
@@ -131,12 +132,52 @@ void say_in_older_words(onnx::GraphProto& graph) {
   }
 }
 
+using ShapeData = std::unordered_map<std::string, onnx::TensorShapeProto>;
+
+// Shapes that the graph computes and the library has evaluated become constants, in place of the nodes that compute
+// them: its Reshape reads nothing else. Returns how many were new.
+int fold_shape_data(onnx::GraphProto& graph, const ShapeData& data) {
+  std::map<std::string, bool> scalar; // of the tensors whose rank is known
+  for (const onnx::ValueInfoProto& value : graph.value_info()) {
+    if (value.type().tensor_type().has_shape()) {
+      scalar[value.name()] = value.type().tensor_type().shape().dim().empty();
+    }
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> remaining;
+  int folded = 0;
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    const auto found = node.output_size() == 1 ? data.find(node.output(0)) : data.end();
+    const auto has_value = [](const onnx::TensorShapeProto::Dimension& size) { return size.has_dim_value(); };
+    if (found == data.end() || !scalar.contains(found->first) ||
+        !std::all_of(found->second.dim().begin(), found->second.dim().end(), has_value)) {
+      *remaining.Add() = std::move(node);
+      continue;
+    }
+    ++folded;
+    onnx::TensorProto& constant = *graph.add_initializer();
+    constant.set_name(found->first);
+    constant.set_data_type(onnx::TensorProto::INT64);
+    for (const onnx::TensorShapeProto::Dimension& size : found->second.dim()) {
+      constant.add_int64_data(size.dim_value());
+    }
+    if (!scalar[found->first]) {
+      constant.add_dims(found->second.dim_size());
+    }
+  }
+  graph.mutable_node()->Swap(&remaining);
+  return folded;
+}
+
 void infer_shapes(onnx::ModelProto& model, const Where& where) {
   const google::protobuf::LogSilencer silencer;
   say_in_older_words(*model.mutable_graph());
   try {
-    onnx::ShapeInferenceOptions options{false, 0, true};
-    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options);
+    ShapeData data;
+    do {
+      data.clear();
+      const onnx::ShapeInferenceOptions options{false, 0, true};
+      onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options, &data);
+    } while (fold_shape_data(*model.mutable_graph(), data) > 0);
   } catch (const std::exception& failure) {
     throw InputError(where, std::string("shapes cannot be inferred: ") + failure.what());
   }

@@ -1,0 +1,136 @@
+// Every shipped workload obeys the laws and matches what was published; a new file is tested without a new test.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include "sim/base/file.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::vector<std::filesystem::path> shipped() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "workloads")) {
+    if (entry.path().extension() == ".yaml") {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_connected(const ModelGraph& graph) {
+  std::vector<bool> seen(graph.operators.size(), false);
+  std::vector<OperatorId> open = {0};
+  seen[0] = true;
+  while (!open.empty()) {
+    const OperatorId v = open.back();
+    open.pop_back();
+    for (const auto* list : {&graph.predecessors[v], &graph.successors[v]}) {
+      for (const OperatorId next : *list) {
+        if (!seen[next]) {
+          seen[next] = true;
+          open.push_back(next);
+        }
+      }
+    }
+  }
+  return std::all_of(seen.begin(), seen.end(), [](bool is_seen) { return is_seen; });
+}
+
+void check_pass(const Pass& pass) {
+  CHECK((std::isfinite(pass.flops.value) && pass.flops.value >= 0));
+  CHECK((std::isfinite(pass.moved_elements) && pass.moved_elements >= 0));
+  CHECK((std::isfinite(pass.moved_parameters) && pass.moved_parameters >= 0));
+  CHECK(pass.kernels >= 0);
+}
+
+TEST_CASE("every shipped workload is one connected, acyclic, positive graph", "[workload][conformance]") {
+  REQUIRE(shipped().size() >= 12);
+  for (const auto& file : shipped()) {
+    INFO(file.filename());
+    const yaml::Node document = yaml::load(file);
+    CHECK(document.find("sources") != nullptr);
+    const ModelGraph graph = load_workload(document);
+    CHECK(graph.name == file.stem());
+    CHECK_FALSE(graph.description.empty());
+    CHECK(is_connected(graph));
+    CHECK(graph.input_elements > 0);
+    for (int v = 0; v < graph.size(); ++v) {
+      const Operator& op = graph.operators[v];
+      INFO(op.name);
+      for (const OperatorId before : graph.predecessors[v]) {
+        CHECK(before < v);
+      }
+      for (const Pass& pass : {op.forward, op.backward_input, op.backward_weight}) {
+        check_pass(pass);
+      }
+      CHECK(op.output_elements > 0);
+      CHECK(op.stash_elements >= 0);
+      CHECK((op.parameters > 0) <= (op.backward_weight.kernels > 0));
+    }
+    CHECK(std::count_if(graph.successors.begin(), graph.successors.end(),
+                        [](const auto& list) { return list.empty(); }) == 1); // the loss
+  }
+}
+
+struct Published {
+  double parameters, giga_multiply_adds;
+};
+
+// Parameters: torchvision 0.15 (ImageNet), kuangliu/pytorch-cifar (CIFAR-10), Caffe's bvlc_googlenet (Inception-v1),
+// transformers (GPT-2, BERT with both heads). Multiply-adds: the same sources; GPT-2 and BERT by the sums below.
+const std::map<std::string, Published> kPublished = {
+    {"alexnet", {61100840, 0.714}},
+    {"vgg16", {138357544, 15.47}},
+    {"vgg19", {143667240, 19.632}},
+    {"resnet50", {25557032, 4.089}},
+    {"resnet101", {44549160, 7.801}},
+    {"densenet121", {7978856, 2.834}},
+    {"squeezenet", {1248424, 0.819}},
+    {"inception-v1", {6998552, 1.582}},
+    {"inception-v3", {23834568, 5.713}},
+    {"vgg16-cifar10", {14728266, 0.313}},
+    {"resnet50-cifar10", {23520842, 1.298}},
+    {"densenet121-cifar10", {6956298, 0.888}},
+    // 4 * 2048 * 24 layers * 12 h^2 = 309.2 M weights for 512 tokens: 154.6 G; attention 24 * 2 * 512^2 * 1024 = 12.9
+    // G; the masked-language head 512 * (1024^2 + 1024 * 30522) = 16.5 G: 184.0 G.
+    {"bert-large", {336226108, 184.04}},
+    // 1024 tokens * (12 layers * 12 * 768^2 + 768 * 50257) = 126.5 G, causal attention 12 * 1024 * 1025 * 768 = 9.67 G.
+    {"gpt2", {124439808, 136.17}},
+    // 1024 * (48 * 12 * 1600^2 + 1600 * 50257) = 1592.3 G, causal attention 48 * 1024 * 1025 * 1600 = 80.6 G.
+    {"gpt2-xl", {1557611200, 1672.9}},
+    // Embeddings 2 * 32320 * 1024; encoder 2 * 4 * 1024 * (2048 + 2) + 4 * 1024 * (3072 + 2) + 6 * 4 * 1024 * 2050;
+    // decoder 4 * 1024 * 2050 + 7 * 4 * 1024 * 3074; attention 2 * 1024^2; classifier 32320 * 1025. Multiply-adds: 50
+    // steps of all but embeddings and biases, and 2 * 50^2 * 1024 in attention.
+    {"gnmt", {277716544, 10.57}},
+};
+
+TEST_CASE("shipped workloads have the published parameters and multiply-adds", "[workload][conformance]") {
+  for (const auto& [name, published] : kPublished) {
+    INFO(name);
+    const ModelGraph graph = load_model(test::source_dir() / "workloads" / (name + ".yaml"));
+    const ModelTotals totals = totals_of(graph);
+    CHECK(totals.parameters == published.parameters);
+    CHECK(test::multiply_adds(graph) / 1e9 == Approx(published.giga_multiply_adds).epsilon(0.01));
+    CHECK(totals.forward.value / 2e9 == Approx(published.giga_multiply_adds).epsilon(0.01));
+  }
+}
+
+TEST_CASE("the table of workloads/README.md says what the files say", "[workload][conformance]") {
+  const std::string readme = read_file(test::source_dir() / "workloads/README.md");
+  for (const auto& file : shipped()) {
+    const ModelGraph graph = load_model(file);
+    std::string digits = to_text(totals_of(graph).parameters, 0);
+    for (size_t at = digits.size(); at > 3; at -= 3) {
+      digits.insert(at - 3, ",");
+    }
+    const std::string row =
+        "| " + graph.name + " | " + digits + " | " + to_text(test::multiply_adds(graph) / 1e9, 3) + " |";
+    CHECK_THAT(readme, Catch::Contains(row));
+  }
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::find_operator;
+using test::near;
+using test::workload;
+
+TEST_CASE("a block is written out with its parameters and names", "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+input: {shape: [8]}
+blocks:
+  - name: inner
+    parameters: [features]
+    layers:
+      - {name: fc, kind: linear, features: $features}
+  - name: residual
+    parameters: [width, other]
+    layers:
+      - {block: inner, name: up, features: $width}
+      - {block: inner, name: down, features: 8}
+      - {name: add, kind: add, inputs: [down, $input, $other]}
+layers:
+  - {name: stem, kind: linear, features: 8}
+  - {block: residual, name: r, repeat: 2, width: 16, other: stem}
+  - {name: head, kind: linear, inputs: [r], features: 2}
+)");
+  CHECK(names_of(graph.operators) == std::vector<std::string>{"stem", "r.0.up.fc", "r.0.down.fc", "r.0.add",
+                                                              "r.1.up.fc", "r.1.down.fc", "r.1.add", "head"});
+  CHECK(graph.predecessors[3] == std::vector<OperatorId>{0, 2});    // $input and the parameter are both stem
+  CHECK(graph.predecessors[6] == std::vector<OperatorId>{0, 3, 5}); // copies follow each other
+  CHECK(graph.predecessors[7] == std::vector<OperatorId>{6});       // the last copy stands for all
+  CHECK(find_operator(graph, "r.1.up.fc").parameters == 8 * 16 + 16);
+}
+
+TEST_CASE("inside a block its own names come first", "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+input: {shape: [8]}
+blocks:
+  - name: b
+    layers:
+      - {name: fc, kind: linear, features: 4}
+      - {name: next, kind: linear, inputs: [fc], features: 4}
+layers:
+  - {name: fc, kind: linear, features: 8}
+  - {block: b, name: b}
+)");
+  CHECK(graph.predecessors[2] == std::vector<OperatorId>{1});
+}
+
+TEST_CASE("layers given by numbers need no shapes", "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+layers:
+  - {name: a, kind: matmul, forward: 3 GFLOP, parameters: 10, output: 100}
+  - {name: b, kind: custom, forward: 1 GFLOP, output: 7, stash: 5}
+  - {name: c, kind: softmax, forward: 1 GFLOP, backward_input: 2 GFLOP, backward_weight: 4 GFLOP, output: 3, inputs: [a, b]}
+)");
+  const Operator& a = find_operator(graph, "a");
+  CHECK(a.kind == KernelKind::matmul);
+  CHECK(a.backward_input.flops == Flops{3e9}); // backward is twice forward, half of it for the weights
+  CHECK(a.backward_weight.flops == Flops{3e9});
+  CHECK(a.stash_elements == 0); // its inputs: none
+  const Operator& b = find_operator(graph, "b");
+  CHECK(b.kind == KernelKind::other);
+  CHECK(b.backward_input.flops == Flops{2e9}); // no parameters: all of it
+  CHECK(b.stash_elements == 5);
+  const Operator& c = find_operator(graph, "c");
+  CHECK(c.backward_weight.flops == Flops{4e9});
+  CHECK(c.stash_elements == 107);
+  CHECK(c.forward.moved_elements == 110);
+}
+
+TEST_CASE("layers given by numbers may stand in any order", "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+layers:
+  - {name: last, kind: custom, forward: 1 FLOP, output: 1, inputs: [first]}
+  - {name: first, kind: custom, forward: 1 FLOP, output: 1, inputs: [input]}
+)");
+  CHECK(names_of(graph.operators) == std::vector<std::string>{"first", "last"});
+}
+
+TEST_CASE("a measured profile is written by hand", "[workload]") {
+  const ModelGraph graph = workload(R"(
+name: t
+profile: {device: v100, samples: 64, precision: fp16}
+layers:
+  - {name: a, kind: custom, forward: 0, output: 4, forward_time: 1.5 ms, backward_time: 3 ms}
+  - {name: b, kind: custom, forward: 0, output: 4, forward_time: 20 us, backward_time: 0}
+)");
+  REQUIRE(graph.profiles.size() == 1);
+  const Profile& profile = graph.profiles.front();
+  CHECK(profile.device == "v100");
+  CHECK(profile.samples == 64);
+  CHECK(profile.precision == Precision::fp16);
+  CHECK(profile.times[0].forward.value == near(1.5e-3));
+  CHECK(profile.times[1].forward.value == near(2e-5));
+}
+
+TEST_CASE("repeats of repeats are stopped before they fill the memory", "[workload]") {
+  const std::string error = test::error_of([] {
+    workload("name: t\ninput: {shape: [8]}\nblocks:\n"
+             "  - {name: a, layers: [{name: x, kind: relu}]}\n"
+             "  - {name: b, layers: [{block: a, name: x, repeat: 10000}]}\n"
+             "layers: [{block: b, name: y, repeat: 10000}]\n");
+  });
+  CHECK_THAT(error, Catch::Contains("more than 100000 layers"));
+}
+
+TEST_CASE("a model file is read by its suffix", "[workload]") {
+  CHECK(load_model(test::source_dir() / "workloads/alexnet.yaml").name == "alexnet");
+  CHECK_THAT(test::error_of([] { load_model("model.pt"); }), Catch::Contains("known suffixes: .yaml, .onnx, .txt"));
+  CHECK_THAT(test::error_of([] { load_model("absent.yaml"); }), Catch::Contains("no such file"));
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,53 @@
+// What the workload tests share: models from text, and looking up operators.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/workload/import.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft::test {
+
+inline std::filesystem::path source_dir() { return STAGECRAFT_SOURCE_DIR; }
+inline std::filesystem::path shared_data() { return source_dir() / "../shared/data"; }
+
+/// False, with a line that says so, where the shared test data is absent.
+inline bool has_shared_data() {
+  const bool present = std::filesystem::exists(shared_data());
+  if (!present) {
+    WARN("skipped: " << shared_data().string() << " is absent");
+  }
+  return present;
+}
+
+inline ModelGraph workload(const std::string& text) { return load_workload(yaml::parse(text, "w.yaml")); }
+
+inline const Operator& find_operator(const ModelGraph& model, const std::string& name) {
+  const auto found =
+      std::find_if(model.operators.begin(), model.operators.end(), [&](const Operator& op) { return op.name == name; });
+  REQUIRE(found != model.operators.end());
+  return *found;
+}
+
+/// Multiply-adds of forward in the kernels that publications count: products, convolutions, recurrent layers.
+inline double multiply_adds(const ModelGraph& model) {
+  double flops = 0;
+  for (const Operator& op : model.operators) {
+    flops += row_of(op.kind).matrix ? op.forward.flops.value : 0;
+  }
+  return flops / 2;
+}
+
+/// The text of the InputError that `call` throws, "" where it throws none.
+template <class Call> std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace stagecraft::test

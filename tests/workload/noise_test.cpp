@@ -1,0 +1,64 @@
+// Seeded noise into every reader: refused by an InputError, never a crash, and nothing else thrown.
+// SPDX-License-Identifier: Apache-2.0
+#include <random>
+
+#include "sim/base/file.hpp"
+#include "tests/workload/models.hpp"
+#include "tests/workload/onnx_builder.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string noise(size_t length, bool printable) {
+  std::mt19937 random(20240607);
+  std::string text(length, ' ');
+  for (char& letter : text) {
+    const unsigned value = static_cast<unsigned>(random());
+    letter = static_cast<char>(printable ? (value % 20 == 0 ? '\n' : ' ' + value % 95) : value % 256);
+  }
+  return text;
+}
+
+TEST_CASE("ten megabytes of noise are refused by every reader", "[workload][bad-input]") {
+  constexpr size_t kLength = 10'000'000;
+  for (const ModelFormat& format : model_formats()) {
+    for (const bool printable : {false, true}) {
+      INFO(format.name << (printable ? " text" : " bytes"));
+      const std::string bytes = noise(kLength, printable);
+      CHECK_THAT(test::error_of([&] { format.read(bytes, "noise", {}); }), Catch::StartsWith("noise"));
+    }
+  }
+}
+
+// A file with a few bytes changed may still be a model; if not, it must be refused in an orderly way.
+TEST_CASE("files with changed bytes are read or refused", "[workload][bad-input]") {
+  test::OnnxBuilder onnx;
+  onnx.input("x", {2, 3, 8, 8})
+      .weight("w", {4, 3, 3, 3})
+      .node("Conv", {"x", "w"}, "c")
+      .attribute("kernel_shape", {3, 3});
+  onnx.node("MaxPool", {"c"}, "p").attribute("kernel_shape", {2, 2}).attribute("strides", {2, 2});
+  onnx.node("Flatten", {"p"}, "f").node("Softmax", {"f"}, "y");
+  const std::map<std::string_view, std::string> originals = {
+      {"onnx", onnx.bytes()},
+      {"yaml", read_file(test::source_dir() / "workloads/squeezenet.yaml")},
+      {"pipedream",
+       "1 -- Conv2d(3, 4) -- forward_compute_time=1.5, backward_compute_time=2.5, activation_size=[8.0; "
+       "4.0], parameter_size=4.0 -- stage_id=1\n2 -- Add -- forward_compute_time=0, backward_compute_time=0, "
+       "activation_size=1e3, parameter_size=0\n\t1 -- 2\n"}};
+  std::mt19937 random(7);
+  for (const ModelFormat& format : model_formats()) {
+    const std::string& original = originals.at(format.name);
+    for (int i = 0; i < 300; ++i) {
+      std::string bytes = original;
+      for (int change = 0; change < 1 + i % 3; ++change) {
+        bytes[random() % bytes.size()] = static_cast<char>(random() % 256);
+      }
+      INFO(format.name << " " << i);
+      CHECK_NOTHROW(test::error_of([&] { format.read(bytes, "noise", {}); }));
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/training.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+Training training(const std::string& text) { return load_training(yaml::parse(text, "t.yaml")); }
+
+TEST_CASE("a training mapping is read whole", "[workload]") {
+  const Training read = training("{global_batch: 256, micro_batches: [4, 8], optimizer: adam, precision: fp16, "
+                                 "recompute: full, step: local, blocking_sends: true, chunks: 3}");
+  CHECK(read.global_batch == 256);
+  CHECK(read.micro_batches == std::vector<int>{4, 8});
+  CHECK(read.optimizer->name == "adam");
+  CHECK(read.precision == Precision::fp16);
+  CHECK(read.recompute == Recompute::full);
+  CHECK(read.step == StepMode::local);
+  CHECK(read.blocking_sends);
+  CHECK(read.chunks == 3);
+}
+
+TEST_CASE("what a training mapping leaves out is as in the header", "[workload]") {
+  const Training read = training("{global_batch: 6}");
+  CHECK(read.micro_batches == std::vector<int>{1});
+  CHECK(read.optimizer->name == "momentum");
+  CHECK(read.precision == Precision::fp32);
+  CHECK(training("{global_batch: 6, micro_batches: 3}").micro_batches == std::vector<int>{3});
+}
+
+TEST_CASE("a number of micro-batches must divide the global batch", "[workload]") {
+  // Divisors of 60 about 7: 6 below, 10 above. Of 7 about 100: 7 below, none above.
+  CHECK(test::error_of([] { training("{global_batch: 60, micro_batches: [4, 7]}"); }) ==
+        "t.yaml:1:39: 'micro_batches' 7 does not divide global_batch 60; nearest that do: 6 or 10");
+  CHECK_THAT(test::error_of([] { training("{global_batch: 7, micro_batches: 100}"); }),
+             Catch::EndsWith("nearest that do: 7"));
+  CHECK_THAT(test::error_of([] { training("{global_batch: 8, micro_batches: [2, 2]}"); }),
+             Catch::StartsWith("t.yaml:1:38: 'micro_batches' lists 2 twice"));
+}
+
+TEST_CASE("unknown keys and names of training are refused", "[workload]") {
+  CHECK_THAT(test::error_of([] { training("{globl_batch: 8}"); }), Catch::Contains("did you mean 'global_batch'"));
+  CHECK_THAT(test::error_of([] { training("{optimizer: adamw}"); }), Catch::Contains("did you mean 'adam'"));
+  CHECK_THAT(test::error_of([] { training("{global_batch: 0}"); }), Catch::StartsWith("t.yaml:1:16:"));
+  CHECK_THAT(test::error_of([] { training("{chunks: 02}"); }), Catch::StartsWith("t.yaml:1:10:"));
+}
+
+} // namespace
+} // namespace stagecraft
