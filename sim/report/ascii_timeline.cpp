@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/ascii_timeline.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "sim/report/terminal.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct KindRow {
+  TaskKind kind;
+  char letter, fill;
+  std::string_view help;
+  std::array<int, 2> shades; // of even and odd micro-batches, in the 256-colour palette
+};
+
+// What computes, in the order of the legend.
+constexpr std::array kDrawn = {
+    KindRow{TaskKind::forward, 'F', '=', "forward", {75, 111}},
+    KindRow{TaskKind::recompute, 'R', '~', "recompute", {250, 253}},
+    KindRow{TaskKind::backward, 'B', '#', "backward", {71, 114}},
+    KindRow{TaskKind::weight, 'W', '+', "weight gradient", {179, 222}},
+    KindRow{TaskKind::optimizer, 'O', 'O', "optimizer", {167, 167}},
+};
+constexpr int kIdle = -1;  // no task
+constexpr int kAfter = -2; // the run has ended
+constexpr TaskId kNoTask = -1;
+
+int drawn_index(TaskKind kind) {
+  for (std::size_t row = 0; row < kDrawn.size(); ++row) {
+    if (kDrawn[row].kind == kind) {
+      return static_cast<int>(row);
+    }
+  }
+  return kIdle;
+}
+
+// Where times stand: column = (time - origin) / column_seconds.
+struct Scale {
+  double origin = 0;
+  double end = 0;  // of the run, after origin
+  double span = 0; // of the picture, after origin
+  int columns = 0;
+  double column_seconds = 1;
+
+  // Times that fall on the edge of a column are on it, whatever the last bits say.
+  double column(double time) const {
+    const double at = (time - origin) / column_seconds;
+    const double nearest = std::round(at);
+    return std::abs(at - nearest) < 1e-6 ? nearest : at;
+  }
+};
+
+// Columns won by tasks of one kind: how much of a column they fill, and which of them fills most.
+struct Share {
+  double total = 0, largest = 0;
+  TaskId task = kNoTask;
+};
+
+struct Painted {
+  int kind = kIdle; // row of kDrawn
+  TaskId task = kNoTask;
+};
+
+class Picture {
+public:
+  Picture(const TaskGraph& graph, const Timeline& timeline, const std::vector<std::string>& names,
+          const PictureOptions& options)
+      : graph_(graph), names_(names), options_(options),
+        start_(timeline.start.data() + static_cast<std::size_t>(options.iteration) * graph.tasks()),
+        finish_(timeline.finish.data() + static_cast<std::size_t>(options.iteration) * graph.tasks()) {
+    for (const std::string& name : names) {
+      name_width_ = std::max(name_width_, display_width(name) + 2);
+    }
+    choose_scale();
+  }
+
+  std::string draw() {
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      text_ += names_[device];
+      text_.append(name_width_ - display_width(names_[device]), ' ');
+      write_line(device, paint(device));
+    }
+    write_axis();
+    write_legend();
+    return std::move(text_);
+  }
+
+private:
+  const Work& work_of(TaskId task) const { return graph_.works[graph_.work[task]]; }
+
+  void choose_scale() {
+    bool first = options_.iteration > 0;
+    for (const TaskId task : graph_.program) {
+      scale_.origin = first ? start_[task] : std::min(scale_.origin, start_[task]);
+      scale_.end = std::max(scale_.end, finish_[task]);
+      first = false;
+    }
+    scale_.end -= scale_.origin;
+    scale_.span = options_.until > 0 ? options_.until : scale_.end;
+    scale_.columns = std::max(options_.width, 1);
+    scale_.column_seconds = scale_.span > 0 ? scale_.span / scale_.columns : 1;
+    if (options_.plain_numbers) {
+      fit_whole_units();
+    }
+  }
+
+  // The largest time of which all starts and finishes are multiples (Euclid); 0 where it is shorter than a column.
+  double common_unit() const {
+    const double tolerance = 1e-9 * scale_.span;
+    double unit = 0;
+    for (const TaskId task : graph_.program) {
+      for (const double time : {start_[task] - scale_.origin, finish_[task] - scale_.origin}) {
+        double rest = time;
+        while (rest > tolerance) {
+          const double next = unit > 0 ? unit - rest * std::round(unit / rest) : 0;
+          unit = rest;
+          rest = std::abs(next);
+        }
+        if (unit > 0 && unit < scale_.column_seconds * (1 - 1e-9)) {
+          return 0;
+        }
+      }
+    }
+    return unit;
+  }
+
+  // As few columns per unit as show all labels, or as many as there is room for.
+  void fit_whole_units() {
+    const double unit = common_unit();
+    if (unit <= 0) {
+      return;
+    }
+    double shortest = scale_.span;
+    std::size_t longest_label = 1;
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      const std::vector<int> stages = stages_of(device);
+      for (const TaskId task : graph_.program_of(device)) {
+        if (work_of(task).kind != TaskKind::optimizer && finish_[task] > start_[task]) {
+          shortest = std::min(shortest, finish_[task] - start_[task]);
+          longest_label = std::max(longest_label, label_of(task, stages, true).size());
+        }
+      }
+    }
+    const double units = std::ceil(scale_.span / unit - 1e-6);
+    const double wanted = std::ceil(static_cast<double>(longest_label + 1) * unit / shortest - 1e-6);
+    const double columns_per_unit = std::min(wanted, std::floor(options_.width / units));
+    scale_.columns = static_cast<int>(units * columns_per_unit);
+    scale_.column_seconds = unit / columns_per_unit;
+  }
+
+  // The device's stages, ascending.
+  std::vector<int> stages_of(std::size_t device) const {
+    std::vector<int> stages;
+    for (const TaskId task : graph_.program_of(device)) {
+      stages.push_back(work_of(task).stage);
+    }
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    return stages;
+  }
+
+  std::string label_of(TaskId task, const std::vector<int>& stages, bool with_chunk) const {
+    const Work& work = work_of(task);
+    if (work.kind == TaskKind::optimizer) {
+      return "";
+    }
+    std::string label = kDrawn[drawn_index(work.kind)].letter + std::to_string(graph_.micro_batch[task]);
+    if (with_chunk && stages.size() > 1) {
+      label += '.' + std::to_string(std::lower_bound(stages.begin(), stages.end(), work.stage) - stages.begin());
+    }
+    return label;
+  }
+
+  // Calls visit(column, how much of the column the task fills) for each column that the task touches.
+  template <class Visit> void for_each_column(TaskId task, Visit visit) const {
+    const double from = std::max(scale_.column(start_[task]), 0.0);
+    const double to = std::min(scale_.column(finish_[task]), static_cast<double>(scale_.columns));
+    for (double at = std::floor(from); at < to; ++at) {
+      visit(static_cast<std::size_t>(at), std::min(to, at + 1) - std::max(from, at));
+    }
+  }
+
+  std::vector<Painted> paint(std::size_t device) const {
+    std::vector<std::array<Share, kDrawn.size()>> shares(scale_.columns);
+    for (const TaskId task : graph_.program_of(device)) {
+      const int kind = drawn_index(work_of(task).kind);
+      for_each_column(task, [&](std::size_t at, double part) {
+        Share& share = shares[at][kind];
+        share.total += part;
+        if (part > share.largest) {
+          share.largest = part;
+          share.task = task;
+        }
+      });
+    }
+    std::vector<Painted> columns(scale_.columns);
+    for (std::size_t at = 0; at < columns.size(); ++at) {
+      double busy = 0;
+      int most = 0;
+      for (int kind = 0; kind < static_cast<int>(kDrawn.size()); ++kind) {
+        busy += shares[at][kind].total;
+        most = shares[at][kind].total > shares[at][most].total ? kind : most;
+      }
+      if (busy >= 0.5) {
+        columns[at] = {most, shares[at][most].task};
+      } else if (static_cast<double>(at) >= scale_.column(scale_.origin + scale_.end)) {
+        columns[at].kind = kAfter;
+      }
+    }
+    keep_short_tasks(device, columns);
+    return columns;
+  }
+
+  // A task that has won no column, as it is short, takes the idle one that it fills most.
+  void keep_short_tasks(std::size_t device, std::vector<Painted>& columns) const {
+    for (const TaskId task : graph_.program_of(device)) {
+      const int kind = drawn_index(work_of(task).kind);
+      bool seen = false;
+      std::size_t best = columns.size();
+      double most = 0;
+      for_each_column(task, [&](std::size_t at, double part) {
+        seen |= columns[at].kind == kind;
+        if (columns[at].kind == kIdle && part > most) {
+          most = part;
+          best = at;
+        }
+      });
+      if (!seen && best < columns.size()) {
+        columns[best] = {kind, task};
+      }
+    }
+  }
+
+  static std::size_t run_length(const std::vector<Painted>& columns, std::size_t from) {
+    std::size_t to = from + 1;
+    while (to < columns.size() && columns[to].kind == columns[from].kind && columns[to].task == columns[from].task) {
+      ++to;
+    }
+    return to - from;
+  }
+
+  void write_line(std::size_t device, const std::vector<Painted>& columns) {
+    const std::vector<int> stages = stages_of(device);
+    bool all_fit = true; // labels name the chunk where all of them can
+    for (std::size_t at = 0; at < columns.size(); at += run_length(columns, at)) {
+      all_fit &=
+          columns[at].task == kNoTask || label_of(columns[at].task, stages, true).size() <= run_length(columns, at);
+    }
+    for (std::size_t at = 0; at < columns.size();) {
+      const std::size_t length = run_length(columns, at);
+      if (columns[at].kind == kIdle) {
+        text_ += with_style(std::string(length, '.'), options_.color ? "2" : "");
+        idle_seen_ = true;
+      } else if (columns[at].kind != kAfter) {
+        const std::string label = label_of(columns[at].task, stages, all_fit);
+        write_task(columns[at], label.size() <= length ? label : "", length);
+        chunk_seen_ |= all_fit && stages.size() > 1;
+      }
+      at += length;
+    }
+    text_ += '\n';
+  }
+
+  // The label, then filling; a labelled task ends in a blank where there is room, so that neighbours stand apart.
+  void write_task(const Painted& column, std::string text, std::size_t length) {
+    const KindRow& row = kDrawn[column.kind];
+    seen_[column.kind] = true;
+    const bool blank_end = !text.empty() && text.size() < length;
+    text.resize(length, options_.color ? ' ' : row.fill);
+    if (blank_end) {
+      text.back() = ' ';
+    }
+    text_ += with_style(text, options_.color ? background(row, graph_.micro_batch[column.task]) : "");
+  }
+
+  static std::string background(const KindRow& row, int micro_batch) {
+    return "38;5;16;48;5;" + std::to_string(row.shades[micro_batch % 2]);
+  }
+
+  struct Unit {
+    std::string_view suffix;
+    double seconds;
+  };
+
+  Unit fitting_unit() const {
+    if (options_.plain_numbers) {
+      return {"", 1};
+    }
+    for (const Unit unit : {Unit{" s", 1}, Unit{" ms", 1e-3}, Unit{" us", 1e-6}}) {
+      if (scale_.span >= unit.seconds) {
+        return unit;
+      }
+    }
+    return {" ns", 1e-9};
+  }
+
+  // 1, 2 or 5 times a power of ten: the smallest step whose ticks leave room for their labels.
+  static double tick_step(double least) {
+    const double power = std::pow(10, std::floor(std::log10(least)));
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor * power >= least * (1 - 1e-9)) {
+        return factor * power;
+      }
+    }
+    return 10 * power;
+  }
+
+  void write_axis() {
+    constexpr double kLeastGap = 10; // columns between two ticks
+    const Unit unit = fitting_unit();
+    const double step = tick_step(kLeastGap * scale_.column_seconds / unit.seconds);
+    const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+    std::string rule(name_width_, ' ');
+    std::string labels = rule;
+    rule.append(scale_.columns, '-');
+    for (int tick = 0;; ++tick) {
+      const double at = std::round(tick * step * unit.seconds / scale_.column_seconds);
+      if (at > scale_.columns) {
+        break;
+      }
+      const std::size_t place = name_width_ + static_cast<std::size_t>(at);
+      rule.resize(std::max(rule.size(), place + 1), '-');
+      rule[place] = '+';
+      labels.resize(std::max(labels.size(), place), ' ');
+      labels += tick == 0 ? "0" : to_text(tick * step, decimals) + std::string(unit.suffix);
+    }
+    const std::string_view dim = options_.color ? "2" : "";
+    text_ += with_style(rule, dim) + "\n" + with_style(labels, dim) + "\n";
+  }
+
+  void write_legend() {
+    std::string line(name_width_, ' ');
+    for (std::size_t kind = 0; kind < kDrawn.size(); ++kind) {
+      if (seen_[kind]) {
+        const KindRow& row = kDrawn[kind];
+        const std::string key = row.letter == row.fill ? std::string(1, row.letter) : std::string{row.letter, row.fill};
+        line += options_.color ? with_style(' ' + std::string(1, row.letter) + ' ', background(row, 0)) : key;
+        line += ' ' + std::string(row.help) + "   ";
+      }
+    }
+    if (idle_seen_) {
+      line += with_style(".", options_.color ? "2" : "") + " idle   ";
+    }
+    if (chunk_seen_) {
+      line += "F0.1 micro-batch 0, chunk 1";
+    }
+    text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+
+  const TaskGraph& graph_;
+  const std::vector<std::string>& names_;
+  const PictureOptions& options_;
+  const double* start_;
+  const double* finish_;
+  std::size_t name_width_ = 0;
+  Scale scale_;
+  std::string text_;
+  std::array<bool, kDrawn.size()> seen_{};
+  bool idle_seen_ = false, chunk_seen_ = false;
+};
+
+} // namespace
+
+std::string ascii_timeline(const TaskGraph& graph, const Timeline& timeline,
+                           const std::vector<std::string>& device_names, const PictureOptions& options) {
+  check(device_names.size() == graph.devices.size(), "a picture needs a name for each device in use");
+  check(options.iteration >= 0 && options.iteration < timeline.iterations,
+        "a picture of an iteration that did not run");
+  return Picture(graph, timeline, device_names, options).draw();
+}
+
+} // namespace stagecraft

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/chrome_trace.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "sim/timeline/metrics.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kDevices = 1, kLinks = 2; // process ids
+
+long nanoseconds(double seconds) { return std::lround(seconds * 1e9); }
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string_view category_of(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::forward:
+    return "forward";
+  case TaskKind::backward:
+    return "backward";
+  case TaskKind::weight:
+    return "weight";
+  case TaskKind::recompute:
+    return "recompute";
+  case TaskKind::transfer:
+    return "transfer";
+  case TaskKind::all_reduce:
+    return "all-reduce";
+  case TaskKind::optimizer:
+    return "optimizer";
+  }
+  return "";
+}
+
+// Where a slice is drawn, and when.
+struct Slice {
+  int process = kDevices;
+  int row = 0;
+  long start = 0, finish = 0; // ns
+};
+
+// One run of a transfer on one link.
+struct LinkUse {
+  std::size_t entry = 0; // of the timeline
+  long start = 0, finish = 0;
+};
+
+class Writer {
+public:
+  Writer(const TaskGraph& graph, const Timeline& timeline, const Platform& platform)
+      : graph_(graph), timeline_(timeline), platform_(platform), tasks_(graph.tasks()) {}
+
+  std::string write() {
+    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    name_process(kDevices, "devices");
+    name_process(kLinks, "links");
+    write_devices();
+    write_links();
+    write_arrows();
+    write_memory();
+    text_.back() = '\n'; // the last comma
+    text_ += "]}\n";
+    return std::move(text_);
+  }
+
+private:
+  const Work& work_of(TaskId task) const { return graph_.works[graph_.work[task]]; }
+
+  template <class... Parts> void add(const Parts&... parts) { (append(parts), ...); }
+  void append(std::string_view part) { text_ += part; }
+  void append(long number) {
+    char digits[24];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+
+  // Microseconds, exact to the nanosecond.
+  void add_time(long ns) {
+    append(ns / 1000);
+    if (const long rest = ns % 1000; rest != 0) {
+      const char digits[] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                             static_cast<char>('0' + rest % 10)};
+      text_.append(digits, sizeof digits);
+    }
+  }
+
+  void begin_event(char phase, int process, int row) {
+    text_ += "\n{\"ph\":\"";
+    text_ += phase;
+    add("\",\"pid\":", long{process}, ",\"tid\":", long{row});
+  }
+
+  void name_process(int process, std::string_view name) {
+    begin_event('M', process, 0);
+    add(",\"name\":\"process_name\",\"args\":{\"name\":\"", name, "\"}},");
+    begin_event('M', process, 0);
+    add(",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":", long{process}, "}},");
+  }
+
+  void name_row(int process, int row, const std::string& name) {
+    begin_event('M', process, row);
+    add(",\"name\":\"thread_name\",\"args\":{\"name\":", quoted(name), "}},");
+    begin_event('M', process, row);
+    add(",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":", long{row}, "}},");
+  }
+
+  void begin_slice(const Slice& slice, TaskKind kind) {
+    begin_event('X', slice.process, slice.row);
+    add(",\"ts\":");
+    add_time(slice.start);
+    add(",\"dur\":");
+    add_time(slice.finish - slice.start);
+    add(",\"cat\":\"", category_of(kind), "\",\"name\":\"");
+  }
+
+  // A device's slice of an entry of the timeline; device rows count from 1 in the order of TaskGraph::devices.
+  Slice device_slice(std::size_t entry) const {
+    const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
+    return {kDevices, work.device + 1, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
+  }
+
+  void write_devices() {
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      name_row(kDevices, static_cast<int>(device) + 1, platform_.devices[graph_.devices[device]].name);
+      for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
+        for (const TaskId task : graph_.program_of(device)) {
+          write_computation(task, iteration);
+        }
+      }
+    }
+  }
+
+  void write_computation(TaskId task, int iteration) {
+    const Work& work = work_of(task);
+    begin_slice(device_slice(iteration * tasks_ + task), work.kind);
+    const char letter = kTaskLetters[static_cast<std::size_t>(work.kind)];
+    text_ += letter;
+    if (work.kind == TaskKind::optimizer) {
+      add("@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
+    } else {
+      add(long{graph_.micro_batch[task]}, "@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage},
+          ",\"micro_batch\":", long{graph_.micro_batch[task]});
+    }
+    add(",\"iteration\":", long{iteration}, "}},");
+  }
+
+  // For each link, when which transfer used it; transfers that take no time are left out.
+  std::vector<std::vector<LinkUse>> link_uses() const {
+    std::vector<std::vector<LinkUse>> uses(platform_.links.size());
+    for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
+      const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
+      if (!work.transfers()) {
+        continue;
+      }
+      const LinkUse use{entry, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
+      if (use.finish > use.start) {
+        for (const LinkId link : graph_.legs[work.leg].links) {
+          uses[link].push_back(use);
+        }
+      }
+    }
+    for (auto& of_link : uses) {
+      std::sort(of_link.begin(), of_link.end(), [](const LinkUse& a, const LinkUse& b) {
+        return std::pair(a.start, a.entry) < std::pair(b.start, b.entry);
+      });
+    }
+    return uses;
+  }
+
+  // Slices of one row must not overlap: each transfer takes the link's first row that is free.
+  void write_links() {
+    const auto uses = link_uses();
+    first_slice_.assign(timeline_.start.size(), {});
+    int rows = 0;
+    for (std::size_t link = 0; link < uses.size(); ++link) {
+      std::vector<long> free_from; // per row of this link
+      for (const LinkUse& use : uses[link]) {
+        const auto found = std::find_if(free_from.begin(), free_from.end(), [&](long t) { return t <= use.start; });
+        const auto row = static_cast<int>(found - free_from.begin());
+        if (found == free_from.end()) {
+          free_from.push_back(0);
+          const std::string& name = platform_.links[link].name;
+          name_row(kLinks, rows + row + 1, row == 0 ? name : name + " #" + std::to_string(row + 1));
+        }
+        free_from[row] = use.finish;
+        const Slice slice{kLinks, rows + row + 1, use.start, use.finish};
+        write_transfer(slice, use.entry);
+        if (first_slice_[use.entry] == 0) {
+          first_slice_[use.entry] = slice.row;
+        }
+      }
+      rows += static_cast<int>(free_from.size());
+    }
+  }
+
+  void write_transfer(const Slice& slice, std::size_t entry) {
+    const auto task = static_cast<TaskId>(entry % tasks_);
+    const Work& work = work_of(task);
+    begin_slice(slice, work.kind);
+    if (work.kind == TaskKind::all_reduce) {
+      add("all-reduce@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
+    } else {
+      add(work.stage < work.to_stage ? "activation " : "gradient ", long{graph_.micro_batch[task]}, "@",
+          long{work.stage}, ">", long{work.to_stage}, "\",\"args\":{\"stage\":", long{work.stage},
+          ",\"to_stage\":", long{work.to_stage}, ",\"micro_batch\":", long{graph_.micro_batch[task]});
+    }
+    add(",\"iteration\":", static_cast<long>(entry / tasks_), ",\"bytes\":", std::lround(work.bytes), "}},");
+  }
+
+  // One arrow per transfer between stages: from the computation that sends, over its links, to the one that receives.
+  void write_arrows() {
+    long arrow = 0;
+    for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
+      const std::size_t base = iteration * tasks_;
+      for (const TaskId producer : graph_.program) {
+        for (const TaskId next : graph_.successors_of(producer)) {
+          if (work_of(next).kind == TaskKind::transfer) {
+            write_arrow(base, producer, next, arrow++);
+          }
+        }
+      }
+    }
+  }
+
+  void write_arrow(std::size_t base, TaskId producer, TaskId transfer, long arrow) {
+    const Slice from = device_slice(base + producer);
+    write_arrow_event('s', from.row, kDevices, std::max(from.start, from.finish - 1), arrow); // inside the slice
+    for (TaskId next = transfer; next >= 0;) {
+      const TaskId leg = next;
+      if (first_slice_[base + leg] > 0) {
+        write_arrow_event('t', first_slice_[base + leg], kLinks, nanoseconds(timeline_.start[base + leg]), arrow);
+      }
+      next = -1;
+      for (const TaskId after : graph_.successors_of(leg)) {
+        const Work& work = work_of(after);
+        if (work.transfers()) {
+          next = after;
+        } else if (work.computes() && work.stage == work_of(leg).to_stage && work.device != work_of(leg).device) {
+          const Slice to = device_slice(base + after);
+          write_arrow_event('f', to.row, kDevices, to.start, arrow);
+        }
+      }
+    }
+  }
+
+  void write_arrow_event(char phase, int row, int process, long ns, long arrow) {
+    begin_event(phase, process, row);
+    add(",\"ts\":");
+    add_time(ns);
+    add(",\"id\":", arrow, ",\"cat\":\"transfer\",\"name\":\"transfer\"", phase == 'f' ? ",\"bp\":\"e\"" : "", "},");
+  }
+
+  void write_memory() {
+    for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
+      const auto first = static_cast<std::ptrdiff_t>(iteration * tasks_);
+      const auto last = first + static_cast<std::ptrdiff_t>(tasks_);
+      const Timeline alone{1,
+                           {timeline_.start.begin() + first, timeline_.start.begin() + last},
+                           {timeline_.finish.begin() + first, timeline_.finish.begin() + last}};
+      for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+        write_memory(device, memory_over_time(graph_, alone, device), iteration == 0);
+      }
+    }
+  }
+
+  // Of several steps at one moment only the last is to be seen.
+  void write_memory(std::size_t device, const std::vector<MemoryStep>& steps, bool from_zero) {
+    const std::string name = quoted("memory " + platform_.devices[graph_.devices[device]].name);
+    for (std::size_t step = from_zero ? 0 : 1; step < steps.size(); ++step) {
+      const long at = nanoseconds(steps[step].time);
+      if (step + 1 < steps.size() && nanoseconds(steps[step + 1].time) == at) {
+        continue;
+      }
+      begin_event('C', kDevices, static_cast<int>(device) + 1);
+      add(",\"ts\":");
+      add_time(at);
+      add(",\"name\":", name, ",\"args\":{\"bytes\":", std::lround(steps[step].bytes.value), "}},");
+    }
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  const Platform& platform_;
+  std::size_t tasks_;
+  std::string text_;
+  std::vector<int> first_slice_; // per entry of the timeline: the row of a transfer's slice on its first link, or 0
+};
+
+} // namespace
+
+std::string chrome_trace(const TaskGraph& graph, const Timeline& timeline, const Platform& platform) {
+  return Writer(graph, timeline, platform).write();
+}
+
+} // namespace stagecraft

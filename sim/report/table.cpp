@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/table.hpp"
+
+#include "sim/base/error.hpp"
+#include "sim/report/terminal.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kGap = 2; // columns between two columns
+
+std::string_view codes_of(Style style) {
+  switch (style) {
+  case Style::good:
+    return "32";
+  case Style::bad:
+    return "31";
+  case Style::dim:
+    return "2";
+  case Style::strong:
+    return "1";
+  case Style::plain:
+    break;
+  }
+  return "";
+}
+
+std::vector<std::size_t> column_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (const Column& column : table.columns) {
+    widths.push_back(display_width(column.title));
+  }
+  for (const auto& row : table.rows) {
+    check(row.size() <= widths.size(), "a row of a table has more cells than the table has columns");
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      widths[c] = std::max(widths[c], display_width(row[c].text));
+    }
+  }
+  return widths;
+}
+
+class Writer {
+public:
+  Writer(const Table& table, bool color) : table_(table), widths_(column_widths(table)), color_(color) {}
+
+  std::string write() {
+    std::vector<Cell> titles, rule;
+    for (std::size_t c = 0; c < widths_.size(); ++c) {
+      const std::string& title = table_.columns[c].title;
+      titles.push_back({title, Style::strong});
+      // Under the last column's title alone: its text may be much longer.
+      rule.push_back({std::string(c + 1 < widths_.size() ? widths_[c] : display_width(title), '-'), Style::dim});
+    }
+    add_row(titles);
+    add_row(rule);
+    for (const auto& row : table_.rows) {
+      add_row(row);
+    }
+    return std::move(text_);
+  }
+
+private:
+  // Blanks are owed until text follows them, so that no line ends in blanks.
+  void add_row(const std::vector<Cell>& row) {
+    std::size_t owed = 0;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::size_t padding = widths_[c] - display_width(row[c].text);
+      const bool right = table_.columns[c].align == Align::right;
+      owed += right ? padding : 0;
+      if (!row[c].text.empty()) {
+        text_.append(owed, ' ');
+        text_ += with_style(row[c].text, color_ ? codes_of(row[c].style) : "");
+        owed = 0;
+      }
+      owed += (right ? 0 : padding) + kGap;
+    }
+    text_ += '\n';
+  }
+
+  const Table& table_;
+  std::vector<std::size_t> widths_;
+  bool color_;
+  std::string text_;
+};
+
+} // namespace
+
+std::string to_text(const Table& table, bool color) { return Writer(table, color).write(); }
+
+} // namespace stagecraft
