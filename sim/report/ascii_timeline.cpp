@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report/ascii_timeline.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -64,6 +65,12 @@ struct Painted {
   TaskId task = kNoTask;
 };
 
+// Which labels a device's line shows.
+struct Labels {
+  bool with_chunk = false;
+  std::array<bool, kDrawn.size()> shown{}; // by kind
+};
+
 class Picture {
 public:
   Picture(const TaskGraph& graph, const Timeline& timeline, const std::vector<std::string>& names,
@@ -81,7 +88,7 @@ public:
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
       text_ += names_[device];
       text_.append(name_width_ - display_width(names_[device]), ' ');
-      write_line(device, paint(device));
+      write_line(device);
     }
     write_axis();
     write_legend();
@@ -147,6 +154,9 @@ private:
     const double units = std::ceil(scale_.span / unit - 1e-6);
     const double wanted = std::ceil(static_cast<double>(longest_label + 1) * unit / shortest - 1e-6);
     const double columns_per_unit = std::min(wanted, std::floor(options_.width / units));
+    if (columns_per_unit < 1) {
+      return;
+    }
     scale_.columns = static_cast<int>(units * columns_per_unit);
     scale_.column_seconds = unit / columns_per_unit;
   }
@@ -214,16 +224,18 @@ private:
     return columns;
   }
 
-  // A task that has won no column, as it is short, takes the idle one that it fills most.
+  // A short task that has won no column takes the one that it fills most: an idle one, or, if it is at least half as
+  // wide as a column, one of a task that keeps another.
   void keep_short_tasks(std::size_t device, std::vector<Painted>& columns) const {
     for (const TaskId task : graph_.program_of(device)) {
       const int kind = drawn_index(work_of(task).kind);
+      const bool wide = scale_.column(finish_[task]) - scale_.column(start_[task]) >= 0.5;
       bool seen = false;
       std::size_t best = columns.size();
       double most = 0;
       for_each_column(task, [&](std::size_t at, double part) {
         seen |= columns[at].kind == kind;
-        if (columns[at].kind == kIdle && part > most) {
+        if (part > most && (columns[at].kind == kIdle || (wide && can_spare(columns, at)))) {
           most = part;
           best = at;
         }
@@ -234,6 +246,12 @@ private:
     }
   }
 
+  // Whether the task that has this column has one beside it, too.
+  static bool can_spare(const std::vector<Painted>& columns, std::size_t at) {
+    return (at > 0 && columns[at - 1].task == columns[at].task) ||
+           (at + 1 < columns.size() && columns[at + 1].task == columns[at].task);
+  }
+
   static std::size_t run_length(const std::vector<Painted>& columns, std::size_t from) {
     std::size_t to = from + 1;
     while (to < columns.size() && columns[to].kind == columns[from].kind && columns[to].task == columns[from].task) {
@@ -242,32 +260,54 @@ private:
     return to - from;
   }
 
-  void write_line(std::size_t device, const std::vector<Painted>& columns) {
-    const std::vector<int> stages = stages_of(device);
-    bool all_fit = true; // labels name the chunk where all of them can
+  // A kind is labelled where most of its tasks have room, so that the picture stays calm; chunks are named where all
+  // have.
+  Labels choose_labels(const std::vector<int>& stages, const std::vector<Painted>& columns) const {
+    Labels labels{.with_chunk = stages.size() > 1};
+    std::array<int, kDrawn.size()> tasks{}, fitting{};
     for (std::size_t at = 0; at < columns.size(); at += run_length(columns, at)) {
-      all_fit &=
-          columns[at].task == kNoTask || label_of(columns[at].task, stages, true).size() <= run_length(columns, at);
+      if (columns[at].task != kNoTask) {
+        const std::size_t room = run_length(columns, at);
+        labels.with_chunk &= label_of(columns[at].task, stages, true).size() <= room;
+        fitting[columns[at].kind] += label_of(columns[at].task, stages, false).size() <= room ? 1 : 0;
+        ++tasks[columns[at].kind];
+      }
     }
-    for (std::size_t at = 0; at < columns.size();) {
+    for (std::size_t kind = 0; kind < kDrawn.size(); ++kind) {
+      labels.shown[kind] = 3 * fitting[kind] >= 2 * tasks[kind];
+    }
+    return labels;
+  }
+
+  void write_line(std::size_t device) {
+    const std::vector<int> stages = stages_of(device);
+    const std::vector<Painted> columns = paint(device);
+    const Labels labels = choose_labels(stages, columns);
+    for (std::size_t at = 0; at < columns.size(); at += run_length(columns, at)) {
       const std::size_t length = run_length(columns, at);
       if (columns[at].kind == kIdle) {
-        text_ += with_style(std::string(length, '.'), options_.color ? "2" : "");
+        text_ += with_style(std::string(length, '.'), dim());
         idle_seen_ = true;
       } else if (columns[at].kind != kAfter) {
-        const std::string label = label_of(columns[at].task, stages, all_fit);
-        write_task(columns[at], label.size() <= length ? label : "", length);
-        chunk_seen_ |= all_fit && stages.size() > 1;
+        const bool shown = labels.shown[columns[at].kind];
+        write_task(columns[at], shown ? label_of(columns[at].task, stages, labels.with_chunk) : "", length);
       }
-      at += length;
     }
+    chunk_seen_ |= labels.with_chunk;
+    end_line();
+  }
+
+  void end_line() {
+    text_.resize(text_.find_last_not_of(' ') + 1);
     text_ += '\n';
   }
 
-  // The label, then filling; a labelled task ends in a blank where there is room, so that neighbours stand apart.
+  // The label if there is room, then filling; a labelled task ends in a blank if it can, so that neighbours stand
+  // apart.
   void write_task(const Painted& column, std::string text, std::size_t length) {
     const KindRow& row = kDrawn[column.kind];
     seen_[column.kind] = true;
+    text.resize(text.size() <= length ? text.size() : 0);
     const bool blank_end = !text.empty() && text.size() < length;
     text.resize(length, options_.color ? ' ' : row.fill);
     if (blank_end) {
@@ -275,6 +315,8 @@ private:
     }
     text_ += with_style(text, options_.color ? background(row, graph_.micro_batch[column.task]) : "");
   }
+
+  std::string_view dim() const { return options_.color ? "2" : ""; }
 
   static std::string background(const KindRow& row, int micro_batch) {
     return "38;5;16;48;5;" + std::to_string(row.shades[micro_batch % 2]);
@@ -327,27 +369,29 @@ private:
       labels.resize(std::max(labels.size(), place), ' ');
       labels += tick == 0 ? "0" : to_text(tick * step, decimals) + std::string(unit.suffix);
     }
-    const std::string_view dim = options_.color ? "2" : "";
-    text_ += with_style(rule, dim) + "\n" + with_style(labels, dim) + "\n";
+    text_ += with_style(rule, dim()) + "\n" + with_style(labels, dim()) + "\n";
   }
 
   void write_legend() {
-    std::string line(name_width_, ' ');
+    text_.append(name_width_, ' ');
     for (std::size_t kind = 0; kind < kDrawn.size(); ++kind) {
       if (seen_[kind]) {
         const KindRow& row = kDrawn[kind];
-        const std::string key = row.letter == row.fill ? std::string(1, row.letter) : std::string{row.letter, row.fill};
-        line += options_.color ? with_style(' ' + std::string(1, row.letter) + ' ', background(row, 0)) : key;
-        line += ' ' + std::string(row.help) + "   ";
+        const std::string letter(1, row.letter);
+        const std::string key = row.letter == row.fill ? letter : letter + row.fill;
+        text_ += options_.color ? with_style(' ' + letter + ' ', background(row, 0)) : key;
+        // Where W stands apart, B is the other half of the backward pass.
+        const bool split = row.kind == TaskKind::backward && seen_[drawn_index(TaskKind::weight)];
+        text_ += ' ' + std::string(split ? "input gradient" : row.help) + "   ";
       }
     }
     if (idle_seen_) {
-      line += with_style(".", options_.color ? "2" : "") + " idle   ";
+      text_ += with_style(".", dim()) + " idle   ";
     }
     if (chunk_seen_) {
-      line += "F0.1 micro-batch 0, chunk 1";
+      text_ += "F0.1 micro-batch 0, chunk 1";
     }
-    text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    end_line();
   }
 
   const TaskGraph& graph_;

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <map>
 
 #include "sim/timeline/metrics.hpp"
 
@@ -61,7 +59,7 @@ public:
       : graph_(graph), timeline_(timeline), platform_(platform), tasks_(graph.tasks()) {}
 
   std::string write() {
-    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    add("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"platform\":", quoted(platform_.name), "},\"traceEvents\":[");
     name_process(kDevices, "devices");
     name_process(kLinks, "links");
     write_devices();
@@ -179,7 +177,7 @@ private:
   // Slices of one row must not overlap: each transfer takes the link's first row that is free.
   void write_links() {
     const auto uses = link_uses();
-    first_slice_.assign(timeline_.start.size(), {});
+    first_row_.assign(timeline_.start.size(), {});
     int rows = 0;
     for (std::size_t link = 0; link < uses.size(); ++link) {
       std::vector<long> free_from; // per row of this link
@@ -194,8 +192,8 @@ private:
         free_from[row] = use.finish;
         const Slice slice{kLinks, rows + row + 1, use.start, use.finish};
         write_transfer(slice, use.entry);
-        if (first_slice_[use.entry] == 0) {
-          first_slice_[use.entry] = slice.row;
+        if (first_row_[use.entry] == 0) {
+          first_row_[use.entry] = slice.row;
         }
       }
       rows += static_cast<int>(free_from.size());
@@ -236,8 +234,8 @@ private:
     write_arrow_event('s', from.row, kDevices, std::max(from.start, from.finish - 1), arrow); // inside the slice
     for (TaskId next = transfer; next >= 0;) {
       const TaskId leg = next;
-      if (first_slice_[base + leg] > 0) {
-        write_arrow_event('t', first_slice_[base + leg], kLinks, nanoseconds(timeline_.start[base + leg]), arrow);
+      if (first_row_[base + leg] > 0) {
+        write_arrow_event('t', first_row_[base + leg], kLinks, nanoseconds(timeline_.start[base + leg]), arrow);
       }
       next = -1;
       for (const TaskId after : graph_.successors_of(leg)) {
@@ -292,7 +290,7 @@ private:
   const Platform& platform_;
   std::size_t tasks_;
   std::string text_;
-  std::vector<int> first_slice_; // per entry of the timeline: the row of a transfer's slice on its first link, or 0
+  std::vector<int> first_row_; // per entry of the timeline: the row of a transfer on its first link, or 0
 };
 
 } // namespace

@@ -46,10 +46,11 @@ public:
   std::string write() {
     std::vector<Cell> titles, rule;
     for (std::size_t c = 0; c < widths_.size(); ++c) {
-      const std::string& title = table_.columns[c].title;
+      const auto& [title, align] = table_.columns[c];
       titles.push_back({title, Style::strong});
-      // Under the last column's title alone: its text may be much longer.
-      rule.push_back({std::string(c + 1 < widths_.size() ? widths_[c] : display_width(title), '-'), Style::dim});
+      // Long text in the last column has a line under its title alone.
+      const bool open_ended = c + 1 == widths_.size() && align == Align::left;
+      rule.push_back({std::string(open_ended ? display_width(title) : widths_[c], '-'), Style::dim});
     }
     add_row(titles);
     add_row(rule);

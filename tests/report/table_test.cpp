@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/table.hpp"
+#include "tests/catch.hpp"
+
+using namespace stagecraft;
+
+TEST_CASE("a table aligns its columns and leaves no blanks at line ends") {
+  const Table table{{{"strategy"}, {"iteration", Align::right}, {"note"}},
+                    {{{"uniform"}, {"12.30 ms"}, {"as long as it likes to be"}},
+                     {{"antichain"}, {"1.5 s"}, {""}},
+                     {{"optimal"}},
+                     {{""}, {"2 s"}}}};
+  CHECK(to_text(table, false) == "strategy   iteration  note\n"
+                                 "---------  ---------  ----\n"
+                                 "uniform     12.30 ms  as long as it likes to be\n"
+                                 "antichain      1.5 s\n"
+                                 "optimal\n"
+                                 "                 2 s\n");
+}
+
+TEST_CASE("a table counts characters, not bytes") {
+  const Table table{{{"a"}, {"b"}}, {{{"2.5 µs"}, {"x"}}, {{"—"}, {"y"}}}};
+  CHECK(to_text(table, false) == "a       b\n"
+                                 "------  -\n"
+                                 "2.5 µs  x\n"
+                                 "—       y\n");
+}
+
+TEST_CASE("colours change nothing but colours") {
+  const Table table{{{"a"}, {"b", Align::right}}, {{{"yes", Style::good}, {"no", Style::bad}}, {{"so"}, {"10"}}}};
+  CHECK(to_text(table, true) == "\x1b[1ma\x1b[0m     \x1b[1mb\x1b[0m\n"
+                                "\x1b[2m---\x1b[0m  \x1b[2m--\x1b[0m\n"
+                                "\x1b[32myes\x1b[0m  \x1b[31mno\x1b[0m\n"
+                                "so   10\n");
+}
+
+TEST_CASE("a table without rows is its header; a row too long is a bug") {
+  CHECK(to_text({{{"name"}}, {}}, false) == "name\n----\n");
+  CHECK_THROWS_AS(to_text({{{"name"}}, {{{"a"}, {"b"}}}}, false), std::logic_error);
+}
