@@ -8,10 +8,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
+
+#include "sim/workload/run_apart.hpp"
 
 namespace stagecraft {
 namespace {
+
+constexpr size_t kAnswerKind = 5; // "model" or "error", before what the child process answers
 
 using Values = google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>;
 
@@ -168,23 +173,42 @@ int fold_shape_data(onnx::GraphProto& graph, const ShapeData& data) {
   return folded;
 }
 
-void infer_shapes(onnx::ModelProto& model, const Where& where) {
-  const google::protobuf::LogSilencer silencer;
+void infer_shapes(onnx::ModelProto& model) {
   say_in_older_words(*model.mutable_graph());
-  try {
-    ShapeData data;
-    do {
-      data.clear();
-      const onnx::ShapeInferenceOptions options{false, 0, true};
-      onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options, &data);
-    } while (fold_shape_data(*model.mutable_graph(), data) > 0);
-  } catch (const std::exception& failure) {
-    throw InputError(where, std::string("shapes cannot be inferred: ") + failure.what());
+  ShapeData data;
+  do {
+    data.clear();
+    const onnx::ShapeInferenceOptions options{false, 0, true};
+    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options, &data);
+  } while (fold_shape_data(*model.mutable_graph(), data) > 0);
+}
+
+// The library divides by zero and leaves its arrays on models that are damaged in the right places, so a child process
+// runs it: what kills the child is an error of the input. The model comes back serialized.
+onnx::ModelProto infer_shapes_apart(onnx::ModelProto model, const Where& where) {
+  const std::optional<std::string> answer = run_apart([&] {
+    try {
+      infer_shapes(model);
+      return "model" + model.SerializeAsString();
+    } catch (const std::exception& failure) {
+      return "error" + std::string(failure.what());
+    }
+  });
+  if (!answer) {
+    throw InputError(where, "shapes cannot be inferred: the ONNX library fails on this model; is it damaged?");
   }
+  const std::string_view content = std::string_view(*answer).substr(kAnswerKind);
+  if (answer->starts_with("error")) {
+    throw InputError(where, "shapes cannot be inferred: " + std::string(content.substr(0, content.find('\n'))));
+  }
+  return parse(content, where);
 }
 
 void record(OnnxModel& result, const Values& values) {
   for (const onnx::ValueInfoProto& value : values) {
+    if (result.initializers.contains(value.name())) {
+      continue; // its own shape wins
+    }
     OnnxTensor tensor;
     tensor.floating = is_floating(value.type().tensor_type().elem_type());
     const auto& dimensions = value.type().tensor_type().shape().dim();
@@ -205,6 +229,17 @@ void record_initializers(OnnxModel& result, const onnx::GraphProto& graph) {
     tensor.known = std::all_of(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t size) { return size > 0; });
     result.initializers.insert(initializer.name());
     result.tensors[initializer.name()] = std::move(tensor);
+  }
+}
+
+void check_windows(const OnnxNode& node, const Where& where) {
+  for (const char* name : {"kernel_shape", "strides", "dilations", "group"}) {
+    const auto found = node.attributes.find(name);
+    if (found != node.attributes.end() &&
+        std::any_of(found->second.begin(), found->second.end(), [](std::int64_t size) { return size < 1; })) {
+      throw InputError(where, "node '" + node.name + "' (" + node.type + "): " + name + " " + to_text(found->second) +
+                                  "; allowed: 1 or more");
+    }
   }
 }
 
@@ -229,6 +264,7 @@ std::vector<OnnxNode> read_nodes(const onnx::GraphProto& graph, const Where& whe
         node.attributes[attribute.name()].assign(attribute.ints().begin(), attribute.ints().end());
       }
     }
+    check_windows(node, where);
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -248,12 +284,11 @@ OnnxModel read_onnx(std::string_view bytes, const std::string& file, const Impor
   bind_inputs(graph, result.initializers, sizes, where);
   bind_values(*graph.mutable_value_info(), sizes);
   bind_values(*graph.mutable_output(), sizes);
-  infer_shapes(model, where);
-  record(result, graph.value_info());
-  record(result, graph.input());
-  record(result, graph.output());
-  record_initializers(result, graph); // their own shapes win
-  for (const onnx::ValueInfoProto& input : graph.input()) {
+  const onnx::ModelProto inferred = infer_shapes_apart(std::move(model), where);
+  record(result, inferred.graph().value_info());
+  record(result, inferred.graph().input());
+  record(result, inferred.graph().output());
+  for (const onnx::ValueInfoProto& input : inferred.graph().input()) {
     if (!result.initializers.contains(input.name())) {
       result.inputs.push_back(input.name());
     }

@@ -25,11 +25,11 @@ std::string nearest_divisors(int batch, int count) {
   return std::to_string(below) + " or " + std::to_string(above);
 }
 
-std::vector<int> read_micro_batches(yaml::Map& map, int global_batch) {
+std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divisible_at_will) {
   std::vector<int> counts;
   for (const yaml::Node* item : map.list("micro_batches")) {
     const int count = yaml::integer(*item, "micro_batches", 1, kMostSamples);
-    if (global_batch % count != 0) {
+    if (!divisible_at_will && global_batch % count != 0) {
       throw InputError(item->where, "'micro_batches' " + std::to_string(count) + " does not divide global_batch " +
                                         std::to_string(global_batch) +
                                         "; nearest that do: " + nearest_divisors(global_batch, count));
@@ -44,11 +44,12 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch) {
 
 } // namespace
 
-Training load_training(const yaml::Node& node) {
+Training load_training(const yaml::Node& node, bool divisible_at_will) {
   yaml::Map map(node, "training");
   Training training;
   training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
-  training.micro_batches = read_micro_batches(map, training.global_batch);
+  training.micro_batches =
+      read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
   training.recompute = map.choice("recompute", kRecomputes, "none").recompute;

@@ -59,7 +59,8 @@ struct Training {
 };
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of
-/// micro-batches that does not divide the global batch (naming the nearest that do).
-Training load_training(const yaml::Node& node);
+/// micro-batches that does not divide the global batch (naming the nearest that do). `divisible_at_will`: the model is
+/// a profile of a minibatch of unknown size, which may be cut anywhere as long as no global batch is given.
+Training load_training(const yaml::Node& node, bool divisible_at_will = false);
 
 } // namespace stagecraft
