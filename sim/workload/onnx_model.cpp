@@ -71,6 +71,20 @@ void bind_inputs(onnx::GraphProto& graph, const std::set<std::string>& initializ
   }
 }
 
+// Inference reads integers and short lists of scales; the weights themselves would only be copied about.
+void drop_weights(onnx::GraphProto& graph) {
+  constexpr int kLongestList = 64;
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    if (is_floating(tensor.data_type()) &&
+        (tensor.dims_size() > 1 || tensor.dims_size() == 0 || tensor.dims(0) > kLongestList)) {
+      tensor.clear_raw_data();
+      tensor.clear_float_data();
+      tensor.clear_double_data();
+      tensor.clear_int32_data();
+    }
+  }
+}
+
 bool has_size(const onnx::TensorShapeProto::Dimension& dimension) { return dimension.dim_value() > 0; }
 
 // Replaces symbols by their sizes; a shape that stays incomplete is dropped, so that inference decides.
@@ -279,6 +293,7 @@ OnnxModel read_onnx(std::string_view bytes, const std::string& file, const Impor
   OnnxModel result;
   result.description = graph.doc_string();
   result.nodes = read_nodes(graph, where);
+  drop_weights(graph);
   std::map<std::string, int> sizes = options.dimensions;
   record_initializers(result, graph);
   bind_inputs(graph, result.initializers, sizes, where);
