@@ -283,6 +283,12 @@ Operator make_operator(const ProfiledNode& node) {
   return op;
 }
 
+// "vgg16" for vgg16.graph.txt, and for vgg16/graph.txt, as PipeDream itself calls it.
+std::string name_of(const std::filesystem::path& file) {
+  const std::string stem = file.stem().stem().string();
+  return stem == "graph" && file.has_parent_path() ? file.parent_path().filename().string() : stem;
+}
+
 } // namespace
 
 ModelGraph import_pipedream(std::string_view text, const std::string& file) {
@@ -316,8 +322,7 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file) {
       }
     }
   }
-  ModelGraph graph = make_graph(std::filesystem::path(file).stem().stem().string(), std::move(operators),
-                                std::move(edges), {std::move(profile)}, whole);
+  ModelGraph graph = make_graph(name_of(file), std::move(operators), std::move(edges), {std::move(profile)}, whole);
   graph.description = "PipeDream profile; a sample is one whole minibatch";
   graph.input_elements = input_elements;
   return graph;

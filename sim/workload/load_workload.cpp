@@ -35,7 +35,7 @@ void check_size(const Shape& shape, const Where& where) {
 // The file while it is read: layers so far, what their outputs look like.
 class Reader {
 public:
-  Reader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
+  explicit Reader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");

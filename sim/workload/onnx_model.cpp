@@ -63,6 +63,10 @@ void bind_inputs(onnx::GraphProto& graph, const std::set<std::string>& initializ
                                     (symbol.empty() ? "not known" : "the symbol '" + symbol + "'; give it a size"));
       }
       const int size = given != sizes.end() ? given->second : 1;
+      if (size < 1) {
+        throw InputError(where,
+                         "dimension '" + symbol + "' is given as " + std::to_string(size) + "; allowed: 1 or more");
+      }
       dimensions[i].set_dim_value(size);
       if (!symbol.empty()) {
         sizes[symbol] = size;

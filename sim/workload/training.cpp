@@ -11,18 +11,22 @@ constexpr int kMostSamples = std::numeric_limits<int>::max();
 
 // The divisors of `batch` next to `count`, below and above.
 std::string nearest_divisors(int batch, int count) {
-  int below = std::min(count, batch);
-  while (batch % below != 0) {
-    --below;
+  int below = 1;
+  int above = batch;
+  const auto consider = [&](int divisor) {
+    if (divisor < count) {
+      below = std::max(below, divisor);
+    } else {
+      above = std::min(above, divisor);
+    }
+  };
+  for (int i = 1; i <= batch / i; ++i) {
+    if (batch % i == 0) {
+      consider(i);
+      consider(batch / i);
+    }
   }
-  if (count >= batch) {
-    return std::to_string(below);
-  }
-  int above = count;
-  while (batch % above != 0) {
-    ++above;
-  }
-  return std::to_string(below) + " or " + std::to_string(above);
+  return above > count ? std::to_string(below) + " or " + std::to_string(above) : std::to_string(below);
 }
 
 std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divisible_at_will) {

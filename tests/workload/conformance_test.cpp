@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <map>
+#include <regex>
 
 #include "sim/base/file.hpp"
+#include "sim/workload/layers.hpp"
+#include "sim/workload/onnx_operators.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -130,6 +133,30 @@ TEST_CASE("the table of workloads/README.md says what the files say", "[workload
         "| " + graph.name + " | " + digits + " | " + to_text(test::multiply_adds(graph) / 1e9, 3) + " |";
     CHECK_THAT(readme, Catch::Contains(row));
   }
+}
+
+TEST_CASE("docs/formats names every layer kind and every ONNX operator", "[workload][conformance]") {
+  const std::string workload = read_file(test::source_dir() / "docs/formats/workload.md");
+  for (const LayerKind& kind : layer_kinds()) {
+    INFO(kind.name);
+    CHECK_FALSE(kind.help.empty());
+    CHECK(
+        std::regex_search(workload, std::regex("\n\\| ([a-z0-9_]+, )*" + std::string(kind.name) + "(, [a-z0-9_]+)* ")));
+  }
+  const std::string onnx = read_file(test::source_dir() / "docs/formats/onnx.md");
+  for (const OnnxOperator& row : onnx_operators()) {
+    INFO(row.name);
+    CHECK(find_by_name(layer_kinds(), row.kind, "kind", {}).name == row.kind);
+    CHECK(std::regex_search(onnx, std::regex("\\b" + std::string(row.name) + "\\b")));
+  }
+}
+
+TEST_CASE("the example of docs/formats/workload.md loads", "[workload][conformance]") {
+  const std::string text = read_file(test::source_dir() / "docs/formats/workload.md");
+  const std::string fence = "```yaml\n";
+  const size_t begin = text.find(fence) + fence.size();
+  // Two convolutions of 16 * 16 * 9 + 16 parameters, and 16 * 10 + 10.
+  CHECK(totals_of(test::workload(text.substr(begin, text.find("```", begin) - begin))).parameters == 2 * 2320 + 170);
 }
 
 } // namespace

@@ -36,6 +36,12 @@ TEST_CASE("a PipeDream profile: bytes become elements, milliseconds times", "[wo
   CHECK(graph.profiles[0].times[1].backward.value == near(2.5e-3));
 }
 
+TEST_CASE("a profile is called after its file, or its folder", "[workload][pipedream]") {
+  CHECK(import_pipedream(node("1", "Add"), "vgg16.graph.txt").name == "vgg16");
+  CHECK(import_pipedream(node("1", "Add"), "profiles/vgg16/graph.txt").name == "vgg16");
+  CHECK(import_pipedream(node("1", "Add"), "graph.txt").name == "graph");
+}
+
 TEST_CASE("ids are taken in natural order, lines in any", "[workload][pipedream]") {
   const ModelGraph graph = import_pipedream(
       "\tn1 -- n3\n" + node("n10", "Add") + node("n2", "Add") + node("n3", "Add") + node("n1", "Add"), "g.txt");
