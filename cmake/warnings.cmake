@@ -4,7 +4,9 @@ target_compile_options(
   stagecraft_warnings
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wold-style-cast -Wnon-virtual-dtor
             -Woverloaded-virtual -Wdouble-promotion -Wcast-align -Wformat=2
-            $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-missing-field-initializers>
+            # GCC 12 warns of its own string concatenation (bug 105651) and of moved aggregates: -Wno-restrict, -Wno-maybe-…
+            $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-missing-field-initializers -Wno-restrict
+            -Wno-maybe-uninitialized>
             $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-field-initializers>
             $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
 if(STAGECRAFT_SANITIZE)

@@ -9,6 +9,8 @@
 namespace stagecraft::test {
 
 /// Equal within 1e-9 of the larger of the expected value and one.
-inline Catch::Detail::Approx near(double expected) { return Catch::Detail::Approx(expected).epsilon(1e-9).margin(1e-9); }
+inline Catch::Detail::Approx near(double expected) {
+  return Catch::Detail::Approx(expected).epsilon(1e-9).margin(1e-9);
+}
 
 } // namespace stagecraft::test

@@ -81,9 +81,9 @@ void run_in_child(const std::function<void()>& work) {
     throw std::runtime_error(message);
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw std::logic_error(WIFSIGNALED(status) ? "a child process ended by signal " + std::to_string(WTERMSIG(status))
-                                               : "a child process ended with status " +
-                                                     std::to_string(WEXITSTATUS(status)));
+    throw std::logic_error(WIFSIGNALED(status)
+                               ? "a child process ended by signal " + std::to_string(WTERMSIG(status))
+                               : "a child process ended with status " + std::to_string(WEXITSTATUS(status)));
   }
 }
 

@@ -42,10 +42,10 @@ constexpr Unit kDataRate[] = {{"B/s", 1},
                               {"Mb/s", 0.125e6},
                               {"Gb/s", 0.125e9},
                               {"Tb/s", 0.125e12}};
-constexpr Unit kWork[] = {{"FLOP", 1},     {"kFLOP", 1e3},  {"MFLOP", 1e6},
-                          {"GFLOP", 1e9},  {"TFLOP", 1e12}, {"PFLOP", 1e15}};
-constexpr Unit kWorkRate[] = {{"FLOP/s", 1},     {"kFLOP/s", 1e3},  {"MFLOP/s", 1e6},
-                              {"GFLOP/s", 1e9},  {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
+constexpr Unit kWork[] = {{"FLOP", 1},    {"kFLOP", 1e3},  {"MFLOP", 1e6},
+                          {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}};
+constexpr Unit kWorkRate[] = {{"FLOP/s", 1},    {"kFLOP/s", 1e3},  {"MFLOP/s", 1e6},
+                              {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 constexpr Unit kEnergy[] = {{"J", 1}, {"mJ", 1e-3}, {"kJ", 1e3}, {"MJ", 1e6}, {"Wh", 3600}, {"kWh", 3.6e6}};
 constexpr Unit kPower[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}, {"MW", 1e6}};
 constexpr Unit kMoney[] = {{"USD", 1}};
@@ -121,10 +121,10 @@ template <class Q> Q parse_quantity(std::string_view text, const Where& where) {
     return Q{0};
   }
   const std::span<const Unit> units = units_of<Q>();
-  const auto found =
-      std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == unit; });
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == unit; });
   if (found == units.end()) {
-    const std::string problem = unit.empty() ? "needs a unit" : "has the unknown unit '" + std::string(unit.substr(0, 20)) + "'";
+    const std::string problem =
+        unit.empty() ? "needs a unit" : "has the unknown unit '" + std::string(unit.substr(0, 20)) + "'";
     throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' " + problem + "; allowed: " + names(units));
   }
   if (!std::isfinite(value * found->factor)) {
@@ -180,7 +180,8 @@ std::string to_text(Seconds time) {
 }
 
 std::string to_text(Bytes bytes) {
-  static constexpr Unit kShown[] = {{"B", 1}, {"KiB", kKi}, {"MiB", kKi* kKi}, {"GiB", kKi* kKi* kKi}, {"TiB", kKi* kKi* kKi* kKi}};
+  static constexpr Unit kShown[] = {
+      {"B", 1}, {"KiB", kKi}, {"MiB", kKi * kKi}, {"GiB", kKi * kKi * kKi}, {"TiB", kKi * kKi * kKi * kKi}};
   return scaled(bytes.value, kShown);
 }
 
@@ -202,8 +203,6 @@ std::string to_text(Watts power) {
   return scaled(power.value, kShown);
 }
 
-std::string to_text(Dollars money) {
-  return to_text(money.value, money.value < 0.1 ? 6 : 2) + " USD";
-}
+std::string to_text(Dollars money) { return to_text(money.value, money.value < 0.1 ? 6 : 2) + " USD"; }
 
 } // namespace stagecraft

@@ -68,8 +68,7 @@ private:
 } // namespace
 
 const Node* Node::find(std::string_view key) const {
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.key == key; });
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.key == key; });
   return found == entries.end() ? nullptr : &found->value;
 }
 
@@ -95,8 +94,7 @@ void set(Node& root, std::string_view dotted_key, std::string_view value, const 
     const std::string key(dotted_key.substr(0, dot));
     dotted_key = dot == std::string_view::npos ? std::string_view() : dotted_key.substr(dot + 1);
     if (at->kind == Node::Kind::sequence) {
-      at = &at->items[static_cast<size_t>(
-          parse_integer(key, 0, static_cast<int>(at->items.size()) - 1, where))];
+      at = &at->items[static_cast<size_t>(parse_integer(key, 0, static_cast<int>(at->items.size()) - 1, where))];
       continue;
     }
     if (at->kind == Node::Kind::scalar) {
@@ -129,8 +127,8 @@ int integer(const Node& node, std::string_view what, int low, int high) {
   try {
     return parse_integer(scalar(node, what), low, high, node.where);
   } catch (const InputError&) {
-    throw InputError(node.where, "'" + std::string(what) + "' must be an integer in [" + std::to_string(low) +
-                                     ", " + std::to_string(high) + "], got '" + scalar(node, what).substr(0, 60) + "'");
+    throw InputError(node.where, "'" + std::string(what) + "' must be an integer in [" + std::to_string(low) + ", " +
+                                     std::to_string(high) + "], got '" + scalar(node, what).substr(0, 60) + "'");
   }
 }
 
@@ -143,8 +141,8 @@ double number(const Node& node, std::string_view what, const Range& range) {
 void check_range(const Node& node, std::string_view what, double value, const Range& range) {
   const bool above = range.low_included ? value >= range.low : value > range.low;
   if (!above || value > range.high) {
-    throw InputError(node.where, "'" + std::string(what) + "' must be " + range.text + ", got '" +
-                                     node.text.substr(0, 60) + "'");
+    throw InputError(node.where,
+                     "'" + std::string(what) + "' must be " + range.text + ", got '" + node.text.substr(0, 60) + "'");
   }
 }
 
@@ -205,7 +203,8 @@ bool Map::boolean(std::string_view key, bool otherwise) {
   }
   const std::string& text = scalar(*found, key);
   if (text != "true" && text != "false") {
-    throw InputError(found->where, "'" + std::string(key) + "' must be true or false, got '" + text.substr(0, 60) + "'");
+    throw InputError(found->where,
+                     "'" + std::string(key) + "' must be true or false, got '" + text.substr(0, 60) + "'");
   }
   return text == "true";
 }

@@ -108,8 +108,7 @@ public:
     const Node& found = node(key);
     return find_by_name(table, scalar(found, key), key, found.where);
   }
-  template <class Table>
-  const auto& choice(std::string_view key, const Table& table, std::string_view otherwise) {
+  template <class Table> const auto& choice(std::string_view key, const Table& table, std::string_view otherwise) {
     const Node* found = find(key);
     return found != nullptr ? find_by_name(table, scalar(*found, key), key, found->where)
                             : find_by_name(table, otherwise, key, node_.where);

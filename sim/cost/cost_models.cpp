@@ -8,9 +8,11 @@ namespace stagecraft {
 
 std::span<const CostModelRow> cost_models() {
   static constexpr std::array kRows = {
-      CostModelRow{"roofline", "launches + max(FLOPs / rate, bytes / bandwidth), from shapes and device types", make_roofline},
+      CostModelRow{"roofline", "launches + max(FLOPs / rate, bytes / bandwidth), from shapes and device types",
+                   make_roofline},
       CostModelRow{"profiled", "times measured per operator, scaled to other sizes and device types", make_profiled},
-      CostModelRow{"constant", "every operator takes one second forward and two backward, for trying things out", make_constant},
+      CostModelRow{"constant", "every operator takes one second forward and two backward, for trying things out",
+                   make_constant},
   };
   return kRows;
 }

@@ -16,7 +16,7 @@ ParameterBytes parameter_bytes(const Training& training);
 
 /// What a stage keeps on one device. `per_micro_batch` is held once for each micro-batch in flight.
 struct StageMemory {
-  Bytes weights;         ///< one version
+  Bytes weights; ///< one version
   Bytes gradients;
   Bytes optimizer;
   Bytes per_micro_batch; ///< stashed activations; the stage's input only, when recomputing

@@ -29,7 +29,8 @@ std::string key_of(std::span<const std::uint64_t> bits) {
 
 bool is_available(const ModelGraph& model, std::span<const std::uint64_t> ideal, OperatorId op) {
   const auto& needs = model.predecessors[op];
-  return !has_bit(ideal, op) && std::all_of(needs.begin(), needs.end(), [&](OperatorId p) { return has_bit(ideal, p); });
+  return !has_bit(ideal, op) &&
+         std::all_of(needs.begin(), needs.end(), [&](OperatorId p) { return has_bit(ideal, p); });
 }
 
 BitRows prefixes(int n) {
@@ -75,7 +76,8 @@ std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<c
   for (OperatorId x = n - 1; x >= 0; --x) {
     const auto& users = model.successors[x];
     const bool inside = has_bit(ideal, x);
-    const bool maximal = inside && std::none_of(users.begin(), users.end(), [&](OperatorId u) { return has_bit(ideal, u); });
+    const bool maximal =
+        inside && std::none_of(users.begin(), users.end(), [&](OperatorId u) { return has_bit(ideal, u); });
     if (!maximal) {
       continue;
     }

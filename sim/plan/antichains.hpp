@@ -45,16 +45,17 @@ struct AntichainStates {
 /// several sources need. Beyond `cap` states only prefixes of the topological order remain.
 AntichainStates antichain_states(const ModelGraph& model, int cap);
 
-/// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u of
-/// one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.
+/// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u
+/// of one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.
 std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal);
 
 /// Sums over the ideal of each state, and the bytes that cross its border.
 struct StateCosts {
-  std::vector<std::vector<double>> seconds; ///< [device type][state], over operators that have a kernel
-  std::vector<std::vector<int>> lacking;    ///< [device type][state]: operators without a kernel
+  std::vector<std::vector<double>> seconds;               ///< [device type][state], over operators that have a kernel
+  std::vector<std::vector<int>> lacking;                  ///< [device type][state]: operators without a kernel
   std::vector<double> parameters, stash_bytes, cut_bytes; ///< [state]
-  std::vector<std::vector<std::int32_t>> above; ///< [state]: the states whose ideals contain this one strictly, ascending
+  std::vector<std::vector<std::int32_t>>
+      above; ///< [state]: the states whose ideals contain this one strictly, ascending
   std::size_t pairs = 0;
 };
 StateCosts cost_states(const Problem& problem, const AntichainStates& states);

@@ -63,8 +63,7 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
   }
   const double sum = std::accumulate(stage.shares.begin(), stage.shares.end(), 0.0);
   const bool positive = std::all_of(stage.shares.begin(), stage.shares.end(), [](double share) { return share > 0; });
-  if (!stage.shares.empty() &&
-      (stage.shares.size() != stage.devices.size() || !positive || std::abs(sum - 1) > 1e-9)) {
+  if (!stage.shares.empty() && (stage.shares.size() != stage.devices.size() || !positive || std::abs(sum - 1) > 1e-9)) {
     defects.push_back(stage_name(s) + ": shares must be positive, one per device, and add up to 1");
   }
   if (stage.tensor_parallel != 1) {

@@ -11,8 +11,8 @@
 namespace stagecraft {
 
 /// Per micro-batch, the largest of each device's forward + backward time over its stages and, for each boundary between
-/// neighbouring stages, 2 (latency + bytes / bandwidth) over the slowest pair of their devices: activation and gradient,
-/// one after the other.
+/// neighbouring stages, 2 (latency + bytes / bandwidth) over the slowest pair of their devices: activation and
+/// gradient, one after the other.
 Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost);
 
 /// (M-1) max c + sum c + 2 sum x + max all-reduce + optimiser, as AMP and Metis estimate (notes: exact for GPipe and

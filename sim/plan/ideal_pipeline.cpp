@@ -32,8 +32,8 @@ public:
         break;
       }
       for (const DeviceChoices::Next& next : here.next) {
-        const bool may_end = (total == 0 || here.stages + 1 == total) &&
-                             (exact_stages == 0 || here.stages + 1 == exact_stages);
+        const bool may_end =
+            (total == 0 || here.stages + 1 == total) && (exact_stages == 0 || here.stages + 1 == exact_stages);
         relax(static_cast<int>(node), next, may_end);
       }
     }

@@ -30,9 +30,9 @@ struct IdealPipeline {
 };
 
 /// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
-/// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks for
-/// so many. Nothing when none fits. Cost: edges of the choices * pairs of states, and again per number of stages where
-/// memory binds.
+/// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks
+/// for so many. Nothing when none fits. Cost: edges of the choices * pairs of states, and again per number of stages
+/// where memory binds.
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages);

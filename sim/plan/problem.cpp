@@ -70,23 +70,22 @@ Bytes Problem::stash_bytes(OperatorId op) const {
   return Bytes{samples * model.operators[op].stash_elements * row_of(training.precision).bytes};
 }
 
-Bytes Problem::input_bytes() const {
-  return Bytes{samples * model.input_elements * row_of(training.precision).bytes};
-}
+Bytes Problem::input_bytes() const { return Bytes{samples * model.input_elements * row_of(training.precision).bytes}; }
 
 Bytes Problem::cut_bytes(const std::vector<char>& inside) const {
   Bytes sum;
   for (OperatorId op = 0; op < model.size(); ++op) {
     const auto& users = model.successors[op];
-    if (inside[op] != 0 && std::any_of(users.begin(), users.end(), [&](OperatorId user) { return inside[user] == 0; })) {
+    if (inside[op] != 0 &&
+        std::any_of(users.begin(), users.end(), [&](OperatorId user) { return inside[user] == 0; })) {
       sum += output_bytes(op);
     }
   }
   return sum;
 }
 
-Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost,
-                     const Training& training, Router& router, int micro_batches) {
+Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
+                     Router& router, int micro_batches) {
   Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};
   problem.micro_batches = micro_batches;
   problem.samples = static_cast<double>(training.global_batch) / micro_batches;

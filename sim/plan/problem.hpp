@@ -15,10 +15,11 @@ namespace stagecraft {
 
 /// Sums over the first k operators in topological order, k = 0 … n; differences are sums over ranges.
 struct Prefix {
-  std::vector<std::vector<double>> seconds; ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
-  std::vector<double> parameters;           ///< [k]
-  std::vector<double> stash_bytes;          ///< [k], of one micro-batch
-  std::vector<double> cut_bytes;            ///< [k]: distinct tensors made before k and needed from k on, each once
+  std::vector<std::vector<double>>
+      seconds;                     ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
+  std::vector<double> parameters;  ///< [k]
+  std::vector<double> stash_bytes; ///< [k], of one micro-batch
+  std::vector<double> cut_bytes;   ///< [k]: distinct tensors made before k and needed from k on, each once
 };
 
 /// Costs of one micro-batch. The referenced values must outlive it.
@@ -29,7 +30,7 @@ struct Problem {
   const Training& training;
   Router& router;
   int micro_batches = 1;
-  double samples = 1; ///< of a micro-batch
+  double samples = 1;             ///< of a micro-batch
   bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
   /// [device type][operator], seconds; infinite where the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
@@ -48,8 +49,8 @@ struct Problem {
   int type_index(DeviceId device) const { return platform.devices[static_cast<std::size_t>(device)].type; }
 };
 
-Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost,
-                     const Training& training, Router& router, int micro_batches);
+Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
+                     Router& router, int micro_batches);
 
 /// "operator 'conv1' (convolution) has no kernel for fp16 on device type 'p100'": the first such operator, or "".
 std::string missing_kernel(const Problem& problem, int type, const std::vector<OperatorId>& operators);

@@ -1,6 +1,5 @@
-// Ju et al. 2024: profile -> graph -> antichain states -> topological order -> dynamic programming -> stages. The devices
-// follow each other in the given order; some may be left out.
-// SPDX-License-Identifier: Apache-2.0
+// Ju et al. 2024: profile -> graph -> antichain states -> topological order -> dynamic programming -> stages. The
+// devices follow each other in the given order; some may be left out. SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/ideal_pipeline.hpp"
 
 namespace stagecraft {

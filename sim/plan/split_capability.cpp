@@ -10,7 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// Cut d is where the cumulative load comes closest to the cumulative power: argmin_k |W[k] - c_d W[L]|, ties to smaller.
+// Cut d is where the cumulative load comes closest to the cumulative power: argmin_k |W[k] - c_d W[L]|, ties to
+// smaller.
 std::vector<int> proportional_cuts(std::span<const double> loads, std::span<const double> power) {
   const int layers = static_cast<int>(loads.size());
   const int devices = static_cast<int>(power.size());
@@ -143,10 +144,10 @@ PlanResult split_by_capability(const PlanRequest& request, bool refined) {
   }
   const auto fits = [&](int part, int first, int last) {
     const Prefix& prefix = problem.prefix;
-    const StageMemory memory = stage_memory(
-        problem.training, prefix.parameters[last] - prefix.parameters[first],
-        Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]}, Bytes{prefix.cut_bytes[first]},
-        Bytes{prefix.cut_bytes[last]}, problem.training.recompute);
+    const StageMemory memory =
+        stage_memory(problem.training, prefix.parameters[last] - prefix.parameters[first],
+                     Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]}, Bytes{prefix.cut_bytes[first]},
+                     Bytes{prefix.cut_bytes[last]}, problem.training.recompute);
     return memory.total(request.in_flight(part, stages), request.versions) <=
            problem.platform.type_of(devices[part]).memory / request.chunks;
   };

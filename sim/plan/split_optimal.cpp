@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostWork = 4e9;       // edges of the choices * pairs of states, about ten seconds
+constexpr double kMostWork = 4e9; // edges of the choices * pairs of states, about ten seconds
 constexpr std::size_t kMostNodes = 200'000;
 
 bool same_path(const PathCost& a, const PathCost& b) {
@@ -118,7 +118,8 @@ PlanResult split_optimal(const PlanRequest& request) {
                                        : "";
   if (choices.nodes.empty() || edges(choices) * static_cast<double>(costs.pairs) > kMostWork) {
     choices = ordered_choices(problem, fastest_first(problem, request.devices), false);
-    note += std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
+    note +=
+        std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
   }
   PlanRequest unchunked = request;
   unchunked.chunks = 1;

@@ -57,8 +57,8 @@ PlanResult split_parameters(const PlanRequest& request) {
   }
   const Plan plan = make_chain_plan(request, balanced_cuts(parameters, static_cast<int>(devices.size())), devices);
   if (request.chunks > 1 && plan.stages.size() < devices.size()) {
-    return Infeasible{"balancing parameters leaves " + std::to_string(devices.size() - plan.stages.size()) +
-                      " of " + std::to_string(devices.size()) + " stages empty"};
+    return Infeasible{"balancing parameters leaves " + std::to_string(devices.size() - plan.stages.size()) + " of " +
+                      std::to_string(devices.size()) + " stages empty"};
   }
   return plan;
 }

@@ -19,7 +19,8 @@ PlanResult split_single(const PlanRequest& request) {
     std::iota(stage.operators.begin(), stage.operators.end(), 0);
     stage.devices = {device};
     stage.recompute = problem.training.recompute;
-    if (const std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators); !lacks.empty()) {
+    if (const std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators);
+        !lacks.empty()) {
       reason = lacks;
       continue;
     }

@@ -19,7 +19,8 @@ PlanResult split_uniform(const PlanRequest& request) {
     return Infeasible{reason};
   }
   const std::vector<DeviceId> devices = chunked_devices(request);
-  return make_chain_plan(request, uniform_cuts(request.problem.model.size(), static_cast<int>(devices.size())), devices);
+  return make_chain_plan(request, uniform_cuts(request.problem.model.size(), static_cast<int>(devices.size())),
+                         devices);
 }
 
 } // namespace stagecraft

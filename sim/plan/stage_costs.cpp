@@ -101,16 +101,15 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const int type = problem.type_index(stage.devices[replica]);
     const double share = stage.share(replica);
     const Sums times = stage_times(problem, stage, type, share);
-    cost.replicas.push_back(
-        {.device = stage.devices[replica],
-         .share = share,
-         .forward = Seconds{times.forward},
-         .backward_input = Seconds{times.input},
-         .backward_weight = Seconds{times.weight},
-         .recompute = Seconds{stage.recompute == Recompute::full ? times.forward : 0},
-         .optimizer = optimizer_time(problem.training, parameters, problem.platform.types[type]),
-         .memory = stage_memory(problem.training, parameters, stash * share, incoming * share, outgoing * share,
-                                stage.recompute)});
+    cost.replicas.push_back({.device = stage.devices[replica],
+                             .share = share,
+                             .forward = Seconds{times.forward},
+                             .backward_input = Seconds{times.input},
+                             .backward_weight = Seconds{times.weight},
+                             .recompute = Seconds{stage.recompute == Recompute::full ? times.forward : 0},
+                             .optimizer = optimizer_time(problem.training, parameters, problem.platform.types[type]),
+                             .memory = stage_memory(problem.training, parameters, stash * share, incoming * share,
+                                                    outgoing * share, stage.recompute)});
   }
   return cost;
 }

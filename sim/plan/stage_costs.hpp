@@ -35,8 +35,8 @@ struct StageEdge {
 
 struct PlanCost {
   std::vector<StageCost> stages;
-  std::vector<StageEdge> edges;  ///< sorted by from, to
-  std::vector<Bytes> cut;        ///< [n]: crossing from stages 0 … n to later ones; one less than stages
+  std::vector<StageEdge> edges; ///< sorted by from, to
+  std::vector<Bytes> cut;       ///< [n]: crossing from stages 0 … n to later ones; one less than stages
 };
 
 /// Costs of a valid plan (check_plan). Times are infinite where a device lacks a kernel.

@@ -9,16 +9,24 @@ namespace stagecraft {
 std::span<const StrategyRow> strategies() {
   static constexpr std::array kRows = {
       StrategyRow{"single", "the whole model on the fastest device that holds it", split_single, false},
-      StrategyRow{"data-parallel", "the whole model everywhere, samples in proportion to speed", split_data_parallel, false},
+      StrategyRow{"data-parallel", "the whole model everywhere, samples in proportion to speed", split_data_parallel,
+                  false},
       StrategyRow{"uniform", "the same number of operators in every stage", split_uniform, true},
-      StrategyRow{"parameters", "about the same number of parameters in every stage (DeepSpeed)", split_parameters, true},
+      StrategyRow{"parameters", "about the same number of parameters in every stage (DeepSpeed)", split_parameters,
+                  true},
       StrategyRow{"block-partition", "blocks of about the same time (torchgpipe)", split_block_partition, true},
-      StrategyRow{"capability", "static load in proportion to nominal power, memory repaired (Wang et al. 2020)", split_capability, true},
-      StrategyRow{"capability-refined", "capability, then single layers moved while the worst load falls", split_capability_refined, true},
-      StrategyRow{"antichain", "dynamic programming over antichain states, devices in the given order (Ju et al. 2024)", split_antichain, true},
-      StrategyRow{"optimal", "least bottleneck over all states and all orders of devices, links and memory counted", split_optimal, true},
-      StrategyRow{"eft", "each operator where it finishes earliest in a running pipeline (2022 patent's placement)", split_earliest_finish, false},
-      StrategyRow{"eft-contiguous", "eft with devices never going back along a path", split_earliest_finish_contiguous, true},
+      StrategyRow{"capability", "static load in proportion to nominal power, memory repaired (Wang et al. 2020)",
+                  split_capability, true},
+      StrategyRow{"capability-refined", "capability, then single layers moved while the worst load falls",
+                  split_capability_refined, true},
+      StrategyRow{"antichain", "dynamic programming over antichain states, devices in the given order (Ju et al. 2024)",
+                  split_antichain, true},
+      StrategyRow{"optimal", "least bottleneck over all states and all orders of devices, links and memory counted",
+                  split_optimal, true},
+      StrategyRow{"eft", "each operator where it finishes earliest in a running pipeline (2022 patent's placement)",
+                  split_earliest_finish, false},
+      StrategyRow{"eft-contiguous", "eft with devices never going back along a path", split_earliest_finish_contiguous,
+                  true},
   };
   return kRows;
 }
@@ -32,7 +40,8 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   plan.strategy = strategy.name;
   for (const Stage& stage : plan.stages) {
     for (const DeviceId device : stage.devices) {
-      if (const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), stage.operators);
+      if (const std::string lacks =
+              missing_kernel(request.problem, request.problem.type_index(device), stage.operators);
           !lacks.empty()) {
         return Infeasible{lacks};
       }

@@ -34,9 +34,9 @@ ScheduleResult make_interleaved(const ScheduleRequest& request) {
   const int m = request.micro_batches;
   if (m % p != 0 && v > 1) {
     const int below = m / p * p;
-    return Infeasible{"interleaved deals out micro-batches in groups of " + std::to_string(p) + " (the ranks); " +
-                      std::to_string(m) + " is no multiple; nearest: " +
-                      (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + p)};
+    return Infeasible{
+        "interleaved deals out micro-batches in groups of " + std::to_string(p) + " (the ranks); " + std::to_string(m) +
+        " is no multiple; nearest: " + (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + p)};
   }
   const std::vector<Slot> order = slots(p, m, v);
   const int total = m * v;

@@ -45,7 +45,8 @@ Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stag
     std::vector<Action> with;
     with.reserve(order.size() * 3 / 2);
     for (const Action& action : order) {
-      const bool own_forward = !with.empty() && with.back() == Action{TaskKind::forward, action.micro_batch, action.stage};
+      const bool own_forward =
+          !with.empty() && with.back() == Action{TaskKind::forward, action.micro_batch, action.stage};
       const bool kept = (rule.skip_after_own_forward && own_forward) ||
                         (rule.except_last_micro_batch && action.micro_batch == schedule.micro_batches - 1);
       if (action.kind == TaskKind::backward && recomputing_stages[action.stage] != 0 && !kept) {

@@ -69,8 +69,8 @@ std::vector<std::string> schedule_defects(const Schedule& schedule);
 
 /// How recomputation enters an order.
 struct RecomputeRule {
-  bool early = true;                ///< R may start before the gradient arrives; otherwise it waits like B
-  bool skip_after_own_forward = false; ///< no R where F of the same micro-batch stands directly before its B
+  bool early = true;                    ///< R may start before the gradient arrives; otherwise it waits like B
+  bool skip_after_own_forward = false;  ///< no R where F of the same micro-batch stands directly before its B
   bool except_last_micro_batch = false; ///< torchgpipe `except_last`
 };
 

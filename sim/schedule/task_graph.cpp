@@ -112,7 +112,8 @@ private:
     };
     lane.forward = block(TaskKind::forward, replica.forward, kept, Bytes{0});
     const Seconds whole = replica.backward_input + replica.backward_weight;
-    lane.backward = block(TaskKind::backward, splits ? replica.backward_input : whole, Bytes{0}, splits ? Bytes{0} : all);
+    lane.backward =
+        block(TaskKind::backward, splits ? replica.backward_input : whole, Bytes{0}, splits ? Bytes{0} : all);
     if (splits) {
       lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, all);
     }
@@ -161,7 +162,8 @@ private:
         const double to_end = to_start + cost_.stages[edge.to].replicas[j].share;
         const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
         if (overlap > 1e-12) {
-          connect(edge, lanes_[edge.from][i], lanes_[edge.to][j], std::round(edge.bytes.value * std::min(overlap, 1.0)));
+          connect(edge, lanes_[edge.from][i], lanes_[edge.to][j],
+                  std::round(edge.bytes.value * std::min(overlap, 1.0)));
         }
         to_start = to_end;
       }
@@ -173,10 +175,12 @@ private:
     if (from.device == to.device) {
       return; // program order holds them
     }
-    const auto activation = add_transfer(TaskKind::transfer, from.device, to.device, edge.from, edge.to, bytes, 1, micro_batches_);
+    const auto activation =
+        add_transfer(TaskKind::transfer, from.device, to.device, edge.from, edge.to, bytes, 1, micro_batches_);
     runs_.push_back({from.forward, activation.first, micro_batches_});
     runs_.push_back({activation.second, to.forward, micro_batches_});
-    const auto gradient = add_transfer(TaskKind::transfer, to.device, from.device, edge.to, edge.from, bytes, 1, micro_batches_);
+    const auto gradient =
+        add_transfer(TaskKind::transfer, to.device, from.device, edge.to, edge.from, bytes, 1, micro_batches_);
     runs_.push_back({to.backward, gradient.first, micro_batches_});
     const bool lazy = from.recompute != kNone && !request_.early_recompute;
     runs_.push_back({gradient.second, lazy ? from.recompute : from.backward, micro_batches_});
@@ -252,7 +256,8 @@ private:
     for (const ReplicaCost& replica : cost_.stages[stage].replicas) {
       seconds = index_of_[replica.device] == lane.device ? replica.optimizer : seconds;
     }
-    return add({.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
+    return add(
+        {.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
   }
 
   TaskId add_join(TaskKind kind) {
@@ -277,7 +282,8 @@ private:
     }
   }
 
-  // A ring: every replica sends 2 (r-1)/r of the gradients to its neighbour, all at once; a join stands before and after.
+  // A ring: every replica sends 2 (r-1)/r of the gradients to its neighbour, all at once; a join stands before and
+  // after.
   TaskId add_all_reduce(int stage) {
     const std::vector<Lane>& lanes = lanes_[stage];
     const int ranks = static_cast<int>(lanes.size());

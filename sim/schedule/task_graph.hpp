@@ -37,11 +37,11 @@ struct TaskGraph {
   std::vector<std::int32_t> waits;           ///< [task]: number of predecessors
   std::vector<std::int32_t> successor_begin; ///< [task], and the end
   std::vector<TaskId> successors;
-  std::vector<DeviceId> devices;             ///< in use, in order of their first stage
-  std::vector<std::int32_t> program_begin;   ///< [device], and the end
+  std::vector<DeviceId> devices;           ///< in use, in order of their first stage
+  std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
-  std::vector<Bytes> fixed_memory;           ///< [device]: weights, gradients, optimiser, buffers
-  int joins = 0;                             ///< tasks that only join others
+  std::vector<Bytes> fixed_memory; ///< [device]: weights, gradients, optimiser, buffers
+  int joins = 0;                   ///< tasks that only join others
 
   int tasks() const { return static_cast<int>(work.size()); }
   int executed() const { return tasks() - joins; }
@@ -57,7 +57,7 @@ struct TaskGraphRequest {
   const PlanCost& cost;
   const Schedule& schedule; ///< valid: schedule_defects() finds nothing
   Router& router;
-  bool barrier = true;        ///< optimiser steps wait for all stages
+  bool barrier = true; ///< optimiser steps wait for all stages
   bool blocking_sends = false;
   bool early_recompute = true;
   int versions = 1;

@@ -16,8 +16,8 @@ struct Energy {
 
 /// Figures of one run. Per-device vectors follow TaskGraph::devices; unused devices have no entry.
 struct Metrics {
-  Seconds iteration;  ///< the period of the steady state
-  Seconds makespan;   ///< one iteration alone from empty
+  Seconds iteration;            ///< the period of the steady state
+  Seconds makespan;             ///< one iteration alone from empty
   std::vector<Seconds> busy;    ///< F, B, W, R and optimiser, per iteration
   std::vector<Seconds> waiting; ///< iteration - busy
   std::vector<Seconds> exposed; ///< waiting for data already on its way, in the last iteration

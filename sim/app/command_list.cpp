@@ -1,0 +1,261 @@
+// stagecraft list, show and import: what there is, and what is in it.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+
+#include "sim/app/options.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/table.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Entry {
+  std::string name, help;
+};
+
+template <class Rows> std::vector<Entry> entries_of(const Rows& rows) {
+  std::vector<Entry> entries;
+  for (const auto& row : rows) {
+    entries.push_back({std::string(row.name), std::string(row.help)});
+  }
+  return entries;
+}
+
+// Names of shipped files with the description that each holds.
+std::vector<Entry> shipped_entries(const char* kind) {
+  const Folders folders{".", shipped_folder()};
+  std::vector<Entry> entries;
+  for (const std::string& name : shipped_names(folders, kind)) {
+    const yaml::Node document = yaml::load(folders.shipped / kind / (name + ".yaml"));
+    const yaml::Node* description = document.find("description");
+    entries.push_back({name, description != nullptr ? description->text : ""});
+  }
+  return entries;
+}
+
+struct Metric {
+  std::string_view name, help;
+};
+
+constexpr std::array kMetrics = {
+    Metric{"iteration_seconds", "the period of the steady state, s"},
+    Metric{"makespan_seconds", "one iteration alone from empty, s"},
+    Metric{"samples_per_second", "global batch / iteration"},
+    Metric{"speedup", "over the fastest single device at the same global batch, memory aside"},
+    Metric{"bubble_fraction", "1 - sum of busy / (devices in use x iteration)"},
+    Metric{"load_imbalance", "largest / mean busy - 1"},
+    Metric{"utilization", "busy / iteration, per device"},
+    Metric{"waiting_seconds", "iteration - busy, per device, s"},
+    Metric{"exposed_communication_seconds", "waiting for data already sent, per device, s"},
+    Metric{"data_stall_seconds", "waiting for the loader, s"},
+    Metric{"peak_memory_bytes", "per device, B"},
+    Metric{"energy_joules", "devices in use and their hosts, per iteration, J"},
+    Metric{"mean_power_watts", "energy / iteration, W"},
+    Metric{"cost_usd", "devices in use and their hosts, per iteration, USD"},
+    Metric{"estimate_seconds", "the planner's closed form for the iteration, s"},
+    Metric{"bottleneck_seconds", "largest stage or boundary per micro-batch, s"},
+    Metric{"lower_bound_seconds", "no plan on this platform is faster, s"},
+    Metric{"tasks", "executed by the engine, transfers included"},
+};
+
+struct Listing {
+  std::string_view name;
+  std::function<std::vector<Entry>()> entries;
+};
+
+const std::vector<Listing>& listings() {
+  static const std::vector<Listing> kListings = {
+      {"strategies", [] { return entries_of(strategies()); }},
+      {"schedules", [] { return entries_of(schedules()); }},
+      {"devices", [] { return shipped_entries("platforms/devices"); }},
+      {"platforms", [] { return shipped_entries("platforms"); }},
+      {"workloads", [] { return shipped_entries("workloads"); }},
+      {"cost-models", [] { return entries_of(cost_models()); }},
+      {"engines", [] { return entries_of(kEngines); }},
+      {"formats", [] { return entries_of(model_formats()); }},
+      {"metrics", [] { return entries_of(kMetrics); }},
+  };
+  return kListings;
+}
+
+void emit_entries(const Options& options, const std::vector<Entry>& entries) {
+  if (options.format == "json") {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const Entry& entry : entries) {
+      json.push_back({{"name", entry.name}, {"help", entry.help}});
+    }
+    emit(options, json.dump(1) + "\n");
+    return;
+  }
+  Table table{{{"name"}, {"what it is"}}, {}};
+  for (const Entry& entry : entries) {
+    table.rows.push_back({{entry.name, Style::strong}, {entry.help}});
+  }
+  emit(options, to_text(table, use_color()));
+}
+
+std::string summary_json(const ModelGraph& model) {
+  const ModelTotals totals = totals_of(model);
+  const nlohmann::ordered_json json = {{"schema", "stagecraft/1"},
+                                       {"name", model.name},
+                                       {"operators", model.size()},
+                                       {"parameters", totals.parameters},
+                                       {"forward_flops", totals.forward.value},
+                                       {"backward_flops", totals.backward.value},
+                                       {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes}};
+  return json.dump(1) + "\n";
+}
+
+std::string show_model(const ModelGraph& model) {
+  const ModelTotals totals = totals_of(model);
+  std::string text = model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" +
+                     std::to_string(model.size()) + " operators, " + to_text(totals.parameters / 1e6, 2) +
+                     " M parameters; per sample: forward " + to_text(totals.forward) + ", backward " +
+                     to_text(totals.backward) + ", activations " + to_text(Bytes{4 * totals.output_elements}) +
+                     " (fp32)\n";
+  for (const Profile& profile : model.profiles) {
+    Seconds forward;
+    Seconds backward;
+    for (const MeasuredTime& time : profile.times) {
+      forward += time.forward;
+      backward += time.backward;
+    }
+    text += "measured" + (profile.device.empty() ? "" : " on " + profile.device) +
+            (profile.samples > 0 ? " with " + to_text(profile.samples, 0) + " samples" : " per minibatch") +
+            ": forward " + to_text(forward) + ", backward " + to_text(backward) + "\n";
+  }
+  Table table{{{"operator"},
+               {"type"},
+               {"kind"},
+               {"forward", Align::right},
+               {"parameters", Align::right},
+               {"output", Align::right},
+               {"inputs"}},
+              {}};
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    const Operator& what = model.operators[op];
+    std::vector<std::string> inputs;
+    for (const OperatorId maker : model.predecessors[op]) {
+      inputs.push_back(model.operators[maker].name);
+    }
+    table.rows.push_back({{what.name},
+                          {what.type},
+                          {std::string(row_of(what.kind).name)},
+                          {to_text(what.forward.flops)},
+                          {to_text(what.parameters, 0)},
+                          {to_text(what.output_elements, 0)},
+                          {join(inputs)}});
+  }
+  return text + "\n" + to_text(table, use_color());
+}
+
+std::string show_device(const DeviceType& type) {
+  std::string text = type.name + " (" + type.vendor + "): " + to_text(type.memory) + " at " +
+                     to_text(type.memory_bandwidth) + " effective, launch " + to_text(type.launch_overhead) + ", " +
+                     to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " +
+                     to_text(type.price.value * 3600, 2) + " USD/h\n";
+  Table table{{{"kernel"}}, {}};
+  for (const PrecisionRow& precision : kPrecisions) {
+    table.columns.push_back({std::string(precision.name), Align::right});
+  }
+  for (const KernelKindRow& kind : kKernelKinds) {
+    std::vector<Cell> row = {{std::string(kind.name)}};
+    for (const PrecisionRow& precision : kPrecisions) {
+      const auto rate = type.rate(kind.kind, precision.precision);
+      row.push_back(rate ? Cell{to_text(*rate)} : Cell{"-", Style::dim});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return text + to_text(table, use_color());
+}
+
+std::string show_platform(const Platform& platform) {
+  std::string text = platform.name + (platform.description.empty() ? "" : ": " + platform.description) + "\n\n";
+  Table devices{{{"device"}, {"memory", Align::right}, {"node"}}, {}};
+  constexpr std::size_t kMostShown = 64;
+  for (std::size_t d = 0; d < std::min(platform.devices.size(), kMostShown); ++d) {
+    devices.rows.push_back({{platform.devices[d].name},
+                            {to_text(platform.type_of(static_cast<int>(d)).memory)},
+                            {platform.nodes[platform.devices[d].node].name}});
+  }
+  text += to_text(devices, use_color());
+  text +=
+      platform.devices.size() > kMostShown ? "… " + std::to_string(platform.devices.size()) + " devices in all\n" : "";
+  Table paths{{{"from \\ to"}}, {}};
+  constexpr std::size_t kMostPaths = 8;
+  Router router(platform);
+  const auto shown = static_cast<DeviceId>(std::min(platform.devices.size(), kMostPaths));
+  for (DeviceId to = 0; to < shown; ++to) {
+    paths.columns.push_back({platform.devices[to].name, Align::right});
+  }
+  for (DeviceId from = 0; from < shown; ++from) {
+    std::vector<Cell> row = {{platform.devices[from].name}};
+    for (DeviceId to = 0; to < shown; ++to) {
+      const PathCost path = router.cost(from, to);
+      row.push_back(
+          {from == to ? "-" : to_text(BytesPerSecond{1 / path.seconds_per_byte}) + ", " + to_text(path.latency)});
+    }
+    paths.rows.push_back(std::move(row));
+  }
+  return text + "\nBandwidth and latency of a lone transfer:\n" + to_text(paths, use_color());
+}
+
+// Whether `name` is a file of the kind or the name of a shipped one.
+bool is_shipped(const Folders& folders, const char* kind, const std::string& name) {
+  return std::filesystem::is_regular_file(folders.shipped / kind / (name + ".yaml"));
+}
+
+} // namespace
+
+int command_list(const Options& options) {
+  emit_entries(options, find_by_name(listings(), options.what, "kind", {"list", 0, 0}).entries());
+  return kDone;
+}
+
+int command_show(const Options& options) {
+  const Folders folders{".", shipped_folder()};
+  const Where where{"show", 0, 0};
+  if (is_shipped(folders, "platforms/devices", options.file)) {
+    emit(options, show_device(load_device_type(
+                      device_types_in(folders.shipped / "platforms" / "devices")(options.file, where))));
+    return kDone;
+  }
+  const bool platform_name = is_shipped(folders, "platforms", options.file);
+  const std::filesystem::path file = platform_name ? find_file(folders, "platforms", options.file, where)
+                                                   : find_file(folders, "workloads", options.file, where);
+  if (file.extension() == ".yaml") {
+    const yaml::Node document = yaml::load(file);
+    if (document.find("nodes") != nullptr) {
+      emit(options, show_platform(load_platform(document, device_types_in(folders.shipped / "platforms" / "devices"))));
+      return kDone;
+    }
+    if (document.find("vendor") != nullptr) {
+      emit(options, show_device(load_device_type(document)));
+      return kDone;
+    }
+  }
+  const ModelGraph model = load_model(file);
+  emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+  return kDone;
+}
+
+int command_import(const Options& options) {
+  const ModelFormat& format = find_by_name(model_formats(), options.what, "format", {"import", 0, 0});
+  ImportOptions read;
+  for (const std::string& text : options.dimensions) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw InputError({"--dim " + text, 0, 0}, "not of the form NAME=N; allowed: batch=8");
+    }
+    constexpr int kMost = 1 << 30;
+    read.dimensions[text.substr(0, equals)] = parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
+  }
+  const ModelGraph model = format.read(read_file(options.file), options.file, read);
+  emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+  return kDone;
+}
+
+} // namespace stagecraft

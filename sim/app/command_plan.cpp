@@ -1,0 +1,173 @@
+// stagecraft plan, replay and check: one split of one model on one platform.
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <iostream>
+
+#include "sim/app/options.hpp"
+#include "sim/base/file.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate.hpp"
+#include "sim/report/ascii_timeline.hpp"
+#include "sim/report/chrome_trace.hpp"
+#include "sim/report/table.hpp"
+#include "sim/study/compare.hpp"
+#include "sim/study/plan_file.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Memory rules of a plan without a schedule are those of 1f1b.
+const ScheduleRow& schedule_of(const Options& options) {
+  const std::string name = options.schedule.empty() ? "1f1b" : options.schedule;
+  return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
+}
+
+int single_micro_batches(const Study& study) {
+  if (study.training.micro_batches.size() != 1) {
+    throw InputError({"training.micro_batches", 0, 0},
+                     "several numbers of micro-batches; allowed here: one, as --micro-batches 8");
+  }
+  return study.training.micro_batches.front();
+}
+
+std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {
+  Table table{{{"stage", Align::right},
+               {"devices"},
+               {"operators", Align::right},
+               {"from"},
+               {"to"},
+               {"time", Align::right},
+               {"memory (1 in flight)", Align::right}},
+              {}};
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    std::vector<std::string> devices;
+    for (const DeviceId device : stage.devices) {
+      devices.push_back(study.platform.devices[device].name);
+    }
+    const ReplicaCost& replica = cost.stages[s].replicas.front();
+    table.rows.push_back({{std::to_string(s)},
+                          {join(devices)},
+                          {std::to_string(stage.operators.size())},
+                          {study.model->operators[stage.operators.front()].name},
+                          {study.model->operators[stage.operators.back()].name},
+                          {to_text(replica.busy())},
+                          {to_text(replica.memory.total(1, 1))}});
+  }
+  return to_text(table, use_color());
+}
+
+int report_infeasible(const Options& options, const std::string& strategy, const std::string& reason) {
+  if (options.format == "json") {
+    Run run;
+    run.strategy = strategy;
+    run.why_not = reason;
+    emit(options, to_json(run, false, ""));
+  } else {
+    std::cerr << strategy << " is infeasible: " << reason << "\n";
+  }
+  return kNothingFeasible;
+}
+
+} // namespace
+
+int command_plan(const Options& options) {
+  const StrategyRow& strategy = find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
+  const Study study = study_from(options);
+  Simulator simulator(study);
+  const int micro_batches = single_micro_batches(study);
+  const auto start = std::chrono::steady_clock::now();
+  PlanResult planned =
+      simulator.plan({.strategy = &strategy, .schedule = &schedule_of(options), .micro_batches = micro_batches});
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
+    return report_infeasible(options, options.strategy, reason->reason);
+  }
+  const Plan& plan = std::get<Plan>(planned);
+  const Problem& problem = simulator.problem(micro_batches);
+  const PlanCost cost = cost_plan(problem, plan);
+  const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost), simulator.bound(),
+                            taken.count()};
+  if (options.format == "json") {
+    emit(options, plan_to_json(plan, cost, figures, *study.model, study.platform, true));
+    return kDone;
+  }
+  emit(options, plan_to_yaml(plan, *study.model, study.platform));
+  if (!options.quiet) {
+    std::cerr << stage_table(plan, cost, study) << "bottleneck " << to_text(figures.bottleneck)
+              << " per micro-batch, estimate " << to_text(figures.estimate) << " per iteration, no plan below "
+              << to_text(figures.lower_bound) << "\n"
+              << (plan.note.empty() ? "" : "note: " + plan.note + "\n");
+  }
+  return kDone;
+}
+
+int command_replay(const Options& options) {
+  if (options.strategy.empty() == options.plan.empty()) {
+    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+  }
+  const ScheduleRow& schedule = schedule_of(options);
+  const StrategyRow* strategy = options.strategy.empty()
+                                    ? nullptr
+                                    : &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
+  const Study study = study_from(options);
+  Plan given;
+  if (strategy == nullptr) {
+    given = read_plan(yaml::load(options.plan), *study.model, study.platform);
+  }
+  Simulator simulator(study);
+  std::vector<Prepared> prepared = simulator.prepare({{.strategy = strategy,
+                                                       .plan = strategy == nullptr ? &given : nullptr,
+                                                       .schedule = &schedule,
+                                                       .micro_batches = single_micro_batches(study)}});
+  simulator.replay(prepared);
+  const Prepared& one = prepared.front();
+  if (!one.graph) {
+    return report_infeasible(options, one.run.strategy, one.run.why_not);
+  }
+  const std::string trace =
+      options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, one.timeline, study.platform) : "";
+  if (!options.trace.empty()) {
+    write_file(options.trace, trace);
+  }
+  Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
+  comparison.verdict = make_verdict(comparison);
+  if (options.format == "json") {
+    emit(options, to_json(one.run, true, options.timeline ? trace : ""));
+  } else if (options.format == "csv") {
+    emit(options, to_csv(comparison));
+  } else {
+    PictureOptions picture;
+    picture.width = terminal_width() - 28;
+    picture.color = use_color();
+    picture.iteration = one.timeline.iterations - 1;
+    std::string text;
+    for (std::size_t i = 0; i < comparison.verdict.size(); ++i) {
+      text += i == 1 ? "" : comparison.verdict[i] + "\n"; // the second holds it against itself
+    }
+    emit(options, text + "\n" + ascii_timeline(*one.graph, one.timeline, one.run.devices, picture));
+  }
+  return one.run.feasible ? kDone : kNothingFeasible;
+}
+
+int command_check(const Options& options) {
+  const Study study = study_from(options);
+  Simulator simulator(study);
+  const Plan plan = read_plan(yaml::load(options.file), *study.model, study.platform);
+  std::vector<std::string> defects = plan_defects(plan, *study.model, study.platform);
+  if (defects.empty()) {
+    const PlanResult result = simulator.plan(
+        {.plan = &plan, .schedule = &schedule_of(options), .micro_batches = single_micro_batches(study)});
+    if (const Infeasible* reason = std::get_if<Infeasible>(&result)) {
+      defects.push_back(reason->reason);
+    }
+  }
+  std::string text;
+  for (const std::string& defect : defects) {
+    text += options.file + ": " + defect + "\n";
+  }
+  emit(options, defects.empty() ? options.file + ": a valid plan that fits\n" : text);
+  return defects.empty() ? kDone : kNothingFeasible;
+}
+
+} // namespace stagecraft

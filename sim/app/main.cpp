@@ -1,0 +1,166 @@
+// stagecraft: the command line. It reads flags, calls one command and turns what it throws into an exit status.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "sim/app/options.hpp"
+
+namespace stagecraft {
+namespace {
+
+void add_common(CLI::App& command, Options& options) {
+  command.add_option("--format", options.format, "table, json or csv")
+      ->check(CLI::IsMember({"table", "json", "csv"}))
+      ->capture_default_str();
+  command.add_option("-o,--output", options.output, "write the result to this file instead of stdout")
+      ->type_name("FILE");
+  command.add_flag("--quiet", options.quiet, "no progress and no remarks on stderr");
+}
+
+void add_study_flags(CLI::App& command, Options& options) {
+  add_common(command, options);
+  command.add_option("--set", options.settings, "KEY=VALUE over any key of the study, as training.global_batch=64")
+      ->type_name("KEY=VALUE")
+      ->take_all();
+  command.add_option("--engine", options.engine, "simgrid or analytic")->type_name("NAME");
+  command.add_option("--cost-model", options.cost_model, "auto, roofline, profiled or constant")->type_name("NAME");
+  command.add_option("--seed", options.seed, "seed of strategies that draw")->type_name("N");
+}
+
+void add_model_flags(CLI::App& command, Options& options, bool required) {
+  command.add_option("MODEL", options.model, "a name in workloads/ or a file: .yaml, .onnx, PipeDream .txt")
+      ->required(required);
+  command.add_option("--platform", options.platform, "a name in platforms/ or a file")->type_name("P");
+  command.add_option("--devices", options.devices, "so many devices like the one the model was profiled on")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--bandwidth", options.bandwidth, "of each device's private link, with --devices")
+      ->type_name("'B/s'");
+  command.add_option("--latency", options.latency, "between two devices, with --devices")->type_name("T");
+  command.add_option("--memory", options.memory, "of each device, with --devices")->type_name("M");
+  command.add_option("--micro-batches", options.micro_batches, "number of micro-batches")
+      ->type_name("M")
+      ->check(CLI::Range(1, 1 << 24));
+  command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
+      ->type_name("NAME=N")
+      ->take_all();
+}
+
+struct Command {
+  CLI::App* app;
+  int (*run)(const Options&);
+};
+
+std::vector<Command> add_commands(CLI::App& app, Options& options) {
+  std::vector<Command> commands;
+  const auto add = [&](const char* name, const char* help, int (*run)(const Options&)) -> CLI::App& {
+    commands.push_back({app.add_subcommand(name, help), run});
+    return *commands.back().app;
+  };
+  CLI::App& compare = add("compare", "strategies x schedules, replayed and ranked (the main job)", command_compare);
+  compare.add_option("STUDY", options.study, "a study file")->required();
+  add_study_flags(compare, options);
+  compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
+  compare.add_flag("--all", options.all_rows, "print every row of the table");
+  compare.add_option("--trace", options.trace, "write the winner as a Chrome/Perfetto trace")->type_name("FILE");
+
+  CLI::App& plan = add("plan", "one split, as a plan file", command_plan);
+  add_model_flags(plan, options, true);
+  add_study_flags(plan, options);
+  plan.add_option("--strategy", options.strategy, "see `list strategies`")->required();
+  plan.add_option("--schedule", options.schedule, "whose memory the plan must fit")->capture_default_str();
+
+  CLI::App& replay = add("replay", "one run, timeline and all", command_replay);
+  add_model_flags(replay, options, true);
+  add_study_flags(replay, options);
+  replay.add_option("--strategy", options.strategy, "see `list strategies`");
+  replay.add_option("--plan", options.plan, "a plan file instead of a strategy")->type_name("FILE");
+  replay.add_option("--schedule", options.schedule, "see `list schedules`")->required();
+  replay.add_flag("--timeline", options.timeline, "put the timeline into the JSON");
+  replay.add_option("--trace", options.trace, "write a Chrome/Perfetto trace")->type_name("FILE");
+
+  CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
+  schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();
+  add_common(schedule, options);
+  schedule.add_option("--stages", options.stages, "devices in the pipeline")->required()->check(CLI::Range(1, 1 << 20));
+  schedule.add_option("--micro-batches", options.micro_batches, "per iteration")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  schedule.add_option("--chunks", options.chunks, "stages per device (default 2 where the schedule interleaves)")
+      ->check(CLI::Range(1, 1 << 16));
+  schedule.add_option("--forward", options.forward, "time of a device's stage: one number, or one per device")
+      ->delimiter(',');
+  schedule.add_option("--backward", options.backward, "likewise (default twice forward)")->delimiter(',');
+  schedule.add_option("--backward-input", options.backward_input, "likewise, input gradient")->delimiter(',');
+  schedule.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")->delimiter(',');
+  schedule.add_option("--latency", options.hop_latency, "delay between two devices")->check(CLI::NonNegativeNumber);
+  schedule.add_option("--recompute", options.recompute, "forward again before backward")
+      ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
+  schedule.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
+
+  CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
+  check.add_option("FILE", options.file, "a plan file")->required();
+  add_model_flags(check, options, true);
+  add_study_flags(check, options);
+  check.add_option("--schedule", options.schedule, "whose memory the plan must fit");
+
+  CLI::App& show = add("show", "a model, platform, device or study, summed up", command_show);
+  show.add_option("WHAT", options.file, "a name or a file")->required();
+  add_common(show, options);
+
+  CLI::App& list = add("list", "what can be named", command_list);
+  list.add_option("KIND", options.what,
+                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats or metrics")
+      ->required();
+  add_common(list, options);
+
+  CLI::App& import = add("import", "read a foreign model and sum it up, or write it as a workload", command_import);
+  import.add_option("FORMAT", options.what, "see `list formats`")->required();
+  import.add_option("FILE", options.file, "the file")->required();
+  import.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
+      ->type_name("NAME=N")
+      ->take_all();
+  add_common(import, options);
+  return commands;
+}
+
+int run(int count, char** arguments) {
+  Options options;
+  CLI::App app{"Rehearse a training run before buying the cluster.", "stagecraft"};
+  app.set_version_flag("--version", "stagecraft " STAGECRAFT_VERSION);
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "help of every command");
+  const std::vector<Command> commands = add_commands(app, options);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& failure) {
+    return app.exit(failure) == 0 ? kDone : kBadInput;
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) {
+      return command.run(options);
+    }
+  }
+  return kBadInput;
+}
+
+} // namespace
+} // namespace stagecraft
+
+int main(int count, char** arguments) {
+  std::signal(SIGINT, [](int) { _exit(stagecraft::kInterrupted); });
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return stagecraft::run(count, arguments);
+  } catch (const stagecraft::InputError& failure) {
+    std::cerr << "error: " << failure.what() << "\n";
+    return stagecraft::kBadInput;
+  } catch (const std::exception& failure) {
+    std::cerr << "stagecraft: a bug, please report it: " << failure.what() << "\n";
+    return stagecraft::kBug;
+  }
+}

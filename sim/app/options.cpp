@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/options.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "sim/base/file.hpp"
+
+namespace stagecraft {
+
+std::filesystem::path shipped_folder() {
+  if (const char* given = std::getenv("STAGECRAFT_DATA"); given != nullptr) {
+    return given;
+  }
+  return STAGECRAFT_DATA_DIR;
+}
+
+namespace {
+
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError({"--set " + text, 0, 0}, "not of the form KEY=VALUE; allowed: training.global_batch=64");
+    }
+    settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return settings;
+}
+
+yaml::Node text_node(const std::string& text, const std::string& flag) {
+  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
+}
+
+void add_entry(yaml::Node& map, const std::string& key, const std::string& value, const std::string& flag) {
+  if (!value.empty()) {
+    map.entries.push_back({key, {flag, 0, 0}, text_node(value, flag)});
+  }
+}
+
+yaml::Node document_from_flags(const Options& options) {
+  yaml::Node document = study_document(options.model, options.platform);
+  if (options.devices > 0) {
+    if (!options.platform.empty()) {
+      throw InputError({"--devices", 0, 0}, "given beside --platform; allowed: one of them");
+    }
+    yaml::Node star{.kind = yaml::Node::Kind::map, .where = {"--devices", 0, 0}};
+    add_entry(star, "devices", std::to_string(options.devices), "--devices");
+    add_entry(star, "bandwidth", options.bandwidth, "--bandwidth");
+    add_entry(star, "latency", options.latency, "--latency");
+    add_entry(star, "memory", options.memory, "--memory");
+    document.entries.push_back({"platform", star.where, std::move(star)});
+  } else if (options.platform.empty()) {
+    throw InputError({"command line", 0, 0},
+                     "no platform; allowed: --platform P, or --devices N with a profiled model");
+  }
+  if (!options.dimensions.empty()) {
+    yaml::Node* model = &document.entries.front().value;
+    yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = model->where};
+    mapping.entries.push_back({"file", model->where, *model});
+    yaml::Node sizes{.kind = yaml::Node::Kind::map, .where = {"--dim", 0, 0}};
+    for (const Setting& size : parse_settings(options.dimensions)) {
+      add_entry(sizes, size.key, size.value, "--dim");
+    }
+    mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
+    *model = std::move(mapping);
+  }
+  return document;
+}
+
+} // namespace
+
+Study study_from(const Options& options) {
+  std::vector<Setting> settings = parse_settings(options.settings);
+  const auto override_with = [&](const char* key, const std::string& value) {
+    if (!value.empty()) {
+      settings.push_back({key, value});
+    }
+  };
+  override_with("engine", options.engine);
+  override_with("cost_model", options.cost_model);
+  override_with("seed", options.seed);
+  if (options.micro_batches > 0) {
+    settings.push_back({"training.micro_batches", std::to_string(options.micro_batches)});
+  }
+  Folders folders{std::filesystem::path("."), shipped_folder()};
+  if (options.study.empty()) {
+    return load_study(document_from_flags(options), folders, settings);
+  }
+  const std::filesystem::path file = options.study;
+  folders.study = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  return load_study(yaml::load(file), folders, settings);
+}
+
+void emit(const Options& options, const std::string& text) {
+  if (options.output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    write_file(options.output, text);
+  }
+}
+
+bool use_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+}
+
+int terminal_width() {
+  constexpr int kDefault = 100;
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) {
+    return kDefault;
+  }
+  return size.ws_col;
+}
+
+} // namespace stagecraft

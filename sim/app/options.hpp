@@ -1,0 +1,66 @@
+// What the command line was asked, and what every command has in common.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+
+/// Exit statuses, docs/formats/results.md.
+enum ExitStatus { kDone = 0, kNothingFeasible = 1, kBadInput = 2, kBug = 70, kInterrupted = 130 };
+
+/// One record for all commands; each reads what concerns it.
+struct Options {
+  // common
+  std::string format = "table";
+  std::vector<std::string> settings;
+  std::string engine, cost_model;
+  std::string seed;
+  std::string output;
+  bool quiet = false;
+  // inputs
+  std::string study, model, platform;
+  int devices = 0;
+  std::string bandwidth, latency, memory;
+  std::vector<std::string> dimensions;
+  // plan, replay, schedule, check, compare
+  std::string strategy, schedule, plan, trace;
+  int micro_batches = 0;
+  bool timeline = false, pictures = false, all_rows = false;
+  // schedule
+  int stages = 4, chunks = 0, iterations = 3;
+  std::vector<double> forward = {1}, backward, backward_input, backward_weight;
+  double hop_latency = 0;
+  std::string recompute;
+  // list, show, import
+  std::string what, file;
+};
+
+/// Where shipped data lies: beside the build's sources, or as installed.
+std::filesystem::path shipped_folder();
+
+/// The study that flags describe: a study file, or MODEL with --platform or --devices.
+Study study_from(const Options& options);
+
+/// Results: to the file of -o, or stdout.
+void emit(const Options& options, const std::string& text);
+
+/// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
+bool use_color();
+/// Columns of the terminal; 100 where there is none.
+int terminal_width();
+
+int command_compare(const Options& options);
+int command_plan(const Options& options);
+int command_replay(const Options& options);
+int command_schedule(const Options& options);
+int command_check(const Options& options);
+int command_show(const Options& options);
+int command_list(const Options& options);
+int command_import(const Options& options);
+
+} // namespace stagecraft

@@ -1,0 +1,61 @@
+// One run, one row of a result: a split under a schedule with everything measured. Plain values, JSON keys of the same
+// names (docs/formats/results.md).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/timeline/metrics.hpp"
+
+namespace stagecraft {
+
+/// A stage by names, as results show it.
+struct RunStage {
+  std::vector<std::string> operators, devices;
+  std::vector<double> shares;
+  int tensor_parallel = 1;
+  std::string recompute = "none";
+  int chunk = 0;
+  Seconds seconds; ///< forward + backward of one micro-batch
+};
+
+/// Per-device vectors follow `devices`. Where `feasible` is false only the first fields and `why_not` have values.
+struct Run {
+  std::string strategy, schedule; ///< as asked for
+  std::string order; ///< the order that ran: the schedule's, or "list" where the plan's shape does not fit it
+  std::string engine;
+  int micro_batches = 1;
+  bool feasible = false;
+  std::string why_not;   ///< why it is not feasible
+  std::string note;      ///< what a reader must know of the plan
+  std::string would_fit; ///< the smallest change that makes it feasible, or ""
+  std::vector<std::string> devices, unused_devices;
+  Metrics metrics;
+  double samples_per_second = 0, speedup = 0;
+  Seconds data_stall; ///< waiting for the loader; 0: data is at hand
+  Seconds estimate, bottleneck, lower_bound;
+  std::optional<Objective> objective;
+  int folded_replicas = 1;
+  std::vector<RunStage> stages;
+  std::string busiest_link;
+  double busiest_link_share = 0;
+  double planning_seconds = 0, replay_seconds = 0; ///< of this program; not deterministic
+};
+
+struct Comparison {
+  std::string model, platform;
+  int global_batch = 1;
+  std::vector<Run> runs;            ///< ranked: feasible ones by iteration time, then the others
+  std::vector<std::string> verdict; ///< sentences
+};
+
+/// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call.
+std::string to_json(const Comparison& comparison, bool timing);
+std::string to_json(const Run& run, bool timing, const std::string& timeline_json);
+
+/// One line per run; lists joined by semicolons.
+std::string to_csv(const Comparison& comparison);
+
+} // namespace stagecraft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <functional>
+
+#include "sim/base/named_table.hpp"
+#include "sim/report/run.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The shortest text that reads back as the same number.
+std::string exact(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) {
+    return text;
+  }
+  std::string escaped = "\"";
+  for (const char c : text) {
+    escaped += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return escaped + "\"";
+}
+
+template <class Q> std::string list(const std::vector<Q>& quantities) {
+  std::string text;
+  for (const Q& quantity : quantities) {
+    text += (text.empty() ? "" : ";") + exact(quantity.value);
+  }
+  return text;
+}
+
+struct CsvColumn {
+  const char* name;
+  bool of_feasible; ///< empty for other runs
+  std::function<std::string(const Run&)> text;
+};
+
+const std::vector<CsvColumn>& columns() {
+  static const std::vector<CsvColumn> kColumns = {
+      {"strategy", false, [](const Run& r) { return r.strategy; }},
+      {"schedule", false, [](const Run& r) { return r.schedule; }},
+      {"order", true, [](const Run& r) { return r.order; }},
+      {"engine", false, [](const Run& r) { return r.engine; }},
+      {"micro_batches", false, [](const Run& r) { return std::to_string(r.micro_batches); }},
+      {"feasible", false, [](const Run& r) { return std::string(r.feasible ? "true" : "false"); }},
+      {"why_not", false, [](const Run& r) { return quoted(r.why_not); }},
+      {"iteration_seconds", true, [](const Run& r) { return exact(r.metrics.iteration.value); }},
+      {"makespan_seconds", true, [](const Run& r) { return exact(r.metrics.makespan.value); }},
+      {"samples_per_second", true, [](const Run& r) { return exact(r.samples_per_second); }},
+      {"speedup", true, [](const Run& r) { return exact(r.speedup); }},
+      {"bubble_fraction", true, [](const Run& r) { return exact(r.metrics.bubble_fraction); }},
+      {"load_imbalance", true, [](const Run& r) { return exact(r.metrics.load_imbalance); }},
+      {"estimate_seconds", true, [](const Run& r) { return exact(r.estimate.value); }},
+      {"bottleneck_seconds", true, [](const Run& r) { return exact(r.bottleneck.value); }},
+      {"lower_bound_seconds", true, [](const Run& r) { return exact(r.lower_bound.value); }},
+      {"energy_joules", true, [](const Run& r) { return exact(r.metrics.energy.total().value); }},
+      {"cost_usd", true, [](const Run& r) { return exact(r.metrics.cost.value); }},
+      {"tasks", true, [](const Run& r) { return std::to_string(r.metrics.tasks); }},
+      {"devices", true, [](const Run& r) { return quoted(join(r.devices, ";")); }},
+      {"waiting_seconds", true, [](const Run& r) { return list(r.metrics.waiting); }},
+      {"exposed_communication_seconds", true, [](const Run& r) { return list(r.metrics.exposed); }},
+      {"peak_memory_bytes", true, [](const Run& r) { return list(r.metrics.peak_memory); }},
+  };
+  return kColumns;
+}
+
+} // namespace
+
+std::string to_csv(const Comparison& comparison) {
+  std::string text;
+  for (const CsvColumn& column : columns()) {
+    text += (text.empty() ? "" : ",") + std::string(column.name);
+  }
+  text += "\n";
+  for (const Run& run : comparison.runs) {
+    std::string line;
+    for (const CsvColumn& column : columns()) {
+      line += (line.empty() ? "" : ",") + (column.of_feasible && !run.feasible ? "" : column.text(run));
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+} // namespace stagecraft

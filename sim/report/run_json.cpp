@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "sim/report/run.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Q> Json values(const std::vector<Q>& quantities) {
+  Json list = Json::array();
+  for (const Q& quantity : quantities) {
+    list.push_back(quantity.value);
+  }
+  return list;
+}
+
+Json to_value(const RunStage& stage) {
+  Json json = {{"operators", stage.operators}, {"devices", stage.devices}, {"tensor_parallel", stage.tensor_parallel},
+               {"recompute", stage.recompute}, {"chunk", stage.chunk},     {"seconds", stage.seconds.value}};
+  if (!stage.shares.empty()) {
+    json["shares"] = stage.shares;
+  }
+  return json;
+}
+
+// Every key of the schema, null until a feasible run fills it.
+Json empty_run(const Run& run) {
+  Json json = {{"strategy", run.strategy},
+               {"schedule", run.schedule},
+               {"order", run.order.empty() ? Json() : Json(run.order)},
+               {"engine", run.engine},
+               {"devices", run.devices},
+               {"unused_devices", run.unused_devices},
+               {"micro_batches", run.micro_batches},
+               {"feasible", run.feasible},
+               {"why_not", run.why_not.empty() ? Json() : Json(run.why_not)},
+               {"would_fit", run.would_fit.empty() ? Json() : Json(run.would_fit)},
+               {"note", run.note.empty() ? Json() : Json(run.note)}};
+  for (const char* key : {"iteration_seconds",
+                          "makespan_seconds",
+                          "samples_per_second",
+                          "speedup",
+                          "bubble_fraction",
+                          "load_imbalance",
+                          "utilization",
+                          "waiting_seconds",
+                          "exposed_communication_seconds",
+                          "data_stall_seconds",
+                          "peak_memory_bytes",
+                          "energy_joules",
+                          "energy",
+                          "mean_power_watts",
+                          "cost_usd",
+                          "estimate_seconds",
+                          "bottleneck_seconds",
+                          "lower_bound_seconds",
+                          "objective",
+                          "tasks",
+                          "folded_replicas"}) {
+    json[key] = nullptr;
+  }
+  json["stages"] = Json::array();
+  return json;
+}
+
+Json energy_of(const Energy& energy) {
+  return {{"devices", {{"idle", energy.devices_idle.value}, {"dynamic", energy.devices_dynamic.value}}},
+          {"hosts", {{"idle", energy.hosts_idle.value}, {"dynamic", energy.hosts_dynamic.value}}},
+          {"links", {{"idle", 0.0}, {"dynamic", energy.links.value}}}};
+}
+
+Json to_value(const Run& run, bool timing) {
+  Json json = empty_run(run);
+  if (run.feasible) {
+    const Metrics& m = run.metrics;
+    Json utilization = Json::array();
+    for (const Seconds busy : m.busy) {
+      utilization.push_back(m.iteration.value > 0 ? busy / m.iteration : 0.0);
+    }
+    json["iteration_seconds"] = m.iteration.value;
+    json["makespan_seconds"] = m.makespan.value;
+    json["samples_per_second"] = run.samples_per_second;
+    json["speedup"] = run.speedup;
+    json["bubble_fraction"] = m.bubble_fraction;
+    json["load_imbalance"] = m.load_imbalance;
+    json["utilization"] = std::move(utilization);
+    json["waiting_seconds"] = values(m.waiting);
+    json["exposed_communication_seconds"] = values(m.exposed);
+    json["data_stall_seconds"] = run.data_stall.value;
+    json["peak_memory_bytes"] = values(m.peak_memory);
+    json["energy_joules"] = m.energy.total().value;
+    json["energy"] = energy_of(m.energy);
+    json["mean_power_watts"] = m.iteration.value > 0 ? (m.energy.total() / m.iteration).value : 0.0;
+    json["cost_usd"] = m.cost.value;
+    json["estimate_seconds"] = run.estimate.value;
+    json["bottleneck_seconds"] = run.bottleneck.value;
+    json["lower_bound_seconds"] = run.lower_bound.value;
+    if (run.objective) {
+      json["objective"] = {{"name", run.objective->name}, {"seconds", run.objective->value.value}};
+    }
+    json["tasks"] = m.tasks;
+    json["folded_replicas"] = run.folded_replicas;
+    for (const RunStage& stage : run.stages) {
+      json["stages"].push_back(to_value(stage));
+    }
+  }
+  if (timing) {
+    json["timing"] = {{"planning_seconds", run.planning_seconds}, {"replay_seconds", run.replay_seconds}};
+  }
+  return json;
+}
+
+} // namespace
+
+std::string to_json(const Comparison& comparison, bool timing) {
+  Json json = {{"schema", "stagecraft/1"},        {"model", comparison.model},
+               {"platform", comparison.platform}, {"global_batch", comparison.global_batch},
+               {"verdict", comparison.verdict},   {"runs", Json::array()}};
+  for (const Run& run : comparison.runs) {
+    json["runs"].push_back(to_value(run, timing));
+  }
+  return json.dump(1) + "\n";
+}
+
+std::string to_json(const Run& run, bool timing, const std::string& timeline_json) {
+  Json json = {{"schema", "stagecraft/1"}};
+  json.update(to_value(run, timing));
+  if (!timeline_json.empty()) {
+    json["timeline"] = Json::parse(timeline_json);
+  }
+  return json.dump(1) + "\n";
+}
+
+} // namespace stagecraft

@@ -1,0 +1,26 @@
+// The main job: every strategy under every schedule, replayed on one platform and ranked.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/study/simulator.hpp"
+
+namespace stagecraft {
+
+/// A comparison and, per ranked run, what was replayed (the graph of a run equal to another is that one's).
+struct ComparisonResult {
+  Comparison comparison;
+  std::vector<Prepared> prepared;  ///< in the order they were made
+  std::vector<std::size_t> of_run; ///< [ranked run]: index into prepared, of the one that holds graph and timeline
+};
+
+ComparisonResult compare(const Study& study, Simulator& simulator);
+
+/// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
+/// holds it back, and what would let the others fit.
+std::vector<std::string> make_verdict(const Comparison& comparison);
+
+/// The ranked run to hold the winner against: uniform under the winner's schedule and micro-batches where that is
+/// feasible, else the best uniform one, else the slowest feasible run; -1 when nothing is feasible.
+int naive_run(const Comparison& comparison);
+
+} // namespace stagecraft

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/base/file.hpp"
+
+namespace stagecraft {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> shipped_names(const Folders& folders, std::string_view kind) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folders.shipped / kind, failure)) {
+    if (entry.path().extension() == ".yaml") {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path find_file(const Folders& folders, std::string_view kind, const std::string& name, const Where& where) {
+  std::error_code failure;
+  for (const fs::path& candidate :
+       {folders.study / name, fs::path(name), folders.shipped / name, folders.shipped / kind / (name + ".yaml")}) {
+    if (fs::is_regular_file(candidate, failure)) {
+      return candidate;
+    }
+  }
+  throw InputError(where, "no file and no shipped name '" + name.substr(0, 200) + "'; " +
+                              unknown_name(kind, name, shipped_names(folders, kind)));
+}
+
+namespace {
+
+void apply(yaml::Node& document, const std::vector<Setting>& settings, std::string_view prefix) {
+  for (const Setting& setting : settings) {
+    yaml::set(document, setting.key, setting.value, {"--set " + std::string(prefix) + setting.key, 0, 0});
+  }
+}
+
+ModelGraph load_with_settings(const fs::path& path, const ImportOptions& options,
+                              const std::vector<Setting>& settings) {
+  if (settings.empty()) {
+    return load_model(path, options);
+  }
+  if (path.extension() != ".yaml") {
+    throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");
+  }
+  yaml::Node document = yaml::load(path);
+  apply(document, settings, "model.");
+  return load_workload(document);
+}
+
+// A device type that takes every kernel and never waits for memory: times come from the profile alone.
+DeviceType profiled_device(Bytes memory) {
+  DeviceType type;
+  type.name = "profiled";
+  type.vendor = "profiled";
+  type.origin = Origin::measured;
+  for (auto& row : type.rates) {
+    row.fill(FlopsPerSecond{1});
+  }
+  type.peak.fill(FlopsPerSecond{1});
+  type.memory = memory;
+  type.memory_bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  return type;
+}
+
+} // namespace
+
+ModelGraph with_profile_samples(ModelGraph model, double samples) {
+  bool unknown = false;
+  for (Profile& profile : model.profiles) {
+    if (profile.samples == 0) {
+      profile.samples = samples;
+      unknown = true;
+    }
+  }
+  if (!unknown || samples == 1) {
+    return model;
+  }
+  model.input_elements /= samples;
+  for (Operator& op : model.operators) {
+    op.output_elements /= samples;
+    op.stash_elements /= samples;
+    for (Pass* pass : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      pass->flops = pass->flops / samples;
+      pass->moved_elements /= samples;
+    }
+  }
+  return model;
+}
+
+ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
+  if (node.kind == yaml::Node::Kind::scalar) {
+    return load_with_settings(find_file(folders, "workloads", node.text, node.where), {}, settings);
+  }
+  yaml::Map map(node, "model");
+  const fs::path path = find_file(folders, "workloads", map.text("file"), map.where("file"));
+  ImportOptions options;
+  if (const yaml::Node* dimensions = map.find("dimensions")) {
+    for (const yaml::Node::Entry& entry : dimensions->entries) {
+      options.dimensions[entry.key] = yaml::integer(entry.value, entry.key, 1, std::numeric_limits<int>::max());
+    }
+  }
+  const double samples = map.number("samples", yaml::kPositive, 0);
+  const std::string device = map.text("device", "");
+  map.finish();
+  ModelGraph model = load_with_settings(path, options, settings);
+  for (Profile& profile : model.profiles) {
+    profile.device = device.empty() ? profile.device : device;
+  }
+  return samples > 0 ? with_profile_samples(std::move(model), samples) : model;
+}
+
+Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
+  if (node.kind == yaml::Node::Kind::scalar) {
+    yaml::Node document = yaml::load(find_file(folders, "platforms", node.text, node.where));
+    apply(document, settings, "platform.");
+    return load_platform(document, device_types_in(folders.shipped / "platforms" / "devices"));
+  }
+  yaml::Map map(node, "platform");
+  constexpr int kMostDevices = 100'000;
+  const int devices = map.integer("devices", 1, kMostDevices);
+  const BytesPerSecond unlimited{std::numeric_limits<double>::infinity()};
+  const auto bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive, unlimited);
+  const auto latency = map.quantity<Seconds>("latency", yaml::kNotNegative, Seconds{0});
+  const auto memory = map.quantity<Bytes>("memory", yaml::kPositive, Bytes{std::numeric_limits<double>::infinity()});
+  map.finish();
+  return make_star_platform(profiled_device(memory), devices, bandwidth, latency);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,47 @@
+// From names, files and flags to the values a study needs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "sim/workload/import.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+
+/// Where files are looked for: the study's own folder first, then the data shipped with the program.
+struct Folders {
+  std::filesystem::path study;
+  std::filesystem::path shipped; ///< holds workloads/, platforms/ and reports/
+};
+
+/// The file that `name` means: as given, below the study's folder, below the shipped folder, or the shipped
+/// `kind`/NAME.yaml. InputError naming the nearest shipped name where there is none.
+std::filesystem::path find_file(const Folders& folders, std::string_view kind, const std::string& name,
+                                const Where& where);
+
+/// The names shipped in a folder, "workloads" or "platforms", sorted.
+std::vector<std::string> shipped_names(const Folders& folders, std::string_view kind);
+
+/// One `key=value` given on top of a study.
+struct Setting {
+  std::string key, value;
+};
+
+/// A model: a name, a file, or a mapping {file, samples, device, dimensions}. Settings change keys of its document
+/// where that is our YAML.
+ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
+
+/// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means so many devices like the
+/// one the model was profiled on, a private link per device and direction, latency 0 and memory unlimited unless given.
+Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
+
+/// The model with amounts per sample, its profiles of unknown size being of `samples` samples.
+ModelGraph with_profile_samples(ModelGraph model, double samples);
+
+} // namespace stagecraft

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+namespace {
+
+template <class Row>
+std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
+                                  std::span<const Row> table) {
+  std::vector<const Row*> rows;
+  for (const yaml::Node* item : map.list(key)) {
+    const std::string& name = yaml::scalar(*item, key);
+    if (name == "all" && map.list(key).size() == 1) {
+      break;
+    }
+    const Row* row = &find_by_name(table, name, what, item->where);
+    if (std::find(rows.begin(), rows.end(), row) != rows.end()) {
+      throw InputError(item->where, "'" + std::string(key) + "' lists '" + name + "' twice; allowed: once");
+    }
+    rows.push_back(row);
+  }
+  for (const Row& row : table) {
+    if (rows.size() < table.size() && (map.list(key).empty() || map.list(key).front()->text == "all")) {
+      rows.push_back(&row);
+    }
+  }
+  return rows;
+}
+
+void read_compare(yaml::Map& map, Study& study) {
+  const yaml::Node empty{.kind = yaml::Node::Kind::map, .where = map.where()};
+  const yaml::Node* node = map.find("compare");
+  yaml::Map compare(node != nullptr ? *node : empty, "compare");
+  study.strategies = read_rows(compare, "strategies", "strategy", strategies());
+  study.schedules = read_rows(compare, "schedules", "schedule", schedules());
+  compare.finish();
+}
+
+Training read_training(yaml::Map& map, const ModelGraph& model) {
+  const yaml::Node* node = map.find("training");
+  const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
+                                        [](const Profile& profile) { return profile.samples == 0; });
+  Training training = node != nullptr ? load_training(*node, unknown_size) : Training{};
+  if (!model.profiles.empty() && model.profiles.front().precision != training.precision) {
+    throw InputError(map.where("training"), "the model's profile was taken in " +
+                                                std::string(row_of(model.profiles.front().precision).name) +
+                                                "; allowed: 'precision' the same");
+  }
+  return training;
+}
+
+// The device type that the profile names: one of the platform, or one of the catalogue.
+std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
+  const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
+  if (name.empty()) {
+    return nullptr;
+  }
+  for (const DeviceType& type : study.platform.types) {
+    if (type.name == name) {
+      return std::make_unique<DeviceType>(type);
+    }
+  }
+  const DeviceTypeSource source = device_types_in(folders.shipped / "platforms" / "devices");
+  return std::make_unique<DeviceType>(load_device_type(source(name, where)));
+}
+
+} // namespace
+
+yaml::Node study_document(const std::string& model, const std::string& platform) {
+  yaml::Node document{.kind = yaml::Node::Kind::map, .where = {"command line", 0, 0}};
+  const auto add = [&](const char* key, const std::string& value, const char* flag) {
+    if (!value.empty()) {
+      const Where where{flag, 0, 0};
+      document.entries.push_back({key, where, {.kind = yaml::Node::Kind::scalar, .text = value, .where = where}});
+    }
+  };
+  add("model", model, "MODEL");
+  add("platform", platform, "--platform");
+  return document;
+}
+
+Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
+  yaml::Node changed = document;
+  std::vector<Setting> of_model;
+  std::vector<Setting> of_platform;
+  for (const Setting& setting : settings) {
+    const yaml::Node* model = changed.find("model");
+    const yaml::Node* platform = changed.find("platform");
+    if (setting.key.starts_with("model.") && model != nullptr && model->kind == yaml::Node::Kind::scalar) {
+      of_model.push_back({setting.key.substr(6), setting.value});
+    } else if (setting.key.starts_with("platform.") && platform != nullptr &&
+               platform->kind == yaml::Node::Kind::scalar) {
+      of_platform.push_back({setting.key.substr(9), setting.value});
+    } else {
+      yaml::set(changed, setting.key, setting.value, {"--set " + setting.key, 0, 0});
+    }
+  }
+  yaml::Map map(changed, "study");
+  Study study;
+  study.name = map.text("name", "");
+  study.description = map.text("description", "");
+  ModelGraph model = read_model(map.node("model"), folders, of_model);
+  study.platform = read_platform(map.node("platform"), folders, of_platform);
+  study.training = read_training(map, model);
+  study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
+  study.profiled_on = profiled_device(study, folders, map.where("model"));
+  read_compare(map, study);
+  study.engine = &map.choice("engine", kEngines, "simgrid");
+  constexpr int kMostSeed = 1'000'000'000;
+  study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));
+  CostModelResult cost =
+      make_cost_model(map.text("cost_model", "auto"), {*study.model, study.profiled_on.get()}, map.where("cost_model"));
+  if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
+    throw InputError(map.where("cost_model"), reason->reason);
+  }
+  map.find("sweep"); // read by `sweep` alone
+  map.finish();
+  study.cost = std::move(std::get<std::unique_ptr<CostModel>>(cost));
+  return study;
+}
+
+} // namespace stagecraft

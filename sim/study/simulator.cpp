@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/simulator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
+  return schedule.interleaves && (strategy == nullptr || strategy->pipeline) ? training.chunks : 1;
+}
+
+std::vector<std::string> device_names(const Platform& platform, const std::vector<DeviceId>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceId device : devices) {
+    names.push_back(platform.devices[device].name);
+  }
+  return names;
+}
+
+std::vector<RunStage> describe_stages(const Problem& problem, const Plan& plan, const PlanCost& cost) {
+  std::vector<RunStage> stages;
+  const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    RunStage& shown = stages.emplace_back();
+    for (const OperatorId op : stage.operators) {
+      shown.operators.push_back(problem.model.operators[op].name);
+    }
+    shown.devices = device_names(problem.platform, stage.devices);
+    shown.shares = stage.shares;
+    shown.tensor_parallel = stage.tensor_parallel;
+    shown.recompute = stage.recompute == Recompute::full ? "full" : "none";
+    shown.chunk = stage.devices.size() > 1 ? 0 : static_cast<int>(s / ranks);
+    for (const ReplicaCost& replica : cost.stages[s].replicas) {
+      shown.seconds = std::max(shown.seconds, replica.busy());
+    }
+  }
+  return stages;
+}
+
+} // namespace
+
+Simulator::Simulator(const Study& study) : study_(study), router_(study.platform) {
+  devices_.resize(study.platform.devices.size());
+  std::iota(devices_.begin(), devices_.end(), 0);
+}
+
+const Problem& Simulator::problem(int micro_batches) {
+  std::unique_ptr<Problem>& slot = problems_[micro_batches];
+  if (!slot) {
+    slot = std::make_unique<Problem>(
+        make_problem(*study_.model, study_.platform, *study_.cost, study_.training, router_, micro_batches));
+  }
+  return *slot;
+}
+
+std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, int micro_batches) {
+  return [this, &row, chunks, micro_batches](int stage, int stages) {
+    const int ranks = std::max(1, stages / chunks);
+    const auto [slot, is_new] = in_flight_.try_emplace({&row, ranks, chunks, micro_batches});
+    if (is_new) {
+      const ScheduleResult made = make_schedule(row, {ranks, micro_batches, chunks});
+      if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
+        slot->second = in_flight(*schedule);
+      }
+    }
+    return stage < static_cast<int>(slot->second.size()) ? slot->second[stage] : micro_batches;
+  };
+}
+
+namespace {
+
+PlanResult plan_scenario(const Scenario& scenario, const Study& study, const std::vector<DeviceId>& devices,
+                         const Problem& problem, int chunks, const std::function<double(int, int)>& in_flight) {
+  const PlanRequest request{.problem = problem,
+                            .devices = devices,
+                            .chunks = chunks,
+                            .in_flight = in_flight,
+                            .evaluate = {},
+                            .seed = study.seed};
+  return make_plan(*scenario.strategy, request);
+}
+
+} // namespace
+
+PlanResult Simulator::plan(const Scenario& scenario) {
+  const Problem& costs = problem(scenario.micro_batches);
+  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
+  if (scenario.strategy != nullptr) {
+    return plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  }
+  const auto defects = plan_defects(*scenario.plan, *study_.model, study_.platform);
+  if (!defects.empty()) {
+    return Infeasible{join(defects, "; ")};
+  }
+  for (const Stage& stage : scenario.plan->stages) {
+    for (const DeviceId device : stage.devices) {
+      if (const std::string lacks = missing_kernel(costs, costs.type_index(device), stage.operators); !lacks.empty()) {
+        return Infeasible{lacks};
+      }
+    }
+  }
+  return *scenario.plan;
+}
+
+std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenario, const Problem& costs,
+                                                         const Plan& plan, const PlanCost& cost) {
+  const int stages = static_cast<int>(plan.stages.size());
+  std::variant<Schedule, Infeasible> result;
+  if (scenario.orders != nullptr) {
+    result = *scenario.orders;
+  } else {
+    const int wanted = scenario.schedule->interleaves ? study_.training.chunks : 1;
+    const int chunks = stages % wanted == 0 && is_pipeline(plan, wanted) ? wanted : 1;
+    if (is_pipeline(plan, chunks)) {
+      result = make_schedule(*scenario.schedule, {stages / chunks, scenario.micro_batches, chunks});
+    } else {
+      result = make_list_schedule(costs, plan, cost, scenario.micro_batches);
+    }
+  }
+  Schedule* schedule = std::get_if<Schedule>(&result);
+  if (schedule != nullptr && study_.training.recompute == Recompute::full) {
+    const std::vector<char> all(stages, 1);
+    *schedule = add_recompute(std::move(*schedule), all, {});
+  }
+  return result;
+}
+
+void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier) {
+  Run& run = prepared.run;
+  run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
+  run.schedule = scenario.schedule->name;
+  run.engine = study_.engine->name;
+  run.micro_batches = scenario.micro_batches;
+  const auto start = std::chrono::steady_clock::now();
+  PlanResult planned = plan(scenario);
+  run.planning_seconds = seconds_since(start);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
+    run.why_not = reason->reason;
+    return;
+  }
+  prepared.plan = std::move(std::get<Plan>(planned));
+  run.note = prepared.plan.note;
+  run.objective = prepared.plan.objective;
+  const Problem& costs = problem(scenario.micro_batches);
+  const PlanCost cost = cost_plan(costs, prepared.plan);
+  auto order = make_order(scenario, costs, prepared.plan, cost);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
+    run.why_not = reason->reason;
+    return;
+  }
+  prepared.schedule = std::move(std::get<Schedule>(order));
+  run.order = prepared.schedule.name;
+  run.bottleneck = bottleneck(costs, prepared.plan, cost);
+  run.estimate = estimate_iteration(costs, prepared.plan, cost);
+  run.stages = describe_stages(costs, prepared.plan, cost);
+  const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
+    return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
+           other.plan.stages == prepared.plan.stages && other.schedule.orders == prepared.schedule.orders &&
+           other.schedule.splits_backward == prepared.schedule.splits_backward;
+  });
+  if (twin != earlier.end()) {
+    prepared.twin = static_cast<int>(twin - earlier.begin());
+    return;
+  }
+  prepared.graph = std::make_unique<TaskGraph>(make_task_graph({.cost = cost,
+                                                                .schedule = prepared.schedule,
+                                                                .router = router_,
+                                                                .barrier = study_.training.step == StepMode::barrier,
+                                                                .blocking_sends = study_.training.blocking_sends}));
+}
+
+std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios) {
+  std::vector<Prepared> all;
+  all.reserve(scenarios.size());
+  for (const Scenario& scenario : scenarios) {
+    Prepared prepared;
+    prepare(scenario, prepared, all);
+    if (!prepared.run.why_not.empty() && scenario.strategy != nullptr) {
+      prepared.run.would_fit = smallest_fitting_change(scenario);
+    }
+    all.push_back(std::move(prepared));
+  }
+  return all;
+}
+
+void Simulator::replay(std::vector<Prepared>& prepared) {
+  std::vector<ReplayRequest> requests;
+  std::vector<Prepared*> replayed;
+  const int iterations = study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
+  for (Prepared& one : prepared) {
+    if (one.graph) {
+      requests.push_back({one.graph.get(), iterations});
+      replayed.push_back(&one);
+    }
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Timeline> timelines = study_.engine->replay(study_.platform, requests);
+  const double seconds = seconds_since(start);
+  for (std::size_t i = 0; i < replayed.size(); ++i) {
+    replayed[i]->timeline = std::move(timelines[i]);
+    replayed[i]->run.replay_seconds = seconds / static_cast<double>(replayed.size());
+    fill(*replayed[i]);
+  }
+  for (Prepared& one : prepared) {
+    if (one.twin >= 0) {
+      const Run& twin = prepared[one.twin].run;
+      Run mine = one.run;
+      one.run = twin;
+      one.run.strategy = mine.strategy;
+      one.run.schedule = mine.schedule;
+      one.run.order = mine.order;
+      one.run.note = mine.note;
+      one.run.objective = mine.objective;
+      one.run.planning_seconds = mine.planning_seconds;
+    }
+  }
+}
+
+void Simulator::fill(Prepared& prepared) {
+  Run& run = prepared.run;
+  const TaskGraph& graph = *prepared.graph;
+  run.metrics = measure(graph, prepared.timeline, study_.platform);
+  run.devices = device_names(study_.platform, graph.devices);
+  for (const DeviceId device : devices_) {
+    if (std::find(graph.devices.begin(), graph.devices.end(), device) == graph.devices.end()) {
+      run.unused_devices.push_back(study_.platform.devices[device].name);
+    }
+  }
+  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
+    const Bytes have = study_.platform.type_of(graph.devices[i]).memory;
+    if (run.metrics.peak_memory[i] > have) {
+      const TaskId task = run.metrics.peak_task[i];
+      const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
+                          graph.works[graph.work[task]].stage};
+      run.why_not = "'" + run.devices[i] + "' overflows by " + to_text(run.metrics.peak_memory[i] - have) + " at " +
+                    to_text(std::span(&action, 1)) + ": " + to_text(run.metrics.peak_memory[i]) + " of " +
+                    to_text(have);
+      return;
+    }
+  }
+  run.feasible = true;
+  const double batch = study_.training.global_batch;
+  run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
+  run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
+  run.lower_bound = bound();
+  const BusiestLink busiest = busiest_link(graph, study_.platform, run.metrics.iteration);
+  if (busiest.link >= 0) {
+    run.busiest_link = study_.platform.links[busiest.link].name;
+    run.busiest_link_share = busiest.share;
+  }
+}
+
+Seconds Simulator::single_device_seconds() {
+  if (single_) {
+    return *single_;
+  }
+  std::vector<int> counts = study_.training.micro_batches;
+  counts.push_back(1);
+  Seconds best{std::numeric_limits<double>::infinity()};
+  const ModelTotals totals = totals_of(*study_.model);
+  for (const int count : counts) {
+    const Problem& costs = problem(count);
+    for (std::size_t type = 0; type < study_.platform.types.size(); ++type) {
+      Seconds whole;
+      for (OperatorId op = 0; op < study_.model->size(); ++op) {
+        whole += Seconds{costs.forward[type][op] + costs.backward_input[type][op] + costs.backward_weight[type][op]};
+      }
+      best = std::min(best,
+                      count * whole + optimizer_time(study_.training, totals.parameters, study_.platform.types[type]));
+    }
+  }
+  single_ = best;
+  return best;
+}
+
+Seconds Simulator::bound() {
+  if (!bound_) {
+    bound_ = lower_bound(problem(study_.training.micro_batches.front()), devices_);
+  }
+  return *bound_;
+}
+
+// Tries more micro-batches of the same batch, then full recompute at the same number: whatever fits first is the
+// answer.
+std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
+  constexpr int kMostDoublings = 6;
+  Scenario changed = scenario;
+  for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
+    changed.micro_batches *= 2;
+    if (study_.training.global_batch % changed.micro_batches != 0) {
+      break;
+    }
+    if (std::holds_alternative<Plan>(plan(changed))) {
+      return "micro_batches: " + std::to_string(changed.micro_batches);
+    }
+  }
+  if (study_.training.recompute == Recompute::full) {
+    return "";
+  }
+  Training again = study_.training;
+  again.recompute = Recompute::full;
+  const Problem costs =
+      make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
+  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
+  const PlanResult planned = plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  return std::holds_alternative<Plan>(planned) ? "recompute: full" : "";
+}
+
+} // namespace stagecraft

@@ -1,0 +1,68 @@
+// From a study's row to a run: plan, schedule, task graph, replay, metrics.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/report/run.hpp"
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+
+/// One combination to run. Exactly one of `strategy` and `plan` is set; `orders` replaces the schedule's own.
+struct Scenario {
+  const StrategyRow* strategy = nullptr;
+  const Plan* plan = nullptr;
+  const ScheduleRow* schedule = nullptr;
+  const Schedule* orders = nullptr;
+  int micro_batches = 1;
+};
+
+/// A scenario made ready for replay. Without a graph the run is infeasible, or the same as run `twin`.
+struct Prepared {
+  Run run;
+  Plan plan;
+  Schedule schedule;
+  std::unique_ptr<TaskGraph> graph;
+  int twin = -1; ///< index of an equal one prepared earlier
+  Timeline timeline;
+};
+
+/// Runs scenarios of one study. Keeps what they share: costs per micro-batch size, routes, schedules' counts in flight.
+class Simulator {
+public:
+  explicit Simulator(const Study& study);
+
+  /// Plans, orders and builds task graphs; scenarios with equal plans and orders share one graph.
+  std::vector<Prepared> prepare(const std::vector<Scenario>& scenarios);
+  /// Replays what was prepared, in one batch, and fills in the figures.
+  void replay(std::vector<Prepared>& prepared);
+
+  /// The plan alone, checked against memory and kernels.
+  PlanResult plan(const Scenario& scenario);
+  const Problem& problem(int micro_batches);
+  /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
+  Seconds single_device_seconds();
+  /// Proven bound on any run's iteration time.
+  Seconds bound();
+
+private:
+  std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Problem& problem, const Plan& plan,
+                                                const PlanCost& cost);
+  std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
+  std::string smallest_fitting_change(const Scenario& scenario);
+  void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
+  void fill(Prepared& prepared);
+
+  const Study& study_;
+  Router router_;
+  std::vector<DeviceId> devices_;
+  std::map<int, std::unique_ptr<Problem>> problems_;
+  std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
+  std::optional<Seconds> single_, bound_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,36 @@
+// A study: which splits and schedules to compare, of which model, on which platform. docs/formats/study.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/plan/strategy.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/study/inputs.hpp"
+
+namespace stagecraft {
+
+/// Right by construction: the loader has checked every name and number.
+struct Study {
+  std::string name, description;
+  std::unique_ptr<const ModelGraph> model; ///< stays in place when the study moves: the cost model refers to it
+  Platform platform;
+  Training training;
+  std::unique_ptr<const DeviceType> profiled_on; ///< device type of the model's profiles, where it is known
+  std::unique_ptr<CostModel> cost;
+  std::vector<const StrategyRow*> strategies;
+  std::vector<const ScheduleRow*> schedules;
+  const EngineRow* engine = &kEngines[0];
+  std::uint64_t seed = 1;
+};
+
+/// Reads a study document with settings on top. Throws InputError.
+Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
+
+/// A document with the model and platform given by flags, to be read by load_study().
+yaml::Node study_document(const std::string& model, const std::string& platform);
+
+} // namespace stagecraft

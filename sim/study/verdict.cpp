@@ -1,0 +1,114 @@
+// The comparison in words.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/study/compare.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string name_of(const Run& run) {
+  return run.strategy + " under " + run.schedule + " with " + std::to_string(run.micro_batches) +
+         (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
+}
+
+std::string percent(double fraction) { return to_text(100 * fraction, 1) + " %"; }
+
+std::string what_won(const Comparison& comparison, const Run& best) {
+  return name_of(best) + " wins: " + to_text(best.metrics.iteration) + " per iteration of " +
+         std::to_string(comparison.global_batch) + " samples, " + to_text(best.samples_per_second, 1) + " samples/s, " +
+         to_text(best.speedup, 2) + " times the fastest single device.";
+}
+
+std::string against_naive(const Run& best, const Run& naive) {
+  if (naive.strategy == best.strategy && naive.schedule == best.schedule && naive.micro_batches == best.micro_batches) {
+    return "No naive choice is slower: it is the naive choice itself.";
+  }
+  return "That is " + to_text(naive.metrics.iteration / best.metrics.iteration, 2) + " times as fast as " +
+         name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
+}
+
+std::string against_bound(const Run& best) {
+  if (best.lower_bound.value <= 0) {
+    return "No lower bound is known here.";
+  }
+  return "No plan can take less than " + to_text(best.lower_bound) + " on these devices; this one is " +
+         percent(best.metrics.iteration / best.lower_bound - 1) + " above that bound.";
+}
+
+std::string what_holds_it_back(const Run& best) {
+  const auto busiest = std::max_element(best.metrics.busy.begin(), best.metrics.busy.end());
+  const auto device = static_cast<std::size_t>(busiest - best.metrics.busy.begin());
+  const double share = *busiest / best.metrics.iteration;
+  Seconds exposed;
+  for (const Seconds one : best.metrics.exposed) {
+    exposed = std::max(exposed, one);
+  }
+  if (best.busiest_link_share > share) {
+    return "The link '" + best.busiest_link + "' holds it back: it carries data " + percent(best.busiest_link_share) +
+           " of the time, while the busiest device, '" + best.devices[device] + "', computes " + percent(share) + ".";
+  }
+  return "The device '" + best.devices[device] + "' holds it back: it computes " + percent(share) +
+         " of the time; bubbles take " + percent(best.metrics.bubble_fraction) +
+         " of all devices' time, and a device waits for data on its way for at most " + to_text(exposed) + ".";
+}
+
+// The infeasible run that the least change mends, or nothing to say.
+std::string what_does_not_fit(const Comparison& comparison) {
+  std::size_t count = 0;
+  const Run* mended = nullptr;
+  for (const Run& run : comparison.runs) {
+    count += run.feasible ? 0 : 1;
+    mended = mended == nullptr && !run.feasible && !run.would_fit.empty() ? &run : mended;
+  }
+  if (count == 0) {
+    return "";
+  }
+  std::string text = std::to_string(count) + " of " + std::to_string(comparison.runs.size()) + " runs are infeasible";
+  if (mended != nullptr) {
+    text += "; the smallest change that makes " + name_of(*mended) + " fit is " + mended->would_fit;
+  }
+  return text + ".";
+}
+
+} // namespace
+
+int naive_run(const Comparison& comparison) {
+  const auto& runs = comparison.runs;
+  if (runs.empty() || !runs.front().feasible) {
+    return -1;
+  }
+  int best_uniform = -1;
+  int last = 0;
+  for (std::size_t i = 0; i < runs.size() && runs[i].feasible; ++i) {
+    last = static_cast<int>(i);
+    if (runs[i].strategy != "uniform") {
+      continue;
+    }
+    if (runs[i].schedule == runs.front().schedule && runs[i].micro_batches == runs.front().micro_batches) {
+      return last;
+    }
+    best_uniform = best_uniform < 0 ? last : best_uniform;
+  }
+  return best_uniform >= 0 ? best_uniform : last;
+}
+
+std::vector<std::string> make_verdict(const Comparison& comparison) {
+  const int naive = naive_run(comparison);
+  std::vector<std::string> verdict;
+  if (naive < 0) {
+    verdict.emplace_back("Nothing is feasible here.");
+  } else {
+    const Run& best = comparison.runs.front();
+    verdict.push_back(what_won(comparison, best));
+    verdict.push_back(against_naive(best, comparison.runs[naive]));
+    verdict.push_back(against_bound(best));
+    verdict.push_back(what_holds_it_back(best));
+  }
+  if (std::string rest = what_does_not_fit(comparison); !rest.empty()) {
+    verdict.push_back(std::move(rest));
+  }
+  return verdict;
+}
+
+} // namespace stagecraft
