@@ -111,7 +111,7 @@ bool use_color() {
 }
 
 int terminal_width() {
-  constexpr int kDefault = 100;
+  constexpr int kDefault = 120;
   winsize size{};
   if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) {
     return kDefault;
