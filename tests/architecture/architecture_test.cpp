@@ -1,0 +1,220 @@
+// The shape of the house: which folder of sim/ may include which, which outside package belongs where, and what no
+// library does. Every source file is read; a defect names its file and line.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "sim/base/file.hpp"
+#include "sim/base/named_table.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Folders = std::set<std::string>;
+
+// What stands before each folder, and so may be included there. A new folder takes its place here.
+const std::map<std::string, Folders>& include_table() {
+  static const std::map<std::string, Folders> kTable = [] {
+    std::map<std::string, Folders> table;
+    const auto row = [&](const char* folder, const std::vector<std::string>& after) {
+      Folders& before = table[folder];
+      for (const std::string& one : after) {
+        before.insert(one);
+        before.insert(table.at(one).begin(), table.at(one).end());
+      }
+    };
+    row("base", {});
+    row("platform", {"base"});
+    row("workload", {"base"});
+    row("cost", {"platform", "workload"});
+    row("plan", {"cost"});
+    row("schedule", {"plan"});
+    row("timeline", {"schedule"});
+    row("replay", {"timeline"});
+    row("report", {"timeline"});
+    row("study", {"replay", "report"});
+    row("app", {"study"});
+    return table;
+  }();
+  return kTable;
+}
+
+// Outside packages by the front of their headers' names, and the folders that may see them.
+const std::map<std::string, Folders>& package_table() {
+  static const std::map<std::string, Folders> kTable = {
+      {"yaml-cpp", {"base"}},   {"simgrid", {"replay"}}, {"onnx", {"workload"}},
+      {"google", {"workload"}}, // protobuf, which ONNX is written in
+      {"Eigen", {"cost"}},      {"CLI", {"app"}},        {"nlohmann", {"workload", "report", "study", "app"}},
+  };
+  return kTable;
+}
+
+// Libraries neither print nor end the process. _exit ends a forked child, and only there.
+const std::regex& forbidden_calls() {
+  static const std::regex kCalls(R"(std::(cout|cerr|clog)\b|\b(printf|fprintf|puts|exit|quick_exit|abort)\s*\()");
+  return kCalls;
+}
+const Folders kForkingFiles = {"sim/base/child.cpp", "sim/workload/run_apart.cpp"};
+
+struct Line {
+  int number;
+  std::string text; ///< without comment
+};
+
+std::vector<Line> lines_of(const std::string& text) {
+  std::vector<Line> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back({static_cast<int>(lines.size()) + 1, line.substr(0, line.find("//"))});
+  }
+  return lines;
+}
+
+// "sim/plan/plan.hpp" -> "plan".
+std::string folder_of(const std::string& path) {
+  const std::size_t begin = path.find('/') + 1;
+  return path.substr(begin, path.find('/', begin) - begin);
+}
+
+std::string include_defect(const std::string& folder, const std::string& header) {
+  const auto& table = include_table();
+  if (header.starts_with("sim/")) {
+    const std::string target = folder_of(header);
+    const bool known = table.contains(folder) && table.contains(target);
+    return known && (target == folder || table.at(folder).contains(target))
+               ? ""
+               : "sim/" + folder + " may not include sim/" + target;
+  }
+  const std::size_t slash = header.find('/');
+  if (slash == std::string::npos || header.starts_with("sys/")) {
+    return ""; // of the language or the system
+  }
+  const auto package = package_table().find(header.substr(0, slash));
+  if (package == package_table().end()) {
+    return "'" + header + "' belongs to no known package";
+  }
+  return package->second.contains(folder) ? "" : "sim/" + folder + " may not include " + package->first;
+}
+
+// Every defect of one file below sim/, as "file:line: what".
+std::vector<std::string> defects_of(const std::string& path, const std::string& text) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*["<]([^">]+)[">])");
+  std::vector<std::string> defects;
+  const auto report = [&](int line, const std::string& what) {
+    defects.push_back(path + ":" + std::to_string(line) + ": " + what);
+  };
+  const std::string folder = folder_of(path);
+  if (!include_table().contains(folder)) {
+    report(1, "sim/" + folder + " has no place in the include table");
+  }
+  if (text.find("SPDX-License-Identifier: Apache-2.0") == std::string::npos) {
+    report(1, "no SPDX line");
+  }
+  if (path.ends_with(".hpp") && text.find("#pragma once") == std::string::npos) {
+    report(1, "no #pragma once");
+  }
+  for (const Line& line : lines_of(text)) {
+    std::smatch match;
+    if (std::regex_search(line.text, match, kInclude)) {
+      const std::string what = include_defect(folder, match[1]);
+      what.empty() ? void() : report(line.number, what);
+    } else if (folder != "app" && std::regex_search(line.text, match, forbidden_calls())) {
+      report(line.number, "'" + match.str() + "' in a library");
+    } else if (folder != "app" && line.text.find("_exit(") != std::string::npos && !kForkingFiles.contains(path)) {
+      report(line.number, "'_exit' outside a forked child");
+    }
+  }
+  return defects;
+}
+
+// Calls `visit` with each file below `folder` that ends in one of `suffixes`, sorted; paths are relative to the root.
+void for_each_file(const std::string& folder, const std::set<std::string>& suffixes,
+                   const std::function<void(const std::string& path, const std::string& text)>& visit) {
+  const fs::path root = STAGECRAFT_SOURCE_DIR;
+  std::set<std::string> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    if (suffixes.contains(entry.path().extension().string())) {
+      paths.insert(entry.path().lexically_relative(root).generic_string());
+    }
+  }
+  for (const std::string& path : paths) {
+    visit(path, read_file(root / path));
+  }
+}
+
+TEST_CASE("each folder of sim/ includes only what stands before it, and libraries stay silent", "[architecture]") {
+  std::vector<std::string> defects;
+  std::set<std::string> folders;
+  for_each_file("sim", {".cpp", ".hpp"}, [&](const std::string& path, const std::string& text) {
+    folders.insert(folder_of(path));
+    const auto found = defects_of(path, text);
+    defects.insert(defects.end(), found.begin(), found.end());
+  });
+  CHECK(folders.size() == include_table().size());
+  CHECK(join(defects, "\n").empty());
+  for (const std::string& defect : defects) {
+    FAIL_CHECK(defect);
+  }
+}
+
+TEST_CASE("code of the tests has its SPDX line too", "[architecture]") {
+  for_each_file("tests", {".cpp", ".hpp"}, [](const std::string& path, const std::string& text) {
+    INFO(path);
+    CHECK(text.find("SPDX-License-Identifier: Apache-2.0") != std::string::npos);
+    CHECK((!path.ends_with(".hpp") || text.find("#pragma once") != std::string::npos));
+  });
+}
+
+// stagecraft_library(… DEPENDS a b …) must not link what the includes may not reach.
+TEST_CASE("libraries link only what stands before them", "[architecture]") {
+  static const std::regex kDepends(R"(DEPENDS([^)A-Z]*))");
+  for_each_file("sim", {".txt"}, [](const std::string& path, const std::string& text) {
+    const std::string folder = folder_of(path);
+    std::smatch match;
+    if (folder == "CMakeLists.txt" || folder == "app" || !std::regex_search(text, match, kDepends)) {
+      return;
+    }
+    std::istringstream names(match[1]);
+    for (std::string name; names >> name;) {
+      INFO(path << " depends on " << name);
+      CHECK(include_table().at(folder).contains(name));
+    }
+  });
+}
+
+TEST_CASE("the rules catch what they are there for", "[architecture]") {
+  const std::string head = "// SPDX-License-Identifier: Apache-2.0\n#pragma once\n";
+  const auto defects = [&](const std::string& path, const std::string& line) {
+    return join(defects_of(path, head + line + "\n"), "\n");
+  };
+  CHECK(defects("sim/plan/x.hpp", "#include \"sim/cost/memory.hpp\"").empty());
+  CHECK(defects("sim/replay/x.hpp", "#include \"sim/report/run.hpp\"") ==
+        "sim/replay/x.hpp:3: sim/replay may not include sim/report");
+  CHECK(defects("sim/report/x.hpp", "#include \"sim/replay/replay.hpp\"") ==
+        "sim/report/x.hpp:3: sim/report may not include sim/replay");
+  CHECK(defects("sim/platform/x.hpp", "#include \"sim/workload/training.hpp\"") ==
+        "sim/platform/x.hpp:3: sim/platform may not include sim/workload");
+  CHECK(defects("sim/cost/x.cpp", "#  include <simgrid/s4u.hpp>") ==
+        "sim/cost/x.cpp:3: sim/cost may not include simgrid");
+  CHECK(defects("sim/cost/x.cpp", "#include <boost/any.hpp>") ==
+        "sim/cost/x.cpp:3: 'boost/any.hpp' belongs to no known package");
+  CHECK(defects("sim/cost/x.cpp", "  std::cerr << 1;") == "sim/cost/x.cpp:3: 'std::cerr' in a library");
+  CHECK(defects("sim/cost/x.cpp", "  exit (1);") == "sim/cost/x.cpp:3: 'exit (' in a library");
+  CHECK(defects("sim/cost/x.cpp", "  _exit(1);") == "sim/cost/x.cpp:3: '_exit' outside a forked child");
+  CHECK(defects("sim/cost/x.cpp", "  std::snprintf(a, b, c); // exit(1)").empty());
+  CHECK(defects("sim/app/x.cpp", "  std::cout << 1;").empty());
+  CHECK(defects("sim/new/x.cpp", "") == "sim/new/x.cpp:1: sim/new has no place in the include table");
+  CHECK(defects_of("sim/plan/x.hpp", "") ==
+        std::vector<std::string>{"sim/plan/x.hpp:1: no SPDX line", "sim/plan/x.hpp:1: no #pragma once"});
+}
+
+} // namespace
+} // namespace stagecraft

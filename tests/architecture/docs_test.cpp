@@ -1,0 +1,89 @@
+// The documents name everything that can be named, and their links lead somewhere.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <regex>
+
+#include "sim/base/file.hpp"
+#include "sim/cost/cost_model.hpp"
+#include "sim/plan/strategy.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "sim/workload/import.hpp"
+#include "sim/workload/training.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+
+// Each row stands in the document as "| `name` | …".
+template <class Table> void check_rows(const std::string& document, const Table& table) {
+  const std::string text = read_file(kRoot / document);
+  for (const auto& row : table) {
+    const std::string cell = "| `" + std::string(row.name) + "` |";
+    INFO(document << " has no row '" << cell << "'; the program says: " << row.help);
+    CHECK(text.find(cell) != std::string::npos);
+  }
+}
+
+TEST_CASE("docs/overview.md has a row for everything that a study can name", "[architecture][docs]") {
+  check_rows("docs/overview.md", strategies());
+  check_rows("docs/overview.md", schedules());
+  check_rows("docs/overview.md", cost_models());
+  check_rows("docs/overview.md", kEngines);
+  check_rows("docs/overview.md", model_formats());
+}
+
+TEST_CASE("docs/formats/study.md has a row for every value of a training key", "[architecture][docs]") {
+  check_rows("docs/formats/study.md", kOptimizers);
+  check_rows("docs/formats/study.md", kPrecisions);
+  check_rows("docs/formats/study.md", kRecomputes);
+  check_rows("docs/formats/study.md", kStepModes);
+}
+
+std::vector<fs::path> documents() {
+  std::vector<fs::path> found;
+  for (const char* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}) {
+    found.push_back(kRoot / name);
+  }
+  for (const char* folder : {"docs", "reports", "platforms", "workloads"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      if (entry.path().extension() == ".md") {
+        found.push_back(entry.path());
+      }
+    }
+  }
+  return found;
+}
+
+TEST_CASE("links between documents and to files lead somewhere", "[architecture][docs]") {
+  static const std::regex kLink(R"(\]\(([^)#]+)(#[^)]*)?\))");
+  for (const fs::path& document : documents()) {
+    const std::string text = read_file(document);
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), kLink); match != std::sregex_iterator(); ++match) {
+      const std::string target = (*match)[1];
+      if (target.find("://") == std::string::npos) {
+        INFO(document.lexically_relative(kRoot).string() << " links to " << target);
+        CHECK(fs::exists(document.parent_path() / target));
+      }
+    }
+  }
+}
+
+// Paths in backquotes, as `sim/plan/strategies.cpp`, are promises too.
+TEST_CASE("source files that documents name exist", "[architecture][docs]") {
+  static const std::regex kPath("`((sim|tests|docs|platforms|workloads|reports|cmake)/[a-z0-9_./-]+\\.[a-z]+)`");
+  for (const fs::path& document : documents()) {
+    const std::string text = read_file(document);
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), kPath); match != std::sregex_iterator(); ++match) {
+      INFO(document.lexically_relative(kRoot).string() << " names " << (*match)[1]);
+      CHECK(fs::exists(kRoot / (*match)[1].str()));
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft
