@@ -76,6 +76,12 @@ void check_complete(const Schedule& schedule, std::vector<std::string>& defects)
                           " stages and " + std::to_string(schedule.micro_batches) + " micro-batches");
         continue;
       }
+      if (action.kind > TaskKind::recompute || (action.kind == TaskKind::weight && !schedule.splits_backward)) {
+        defects.push_back(name + " on rank " + std::to_string(rank) + " is no work of a schedule that " +
+                          (schedule.splits_backward ? "splits backward; allowed: F, B, W, R"
+                                                    : "runs backward as a whole; allowed: F, B, R"));
+        continue;
+      }
       if (++seen[{action.kind, action.micro_batch, action.stage}] == 2) {
         defects.push_back(name + " appears more than once");
       }
