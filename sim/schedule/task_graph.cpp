@@ -19,6 +19,12 @@ struct Lane {
   TaskId last = kNone; // task after which the stage's gradients are complete
 };
 
+// What the orders recompute of one stage: of each micro-batch its number among those recomputed, or -1.
+struct Recomputed {
+  std::vector<std::int32_t> number;
+  int count = 0;
+};
+
 // Edges are collected as runs: `count` edges from task `from + i` to task `to + i`.
 struct Run {
   TaskId from, to;
@@ -81,24 +87,30 @@ private:
   }
 
   void make_lanes() {
-    std::vector<char> recomputes(stages(), 0);
+    recomputed_.resize(stages());
     for (const auto& order : request_.schedule.orders) {
       for (const Action& action : order) {
-        recomputes[action.stage] |= action.kind == TaskKind::recompute ? 1 : 0;
+        if (action.kind == TaskKind::recompute) {
+          Recomputed& stage = recomputed_[action.stage];
+          stage.number.resize(micro_batches_, -1);
+          std::int32_t& number = stage.number[action.micro_batch];
+          number = number < 0 ? stage.count++ : number; // replicas have orders of their own
+        }
       }
     }
     lanes_.resize(stages());
     for (int s = 0; s < stages(); ++s) {
       for (const ReplicaCost& replica : cost_.stages[s].replicas) {
-        lanes_[s].push_back(make_lane(s, replica, recomputes[s] != 0));
+        lanes_[s].push_back(make_lane(s, replica));
       }
     }
   }
 
-  Lane make_lane(int stage, const ReplicaCost& replica, bool recomputes) {
+  Lane make_lane(int stage, const ReplicaCost& replica) {
+    const int again = recomputed_[stage].count;
     const bool splits = request_.schedule.splits_backward;
     const Bytes kept = replica.memory.per_micro_batch;
-    const Bytes all = kept + (recomputes ? replica.memory.workspace : Bytes{0});
+    const Bytes all = kept + (again > 0 ? replica.memory.workspace : Bytes{0});
     Lane lane;
     lane.device = index_of_[replica.device];
     graph_.fixed_memory[lane.device] += replica.memory.fixed(request_.versions) - replica.memory.workspace;
@@ -117,10 +129,40 @@ private:
     if (splits) {
       lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, all);
     }
-    if (recomputes) {
-      lane.recompute = block(TaskKind::recompute, replica.recompute, replica.memory.workspace, Bytes{0});
+    if (again > 0) {
+      work.kind = TaskKind::recompute;
+      work.seconds = replica.recompute;
+      work.acquire = replica.memory.workspace;
+      work.release = Bytes{0};
+      lane.recompute = add(work, again);
+      keep_the_others(stage, replica, lane);
     }
     return lane;
+  }
+
+  // Micro-batches that are not recomputed hold all their activations from F on.
+  void keep_the_others(int stage, const ReplicaCost& replica, const Lane& lane) {
+    const Recomputed& recomputed = recomputed_[stage];
+    const auto change = [&](TaskId block, Bytes acquire, Bytes release) {
+      Work work = graph_.works[graph_.work[block]];
+      work.acquire = acquire;
+      work.release = release;
+      for (int m = 0; m < micro_batches_; ++m) {
+        if (recomputed.number[m] < 0) {
+          graph_.work[block + m] = static_cast<std::int32_t>(graph_.works.size());
+        }
+      }
+      graph_.works.push_back(work);
+    };
+    for (int m = 0; m < micro_batches_; ++m) {
+      if (recomputed.number[m] >= 0) {
+        graph_.micro_batch[lane.recompute + recomputed.number[m]] = m;
+      }
+    }
+    if (recomputed.count < micro_batches_) {
+      change(lane.forward, replica.memory.workspace, Bytes{0});
+      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, replica.memory.workspace);
+    }
   }
 
   // Adds the legs between two devices as a chain of transfers, `count` of each; returns {first block, last block}, or
@@ -182,8 +224,14 @@ private:
     const auto gradient =
         add_transfer(TaskKind::transfer, to.device, from.device, edge.to, edge.from, bytes, 1, micro_batches_);
     runs_.push_back({to.backward, gradient.first, micro_batches_});
-    const bool lazy = from.recompute != kNone && !request_.early_recompute;
-    runs_.push_back({gradient.second, lazy ? from.recompute : from.backward, micro_batches_});
+    if (from.recompute == kNone || request_.early_recompute) {
+      runs_.push_back({gradient.second, from.backward, micro_batches_});
+      return;
+    }
+    for (int m = 0; m < micro_batches_; ++m) {
+      const int number = recomputed_[edge.from].number[m];
+      runs_.push_back({gradient.second + m, number >= 0 ? from.recompute + number : from.backward + m, 1});
+    }
   }
 
   const Lane* lane_on(int stage, int device) const {
@@ -208,7 +256,7 @@ private:
     return 0;
   }
 
-  static TaskId task_of(const Lane& lane, const Action& action) {
+  TaskId task_of(const Lane& lane, const Action& action) const {
     switch (action.kind) {
     case TaskKind::forward:
       return lane.forward + action.micro_batch;
@@ -217,7 +265,7 @@ private:
     case TaskKind::weight:
       return lane.weight + action.micro_batch;
     default:
-      return lane.recompute + action.micro_batch;
+      return lane.recompute + recomputed_[action.stage].number[action.micro_batch];
     }
   }
 
@@ -351,6 +399,7 @@ private:
   int micro_batches_;
   TaskGraph graph_;
   std::vector<int> index_of_;
+  std::vector<Recomputed> recomputed_; // per stage
   std::vector<std::vector<Lane>> lanes_;
   std::vector<Run> runs_;
 };
