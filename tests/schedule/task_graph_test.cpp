@@ -1,0 +1,219 @@
+// The task graph: what is sent where, resharding between replica groups, all-reduce rings, memory that tasks hold.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "tests/catch.hpp"
+#include "tests/schedule/pipelines.hpp"
+#include "tests/schedule/random_pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// Stages on the groups of devices given, equal shares, `bytes` across each boundary.
+PlanCost grouped(const std::vector<std::vector<DeviceId>>& groups, double bytes, double gradients) {
+  PlanCost cost;
+  for (std::size_t s = 0; s < groups.size(); ++s) {
+    StageCost& stage = cost.stages.emplace_back();
+    stage.gradients = Bytes{gradients};
+    for (const DeviceId device : groups[s]) {
+      ReplicaCost replica;
+      replica.device = device;
+      replica.share = 1.0 / static_cast<double>(groups[s].size());
+      replica.forward = replica.backward_input = Seconds{1};
+      stage.replicas.push_back(replica);
+    }
+    if (s > 0) {
+      cost.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), Bytes{bytes}});
+    }
+  }
+  return cost;
+}
+
+TaskGraph graph_of(const PlanCost& cost, int devices, int micro_batches, double latency = 0) {
+  const Platform platform = make_star_platform({}, devices, BytesPerSecond{10}, Seconds{latency});
+  Router router(platform);
+  const Schedule schedule = test::schedule_of("1f1b", static_cast<int>(cost.stages.size()), micro_batches);
+  return make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+}
+
+// Bytes per (sender's device, stage sent to), for one micro-batch.
+std::map<std::pair<DeviceId, int>, double> sent(const TaskGraph& graph, TaskKind kind) {
+  std::map<std::pair<DeviceId, int>, double> bytes;
+  for (const Work& work : graph.works) {
+    if (work.transfers() && work.kind == kind) {
+      bytes[{graph.devices[work.device], work.to_stage}] += work.bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("a pipeline's graph has one transfer per boundary, direction and micro-batch", "[schedule][graph]") {
+  for (const int p : {1, 2, 5}) {
+    for (const int m : {1, 4}) {
+      std::vector<std::vector<DeviceId>> groups;
+      for (int s = 0; s < p; ++s) {
+        groups.push_back({s});
+      }
+      const TaskGraph graph = graph_of(grouped(groups, 10, 0), p, m);
+      // F and B on each stage, activation and gradient over each boundary, an optimiser step per stage.
+      CHECK(graph.executed() == 2 * p * m + 2 * (p - 1) * m + p);
+      CHECK(graph.joins == 1); // the barrier
+      CHECK(graph.devices.size() == static_cast<std::size_t>(p));
+    }
+  }
+}
+
+TEST_CASE("edges are counted alike from both ends", "[schedule][graph]") {
+  std::mt19937 random(3);
+  for (const ScheduleRow& row : schedules()) {
+    for (int n = 0; n < 20; ++n) {
+      const test::RandomCase one = test::random_case(row, random);
+      const TaskGraph graph = test::run(one.pipeline, one.schedule).graph;
+      std::vector<std::int32_t> waits(graph.tasks(), 0);
+      for (TaskId task = 0; task < graph.tasks(); ++task) {
+        for (const TaskId next : graph.successors_of(task)) {
+          ++waits[next];
+        }
+      }
+      CHECK(waits == graph.waits);
+    }
+  }
+}
+
+TEST_CASE("a micro-batch is dealt out anew between groups of unequal size", "[schedule][graph][resharding]") {
+  // Two replicas hold [0, 1/2) and [1/2, 1) of 600 B; three take thirds. Device 0 sends 200 to the first and 100 to the
+  // second, device 1 sends 100 to the second and 200 to the third; gradients go back the same ways.
+  const TaskGraph graph = graph_of(grouped({{0, 1}, {2, 3, 4}}, 600, 0), 5, 1);
+  int transfers = 0;
+  for (const Work& work : graph.works) {
+    transfers += work.transfers() && work.kind == TaskKind::transfer ? 1 : 0;
+  }
+  CHECK(transfers == 8);
+  const auto bytes = sent(graph, TaskKind::transfer);
+  CHECK(bytes.at({0, 1}) == 300);
+  CHECK(bytes.at({1, 1}) == 300);
+  CHECK(bytes.at({2, 0}) == 200);
+  CHECK(bytes.at({3, 0}) == 200);
+  CHECK(bytes.at({4, 0}) == 200);
+}
+
+TEST_CASE("dealing out anew keeps all bytes, for any groups and shares", "[schedule][graph][resharding]") {
+  std::mt19937 random(5);
+  for (int n = 0; n < 200; ++n) {
+    const int from = test::pick(random, 1, 4);
+    const int to = test::pick(random, 1, 4);
+    std::vector<std::vector<DeviceId>> groups(2);
+    for (int d = 0; d < from + to; ++d) {
+      groups[d < from ? 0 : 1].push_back(d);
+    }
+    const double bytes = 1000.0 * test::pick(random, 1, 1000);
+    PlanCost cost = grouped(groups, bytes, 0);
+    for (StageCost& stage : cost.stages) {
+      double sum = 0;
+      for (ReplicaCost& replica : stage.replicas) {
+        replica.share = test::pick(random, 1, 9);
+        sum += replica.share;
+      }
+      for (ReplicaCost& replica : stage.replicas) {
+        replica.share /= sum;
+      }
+    }
+    double forward = 0;
+    for (const auto& [ends, amount] : sent(graph_of(cost, from + to, 1), TaskKind::transfer)) {
+      forward += ends.second == 1 ? amount : 0;
+    }
+    CHECK(forward == Approx(bytes).margin(from + to)); // each transfer is rounded to whole bytes
+  }
+}
+
+TEST_CASE("devices that hold both sides of a boundary send nothing to themselves", "[schedule][graph][resharding]") {
+  using enum TaskKind;
+  const PlanCost cost = grouped({{0}, {0}}, 600, 0);
+  const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  const Schedule schedule{
+      "by hand", 2, 1, false, {{{forward, 0, 0}, {forward, 0, 1}, {backward, 0, 1}, {backward, 0, 0}}}};
+  REQUIRE(schedule_defects(schedule).empty());
+  CHECK(make_task_graph({.cost = cost, .schedule = schedule, .router = router}).legs.empty());
+}
+
+TEST_CASE("the gradients of r replicas go round a ring", "[schedule][graph][all-reduce]") {
+  for (const int r : {2, 3, 4, 8}) {
+    std::vector<DeviceId> group(r);
+    std::iota(group.begin(), group.end(), 0);
+    const TaskGraph graph = graph_of(grouped({group}, 0, 840), r, 1, 0.25);
+    int sends = 0;
+    for (const Work& work : graph.works) {
+      if (work.transfers()) {
+        ++sends;
+        CHECK(work.bytes == near(2.0 * (r - 1) / r * 840));    // Patarasuk, Yuan 2009
+        CHECK(work.latency.value == near(2 * (r - 1) * 0.25)); // 2 (r-1) steps follow one another
+      }
+    }
+    CHECK(sends == r);
+    CHECK(graph.executed() == r * (1 + 1 + 1 + 1)); // F, B, a send, a step
+  }
+}
+
+TEST_CASE("a stage without replicas reduces nothing", "[schedule][graph][all-reduce]") {
+  CHECK(graph_of(grouped({{0}, {1}}, 0, 840), 2, 1).executed() == 2 * 2 + 2 + 2);
+}
+
+TEST_CASE("weight versions and buffers are fixed memory, activations come and go", "[schedule][graph][memory]") {
+  PlanCost cost = grouped({{0}}, 0, 0);
+  StageMemory& memory = cost.stages[0].replicas[0].memory;
+  memory.weights = Bytes{100};
+  memory.gradients = Bytes{10};
+  memory.optimizer = Bytes{20};
+  memory.buffers = Bytes{3};
+  memory.per_micro_batch = Bytes{7};
+  const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  const Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router, .versions = 3});
+  CHECK(graph.fixed_memory[0].value == 3 * 100 + 10 + 20 + 3);
+  const auto program = graph.program_of(0);
+  CHECK(graph.works[graph.work[program[0]]].acquire.value == 7); // F
+  CHECK(graph.works[graph.work[program[1]]].release.value == 7); // B
+}
+
+TEST_CASE("what is recomputed holds its input, what is not all its activations", "[schedule][graph][memory]") {
+  // Per micro-batch an input of 2 B and activations of 9 B in all; the second of two micro-batches is not recomputed.
+  PlanCost cost = grouped({{0}}, 0, 0);
+  cost.stages[0].replicas[0].memory.per_micro_batch = Bytes{2};
+  cost.stages[0].replicas[0].memory.workspace = Bytes{9};
+  const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  const std::vector<char> all = {1};
+  for (const std::string_view name : {"gpipe", "zb-h1"}) {
+    const Schedule schedule = add_recompute(test::schedule_of(name, 1, 2), all, {.except_last_micro_batch = true});
+    const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+    CHECK(graph.fixed_memory[0].value == 0);
+    std::vector<double> acquired(2, 0.0);
+    std::vector<double> released(2, 0.0);
+    int held_by_forward = 0;
+    for (const TaskId task : graph.program_of(0)) {
+      const Work& work = graph.works[graph.work[task]];
+      acquired[graph.micro_batch[task]] += work.acquire.value;
+      released[graph.micro_batch[task]] += work.release.value;
+      held_by_forward += work.kind == TaskKind::forward ? static_cast<int>(work.acquire.value) : 0;
+    }
+    CHECK(acquired == std::vector<double>{2 + 9, 9});
+    CHECK(released == acquired);
+    CHECK(held_by_forward == 2 + 9);
+  }
+}
+
+TEST_CASE("transfers carry whole bytes", "[schedule][graph]") {
+  const TaskGraph graph = graph_of(grouped({{0}, {1, 2, 3}}, 1000, 1), 4, 1);
+  for (const Work& work : graph.works) {
+    CHECK(work.bytes == std::round(work.bytes));
+  }
+}
+
+} // namespace
+} // namespace stagecraft
