@@ -19,21 +19,26 @@ public:
     for (int i = 0; i < iterations; ++i) {
       waits_.insert(waits_.end(), graph.waits.begin(), graph.waits.end());
     }
-    cursor_.assign(graph.devices.size(), {0, 0});
-    free_.assign(graph.devices.size(), 0.0);
+    for (const Work& work : graph.works) {
+      kinds_.push_back({work.seconds.value, work.computes() ? work.device : -1});
+    }
+    for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+      devices_.push_back({.program = graph.program_of(device)});
+      devices_.back().head = devices_.back().program.front();
+    }
   }
 
   Timeline run() {
-    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+    for (Device& device : devices_) {
       advance(device);
       while (!woken_.empty()) {
         const std::int32_t next = woken_.back();
         woken_.pop_back();
-        advance(next);
+        advance(devices_[next]);
       }
     }
-    for (const Cursor& cursor : cursor_) {
-      if (cursor.iteration < iterations_) {
+    for (const Device& device : devices_) {
+      if (device.iteration < iterations_) {
         throw std::runtime_error("the replay stopped with tasks waiting for each other");
       }
     }
@@ -41,64 +46,78 @@ public:
   }
 
 private:
-  struct Cursor {
-    std::int32_t iteration, position;
+  // What the recurrence needs of a work, close together.
+  struct Kind {
+    double seconds;
+    std::int32_t device; // -1: a transfer or join
   };
 
-  std::size_t base_of(const Cursor& cursor) const { return static_cast<std::size_t>(cursor.iteration) * tasks_; }
+  struct Device {
+    std::span<const TaskId> program;
+    std::size_t base = 0; // iteration * tasks
+    std::size_t head = 0; // base + task: what runs next
+    std::int32_t iteration = 0;
+    std::int32_t position = 0; // of the head in the program
+    double free = 0;
+  };
 
   // Runs the device's program as far as inputs allow.
-  void advance(std::size_t device) {
-    const auto program = graph_.program_of(device);
-    Cursor& cursor = cursor_[device];
-    double free = free_[device];
-    while (cursor.iteration < iterations_) {
-      const std::size_t base = base_of(cursor);
-      const TaskId task = program[cursor.position];
-      if (waits_[base + task] > 0) {
-        break;
+  void advance(Device& device) {
+    while (device.iteration < iterations_ && waits_[device.head] == 0) {
+      const std::size_t now = device.head;
+      const std::size_t base = device.base;
+      const double start = std::max(timeline_.start[now], device.free);
+      device.free = start + kinds_[graph_.work[now - base]].seconds;
+      timeline_.start[now] = start;
+      timeline_.finish[now] = device.free;
+      if (++device.position == static_cast<std::int32_t>(device.program.size())) {
+        device.position = 0;
+        ++device.iteration;
+        device.base += tasks_;
       }
-      double& start = timeline_.start[base + task];
-      start = std::max(start, free);
-      free = start + graph_.works[graph_.work[task]].seconds.value;
-      timeline_.finish[base + task] = free;
-      if (++cursor.position == static_cast<std::int32_t>(program.size())) {
-        cursor = {cursor.iteration + 1, 0};
-      }
-      release(base, task);
+      device.head = device.base + device.program[device.position];
+      release(base, now - base, device.free);
     }
-    free_[device] = free;
   }
 
   // Passes a finish on to all successors; transfers and joins among them finish at once.
-  void release(std::size_t base, TaskId first) {
-    pending_.push_back(first);
-    while (!pending_.empty()) {
-      const TaskId task = pending_.back();
-      pending_.pop_back();
-      const double finish = timeline_.finish[base + task];
-      for (const TaskId next : graph_.successors_of(task)) {
-        double& arrival = timeline_.start[base + next];
-        arrival = std::max(arrival, finish);
-        if (--waits_[base + next] > 0) {
-          continue;
-        }
-        const Work& work = graph_.works[graph_.work[next]];
-        if (work.computes()) {
-          wake(base, next, work.device);
-        } else {
-          timeline_.finish[base + next] = arrival + work.seconds.value;
-          pending_.push_back(next);
-        }
+  void release(std::size_t base, std::size_t task, double finish) {
+    for (;;) {
+      for (const TaskId next : graph_.successors_of(static_cast<TaskId>(task))) {
+        arrive(base, next, finish);
       }
+      if (pending_.empty()) {
+        return;
+      }
+      task = pending_.back();
+      pending_.pop_back();
+      finish = timeline_.finish[base + task];
     }
   }
 
-  void wake(std::size_t base, TaskId task, std::int32_t device) {
-    const Cursor& cursor = cursor_[device];
-    if (cursor.iteration < iterations_ && base_of(cursor) == base &&
-        graph_.program_of(device)[cursor.position] == task) {
-      woken_.push_back(device);
+  // An input of `task` arrives. Follows a chain of transfers to its end; one with several successors is left pending.
+  void arrive(std::size_t base, TaskId task, double time) {
+    for (;;) {
+      double& arrival = timeline_.start[base + task];
+      arrival = std::max(arrival, time);
+      if (--waits_[base + task] > 0) {
+        return;
+      }
+      const Kind& kind = kinds_[graph_.work[task]];
+      if (kind.device >= 0) {
+        if (devices_[kind.device].head == base + task && devices_[kind.device].iteration < iterations_) {
+          woken_.push_back(kind.device);
+        }
+        return;
+      }
+      time = arrival + kind.seconds;
+      timeline_.finish[base + task] = time;
+      const auto next = graph_.successors_of(task);
+      if (next.size() != 1) {
+        pending_.push_back(task);
+        return;
+      }
+      task = next.front();
     }
   }
 
@@ -106,8 +125,8 @@ private:
   int tasks_, iterations_;
   Timeline timeline_;
   std::vector<std::int32_t> waits_;
-  std::vector<Cursor> cursor_;
-  std::vector<double> free_;
+  std::vector<Kind> kinds_; // [work]
+  std::vector<Device> devices_;
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_;
 };

@@ -1,86 +1,104 @@
 // The list schedule: an order for plans whose shape no named schedule knows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <queue>
-#include <set>
+#include <array>
+#include <functional>
+#include <numeric>
 
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 namespace {
 
+// What is ready on a device, most urgent first: B before F, oldest micro-batch, then the rank of the stage. Packed into
+// one word, so that comparing is cheap and the stage can be read back.
+using Urgency = std::uint64_t;
+
 struct Event {
   double time;
-  int device;
+  std::int32_t device; // index into the plan's devices
+  std::int32_t lane;   // of the stage, on that device
   Action action;
-  bool arrives; // an input arrived; otherwise the device finished the action
-  bool operator>(const Event& other) const {
-    return std::tuple(time, arrives, device, action.micro_batch, action.stage) >
-           std::tuple(other.time, other.arrives, other.device, other.action.micro_batch, other.action.stage);
+  bool wakes; // an input has come to an idle device; otherwise the device finished the action
+};
+
+// A heap with the earliest event on top; ties by the order in which they were made. Events lie in a pool, so that the
+// heap moves two words at a time.
+class EventQueue {
+public:
+  bool empty() const { return heap_.empty(); }
+  double next_time() const { return heap_.front().time; }
+
+  void push(const Event& event) {
+    std::uint32_t slot = static_cast<std::uint32_t>(pool_.size());
+    if (free_.empty()) {
+      pool_.push_back(event);
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      pool_[slot] = event;
+    }
+    heap_.push_back({event.time, made_++, slot});
+    std::push_heap(heap_.begin(), heap_.end(), later);
   }
+
+  Event pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const std::uint32_t slot = heap_.back().slot;
+    heap_.pop_back();
+    free_.push_back(slot);
+    return pool_[slot];
+  }
+
+private:
+  struct Item {
+    double time;
+    std::uint32_t order, slot;
+  };
+  static bool later(const Item& a, const Item& b) { return a.time > b.time || (a.time == b.time && a.order > b.order); }
+
+  std::vector<Item> heap_;
+  std::vector<Event> pool_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t made_ = 0;
 };
 
 class ListScheduler {
 public:
-  ListScheduler(const Problem& problem, const Plan& plan, const PlanCost& cost, int micro_batches)
-      : problem_(problem), cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)) {
-    const int stages = static_cast<int>(cost.stages.size());
+  ListScheduler(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches)
+      : cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)), lanes_(cost.stages.size()),
+        sends_(cost.stages.size()), rank_(cost.stages.size()), ready_(devices_.size()), coming_(devices_.size()),
+        busy_(devices_.size(), 0) {
     schedule_.name = "list";
-    schedule_.stages = stages;
+    schedule_.stages = static_cast<int>(cost.stages.size());
     schedule_.micro_batches = micro_batches;
     schedule_.orders.resize(devices_.size());
-    lanes_.resize(stages);
-    for (int s = 0; s < stages; ++s) {
+    for (std::size_t s = 0; s < lanes_.size(); ++s) {
       for (const ReplicaCost& replica : cost.stages[s].replicas) {
         const auto found = std::find(devices_.begin(), devices_.end(), replica.device);
-        lanes_[s].push_back(static_cast<int>(found - devices_.begin()));
+        lanes_[s].push_back({static_cast<std::int32_t>(found - devices_.begin()), {}, {}});
       }
     }
-    next_.resize(stages);
-    previous_.resize(stages);
     for (const StageEdge& edge : cost.edges) {
-      next_[edge.from].push_back(edge);
-      previous_[edge.to].push_back(edge);
+      add_sends(router, edge.from, edge.to, edge.bytes, TaskKind::forward);
+      add_sends(router, edge.to, edge.from, edge.bytes, TaskKind::backward);
     }
-    rank_.assign(stages, 0.0);
-    for (int s = stages - 1; s >= 0; --s) {
-      for (const StageEdge& edge : next_[s]) {
-        rank_[s] = std::max(rank_[s], rank_[edge.to]);
-      }
-      rank_[s] += cost.stages[s].replicas.front().busy().value;
-    }
-    const std::size_t pairs = static_cast<std::size_t>(stages) * micro_batches;
-    waits_forward_.resize(pairs);
-    waits_backward_.resize(pairs);
-    ready_.resize(devices_.size());
-    busy_.assign(devices_.size(), 0);
+    reserve();
+    rank_stages();
+    count_inputs();
   }
 
   Schedule run() {
-    for (int s = 0; s < schedule_.stages; ++s) {
-      for (int m = 0; m < micro_batches_; ++m) {
-        waits_forward_[at(s, m)].assign(lanes_[s].size(), senders(s, TaskKind::forward));
-        waits_backward_[at(s, m)].assign(lanes_[s].size(), senders(s, TaskKind::backward) + 1);
-        for (const int device : lanes_[s]) {
-          if (previous_[s].empty()) {
-            make_ready(device, {TaskKind::forward, m, s});
-          }
-        }
-      }
-    }
     for (std::size_t device = 0; device < devices_.size(); ++device) {
-      dispatch(static_cast<int>(device), 0);
+      dispatch(static_cast<std::int32_t>(device), 0);
     }
     while (!events_.empty()) {
-      const double now = events_.top().time;
-      std::set<int> touched;
-      while (!events_.empty() && events_.top().time <= now) {
-        const Event event = events_.top();
-        events_.pop();
-        handle(event);
-        touched.insert(event.device);
+      const double now = events_.next_time();
+      touched_.clear();
+      while (!events_.empty() && events_.next_time() <= now) { // all of one moment, so that ties see the same choice
+        handle(events_.pop());
       }
-      for (const int device : touched) {
+      for (const std::int32_t device : touched_) {
         dispatch(device, now);
       }
     }
@@ -88,102 +106,202 @@ public:
   }
 
 private:
-  // B before F, oldest micro-batch, longest way to go, lowest stage.
-  struct Priority {
-    int kind, micro_batch;
-    double rank;
-    int stage;
-    bool operator<(const Priority& other) const {
-      return std::tuple(kind, micro_batch, -rank, stage) <
-             std::tuple(other.kind, other.micro_batch, -other.rank, other.stage);
-    }
+  struct Lane {
+    std::int32_t device;
+    std::vector<std::int32_t> waits_forward, waits_backward; // [micro-batch]
   };
 
-  std::size_t at(int stage, int m) const { return static_cast<std::size_t>(stage) * micro_batches_ + m; }
+  // From one lane to another of another stage, in the direction of `kind`.
+  struct Send {
+    TaskKind kind;
+    std::int32_t from_lane, to_stage, to_lane;
+    double delay;
+  };
 
-  // Lanes that send to a stage: those of its predecessors forward, of its successors backward.
-  int senders(int stage, TaskKind kind) const {
-    int count = 0;
-    for (const StageEdge& edge : kind == TaskKind::forward ? previous_[stage] : next_[stage]) {
-      count += static_cast<int>(lanes_[kind == TaskKind::forward ? edge.from : edge.to].size());
+  void add_sends(Router& router, int from, int to, Bytes bytes, TaskKind kind) {
+    for (std::size_t i = 0; i < lanes_[from].size(); ++i) {
+      for (std::size_t j = 0; j < lanes_[to].size(); ++j) {
+        const DeviceId a = devices_[lanes_[from][i].device];
+        const DeviceId b = devices_[lanes_[to][j].device];
+        const double delay = a == b ? 0 : router.cost(a, b).time(bytes).value;
+        sends_[from].push_back({kind, static_cast<std::int32_t>(i), to, static_cast<std::int32_t>(j), delay});
+      }
     }
-    return count;
   }
 
-  void make_ready(int device, const Action& action) {
-    const double rank = action.kind == TaskKind::forward ? rank_[action.stage] : -rank_[action.stage];
-    ready_[device].insert({action.kind == TaskKind::forward ? 1 : 0, action.micro_batch, rank, action.stage});
+  // Every lane adds a forward and a backward per micro-batch to its device; all may be ready or coming at once.
+  void reserve() {
+    std::vector<std::size_t> stages(devices_.size(), 0);
+    for (const auto& lanes : lanes_) {
+      for (const Lane& lane : lanes) {
+        ++stages[lane.device];
+      }
+    }
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      schedule_.orders[device].reserve(2 * stages[device] * micro_batches_);
+      ready_[device].reserve(stages[device] * micro_batches_);
+      coming_[device].reserve(8);
+    }
   }
 
-  const ReplicaCost& replica_on(int stage, int device) const {
-    const auto found = std::find(lanes_[stage].begin(), lanes_[stage].end(), device);
-    return cost_.stages[stage].replicas[found - lanes_[stage].begin()];
+  // Stages by the work on the longest way to the last one: more to go forward first, less to go backward first.
+  void rank_stages() {
+    std::vector<double> way(lanes_.size(), 0.0);
+    for (int s = schedule_.stages - 1; s >= 0; --s) {
+      for (const Send& send : sends_[s]) {
+        way[s] = send.kind == TaskKind::forward ? std::max(way[s], way[send.to_stage]) : way[s];
+      }
+      way[s] += cost_.stages[s].replicas.front().busy().value;
+    }
+    by_rank_.resize(lanes_.size());
+    std::iota(by_rank_.begin(), by_rank_.end(), 0);
+    std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](int a, int b) { return way[a] > way[b]; });
+    for (std::size_t i = 0; i < by_rank_.size(); ++i) {
+      rank_[by_rank_[i]] = static_cast<std::int32_t>(i);
+    }
   }
 
-  void dispatch(int device, double now) {
-    if (busy_[device] != 0 || ready_[device].empty()) {
+  void count_inputs() {
+    std::vector<std::array<std::int32_t, 2>> inputs(lanes_.size(), {0, 1}); // B waits for its own F too
+    for (const auto& sends : sends_) {
+      for (const Send& send : sends) {
+        inputs[send.to_stage][send.kind == TaskKind::forward ? 0 : 1] += send.to_lane == 0 ? 1 : 0;
+      }
+    }
+    for (std::size_t s = 0; s < lanes_.size(); ++s) {
+      for (Lane& lane : lanes_[s]) {
+        lane.waits_forward.assign(micro_batches_, inputs[s][0]);
+        lane.waits_backward.assign(micro_batches_, inputs[s][1]);
+        for (int m = 0; m < micro_batches_ && inputs[s][0] == 0; ++m) {
+          make_ready(lane.device, {TaskKind::forward, m, static_cast<std::int32_t>(s)});
+        }
+      }
+    }
+  }
+
+  void make_ready(std::int32_t device, const Action& action) {
+    constexpr int kRankBits = 31;
+    const bool forward = action.kind == TaskKind::forward;
+    const std::int32_t rank = forward ? rank_[action.stage] : schedule_.stages - 1 - rank_[action.stage];
+    const Urgency urgency =
+        (Urgency{forward} << 63) | (static_cast<Urgency>(action.micro_batch) << kRankBits) | static_cast<Urgency>(rank);
+    ready_[device].push_back(urgency);
+    std::push_heap(ready_[device].begin(), ready_[device].end(), std::greater<>());
+  }
+
+  Action take_ready(std::int32_t device) {
+    std::pop_heap(ready_[device].begin(), ready_[device].end(), std::greater<>());
+    const Urgency urgency = ready_[device].back();
+    ready_[device].pop_back();
+    const bool forward = (urgency >> 63) != 0;
+    const auto rank = static_cast<std::int32_t>(urgency & 0x7fffffffU);
+    const auto micro_batch = static_cast<std::int32_t>((urgency >> 31) & 0xffffffffU);
+    return {forward ? TaskKind::forward : TaskKind::backward, micro_batch,
+            by_rank_[forward ? rank : schedule_.stages - 1 - rank]};
+  }
+
+  // An input under way; it counts from its time on.
+  struct Coming {
+    double time;
+    std::int32_t lane;
+    Action action;
+  };
+
+  void take_arrivals(std::int32_t device, double now) {
+    auto& coming = coming_[device];
+    for (std::size_t i = 0; i < coming.size();) {
+      if (coming[i].time > now) {
+        ++i;
+        continue;
+      }
+      const Coming arrived = coming[i];
+      coming[i] = coming.back();
+      coming.pop_back();
+      arrive(arrived.lane, arrived.action);
+    }
+  }
+
+  // Gives an idle device its most urgent work, or has it woken when its next input comes.
+  void dispatch(std::int32_t device, double now) {
+    if (busy_[device] != 0) {
       return;
     }
-    const Priority first = *ready_[device].begin();
-    ready_[device].erase(ready_[device].begin());
-    const Action action{first.kind == 1 ? TaskKind::forward : TaskKind::backward, first.micro_batch, first.stage};
-    const ReplicaCost& replica = replica_on(action.stage, device);
+    take_arrivals(device, now);
+    if (!ready_[device].empty()) {
+      begin(device, take_ready(device), now);
+      return;
+    }
+    const auto first = std::min_element(coming_[device].begin(), coming_[device].end(),
+                                        [](const Coming& a, const Coming& b) { return a.time < b.time; });
+    if (first != coming_[device].end()) {
+      events_.push({first->time, device, 0, {}, true});
+    }
+  }
+
+  void begin(std::int32_t device, const Action& action, double now) {
+    std::int32_t lane = 0;
+    while (lanes_[action.stage][lane].device != device) {
+      ++lane;
+    }
+    const ReplicaCost& replica = cost_.stages[action.stage].replicas[lane];
     const Seconds time = action.kind == TaskKind::forward
                              ? replica.forward
                              : replica.recompute + replica.backward_input + replica.backward_weight;
     schedule_.orders[device].push_back(action);
     busy_[device] = 1;
-    events_.push({now + time.value, device, action, false});
+    events_.push({now + time.value, device, lane, action, false});
   }
 
   void handle(const Event& event) {
-    if (event.arrives) {
-      arrive(event.device, event.action);
+    touched_.push_back(event.device);
+    if (event.wakes) {
       return;
     }
     busy_[event.device] = 0;
     const auto [kind, m, stage] = std::tuple(event.action.kind, event.action.micro_batch, event.action.stage);
     if (kind == TaskKind::forward) {
-      arrive(event.device, {TaskKind::backward, m, stage});
+      arrive(event.lane, {TaskKind::backward, m, stage});
     }
-    const bool forward = kind == TaskKind::forward;
-    for (const StageEdge& edge : forward ? next_[stage] : previous_[stage]) {
-      const int target = forward ? edge.to : edge.from;
-      for (const int device : lanes_[target]) {
-        const Seconds delay = device == event.device
-                                  ? Seconds{0}
-                                  : problem_.path(devices_[event.device], devices_[device]).time(edge.bytes);
-        events_.push({event.time + delay.value, device, {kind, m, target}, true});
+    for (const Send& send : sends_[stage]) {
+      if (send.kind != kind || send.from_lane != event.lane) {
+        continue;
+      }
+      const std::int32_t device = lanes_[send.to_stage][send.to_lane].device;
+      const double time = event.time + send.delay;
+      coming_[device].push_back({time, send.to_lane, {kind, m, send.to_stage}});
+      if (busy_[device] == 0) {
+        events_.push({time, device, 0, {}, true});
       }
     }
   }
 
-  void arrive(int device, const Action& action) {
-    auto& waits = action.kind == TaskKind::forward ? waits_forward_ : waits_backward_;
-    const auto lane = std::find(lanes_[action.stage].begin(), lanes_[action.stage].end(), device);
-    if (--waits[at(action.stage, action.micro_batch)][lane - lanes_[action.stage].begin()] == 0) {
-      make_ready(device, action);
+  void arrive(std::int32_t lane, const Action& action) {
+    Lane& to = lanes_[action.stage][lane];
+    auto& waits = action.kind == TaskKind::forward ? to.waits_forward : to.waits_backward;
+    if (--waits[action.micro_batch] == 0) {
+      make_ready(to.device, action);
     }
   }
 
-  const Problem& problem_;
   const PlanCost& cost_;
   int micro_batches_;
   std::vector<DeviceId> devices_;
   Schedule schedule_;
-  std::vector<std::vector<int>> lanes_; // [stage]: devices, as indices into devices_
-  std::vector<std::vector<StageEdge>> next_, previous_;
-  std::vector<double> rank_;
-  std::vector<std::vector<int>> waits_forward_, waits_backward_; // [stage, micro-batch][lane]
-  std::vector<std::set<Priority>> ready_;
+  std::vector<std::vector<Lane>> lanes_;    // [stage]
+  std::vector<std::vector<Send>> sends_;    // [stage they leave]
+  std::vector<std::int32_t> rank_;          // [stage]
+  std::vector<std::int32_t> by_rank_;       // stages in order of rank
+  std::vector<std::vector<Urgency>> ready_; // [device], heaps
+  std::vector<std::vector<Coming>> coming_; // [device]
   std::vector<char> busy_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::int32_t> touched_; // devices to look at once the moment is over
+  EventQueue events_;
 };
 
 } // namespace
 
-Schedule make_list_schedule(const Problem& problem, const Plan& plan, const PlanCost& cost, int micro_batches) {
-  return ListScheduler(problem, plan, cost, micro_batches).run();
+Schedule make_list_schedule(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches) {
+  return ListScheduler(router, plan, cost, micro_batches).run();
 }
 
 } // namespace stagecraft

@@ -88,6 +88,6 @@ ScheduleResult make_zb_h1(const ScheduleRequest&);
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their
 /// time on an empty network. O(tasks log tasks).
-Schedule make_list_schedule(const Problem& problem, const Plan& plan, const PlanCost& cost, int micro_batches);
+Schedule make_list_schedule(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches);
 
 } // namespace stagecraft

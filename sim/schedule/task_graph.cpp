@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
 #include "sim/cost/collective.hpp"
 
@@ -38,6 +38,7 @@ public:
 
   TaskGraph build() {
     list_devices();
+    reserve();
     make_lanes();
     for (const StageEdge& edge : cost_.edges) {
       connect(edge);
@@ -73,6 +74,24 @@ private:
     }
   }
 
+  // Room for every block, so that nothing is copied while the graph grows.
+  void reserve() {
+    std::size_t lanes = 0;
+    for (const StageCost& stage : cost_.stages) {
+      lanes += stage.replicas.size();
+    }
+    std::size_t actions = 0;
+    for (const auto& order : request_.schedule.orders) {
+      actions += order.size();
+    }
+    const std::size_t blocks =
+        4 * lanes + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
+    graph_.work.reserve(blocks * micro_batches_ + 2 * lanes);
+    graph_.micro_batch.reserve(blocks * micro_batches_ + 2 * lanes);
+    graph_.program.reserve(actions + lanes);
+    runs_.reserve(2 * blocks);
+  }
+
   // Adds `count` tasks of one work; their micro-batches are 0 … count-1.
   TaskId add(const Work& work, int count) {
     const auto index = static_cast<std::int32_t>(graph_.works.size());
@@ -80,9 +99,7 @@ private:
     graph_.works.push_back(work);
     graph_.work.resize(first + count, index);
     graph_.micro_batch.resize(first + count);
-    for (int m = 0; m < count; ++m) {
-      graph_.micro_batch[first + m] = m;
-    }
+    std::iota(graph_.micro_batch.begin() + first, graph_.micro_batch.end(), 0);
     return first;
   }
 

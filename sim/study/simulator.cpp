@@ -117,8 +117,8 @@ PlanResult Simulator::plan(const Scenario& scenario) {
   return *scenario.plan;
 }
 
-std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenario, const Problem& costs,
-                                                         const Plan& plan, const PlanCost& cost) {
+std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenario, const Plan& plan,
+                                                         const PlanCost& cost) {
   const int stages = static_cast<int>(plan.stages.size());
   std::variant<Schedule, Infeasible> result;
   if (scenario.orders != nullptr) {
@@ -129,7 +129,7 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
     if (is_pipeline(plan, chunks)) {
       result = make_schedule(*scenario.schedule, {stages / chunks, scenario.micro_batches, chunks});
     } else {
-      result = make_list_schedule(costs, plan, cost, scenario.micro_batches);
+      result = make_list_schedule(router_, plan, cost, scenario.micro_batches);
     }
   }
   Schedule* schedule = std::get_if<Schedule>(&result);
@@ -158,7 +158,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.objective = prepared.plan.objective;
   const Problem& costs = problem(scenario.micro_batches);
   const PlanCost cost = cost_plan(costs, prepared.plan);
-  auto order = make_order(scenario, costs, prepared.plan, cost);
+  auto order = make_order(scenario, prepared.plan, cost);
   if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
     run.why_not = reason->reason;
     return;

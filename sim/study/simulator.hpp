@@ -50,8 +50,7 @@ public:
   Seconds bound();
 
 private:
-  std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Problem& problem, const Plan& plan,
-                                                const PlanCost& cost);
+  std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::string smallest_fitting_change(const Scenario& scenario);
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);

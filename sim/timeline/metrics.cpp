@@ -21,8 +21,12 @@ double end_of_iteration(const TaskGraph& graph, const Timeline& timeline, int it
 std::vector<TaskId> last_inputs(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
   std::vector<TaskId> last(graph.tasks(), -1);
   const double* finish = timeline.finish.data() + base;
+  std::vector<char> transfers;
+  for (const Work& work : graph.works) {
+    transfers.push_back(work.transfers() ? 1 : 0);
+  }
   for (TaskId task = 0; task < graph.tasks(); ++task) {
-    if (!graph.works[graph.work[task]].transfers()) {
+    if (transfers[graph.work[task]] == 0) {
       continue;
     }
     for (const TaskId next : graph.successors_of(task)) {
@@ -34,41 +38,42 @@ std::vector<TaskId> last_inputs(const TaskGraph& graph, const Timeline& timeline
   return last;
 }
 
-void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, Metrics& metrics) {
+// How far a gap before a task passes while its last input is under way.
+double exposed_part(double free, double start, double sent, double arrived) {
+  return std::max(0.0, std::min(start, arrived) - std::max(free, sent));
+}
+
+// Busy and exposed time and peak memory of one device, along its program in the last iteration.
+void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, const std::vector<TaskId>& last,
+                 Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(timeline.iterations - 1) * graph.tasks();
-  Bytes level = graph.fixed_memory[device];
-  Bytes peak = level;
-  TaskId peak_task = graph.program_of(device).front();
-  Seconds busy;
-  for (const TaskId task : graph.program_of(device)) {
+  const double* start = timeline.start.data() + base;
+  const double* finish = timeline.finish.data() + base;
+  const auto program = graph.program_of(device);
+  double level = graph.fixed_memory[device].value;
+  double peak = level;
+  TaskId peak_task = program.front();
+  double busy = 0;
+  double exposed = 0;
+  double free = start[program.front()];
+  for (const TaskId task : program) {
     const Work& work = graph.works[graph.work[task]];
-    busy += Seconds{timeline.finish[base + task] - timeline.start[base + task]};
-    level += work.acquire;
+    if (start[task] > free && last[task] >= 0) {
+      exposed += exposed_part(free, start[task], start[last[task]], finish[last[task]]);
+    }
+    free = finish[task];
+    busy += free - start[task];
+    level += work.acquire.value;
     if (level > peak) {
       peak = level;
       peak_task = task;
     }
-    level -= work.release;
+    level -= work.release.value;
   }
-  metrics.busy.push_back(busy);
-  metrics.peak_memory.push_back(peak);
+  metrics.busy.push_back(Seconds{busy});
+  metrics.exposed.push_back(Seconds{exposed});
+  metrics.peak_memory.push_back(Bytes{peak});
   metrics.peak_task.push_back(peak_task);
-}
-
-// A gap before a task counts as exposed as far as its last input was under way during it.
-Seconds exposed_communication(const TaskGraph& graph, const Timeline& timeline, std::size_t device,
-                              const std::vector<TaskId>& last, std::size_t base) {
-  Seconds exposed;
-  double free = timeline.start[base + graph.program_of(device).front()];
-  for (const TaskId task : graph.program_of(device)) {
-    const double start = timeline.start[base + task];
-    if (start > free && last[task] >= 0) {
-      const double sent = timeline.start[base + last[task]];
-      exposed += Seconds{std::max(0.0, std::min(start, timeline.finish[base + last[task]]) - std::max(free, sent))};
-    }
-    free = timeline.finish[base + task];
-  }
-  return exposed;
 }
 
 void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
@@ -102,9 +107,8 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   Seconds total;
   Seconds largest;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    walk_device(graph, timeline, device, metrics);
+    walk_device(graph, timeline, device, last, metrics);
     metrics.waiting.push_back(metrics.iteration - metrics.busy[device]);
-    metrics.exposed.push_back(exposed_communication(graph, timeline, device, last, base));
     total += metrics.busy[device];
     largest = std::max(largest, metrics.busy[device]);
   }

@@ -1,0 +1,65 @@
+// Work for the instruction counter: one schedule, task graph, replay and metrics of a pipeline with uneven stages.
+//   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, simgrid, or list (analytic after a list schedule)
+// Prints the number of tasks executed; tests/bench/run takes differences of two sizes.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "sim/platform/load_platform.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/timeline/metrics.hpp"
+
+namespace {
+
+using namespace stagecraft;
+
+// Times differ by up to a thousandth, so that no two events coincide by chance.
+PlanCost uneven_pipeline(int stages) {
+  PlanCost cost;
+  for (int s = 0; s < stages; ++s) {
+    const double time = 1e-3 * (1 + 1e-3 * ((s * 37) % 101) / 101.0);
+    ReplicaCost replica{.device = s, .forward = Seconds{time}, .backward_input = Seconds{2 * time}};
+    replica.memory.per_micro_batch = Bytes{1e6};
+    cost.stages.push_back({{replica}, Bytes{0}});
+    if (s > 0) {
+      cost.edges.push_back({s - 1, s, Bytes{1e6 + s}});
+    }
+  }
+  return cost;
+}
+
+Plan chain_plan(int stages) {
+  Plan plan;
+  for (int s = 0; s < stages; ++s) {
+    plan.stages.push_back({.operators = {s}, .devices = {s}});
+  }
+  return plan;
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) {
+    std::fprintf(stderr, "usage: bench analytic|simgrid|list STAGES MICRO_BATCHES\n");
+    return 2;
+  }
+  const std::string engine = arguments[1];
+  const int stages = std::atoi(arguments[2]);
+  const int micro_batches = std::atoi(arguments[3]);
+  DeviceType type;
+  type.name = "bench";
+  const Platform platform = make_star_platform(type, stages, BytesPerSecond{1e10}, Seconds{5e-6});
+  Router router(platform);
+  const PlanCost cost = uneven_pipeline(stages);
+  const Plan plan = chain_plan(stages);
+  const ScheduleRow& row = find_by_name(schedules(), "1f1b", "schedule", {});
+  const Schedule schedule = engine == "list" ? make_list_schedule(router, plan, cost, micro_batches)
+                                             : std::get<Schedule>(make_schedule(row, {stages, micro_batches, 1}));
+  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+  const ReplayRequest request{&graph, 1};
+  const auto replay = engine == "simgrid" ? replay_simgrid : replay_analytic;
+  const Metrics metrics = measure(graph, replay(platform, std::span(&request, 1)).front(), platform);
+  std::printf("%ld %.9f\n", metrics.tasks, metrics.iteration.value);
+  return 0;
+}
