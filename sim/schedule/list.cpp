@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "sim/schedule/schedule.hpp"
@@ -14,52 +15,40 @@ namespace {
 // one word, so that comparing is cheap and the stage can be read back.
 using Urgency = std::uint64_t;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// A device finishes what it runs, or is woken because an input has come.
 struct Event {
   double time;
-  std::int32_t device; // index into the plan's devices
-  std::int32_t lane;   // of the stage, on that device
-  Action action;
-  bool wakes; // an input has come to an idle device; otherwise the device finished the action
+  std::uint32_t order; // in which events were made: the last word on ties
+  std::int32_t device;
+  bool wakes;
 };
 
-// A heap with the earliest event on top; ties by the order in which they were made. Events lie in a pool, so that the
-// heap moves two words at a time.
+// A heap with the earliest event on top.
 class EventQueue {
 public:
   bool empty() const { return heap_.empty(); }
   double next_time() const { return heap_.front().time; }
 
-  void push(const Event& event) {
-    std::uint32_t slot = static_cast<std::uint32_t>(pool_.size());
-    if (free_.empty()) {
-      pool_.push_back(event);
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-      pool_[slot] = event;
-    }
-    heap_.push_back({event.time, made_++, slot});
+  void push(double time, std::int32_t device, bool wakes) {
+    heap_.push_back({time, made_++, device, wakes});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
   Event pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
-    const std::uint32_t slot = heap_.back().slot;
+    const Event event = heap_.back();
     heap_.pop_back();
-    free_.push_back(slot);
-    return pool_[slot];
+    return event;
   }
 
 private:
-  struct Item {
-    double time;
-    std::uint32_t order, slot;
-  };
-  static bool later(const Item& a, const Item& b) { return a.time > b.time || (a.time == b.time && a.order > b.order); }
+  static bool later(const Event& a, const Event& b) {
+    return a.time > b.time || (a.time == b.time && a.order > b.order);
+  }
 
-  std::vector<Item> heap_;
-  std::vector<Event> pool_;
-  std::vector<std::uint32_t> free_;
+  std::vector<Event> heap_;
   std::uint32_t made_ = 0;
 };
 
@@ -68,7 +57,7 @@ public:
   ListScheduler(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches)
       : cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)), lanes_(cost.stages.size()),
         sends_(cost.stages.size()), rank_(cost.stages.size()), ready_(devices_.size()), coming_(devices_.size()),
-        busy_(devices_.size(), 0) {
+        busy_(devices_.size(), 0), running_(devices_.size()), wake_(devices_.size(), kNever) {
     schedule_.name = "list";
     schedule_.stages = static_cast<int>(cost.stages.size());
     schedule_.micro_batches = micro_batches;
@@ -116,6 +105,13 @@ private:
     TaskKind kind;
     std::int32_t from_lane, to_stage, to_lane;
     double delay;
+  };
+
+  // An input under way, which counts from its time on; or what a device runs since then.
+  struct Timed {
+    double time;
+    std::int32_t lane;
+    Action action;
   };
 
   void add_sends(Router& router, int from, int to, Bytes bytes, TaskKind kind) {
@@ -200,13 +196,6 @@ private:
             by_rank_[forward ? rank : schedule_.stages - 1 - rank]};
   }
 
-  // An input under way; it counts from its time on.
-  struct Coming {
-    double time;
-    std::int32_t lane;
-    Action action;
-  };
-
   void take_arrivals(std::int32_t device, double now) {
     auto& coming = coming_[device];
     for (std::size_t i = 0; i < coming.size();) {
@@ -214,7 +203,7 @@ private:
         ++i;
         continue;
       }
-      const Coming arrived = coming[i];
+      const Timed arrived = coming[i];
       coming[i] = coming.back();
       coming.pop_back();
       arrive(arrived.lane, arrived.action);
@@ -232,9 +221,17 @@ private:
       return;
     }
     const auto first = std::min_element(coming_[device].begin(), coming_[device].end(),
-                                        [](const Coming& a, const Coming& b) { return a.time < b.time; });
+                                        [](const Timed& a, const Timed& b) { return a.time < b.time; });
     if (first != coming_[device].end()) {
-      events_.push({first->time, device, 0, {}, true});
+      wake(device, first->time);
+    }
+  }
+
+  // One wake-up at a time: a later one is not needed, the device looks again when this one comes.
+  void wake(std::int32_t device, double time) {
+    if (time < wake_[device]) {
+      wake_[device] = time;
+      events_.push(time, device, true);
     }
   }
 
@@ -249,28 +246,31 @@ private:
                              : replica.recompute + replica.backward_input + replica.backward_weight;
     schedule_.orders[device].push_back(action);
     busy_[device] = 1;
-    events_.push({now + time.value, device, lane, action, false});
+    running_[device] = {now, lane, action};
+    events_.push(now + time.value, device, false);
   }
 
   void handle(const Event& event) {
     touched_.push_back(event.device);
     if (event.wakes) {
+      wake_[event.device] = kNever;
       return;
     }
     busy_[event.device] = 0;
-    const auto [kind, m, stage] = std::tuple(event.action.kind, event.action.micro_batch, event.action.stage);
+    const std::int32_t lane = running_[event.device].lane;
+    const auto [kind, m, stage] = running_[event.device].action;
     if (kind == TaskKind::forward) {
-      arrive(event.lane, {TaskKind::backward, m, stage});
+      arrive(lane, {TaskKind::backward, m, stage});
     }
     for (const Send& send : sends_[stage]) {
-      if (send.kind != kind || send.from_lane != event.lane) {
+      if (send.kind != kind || send.from_lane != lane) {
         continue;
       }
       const std::int32_t device = lanes_[send.to_stage][send.to_lane].device;
       const double time = event.time + send.delay;
       coming_[device].push_back({time, send.to_lane, {kind, m, send.to_stage}});
       if (busy_[device] == 0) {
-        events_.push({time, device, 0, {}, true});
+        wake(device, time);
       }
     }
   }
@@ -292,8 +292,10 @@ private:
   std::vector<std::int32_t> rank_;          // [stage]
   std::vector<std::int32_t> by_rank_;       // stages in order of rank
   std::vector<std::vector<Urgency>> ready_; // [device], heaps
-  std::vector<std::vector<Coming>> coming_; // [device]
+  std::vector<std::vector<Timed>> coming_;  // [device]
   std::vector<char> busy_;
+  std::vector<Timed> running_;        // [device]
+  std::vector<double> wake_;          // [device]: time of the next wake-up
   std::vector<std::int32_t> touched_; // devices to look at once the moment is over
   EventQueue events_;
 };
