@@ -21,8 +21,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 struct Event {
   double time;
   std::uint32_t order; // in which events were made: the last word on ties
-  std::int32_t device;
-  bool wakes;
+  std::int32_t who;    // the device, or its complement when woken: two words are moved faster than three
+
+  bool wakes() const { return who < 0; }
+  std::int32_t device() const { return who < 0 ? ~who : who; }
 };
 
 // A heap with the earliest event on top.
@@ -32,7 +34,7 @@ public:
   double next_time() const { return heap_.front().time; }
 
   void push(double time, std::int32_t device, bool wakes) {
-    heap_.push_back({time, made_++, device, wakes});
+    heap_.push_back({time, made_++, wakes ? ~device : device});
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
@@ -251,14 +253,15 @@ private:
   }
 
   void handle(const Event& event) {
-    touched_.push_back(event.device);
-    if (event.wakes) {
-      wake_[event.device] = kNever;
+    const std::int32_t here = event.device();
+    touched_.push_back(here);
+    if (event.wakes()) {
+      wake_[here] = kNever;
       return;
     }
-    busy_[event.device] = 0;
-    const std::int32_t lane = running_[event.device].lane;
-    const auto [kind, m, stage] = running_[event.device].action;
+    busy_[here] = 0;
+    const std::int32_t lane = running_[here].lane;
+    const auto [kind, m, stage] = running_[here].action;
     if (kind == TaskKind::forward) {
       arrive(lane, {TaskKind::backward, m, stage});
     }
