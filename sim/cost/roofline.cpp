@@ -45,7 +45,7 @@ private:
 
 CostModelResult make_roofline(const CostModelRequest& request) {
   for (const Operator& op : request.model.operators) {
-    if (op.forward.kernels > 0) {
+    if (op.forward.kernels > 0 && (op.forward.flops.value > 0 || op.forward.moved_elements > 0)) {
       return std::make_unique<Roofline>(request.model);
     }
   }
