@@ -203,7 +203,29 @@ std::string show_platform(const Platform& platform) {
   return text + "\nBandwidth and latency of a lone transfer:\n" + to_text(paths, use_color());
 }
 
-// Whether `name` is a file of the kind or the name of a shipped one.
+std::string show_study(const Study& study) {
+  std::vector<std::string> counts;
+  for (const int count : study.training.micro_batches) {
+    counts.push_back(std::to_string(count));
+  }
+  const std::size_t runs = study.strategies.size() * study.schedules.size() * counts.size();
+  return study.name + (study.description.empty() ? "" : ": " + study.description) + "\n" + study.model->name + " on " +
+         study.platform.name + ", " + std::to_string(study.training.global_batch) + " samples per iteration in " +
+         join(counts, ", ") + " micro-batches, " + study.engine->name.data() + " engine, seed " +
+         std::to_string(study.seed) + "\n" + std::to_string(runs) +
+         " runs: " + std::to_string(study.strategies.size()) + " strategies x " +
+         std::to_string(study.schedules.size()) + " schedules x " + std::to_string(counts.size()) +
+         " numbers of micro-batches\n";
+}
+
+// Only what a model sums up to has a JSON form.
+void refuse_json(const Options& options) {
+  if (options.format == "json") {
+    throw InputError({"--format json", 0, 0}, "'" + options.file + "' is no model; allowed: table");
+  }
+}
+
+// Whether `name` is the name of a shipped file of the kind.
 bool is_shipped(const Folders& folders, const char* kind, const std::string& name) {
   return std::filesystem::is_regular_file(folders.shipped / kind / (name + ".yaml"));
 }
@@ -217,28 +239,34 @@ int command_list(const Options& options) {
 
 int command_show(const Options& options) {
   const Folders folders{".", shipped_folder()};
-  const Where where{"show", 0, 0};
-  if (is_shipped(folders, "platforms/devices", options.file)) {
-    emit(options, show_device(load_device_type(
-                      device_types_in(folders.shipped / "platforms" / "devices")(options.file, where))));
-    return kDone;
-  }
-  const bool platform_name = is_shipped(folders, "platforms", options.file);
-  const std::filesystem::path file = platform_name ? find_file(folders, "platforms", options.file, where)
-                                                   : find_file(folders, "workloads", options.file, where);
-  if (file.extension() == ".yaml") {
-    const yaml::Node document = yaml::load(file);
-    if (document.find("nodes") != nullptr) {
-      emit(options, show_platform(load_platform(document, device_types_in(folders.shipped / "platforms" / "devices"))));
-      return kDone;
+  std::filesystem::path file;
+  std::vector<std::string> known;
+  for (const char* kind : {"platforms/devices", "platforms", "workloads"}) {
+    if (file.empty() && is_shipped(folders, kind, options.file)) {
+      file = folders.shipped / kind / (options.file + ".yaml");
     }
-    if (document.find("vendor") != nullptr) {
-      emit(options, show_device(load_device_type(document)));
-      return kDone;
-    }
+    const std::vector<std::string> names = shipped_names(folders, kind);
+    known.insert(known.end(), names.begin(), names.end());
   }
-  const ModelGraph model = load_model(file);
-  emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+  if (file.empty() && !std::filesystem::is_regular_file(options.file)) {
+    throw InputError({"show", 0, 0}, "no such file, and " + unknown_name("name", options.file, known));
+  }
+  file = file.empty() ? std::filesystem::path(options.file) : file;
+  const DeviceTypeSource types = device_types_in(folders.shipped / "platforms" / "devices");
+  const yaml::Node document = file.extension() == ".yaml" ? yaml::load(file) : yaml::Node{};
+  if (document.find("nodes") != nullptr) {
+    refuse_json(options);
+    emit(options, show_platform(load_platform(document, types)));
+  } else if (document.find("vendor") != nullptr) {
+    refuse_json(options);
+    emit(options, show_device(load_device_type(document)));
+  } else if (document.find("model") != nullptr) {
+    refuse_json(options);
+    emit(options, show_study(load_study(document, {file.parent_path(), folders.shipped}, {})));
+  } else {
+    const ModelGraph model = load_model(file);
+    emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+  }
   return kDone;
 }
 

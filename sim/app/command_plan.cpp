@@ -1,5 +1,7 @@
 // stagecraft plan, replay and check: one split of one model on one platform.
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <chrono>
 #include <iostream>
 
@@ -57,14 +59,13 @@ std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& stu
   return to_text(table, use_color());
 }
 
-int report_infeasible(const Options& options, const std::string& strategy, const std::string& reason) {
+// An infeasible run is a result: JSON says it in `why_not`, other formats on stderr.
+int report_infeasible(const Options& options, const Run& run) {
   if (options.format == "json") {
-    Run run;
-    run.strategy = strategy;
-    run.why_not = reason;
-    emit(options, to_json(run, false, ""));
+    emit(options, to_json(run, true, ""));
   } else {
-    std::cerr << strategy << " is infeasible: " << reason << "\n";
+    std::cerr << run.strategy << " is infeasible: " << run.why_not
+              << (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) << "\n";
   }
   return kNothingFeasible;
 }
@@ -81,7 +82,12 @@ int command_plan(const Options& options) {
       simulator.plan({.strategy = &strategy, .schedule = &schedule_of(options), .micro_batches = micro_batches});
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
-    return report_infeasible(options, options.strategy, reason->reason);
+    Run run{.strategy = options.strategy, .schedule = std::string(schedule_of(options).name)};
+    run.engine = study.engine->name;
+    run.micro_batches = micro_batches;
+    run.why_not = reason->reason;
+    run.planning_seconds = taken.count();
+    return report_infeasible(options, run);
   }
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = simulator.problem(micro_batches);
@@ -122,8 +128,8 @@ int command_replay(const Options& options) {
                                                        .micro_batches = single_micro_batches(study)}});
   simulator.replay(prepared);
   const Prepared& one = prepared.front();
-  if (!one.graph) {
-    return report_infeasible(options, one.run.strategy, one.run.why_not);
+  if (!one.run.feasible) {
+    return report_infeasible(options, one.run);
   }
   const std::string trace =
       options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, one.timeline, study.platform) : "";
@@ -142,12 +148,12 @@ int command_replay(const Options& options) {
     picture.color = use_color();
     picture.iteration = one.timeline.iterations - 1;
     std::string text;
-    for (std::size_t i = 0; i < comparison.verdict.size(); ++i) {
-      text += i == 1 ? "" : comparison.verdict[i] + "\n"; // the second holds it against itself
+    for (const std::string& sentence : comparison.verdict) {
+      text += sentence + "\n";
     }
     emit(options, text + "\n" + ascii_timeline(*one.graph, one.timeline, one.run.devices, picture));
   }
-  return one.run.feasible ? kDone : kNothingFeasible;
+  return kDone;
 }
 
 int command_check(const Options& options) {
@@ -155,18 +161,25 @@ int command_check(const Options& options) {
   Simulator simulator(study);
   const Plan plan = read_plan(yaml::load(options.file), *study.model, study.platform);
   std::vector<std::string> defects = plan_defects(plan, *study.model, study.platform);
-  if (defects.empty()) {
-    const PlanResult result = simulator.plan(
-        {.plan = &plan, .schedule = &schedule_of(options), .micro_batches = single_micro_batches(study)});
-    if (const Infeasible* reason = std::get_if<Infeasible>(&result)) {
-      defects.push_back(reason->reason);
+  if (defects.empty()) { // the replay knows the true peak of memory
+    std::vector<Prepared> prepared = simulator.prepare(
+        {{.plan = &plan, .schedule = &schedule_of(options), .micro_batches = single_micro_batches(study)}});
+    simulator.replay(prepared);
+    if (!prepared.front().run.feasible) {
+      defects.push_back(prepared.front().run.why_not);
     }
   }
-  std::string text;
-  for (const std::string& defect : defects) {
-    text += options.file + ": " + defect + "\n";
+  if (options.format == "json") {
+    const nlohmann::ordered_json json = {
+        {"schema", "stagecraft/1"}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
+    emit(options, json.dump(1) + "\n");
+  } else {
+    std::string text = defects.empty() ? options.file + ": a valid plan that fits\n" : "";
+    for (const std::string& defect : defects) {
+      text += options.file + ": " + defect + "\n";
+    }
+    emit(options, text);
   }
-  emit(options, defects.empty() ? options.file + ": a valid plan that fits\n" : text);
   return defects.empty() ? kDone : kNothingFeasible;
 }
 

@@ -12,17 +12,15 @@
 namespace stagecraft {
 namespace {
 
-void add_common(CLI::App& command, Options& options) {
-  command.add_option("--format", options.format, "table, json or csv")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->capture_default_str();
+void add_common(CLI::App& command, Options& options, const std::vector<std::string>& formats = {"table", "json"}) {
+  command.add_option("--format", options.format, "of the result")->check(CLI::IsMember(formats))->capture_default_str();
   command.add_option("-o,--output", options.output, "write the result to this file instead of stdout")
       ->type_name("FILE");
   command.add_flag("--quiet", options.quiet, "no progress and no remarks on stderr");
 }
 
-void add_study_flags(CLI::App& command, Options& options) {
-  add_common(command, options);
+void add_study_flags(CLI::App& command, Options& options, const std::vector<std::string>& formats = {"table", "json"}) {
+  add_common(command, options, formats);
   command.add_option("--set", options.settings, "KEY=VALUE over any key of the study, as training.global_batch=64")
       ->type_name("KEY=VALUE")
       ->take_all();
@@ -56,6 +54,7 @@ struct Command {
 };
 
 std::vector<Command> add_commands(CLI::App& app, Options& options) {
+  const std::vector<std::string> with_csv = {"table", "json", "csv"};
   std::vector<Command> commands;
   const auto add = [&](const char* name, const char* help, int (*run)(const Options&)) -> CLI::App& {
     commands.push_back({app.add_subcommand(name, help), run});
@@ -63,7 +62,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   };
   CLI::App& compare = add("compare", "strategies x schedules, replayed and ranked (the main job)", command_compare);
   compare.add_option("STUDY", options.study, "a study file")->required();
-  add_study_flags(compare, options);
+  add_study_flags(compare, options, with_csv);
   compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
   compare.add_flag("--all", options.all_rows, "print every row of the table");
   compare.add_option("--trace", options.trace, "write the winner as a Chrome/Perfetto trace")->type_name("FILE");
@@ -72,11 +71,11 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_model_flags(plan, options, true);
   add_study_flags(plan, options);
   plan.add_option("--strategy", options.strategy, "see `list strategies`")->required();
-  plan.add_option("--schedule", options.schedule, "whose memory the plan must fit")->capture_default_str();
+  plan.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
 
   CLI::App& replay = add("replay", "one run, timeline and all", command_replay);
   add_model_flags(replay, options, true);
-  add_study_flags(replay, options);
+  add_study_flags(replay, options, with_csv);
   replay.add_option("--strategy", options.strategy, "see `list strategies`");
   replay.add_option("--plan", options.plan, "a plan file instead of a strategy")->type_name("FILE");
   replay.add_option("--schedule", options.schedule, "see `list schedules`")->required();
@@ -85,7 +84,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();
-  add_common(schedule, options);
+  add_common(schedule, options, with_csv);
   schedule.add_option("--stages", options.stages, "devices in the pipeline")->required()->check(CLI::Range(1, 1 << 20));
   schedule.add_option("--micro-batches", options.micro_batches, "per iteration")
       ->required()
@@ -102,11 +101,11 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
   schedule.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
 
-  CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
+  CLI::App& check = add("check", "is this plan valid here, and does it fit? if not, why", command_check);
   check.add_option("FILE", options.file, "a plan file")->required();
   add_model_flags(check, options, true);
   add_study_flags(check, options);
-  check.add_option("--schedule", options.schedule, "whose memory the plan must fit");
+  check.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
 
   CLI::App& show = add("show", "a model, platform, device or study, summed up", command_show);
   show.add_option("WHAT", options.file, "a name or a file")->required();
@@ -118,7 +117,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->required();
   add_common(list, options);
 
-  CLI::App& import = add("import", "read a foreign model and sum it up, or write it as a workload", command_import);
+  CLI::App& import = add("import", "read a foreign model and sum it up", command_import);
   import.add_option("FORMAT", options.what, "see `list formats`")->required();
   import.add_option("FILE", options.file, "the file")->required();
   import.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")

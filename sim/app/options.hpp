@@ -51,7 +51,7 @@ void emit(const Options& options, const std::string& text);
 
 /// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
 bool use_color();
-/// Columns of the terminal; 100 where there is none.
+/// Columns of the terminal; 120 where there is none.
 int terminal_width();
 
 int command_compare(const Options& options);

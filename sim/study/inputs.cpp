@@ -28,11 +28,11 @@ fs::path find_file(const Folders& folders, std::string_view kind, const std::str
   for (const fs::path& candidate :
        {folders.study / name, fs::path(name), folders.shipped / name, folders.shipped / kind / (name + ".yaml")}) {
     if (fs::is_regular_file(candidate, failure)) {
-      return candidate;
+      return candidate.lexically_normal();
     }
   }
-  throw InputError(where, "no file and no shipped name '" + name.substr(0, 200) + "'; " +
-                              unknown_name(kind, name, shipped_names(folders, kind)));
+  const std::string_view one = kind.substr(0, kind.size() - 1); // "workloads" -> "workload"
+  throw InputError(where, "no such file, and " + unknown_name(one, name, shipped_names(folders, kind)));
 }
 
 namespace {

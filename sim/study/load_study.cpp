@@ -66,6 +66,18 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
   return std::make_unique<DeviceType>(load_device_type(source(name, where)));
 }
 
+// "So many devices like the one the model was profiled on" have times but no rates.
+void refuse_rooflines_without_rates(yaml::Map& map, const ModelGraph& model) {
+  const std::string name = map.text("cost_model", "auto");
+  const bool roofline = name == "roofline" || (name == "auto" && model.profiles.empty());
+  if (roofline && map.node("platform").kind == yaml::Node::Kind::map) {
+    throw InputError(map.where("platform"), "'devices' are like the one that the model was profiled on, and '" +
+                                                model.name +
+                                                "' brings no times for the cost model profiled; "
+                                                "allowed: a platform by name or file");
+  }
+}
+
 } // namespace
 
 yaml::Node study_document(const std::string& model, const std::string& platform) {
@@ -102,6 +114,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.name = map.text("name", "");
   study.description = map.text("description", "");
   ModelGraph model = read_model(map.node("model"), folders, of_model);
+  refuse_rooflines_without_rates(map, model);
   study.platform = read_platform(map.node("platform"), folders, of_platform);
   study.training = read_training(map, model);
   study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));

@@ -12,6 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Index = std::unordered_map<std::string, int>;
 
+constexpr const char* kSchema = "stagecraft/1";
+
 int find_index(const Index& index, const yaml::Node& node, std::string_view what) {
   const std::string& name = yaml::scalar(node, what);
   const auto found = index.find(name);
@@ -21,10 +23,14 @@ int find_index(const Index& index, const yaml::Node& node, std::string_view what
       known.push_back(key);
     }
     std::sort(known.begin(), known.end());
+    constexpr std::size_t kMostListed = 20;
+    if (known.size() <= kMostListed) {
+      throw InputError(node.where, unknown_name(what, name, known));
+    }
     const std::string close = nearest(name, known);
-    throw InputError(node.where, "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'" +
-                                     (close.empty() ? "" : "; did you mean '" + close + "'?") + "; there are " +
-                                     std::to_string(known.size()) + ", as `stagecraft show` lists them");
+    throw InputError(node.where, "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'; " +
+                                     (close.empty() ? "" : "did you mean '" + close + "'? ") +
+                                     "known: " + std::to_string(known.size()) + ", which `stagecraft show` lists");
   }
   return found->second;
 }
@@ -71,20 +77,23 @@ Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platfo
   for (const yaml::Node* node : map.list("stages")) {
     plan.stages.push_back(read_stage(*node, operators, devices));
   }
-  if (plan.stages.empty()) {
-    throw InputError(map.where("stages"), "a plan needs 'stages', a list of at least one");
+  if (const std::string schema = map.text("schema", kSchema); schema != kSchema) {
+    throw InputError(map.where("schema"), "'schema' is '" + schema.substr(0, 60) + "'; allowed: " + kSchema);
   }
   for (const char* derived :
-       {"schema", "bottleneck_seconds", "objective", "estimate_seconds", "lower_bound_seconds", "note", "timing"}) {
+       {"bottleneck_seconds", "objective", "estimate_seconds", "lower_bound_seconds", "note", "timing"}) {
     map.find(derived);
   }
   map.finish();
+  if (plan.stages.empty()) {
+    throw InputError(map.where("stages"), "a plan needs 'stages', a list of at least one");
+  }
   return plan;
 }
 
 std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigures& figures, const ModelGraph& model,
                          const Platform& platform, bool timing) {
-  Json json = {{"schema", "stagecraft/1"}, {"strategy", plan.strategy}, {"stages", Json::array()}};
+  Json json = {{"schema", kSchema}, {"strategy", plan.strategy}, {"stages", Json::array()}};
   const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];

@@ -300,26 +300,30 @@ Seconds Simulator::bound() {
 std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
   constexpr int kMostDoublings = 6;
   Scenario changed = scenario;
+  const auto runs = [&](const PlanResult& planned, const Problem& costs) {
+    const Plan* plan = std::get_if<Plan>(&planned);
+    return plan != nullptr && std::holds_alternative<Schedule>(make_order(changed, *plan, cost_plan(costs, *plan)));
+  };
   for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
     changed.micro_batches *= 2;
     if (study_.training.global_batch % changed.micro_batches != 0) {
       break;
     }
-    if (std::holds_alternative<Plan>(plan(changed))) {
+    if (runs(plan(changed), problem(changed.micro_batches))) {
       return "micro_batches: " + std::to_string(changed.micro_batches);
     }
   }
   if (study_.training.recompute == Recompute::full) {
     return "";
   }
+  changed = scenario;
   Training again = study_.training;
   again.recompute = Recompute::full;
   const Problem costs =
       make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
   const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  const PlanResult planned = plan_scenario(scenario, study_, devices_, costs, chunks, held);
-  return std::holds_alternative<Plan>(planned) ? "recompute: full" : "";
+  return runs(plan_scenario(scenario, study_, devices_, costs, chunks, held), costs) ? "recompute: full" : "";
 }
 
 } // namespace stagecraft

@@ -15,9 +15,10 @@ std::string name_of(const Run& run) {
 std::string percent(double fraction) { return to_text(100 * fraction, 1) + " %"; }
 
 std::string what_won(const Comparison& comparison, const Run& best) {
-  return name_of(best) + " wins: " + to_text(best.metrics.iteration) + " per iteration of " +
-         std::to_string(comparison.global_batch) + " samples, " + to_text(best.samples_per_second, 1) + " samples/s, " +
-         to_text(best.speedup, 2) + " times the fastest single device.";
+  return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
+         " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
+         to_text(best.samples_per_second, 1) + " samples/s, " + to_text(best.speedup, 2) +
+         " times the fastest single device.";
 }
 
 std::string against_naive(const Run& best, const Run& naive) {
@@ -101,7 +102,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison) {
   } else {
     const Run& best = comparison.runs.front();
     verdict.push_back(what_won(comparison, best));
-    verdict.push_back(against_naive(best, comparison.runs[naive]));
+    if (comparison.runs.size() > 1) {
+      verdict.push_back(against_naive(best, comparison.runs[naive]));
+    }
     verdict.push_back(against_bound(best));
     verdict.push_back(what_holds_it_back(best));
   }
