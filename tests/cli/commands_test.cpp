@@ -1,0 +1,142 @@
+// What all commands share: help, exit statuses, errors, list, show and import.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+const std::vector<std::string> kCommands = {"compare", "plan", "replay", "schedule", "check", "show", "list", "import"};
+
+TEST_CASE("every command explains itself", "[cli]") {
+  const Workshop shop;
+  const std::string all = shop.succeed("--help").out;
+  for (const std::string& command : kCommands) {
+    CHECK_THAT(all, Contains("\n  " + command + " "));
+    const Outcome help = shop.succeed(command + " --help");
+    CHECK_THAT(help.out, Contains("Usage: stagecraft " + command));
+    CHECK_THAT(help.out, Contains("--format"));
+    CHECK(help.err.empty());
+  }
+  CHECK_THAT(shop.succeed("--version").out, StartsWith("stagecraft "));
+}
+
+TEST_CASE("bad usage ends with status 2 and says so on stderr", "[cli]") {
+  const Workshop shop;
+  const std::string arguments =
+      GENERATE(as<std::string>(), "", "fly", "list", "list strategies --format yaml", "schedule 1f1b",
+               "schedule 1f1b --stages 0 --micro-batches 2", "compare a b", "plan vgg16 --strategy single",
+               "plan vgg16 --platform pcie-v100 --devices 2 --strategy single", "plan vgg16 --platform pcie-v100",
+               "replay vgg16 --platform pcie-v100 --schedule 1f1b", "plan vgg16 --devices 2 --strategy single",
+               "plan vgg16 --platform pcie-v100 --strategy single --set batch",
+               "plan vgg16 --platform pcie-v100 --strategy single --seed 01", "show pcie-v100 --format json");
+  const Outcome outcome = shop.run(arguments);
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK_FALSE(outcome.err.empty());
+  CHECK(shop.files() == 0);
+}
+
+TEST_CASE("a name that is not known leads to the nearest that is", "[cli]") {
+  const Workshop shop;
+  const auto [arguments, hint] = GENERATE(table<std::string, std::string>({
+      {"list strateges", "'strategies'"},
+      {"show vgg61", "'vgg16'"},
+      {"show a100-sxm-80bg", "'a100-sxm-80gb'"},
+      {"show pcie-v10", "'pcie-v100'"},
+      {"import onxx model", "'onnx'"},
+      {"schedule 1f1d --stages 2 --micro-batches 2", "'1f1b'"},
+      {"plan vgg61 --platform pcie-v100 --strategy single", "'vgg16'"},
+      {"plan vgg16 --platform pcie-v10 --strategy single", "'pcie-v100'"},
+      {"plan vgg16 --platform pcie-v100 --strategy singel", "'single'"},
+      {"replay vgg16 --platform pcie-v100 --strategy single --schedule gpip", "'gpipe'"},
+      {"plan vgg16 --platform pcie-v100 --strategy single --engine simgird", "'simgrid'"},
+      {"plan vgg16 --platform pcie-v100 --strategy single --cost-model rofline", "'roofline'"},
+      {"plan vgg16 --platform pcie-v100 --strategy single --set training.global_bach=2", "'global_batch'"},
+      {"plan vgg16 --platform pcie-v100 --strategy single --set platform.netwrok=2", "'network'"},
+  }));
+  const Outcome outcome = shop.run(arguments);
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, StartsWith("error: "));
+  CHECK_THAT(outcome.err, Contains("did you mean " + hint));
+}
+
+TEST_CASE("list names every kind, as a table and as JSON", "[cli]") {
+  const Workshop shop;
+  const auto [kind, name] = GENERATE(table<std::string, std::string>({{"strategies", "capability"},
+                                                                      {"schedules", "1f1b"},
+                                                                      {"devices", "a100-sxm-80gb"},
+                                                                      {"platforms", "mixed-v100-p100"},
+                                                                      {"workloads", "vgg16"},
+                                                                      {"cost-models", "roofline"},
+                                                                      {"engines", "simgrid"},
+                                                                      {"formats", "onnx"},
+                                                                      {"metrics", "iteration_seconds"}}));
+  CHECK_THAT(shop.succeed("list " + kind).out, Contains("\n" + name + " "));
+  const Json json = shop.succeed("list " + kind + " --format json").json();
+  bool found = false;
+  for (const Json& entry : json) {
+    CHECK(entry.at("help").is_string());
+    found = found || entry.at("name") == name;
+  }
+  CHECK(found);
+}
+
+TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
+  const Workshop shop;
+  CHECK_THAT(shop.succeed("show vgg16").out, Contains("138.36 M parameters"));
+  CHECK_THAT(shop.succeed("show mixed-v100-p100").out, Contains("47.90 GB/s, 8.000 us"));
+  CHECK_THAT(shop.succeed("show a100-sxm-80gb").out, Contains("80.00 GiB"));
+  CHECK_THAT(shop.succeed("show " + kChain).out, Contains("forward 4.000 s, backward 8.000 s"));
+  CHECK_THAT(shop.succeed("show " + (kRoot / "platforms/pcie-v100.yaml").string()).out, Contains("16.00 GiB"));
+  CHECK_THAT(shop.succeed("show " + (kRoot / "platforms/devices/t4-16gb.yaml").string()).out, Contains("t4-16gb"));
+  CHECK_THAT(shop.succeed("show " + shop.write("study.yaml", small_study())).out,
+             Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
+}
+
+TEST_CASE("import and show give the sums of a model as JSON", "[cli]") {
+  const Workshop shop;
+  const Json json = shop.succeed("import yaml " + kChain + " --format json").json();
+  CHECK(json == shop.succeed("show " + kChain + " --format json").json());
+  CHECK(json.at("schema") == "stagecraft/1");
+  CHECK(json.at("name") == "chain");
+  CHECK(json.at("operators") == 4);
+  CHECK(json.at("parameters") == 4000);
+  CHECK(json.at("forward_flops") == 0);
+  CHECK(json.at("backward_flops") == 0);
+  CHECK(json.at("activation_bytes") == 16'000'000);
+}
+
+TEST_CASE("a PipeDream profile is imported by name and by its suffix", "[cli]") {
+  const Workshop shop;
+  shop.write("p.txt",
+             "node1 -- Conv2d(3, 4) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=400.0, "
+             "parameter_size=40.0\nnode2 -- ReLU() -- forward_compute_time=1.0, backward_compute_time=1.0, "
+             "activation_size=400.0, parameter_size=0.0\n\tnode1 -- node2\n");
+  CHECK(shop.succeed("import pipedream p.txt --format json").json().at("parameters") == 10);
+  CHECK(shop.succeed("plan p.txt --devices 2 --strategy uniform --format json").json().at("stages").size() == 2);
+  const Outcome wrong = shop.run("import pipedream " + kChain);
+  CHECK(wrong.status == 2);
+  CHECK_THAT(wrong.err, StartsWith("error: " + kChain + ":1:1: "));
+}
+
+TEST_CASE("errors in files name file, line and column", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study() + "sed: 3\n");
+  const Outcome outcome = shop.run("compare study.yaml");
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, StartsWith("error: study.yaml:6:1: unknown key 'sed'; did you mean 'seed'?"));
+}
+
+TEST_CASE("shipped data is found where STAGECRAFT_DATA says", "[cli]") {
+  const Workshop shop;
+  CHECK(shop.run("show vgg16", "STAGECRAFT_DATA='" + kRoot.string() + "'").status == 0);
+  const Outcome elsewhere = shop.run("show vgg16", "STAGECRAFT_DATA=/nowhere");
+  CHECK(elsewhere.status == 2);
+}
+
+} // namespace
+} // namespace stagecraft::test

@@ -1,0 +1,232 @@
+// stagecraft compare and replay: results in every format, files, settings, exit statuses.
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+const std::vector<std::string> kRunKeys = {"strategy",
+                                           "schedule",
+                                           "engine",
+                                           "devices",
+                                           "micro_batches",
+                                           "feasible",
+                                           "why_not",
+                                           "iteration_seconds",
+                                           "makespan_seconds",
+                                           "samples_per_second",
+                                           "speedup",
+                                           "bubble_fraction",
+                                           "load_imbalance",
+                                           "utilization",
+                                           "waiting_seconds",
+                                           "exposed_communication_seconds",
+                                           "data_stall_seconds",
+                                           "peak_memory_bytes",
+                                           "energy_joules",
+                                           "energy",
+                                           "mean_power_watts",
+                                           "cost_usd",
+                                           "estimate_seconds",
+                                           "bottleneck_seconds",
+                                           "lower_bound_seconds",
+                                           "objective",
+                                           "tasks",
+                                           "folded_replicas",
+                                           "stages",
+                                           "timing"};
+
+void check_run(const Json& run) {
+  for (const std::string& key : kRunKeys) {
+    INFO(key);
+    CHECK(run.contains(key));
+  }
+  CHECK(run.at("timing").contains("planning_seconds"));
+  CHECK(run.at("timing").contains("replay_seconds"));
+  if (!run.at("feasible").get<bool>()) {
+    CHECK(run.at("iteration_seconds").is_null());
+    CHECK(run.at("why_not").is_string());
+    return;
+  }
+  CHECK(run.at("why_not").is_null());
+  const std::size_t devices = run.at("devices").size();
+  for (const char* key : {"utilization", "waiting_seconds", "exposed_communication_seconds", "peak_memory_bytes"}) {
+    CHECK(run.at(key).size() == devices);
+  }
+  for (const char* part : {"devices", "hosts", "links"}) {
+    CHECK(run.at("energy").at(part).contains("idle"));
+    CHECK(run.at("energy").at(part).contains("dynamic"));
+  }
+  for (const Json& stage : run.at("stages")) {
+    for (const char* key : {"operators", "devices", "tensor_parallel", "recompute", "chunk", "seconds"}) {
+      CHECK(stage.contains(key));
+    }
+  }
+}
+
+TEST_CASE("compare gives JSON with every key, ranked, the infeasible rows last", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const Outcome outcome = shop.succeed("compare study.yaml --format json");
+  CHECK(outcome.err.empty());
+  const Json json = outcome.json();
+  CHECK(json.at("schema") == "stagecraft/1");
+  CHECK(json.at("model") == "chain");
+  CHECK(json.at("platform").is_string());
+  REQUIRE(json.at("runs").size() == 12);
+  double last = 0;
+  bool feasible = true;
+  for (const Json& run : json.at("runs")) {
+    check_run(run);
+    CHECK((feasible || !run.at("feasible").get<bool>()));
+    feasible = run.at("feasible");
+    if (feasible) {
+      CHECK(run.at("iteration_seconds").get<double>() >= last);
+      last = run.at("iteration_seconds");
+    }
+  }
+  CHECK_FALSE(feasible); // accumulate runs one stage only
+}
+
+TEST_CASE("the same study gives the same bytes, but for timing", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const std::string arguments = "compare study.yaml --format json";
+  const Json first = without_timing(shop.succeed(arguments).json());
+  CHECK(first.dump() == without_timing(shop.succeed(arguments).json()).dump());
+  for (const char* format : {"table", "csv"}) {
+    const std::string other = std::string("compare study.yaml --format ") + format;
+    CHECK(shop.succeed(other).out == shop.succeed(other).out);
+  }
+}
+
+// Two stages of two operators: F 2 s, B 4 s a micro-batch of one sample, 4 MB over 4 MB/s between them. GPipe on device
+// 1: its first F starts at 3 s, four F and four B last 24 s; the last gradient takes 1 s, the last B 4 s: 3 + 24 + 1
+// + 4.
+TEST_CASE("replay gives one run with hand-made numbers", "[cli]") {
+  const Workshop shop;
+  const std::string common = "replay " + kChain +
+                             " --devices 2 --bandwidth '4 MB/s' --strategy uniform --schedule gpipe "
+                             "--set training.global_batch=4 --micro-batches 4 ";
+  const Json run = shop.succeed(common + "--format json").json();
+  check_run(run);
+  CHECK(run.at("schema") == "stagecraft/1");
+  CHECK_FALSE(run.contains("timeline"));
+  CHECK(run.at("iteration_seconds").get<double>() == near(32));
+  CHECK(run.at("samples_per_second").get<double>() == near(4.0 / 32));
+  CHECK(run.at("speedup").get<double>() == near(48.0 / 32)); // alone: 4 samples of 12 s
+  CHECK(run.at("bubble_fraction").get<double>() == near(1 - 48.0 / 64));
+  CHECK(run.at("waiting_seconds").at(0).get<double>() == near(8));
+  CHECK(run.at("exposed_communication_seconds").at(0).get<double>() == near(1));
+  CHECK(run.at("bottleneck_seconds").get<double>() == near(6));
+  CHECK(run.at("lower_bound_seconds").get<double>() == near(24));
+  CHECK(run.at("tasks") == 4 * (2 + 2 + 2) + 2); // F, B and two transfers a micro-batch, two optimiser steps
+  // Device 0 keeps b's input, 4 MB, of four micro-batches, 8 MB of buffers for what it sends, 12 B a parameter.
+  CHECK(run.at("peak_memory_bytes").at(0).get<double>() == near(16e6 + 8e6 + 24e3));
+  CHECK(shop.succeed(common + "--format json --timeline").json().at("timeline").contains("traceEvents"));
+  CHECK(shop.succeed(common + "--engine analytic --format json").json().at("iteration_seconds").get<double>() ==
+        near(32));
+  const Outcome table = shop.succeed(common);
+  CHECK_THAT(table.out, StartsWith("uniform under gpipe with 4 micro-batches takes 32.00 s per iteration"));
+  CHECK_THAT(table.out, Contains("node/profiled-1"));
+}
+
+TEST_CASE("CSV has one line per run with as many cells as the header", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  std::istringstream csv(shop.succeed("compare study.yaml --format csv").out);
+  std::string line;
+  std::getline(csv, line);
+  const auto commas = [](const std::string& text) {
+    bool quoted = false;
+    return std::count_if(text.begin(), text.end(), [&](char c) {
+      quoted = c == '"' ? !quoted : quoted;
+      return c == ',' && !quoted;
+    });
+  };
+  const long cells = commas(line);
+  CHECK_THAT(line, StartsWith("strategy,schedule,"));
+  int rows = 0;
+  for (; std::getline(csv, line); ++rows) {
+    CHECK(commas(line) == cells);
+  }
+  CHECK(rows == 12);
+}
+
+TEST_CASE("--set changes keys of the study, the model and the platform", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const auto best = [&](const std::string& more) {
+    return shop.succeed("compare study.yaml --format json " + more).json().at("runs").at(0);
+  };
+  CHECK(best("").at("iteration_seconds").get<double>() == near(32));
+  CHECK(best("--set platform.bandwidth='4 GB/s'").at("iteration_seconds").get<double>() == Approx(30).epsilon(1e-3));
+  CHECK(best("--set training.micro_batches=1 --set compare.strategies=single").at("strategy") == "single");
+  CHECK(best("--set model.layers.0.forward_time='2 s' --set compare.strategies=single")
+            .at("iteration_seconds")
+            .get<double>() == near(52));
+  CHECK(best("--engine analytic").at("engine") == "analytic");
+}
+
+TEST_CASE("where nothing is feasible the rows are the result and the status is 1", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const Outcome outcome = shop.run("compare study.yaml --format json --set platform.memory='1 kB'");
+  CHECK(outcome.status == 1);
+  const Json json = outcome.json();
+  REQUIRE(json.at("runs").size() == 12);
+  for (const Json& run : json.at("runs")) {
+    check_run(run);
+    CHECK_FALSE(run.at("feasible").get<bool>());
+  }
+  CHECK_THAT(shop.run("compare study.yaml --set platform.memory='1 kB'").out, Contains("Nothing is feasible here."));
+  const std::string replay =
+      "replay " + kChain + " --devices 2 --memory '1 kB' --strategy uniform --schedule gpipe --format ";
+  const Outcome alone = shop.run(replay + "json");
+  CHECK(alone.status == 1);
+  check_run(alone.json());
+  CHECK(alone.json().at("schedule") == "gpipe");
+  const Outcome told = shop.run(replay + "table");
+  CHECK(told.status == 1);
+  CHECK(told.out.empty());
+  CHECK_THAT(told.err, StartsWith("uniform is infeasible: "));
+}
+
+TEST_CASE("-o writes the whole result and nothing when the input is bad", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const Outcome outcome = shop.succeed("compare study.yaml -o result.json --trace trace.json");
+  CHECK_THAT(outcome.out, Contains("wins: "));
+  CHECK(Json::parse(shop.read("result.json")).at("runs").size() == 12);
+  CHECK(Json::parse(shop.read("trace.json")).contains("traceEvents"));
+  CHECK(shop.files() == 3); // no partial file is left
+
+  shop.write("bad.yaml", small_study() + "sed: 3\n");
+  const std::string before = shop.read("result.json");
+  CHECK(shop.run("compare bad.yaml -o result.json").status == 2);
+  CHECK(shop.read("result.json") == before);
+  CHECK(shop.run("compare bad.yaml -o new.json").status == 2);
+  CHECK(shop.run("compare study.yaml -o nowhere/result.json").status == 2);
+  CHECK(shop.files() == 4);
+}
+
+TEST_CASE("no colour reaches a pipe, with or without NO_COLOR", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  CHECK_THAT(shop.succeed("compare study.yaml --pictures").out, !Contains("\x1b"));
+  CHECK_THAT(shop.run("compare study.yaml --pictures", "NO_COLOR=1").out, !Contains("\x1b"));
+}
+
+TEST_CASE("files that a study names are looked for in the study's folder first", "[cli]") {
+  const Workshop shop;
+  CHECK(shop.succeed("compare " + (kRoot / "tests/study/small.yaml").string() + " --format json").json().at("model") ==
+        "chain");
+}
+
+} // namespace
+} // namespace stagecraft::test

@@ -1,0 +1,94 @@
+// stagecraft schedule against numbers made by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/schedule.hpp"
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+Json drawn(const std::string& arguments) {
+  const Workshop shop;
+  return shop.succeed("schedule " + arguments + " --format json").json();
+}
+
+TEST_CASE("schedule gives JSON with every key", "[cli]") {
+  const Json json = drawn("1f1b --stages 2 --micro-batches 2");
+  for (const char* key : {"schema", "schedule", "stages", "micro_batches", "makespan", "period", "bubble_fraction",
+                          "in_flight", "orders"}) {
+    INFO(key);
+    CHECK(json.contains(key));
+  }
+  CHECK(json.at("orders") == Json({{"F0@0", "F1@0", "B0@0", "B1@0"}, {"F0@1", "B0@1", "F1@1", "B1@1"}}));
+  CHECK(json.at("in_flight") == Json({2, 1}));
+}
+
+// P stages of f + b each, M micro-batches: GPipe and 1F1B last (M + P - 1)(f + b), of which a share of
+// (P - 1)/(M + P - 1) is bubble.
+TEST_CASE("gpipe and 1f1b last (M + P - 1)(f + b)", "[cli]") {
+  for (const std::string name : {"gpipe", "1f1b"}) {
+    const Json json = drawn(name + " --stages 4 --micro-batches 8 --forward 1 --backward 2");
+    CHECK(json.at("makespan").get<double>() == near((8 + 4 - 1) * 3));
+    CHECK(json.at("bubble_fraction").get<double>() == near(3.0 / 11));
+  }
+}
+
+TEST_CASE("naive lasts as long as all work in a row", "[cli]") {
+  CHECK(drawn("naive --stages 3 --micro-batches 2").at("makespan").get<double>() == near(2 * 3 * 3));
+}
+
+// The bubble (P - 1)(f + b) is divided by the number of chunks: 4 * 3 + 3/2.
+TEST_CASE("interleaved divides the bubble by the number of chunks", "[cli]") {
+  CHECK(drawn("interleaved --stages 2 --micro-batches 4").at("makespan").get<double>() == near(13.5));
+}
+
+// ZB-H1 with f = b = w = 1: a bubble of (P - 1)(f + b - w) instead of (P - 1)(f + b + w).
+TEST_CASE("zb-h1 fills two thirds of the bubble with weight gradients", "[cli]") {
+  const Json json = drawn("zb-h1 --stages 4 --micro-batches 8 --forward 1 --backward-input 1 --backward-weight 1");
+  CHECK(json.at("makespan").get<double>() == near(8 * 3 + 3 * 1));
+}
+
+// F 1, hop 1/2, F 1, B 2, hop 1/2, B 2.
+TEST_CASE("latency is paid on every hop", "[cli]") {
+  CHECK(drawn("gpipe --stages 2 --micro-batches 1 --latency 0.5").at("makespan").get<double>() == near(7));
+}
+
+// Stage 1 of F 2, B 4 is never idle once it starts at 1: 3 * 6; then B 2 on stage 0.
+TEST_CASE("times may differ from device to device", "[cli]") {
+  CHECK(drawn("1f1b --stages 2 --micro-batches 3 --forward 1,2").at("makespan").get<double>() == near(1 + 18 + 2));
+}
+
+// One stage: F, R, B of each micro-batch in a row.
+TEST_CASE("recompute runs forward again before backward", "[cli]") {
+  const Json json = drawn("1f1b --stages 1 --micro-batches 2 --recompute lazy");
+  CHECK(json.at("makespan").get<double>() == near(2 * (1 + 1 + 2)));
+  CHECK(json.at("orders") == Json({{"F0@0", "R0@0", "B0@0", "F1@0", "R1@0", "B1@0"}}));
+}
+
+TEST_CASE("every schedule is drawn in every format", "[cli]") {
+  const Workshop shop;
+  for (const ScheduleRow& row : schedules()) {
+    const std::string stages = row.name == "accumulate" ? "1" : "2";
+    const std::string arguments = "schedule " + std::string(row.name) + " --stages " + stages + " --micro-batches 4";
+    const std::string picture = shop.succeed(arguments).out;
+    CHECK_THAT(picture, Catch::StartsWith("device 0 "));
+    CHECK_THAT(picture, Catch::Contains("makespan "));
+    const std::string csv = shop.succeed(arguments + " --format csv").out;
+    CHECK_THAT(csv, Catch::StartsWith("F0@0,"));
+    CHECK(std::count(csv.begin(), csv.end(), '\n') == std::stoi(stages));
+  }
+}
+
+TEST_CASE("a schedule that cannot be had for these numbers is refused with the nearest that can", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.run("schedule interleaved --stages 3 --micro-batches 4");
+  CHECK(outcome.status == 2);
+  CHECK_THAT(outcome.err, Catch::Contains("nearest: 3 or 6"));
+  CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --chunks 2").status == 2);
+  CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --forward 1,2,3").status == 2);
+  CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --forward -1").status == 2);
+  CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --backward 1 --backward-input 1").status == 2);
+  CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --backward-input 1").status == 2);
+}
+
+} // namespace
+} // namespace stagecraft::test

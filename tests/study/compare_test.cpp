@@ -1,0 +1,178 @@
+// Comparisons of small studies whose numbers can be made by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+const std::string kFour = "training: {global_batch: 4, micro_batches: [2, 4]}\n";
+
+TEST_CASE("a comparison has a run per strategy, schedule and number of micro-batches, ranked", "[study]") {
+  const ComparisonResult result = compare_text(
+      chain_study(kFour + "compare: {strategies: [single, uniform], schedules: [accumulate, gpipe, 1f1b]}\n"));
+  const auto& runs = result.comparison.runs;
+  REQUIRE(runs.size() == 2 * 3 * 2);
+  REQUIRE(result.of_run.size() == runs.size());
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    CHECK(runs[i - 1].feasible >= runs[i].feasible);
+    if (runs[i].feasible) {
+      CHECK(runs[i - 1].metrics.iteration <= runs[i].metrics.iteration);
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    CHECK((result.prepared[result.of_run[i]].graph != nullptr) == runs[i].feasible);
+  }
+}
+
+// F 2 s and B 4 s per stage and sample, transfers take no time: GPipe and 1F1B last (M + 1) * 6 s at one sample each;
+// with two micro-batches of two samples (2 + 1) * 12 s. Alone, one device takes 4 * 12 s.
+TEST_CASE("iteration times of two equal stages are those of the closed form", "[study]") {
+  const ComparisonResult result =
+      compare_text(chain_study(kFour + "compare: {strategies: [single, uniform], schedules: [gpipe, 1f1b]}\n"));
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const Run& fine = find_run(result.comparison, "uniform", schedule, 4);
+    CHECK(fine.metrics.iteration.value == near(30));
+    CHECK(fine.speedup == near(48.0 / 30));
+    CHECK(fine.samples_per_second == near(4.0 / 30));
+    CHECK(fine.metrics.bubble_fraction == near(1.0 / 5));
+    CHECK(fine.bottleneck.value == near(6));
+    CHECK(fine.estimate.value == near(30));
+    CHECK(fine.lower_bound.value == near(24));
+    CHECK(find_run(result.comparison, "uniform", schedule, 2).metrics.iteration.value == near(36));
+    CHECK(find_run(result.comparison, "single", schedule, 4).metrics.iteration.value == near(48));
+    CHECK(find_run(result.comparison, "single", schedule, 4).unused_devices.size() == 1);
+  }
+}
+
+TEST_CASE("runs with equal plans and orders share one replay and have equal figures", "[study]") {
+  const ComparisonResult result = compare_text(
+      chain_study(kFour + "compare: {strategies: [uniform, parameters, single], schedules: [naive, accumulate]}\n"));
+  int graphs = 0;
+  int twins = 0;
+  for (const Prepared& prepared : result.prepared) {
+    graphs += prepared.graph != nullptr ? 1 : 0;
+    twins += prepared.twin >= 0 ? 1 : 0;
+  }
+  // naive: uniform = parameters, and single; twice, for two numbers of micro-batches. accumulate: single as under
+  // naive.
+  CHECK(graphs == 4);
+  CHECK(twins == 4);
+  const Run& uniform = find_run(result.comparison, "uniform", "naive", 4);
+  const Run& twin = find_run(result.comparison, "parameters", "naive", 4);
+  CHECK(uniform.metrics.iteration == twin.metrics.iteration);
+  CHECK(uniform.stages.size() == twin.stages.size());
+  CHECK(twin.feasible);
+  CHECK(twin.strategy == "parameters");
+}
+
+TEST_CASE("an infeasible run says why and has no figures", "[study]") {
+  const ComparisonResult result = compare_text(chain_study(
+      kFour + "compare: {strategies: [uniform], schedules: [accumulate, gpipe]}\n", "{devices: 2, memory: 1 kB}"));
+  for (const Run& run : result.comparison.runs) {
+    CHECK_FALSE(run.feasible);
+    CHECK_FALSE(run.why_not.empty());
+    CHECK(run.metrics.iteration.value == 0);
+  }
+  CHECK_THAT(find_run(result.comparison, "uniform", "gpipe", 4).why_not,
+             Catch::Contains("'node/profiled-1' needs") && Catch::Contains("more than its 1000 B"));
+}
+
+TEST_CASE("a schedule for one stage refuses a pipeline, and no memory helps", "[study]") {
+  const ComparisonResult result =
+      compare_text(chain_study(kFour + "compare: {strategies: [uniform], schedules: [accumulate]}\n"));
+  for (const Run& run : result.comparison.runs) {
+    CHECK_THAT(run.why_not, Catch::StartsWith("accumulate runs one stage"));
+    CHECK(run.would_fit.empty());
+  }
+}
+
+// Applies "key: value" of the training settings.
+Setting change_of(const std::string& would_fit) {
+  const std::size_t colon = would_fit.find(": ");
+  return {"training." + would_fit.substr(0, colon), would_fit.substr(colon + 2)};
+}
+
+// Device 1 keeps, per sample in flight, 8 MB of stash, and 8 MB of buffers per sample of a micro-batch.
+TEST_CASE("what would make a run fit does, when it is applied", "[study]") {
+  const std::string memory = GENERATE(as<std::string>(), "20 MB", "30 MB", "45 MB");
+  const std::string text =
+      chain_study("training: {global_batch: 8, micro_batches: [1, 2, 4]}\n"
+                  "compare: {strategies: [single, uniform, optimal], schedules: [accumulate, gpipe, 1f1b]}\n",
+                  "{devices: 2, memory: " + memory + "}");
+  int applied = 0;
+  for (const Run& run : compare_text(text).comparison.runs) {
+    INFO(run.strategy << " under " << run.schedule << " with " << run.micro_batches << ": " << run.would_fit);
+    if (run.would_fit.empty()) {
+      continue;
+    }
+    CHECK_FALSE(run.feasible);
+    const ComparisonResult changed = compare_text(text, {{"compare.strategies", run.strategy},
+                                                         {"compare.schedules", run.schedule},
+                                                         {"training.micro_batches", std::to_string(run.micro_batches)},
+                                                         change_of(run.would_fit)});
+    REQUIRE(changed.comparison.runs.size() == 1);
+    INFO(changed.comparison.runs.front().why_not);
+    CHECK(changed.comparison.runs.front().feasible);
+    ++applied;
+  }
+  CHECK(applied > 0);
+}
+
+TEST_CASE("a plan that is no pipeline runs in list order, and the run says so", "[study]") {
+  const Study read = study(chain_study(kFour + "compare: {schedules: [1f1b]}\n"));
+  Plan plan{.strategy = "given"};
+  for (const auto& [op, device] : {std::pair{0, 0}, {1, 1}, {2, 0}, {3, 0}}) {
+    plan.stages.push_back({.operators = {op}, .devices = {device}});
+  }
+  Simulator simulator(read);
+  std::vector<Prepared> prepared =
+      simulator.prepare({{.plan = &plan, .schedule = read.schedules.front(), .micro_batches = 4}});
+  simulator.replay(prepared);
+  const Run& run = prepared.front().run;
+  REQUIRE(run.feasible);
+  CHECK(run.schedule == "1f1b");
+  CHECK(run.order == "list");
+  CHECK(run.metrics.busy[0].value == near(4 * 9));
+  CHECK(run.metrics.iteration.value >= 36);
+}
+
+TEST_CASE("both engines agree where no transfers share a link", "[study]") {
+  const std::string text =
+      chain_study(kFour + "compare: {strategies: [uniform, optimal], schedules: [gpipe, 1f1b, zb-h1]}\n",
+                  "{devices: 2, bandwidth: 4 MB/s, latency: 1 ms}");
+  const ComparisonResult shared = compare_text(text);
+  const ComparisonResult alone = compare_text(text, {{"engine", "analytic"}});
+  for (const Run& run : shared.comparison.runs) {
+    const Run& other = find_run(alone.comparison, run.strategy, run.schedule, run.micro_batches);
+    CHECK(run.metrics.iteration.value == near(other.metrics.iteration.value));
+  }
+}
+
+TEST_CASE("no run beats the lower bound", "[study]") {
+  const ComparisonResult result =
+      compare_text("model: squeezenet\nplatform: mixed-v100-p100\n"
+                   "training: {global_batch: 64, micro_batches: [4, 16]}\nengine: analytic\n");
+  int feasible = 0;
+  for (const Run& run : result.comparison.runs) {
+    INFO(run.strategy << " under " << run.schedule << " with " << run.micro_batches);
+    if (run.feasible) {
+      ++feasible;
+      CHECK(run.metrics.iteration >= run.lower_bound);
+      CHECK(run.lower_bound.value > 0);
+    }
+  }
+  CHECK(feasible > 20);
+}
+
+TEST_CASE("`step: local` measures a period that is no longer than the makespan", "[study]") {
+  const std::string text = chain_study("training: {global_batch: 4, micro_batches: [4], step: local}\n"
+                                       "compare: {strategies: [uniform], schedules: [1f1b]}\n");
+  const Run local = compare_text(text).comparison.runs.front();
+  CHECK(local.metrics.makespan.value == near(30));
+  CHECK(local.metrics.iteration <= local.metrics.makespan);
+  const Run barrier = compare_text(text, {{"training.step", "barrier"}}).comparison.runs.front();
+  CHECK(barrier.metrics.iteration == barrier.metrics.makespan);
+}
+
+} // namespace
+} // namespace stagecraft::test

@@ -1,0 +1,111 @@
+// Names, files and settings become models, platforms and studies.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+TEST_CASE("a study has a default for all but model and platform", "[study]") {
+  const Study read = study(chain_study(""));
+  CHECK(read.model->name == "chain");
+  CHECK(read.training.global_batch == 1);
+  CHECK(read.training.micro_batches == std::vector<int>{1});
+  CHECK(read.strategies.size() == strategies().size());
+  CHECK(read.schedules.size() == schedules().size());
+  CHECK(read.engine->name == "simgrid");
+  CHECK(read.seed == 1);
+}
+
+TEST_CASE("lists keep their order; `all` is every row; one name stands for a list of one", "[study]") {
+  const Study some = study(chain_study("compare: {strategies: [uniform, single], schedules: gpipe}\n"));
+  REQUIRE(some.strategies.size() == 2);
+  CHECK(some.strategies[0]->name == "uniform");
+  CHECK(some.strategies[1]->name == "single");
+  REQUIRE(some.schedules.size() == 1);
+  CHECK(some.schedules[0]->name == "gpipe");
+  const Study all = study(chain_study("compare: {strategies: all, schedules: [all]}\n"));
+  CHECK(all.strategies.size() == strategies().size());
+  CHECK(all.schedules.size() == schedules().size());
+}
+
+TEST_CASE("a list of every row in another order keeps that order", "[study]") {
+  std::vector<std::string> names = names_of(schedules());
+  std::reverse(names.begin(), names.end());
+  const Study read = study(chain_study("compare: {schedules: [" + join(names) + "]}\n"));
+  REQUIRE(read.schedules.size() == names.size());
+  CHECK(read.schedules.front()->name == names.front());
+}
+
+TEST_CASE("a platform of so many devices has private links, no latency and no end of memory by default", "[study]") {
+  const Study read = study(chain_study(""));
+  REQUIRE(read.platform.devices.size() == 2);
+  CHECK(std::isinf(read.platform.types[0].memory.value));
+  Router router(read.platform);
+  CHECK(router.cost(0, 1).time(Bytes{1e12}).value == 0);
+
+  const Study slow = study(chain_study("", "{devices: 3, bandwidth: 2 MB/s, latency: 10 us, memory: 1 GiB}"));
+  REQUIRE(slow.platform.devices.size() == 3);
+  CHECK(slow.platform.types[0].memory.value == 1024.0 * 1024 * 1024);
+  Router slow_router(slow.platform);
+  CHECK(slow_router.cost(2, 1).time(Bytes{4e6}).value == near(2 + 10e-6));
+}
+
+TEST_CASE("settings reach the study, a model's file and a platform's file", "[study]") {
+  const Study read = study(chain_study("", "pcie-v100"), {{"training.global_batch", "8"},
+                                                          {"model.layers.1.forward_time", "3 s"},
+                                                          {"platform.nodes.0.devices.0.count", "4"},
+                                                          {"seed", "7"}});
+  CHECK(read.training.global_batch == 8);
+  CHECK(read.model->profiles.front().times[1].forward.value == 3);
+  CHECK(read.platform.devices.size() == 4);
+  CHECK(read.seed == 7);
+  CHECK_THAT(error_of([] {
+               study(chain_study("", "pcie-v100"), {{"platform.nodse", "1"}});
+             }),
+             Catch::StartsWith("--set platform.nodse: unknown key 'nodse'; did you mean 'nodes'?"));
+}
+
+TEST_CASE("a profile of a minibatch of unknown size is one iteration, cut at will", "[study]") {
+  const Study read = study("model: two.txt\nplatform: {devices: 2}\ntraining: {micro_batches: [3, 4]}\n");
+  CHECK(read.training.global_batch == 1);
+  CHECK(read.training.micro_batches == std::vector<int>{3, 4});
+  Simulator simulator(read);
+  CHECK(simulator.problem(4).seconds(0, 0) == near(3e-3 / 4));
+  CHECK(simulator.single_device_seconds().value == near(5e-3));
+}
+
+TEST_CASE("samples of a profile scale what is counted for the whole minibatch", "[study]") {
+  const Study read = study("model: {file: two.txt, samples: 4}\nplatform: {devices: 2}\n"
+                           "training: {global_batch: 8, micro_batches: [2]}\n");
+  CHECK(read.model->operators[0].output_elements == near(400.0 / 4 / 4)); // 400 B of fp32, four samples
+  Simulator simulator(read);
+  CHECK(simulator.problem(2).output_bytes(0).value == near(400)); // four samples again
+  CHECK(simulator.problem(2).seconds(0, 0) == near(3e-3));
+}
+
+TEST_CASE("every shipped study and the test's own load", "[study]") {
+  for (const auto& entry : fs::directory_iterator(kRoot / "reports")) {
+    if (const fs::path file = entry.path() / "study.yaml"; fs::exists(file)) {
+      INFO(file);
+      const Study read = load_study(yaml::load(file), {file.parent_path(), kRoot}, {});
+      CHECK(read.name == entry.path().filename());
+      CHECK_FALSE(read.description.empty());
+      CHECK(yaml::load(file).find("training")->find("global_batch") != nullptr);
+    }
+  }
+  CHECK(load_study(yaml::load(kRoot / "tests/study/small.yaml"), kFolders, {}).name == "small");
+}
+
+TEST_CASE("a file is looked for in the study's folder, then among the shipped ones", "[study]") {
+  const Where where{"here", 0, 0};
+  CHECK(find_file(kFolders, "workloads", "chain.yaml", where) == kRoot / "tests/study/chain.yaml");
+  CHECK(find_file(kFolders, "workloads", "vgg16", where) == kRoot / "workloads/vgg16.yaml");
+  CHECK(find_file(kFolders, "workloads", "workloads/vgg16.yaml", where) == kRoot / "workloads/vgg16.yaml");
+  CHECK_THAT(error_of([&] { find_file(kFolders, "workloads", "vgg61", where); }),
+             Catch::StartsWith("here: no such file, and unknown workload 'vgg61'; did you mean 'vgg16'?"));
+}
+
+} // namespace
+} // namespace stagecraft::test

@@ -1,0 +1,67 @@
+// Every number of the verdict is a figure of a run.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]") {
+  const ComparisonResult result = compare_text("model: squeezenet\nplatform: mixed-v100-p100\nengine: analytic\n"
+                                               "training: {global_batch: 64, micro_batches: [4, 16]}\n"
+                                               "compare: {strategies: [uniform, capability, optimal], "
+                                               "schedules: [accumulate, gpipe, 1f1b]}\n");
+  const Comparison& comparison = result.comparison;
+  const Run& best = comparison.runs.front();
+  const int naive = naive_run(comparison);
+  REQUIRE(naive > 0);
+  const Run& other = comparison.runs[naive];
+  CHECK(other.strategy == "uniform");
+  CHECK(other.schedule == best.schedule);
+  CHECK(other.micro_batches == best.micro_batches);
+  REQUIRE(comparison.verdict.size() == 5);
+  const std::string name = best.strategy + " under " + best.schedule + " with " + std::to_string(best.micro_batches);
+  CHECK_THAT(comparison.verdict[0], StartsWith(name) && Contains(to_text(best.metrics.iteration)) &&
+                                        Contains(to_text(best.samples_per_second, 1)) &&
+                                        Contains(to_text(best.speedup, 2)));
+  CHECK_THAT(comparison.verdict[1], Contains(to_text(other.metrics.iteration / best.metrics.iteration, 2)) &&
+                                        Contains(to_text(other.metrics.iteration)));
+  CHECK_THAT(comparison.verdict[2],
+             Contains(to_text(best.lower_bound)) &&
+                 Contains(to_text(100 * (best.metrics.iteration / best.lower_bound - 1), 1) + " %"));
+  const auto infeasible =
+      std::count_if(comparison.runs.begin(), comparison.runs.end(), [](const Run& run) { return !run.feasible; });
+  CHECK_THAT(comparison.verdict[4], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
+}
+
+// 4 MB in 10 s against F + B of 6 s: the link is what holds the pipeline back.
+TEST_CASE("a link that is busier than any device is named", "[study]") {
+  const ComparisonResult result =
+      compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                               "compare: {strategies: [uniform], schedules: [gpipe, 1f1b]}\n",
+                               "{devices: 2, bandwidth: 0.4 MB/s}"));
+  const Run& best = result.comparison.runs.front();
+  CHECK(best.busiest_link_share == near(40 / best.metrics.iteration.value));
+  CHECK_THAT(result.comparison.verdict[3], StartsWith("The link '" + best.busiest_link + "' holds it back"));
+}
+
+TEST_CASE("one run alone takes its time and wins nothing", "[study]") {
+  const ComparisonResult result = compare_text(chain_study("training: {global_batch: 4, micro_batches: [4]}\n"
+                                                           "compare: {strategies: [uniform], schedules: [gpipe]}\n"));
+  REQUIRE(result.comparison.verdict.size() == 3);
+  CHECK_THAT(result.comparison.verdict[0], StartsWith("uniform under gpipe with 4 micro-batches takes 30.00 s"));
+}
+
+TEST_CASE("where nothing is feasible the verdict says that", "[study]") {
+  const ComparisonResult result = compare_text(
+      chain_study("compare: {strategies: [uniform], schedules: [gpipe, 1f1b]}\n", "{devices: 2, memory: 1 kB}"));
+  CHECK(naive_run(result.comparison) == -1);
+  REQUIRE_FALSE(result.comparison.verdict.empty());
+  CHECK(result.comparison.verdict.front() == "Nothing is feasible here.");
+  CHECK_THAT(result.comparison.verdict.back(), StartsWith("2 of 2 runs are infeasible"));
+}
+
+} // namespace
+} // namespace stagecraft::test
