@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <unordered_set>
 
@@ -108,32 +109,53 @@ std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<c
 
 namespace {
 
-void add_sums(const Problem& problem, const std::vector<char>& inside, StateCosts& costs) {
-  const int types = static_cast<int>(problem.platform.types.size());
-  double parameters = 0;
-  double stash = 0;
-  for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    if (inside[op] != 0) {
-      parameters += problem.model.operators[op].parameters;
-      stash += problem.stash_bytes(op).value;
-    }
-  }
-  for (int type = 0; type < types; ++type) {
-    double seconds = 0;
-    int lacking = 0;
+struct StateSums {
+  std::vector<double> seconds;
+  std::vector<int> lacking;
+  double parameters = 0, stash_bytes = 0, weighted = 0;
+};
+
+// The least time over device types, each in units of the type's time for the whole model (kernels it has).
+std::vector<double> weights_of_operators(const Problem& problem) {
+  std::vector<double> weights(problem.model.size(), 0.0);
+  std::vector<double> whole;
+  for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
+    double sum = 0;
     for (OperatorId op = 0; op < problem.model.size(); ++op) {
-      if (inside[op] != 0) {
-        const double time = problem.seconds(type, op);
-        seconds += std::isinf(time) ? 0 : time;
-        lacking += std::isinf(time) ? 1 : 0;
+      const double time = problem.seconds(static_cast<int>(type), op);
+      sum += std::isinf(time) ? 0 : time;
+    }
+    whole.push_back(sum);
+  }
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t type = 0; type < whole.size(); ++type) {
+      if (whole[type] > 0) {
+        least = std::min(least, problem.seconds(static_cast<int>(type), op) / whole[type]);
       }
     }
-    costs.seconds[type].push_back(seconds);
-    costs.lacking[type].push_back(lacking);
+    weights[op] = std::isinf(least) ? 0 : least;
   }
-  costs.parameters.push_back(parameters);
-  costs.stash_bytes.push_back(stash);
-  costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
+  return weights;
+}
+
+StateSums sum_state(const Problem& problem, const std::vector<double>& weights, const std::vector<char>& inside) {
+  const std::size_t types = problem.platform.types.size();
+  StateSums sums{std::vector<double>(types, 0.0), std::vector<int>(types, 0)};
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    if (inside[op] == 0) {
+      continue;
+    }
+    sums.parameters += problem.model.operators[op].parameters;
+    sums.stash_bytes += problem.stash_bytes(op).value;
+    sums.weighted += weights[op];
+    for (std::size_t type = 0; type < types; ++type) {
+      const double time = problem.seconds(static_cast<int>(type), op);
+      sums.seconds[type] += std::isinf(time) ? 0 : time;
+      sums.lacking[type] += std::isinf(time) ? 1 : 0;
+    }
+  }
+  return sums;
 }
 
 } // namespace
@@ -144,13 +166,22 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
   costs.seconds.resize(problem.platform.types.size());
   costs.lacking.resize(problem.platform.types.size());
   costs.above.resize(states.count());
+  const std::vector<double> weights = weights_of_operators(problem);
   for (int state = 0; state < states.count(); ++state) {
     const auto ideal = states.ideals.row(state);
     std::vector<char> inside(n, 0);
     for (OperatorId op = 0; op < n; ++op) {
       inside[op] = has_bit(ideal, op) ? 1 : 0;
     }
-    add_sums(problem, inside, costs);
+    const StateSums sums = sum_state(problem, weights, inside);
+    for (std::size_t type = 0; type < sums.seconds.size(); ++type) {
+      costs.seconds[type].push_back(sums.seconds[type]);
+      costs.lacking[type].push_back(sums.lacking[type]);
+    }
+    costs.parameters.push_back(sums.parameters);
+    costs.stash_bytes.push_back(sums.stash_bytes);
+    costs.weighted.push_back(sums.weighted);
+    costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
     for (int larger = state + 1; larger < states.count(); ++larger) {
       if (is_subset(ideal, states.ideals.row(larger))) {
         costs.above[state].push_back(larger);

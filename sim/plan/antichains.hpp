@@ -54,6 +54,9 @@ struct StateCosts {
   std::vector<std::vector<double>> seconds;               ///< [device type][state], over operators that have a kernel
   std::vector<std::vector<int>> lacking;                  ///< [device type][state]: operators without a kernel
   std::vector<double> parameters, stash_bytes, cut_bytes; ///< [state]
+  /// [state]: sum over the ideal of the least time / time of the whole model over device types; a device that runs for
+  /// s seconds does at most s / time of the whole model of it.
+  std::vector<double> weighted;
   std::vector<std::vector<std::int32_t>>
       above; ///< [state]: the states whose ideals contain this one strictly, ascending
   std::size_t pairs = 0;

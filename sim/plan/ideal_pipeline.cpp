@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "sim/plan/estimate.hpp"
 
@@ -16,12 +17,14 @@ constexpr double kTie = 1e-9; // a candidate must be better by this share to rep
 class Search {
 public:
   Search(const PlanRequest& request, const StateCosts& costs, const DeviceChoices& choices)
-      : request_(request), costs_(costs), choices_(choices), states_(costs.parameters.size()) {}
+      : request_(request), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
+    measure_work();
+  }
 
-  // With `total` stages in all and memory respected, or (total 0) any number and memory ignored.
-  std::optional<IdealPipeline> run(int total, int exact_stages) {
+  // With `total` stages in all and memory respected, or (total 0) any number and memory ignored; at most `at_most`.
+  std::optional<IdealPipeline> run(int total, int exact_stages, double at_most) {
     total_ = total;
-    best_ = kNever;
+    best_ = at_most * (1 + kTie);
     best_node_ = -1;
     value_.assign(choices_.nodes.size() * states_, kNever);
     from_.assign(choices_.nodes.size() * states_, {-1, -1});
@@ -48,38 +51,105 @@ private:
     int node, state;
   };
 
+  // left_[state]: the least weighted work outside the state's ideal, sum_v min over types of speed * time. A pipeline
+  // with stages of at most `best` seconds can do no more than best * speed of the devices left.
+  // least_after_[type][state]: the least time of any state from there on; states grow, so it ends the inner loop early.
+  void measure_work() {
+    const Problem& problem = request_.problem;
+    left_.assign(states_, 0.0);
+    for (std::size_t state = 0; state < states_; ++state) {
+      left_[state] = costs_.weighted.back() - costs_.weighted[state];
+    }
+    for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
+      std::vector<double> least = costs_.seconds[type];
+      for (std::size_t state = states_ - 1; state > 0; --state) {
+        least[state - 1] = std::min(least[state - 1], least[state]);
+      }
+      least_after_.push_back(std::move(least));
+    }
+  }
+
+  // Bytes that a stage between two states needs, but for its borders: differences of `upto`. `after` is the least of
+  // `upto` from a state on. Without a memory limit both are 0.
+  void measure_memory(int stage) {
+    upto_.assign(states_, 0.0);
+    left_bytes_.assign(states_, 0.0);
+    if (total_ == 0) {
+      after_ = upto_;
+      return;
+    }
+    const Training& training = request_.problem.training;
+    const bool again = training.recompute == Recompute::full;
+    const double held = again ? 1 : request_.in_flight(stage, total_);
+    double held_later = again ? 0 : held;
+    for (int later = stage + 1; later < total_ && !again; ++later) {
+      held_later = std::min(held_later, request_.in_flight(later, total_));
+    }
+    const Bytes per_parameter =
+        stage_memory(training, 1, Bytes{0}, Bytes{0}, Bytes{0}, Recompute::none).fixed(request_.versions);
+    for (std::size_t j = 0; j < states_; ++j) {
+      upto_[j] = costs_.parameters[j] * per_parameter.value + costs_.stash_bytes[j] * held;
+      left_bytes_[j] = (costs_.parameters.back() - costs_.parameters[j]) * per_parameter.value +
+                       (costs_.stash_bytes.back() - costs_.stash_bytes[j]) * held_later;
+    }
+    after_ = upto_;
+    for (std::size_t j = states_ - 1; j > 0; --j) {
+      after_[j - 1] = std::min(after_[j - 1], after_[j]);
+    }
+  }
+
   void relax(int node, const DeviceChoices::Next& next, bool may_end) {
-    const DeviceId device = choices_.nodes[next.node].device;
-    const int type = request_.problem.type_index(device);
+    const DeviceChoices::Node& to = choices_.nodes[next.node];
+    const int type = request_.problem.type_index(to.device);
     const auto& seconds = costs_.seconds[type];
-    const auto& lacking = costs_.lacking[type];
+    const auto& least_after = least_after_[type];
     const double* here = value_.data() + static_cast<std::size_t>(node) * states_;
-    double* there = value_.data() + static_cast<std::size_t>(next.node) * states_;
-    From* from = from_.data() + static_cast<std::size_t>(next.node) * states_;
+    const double rounding = kTie * choices_.nodes.front().speed_left;
+    const double slack = choices_.nodes[node].speed_left + rounding;
+    const double next_slack = to.speed_left + rounding;
+    const double limit = memory_of(to.device).value * (1 + kTie);
+    const double limit_left = to.memory_left.value * (1 + kTie);
     const int last = static_cast<int>(states_) - 1;
+    const int first_target = total_ > 0 && to.stages == total_ ? last : 0; // the last stage takes all that is left
+    measure_memory(to.stages - 1);
     for (int k = 0; k < last; ++k) {
       double base = here[k];
-      if (base < best_ && k > 0) {
-        base = std::max(base, 2 * next.path.time(Bytes{costs_.cut_bytes[k]}).value);
-      }
-      if (base >= best_) {
+      if (base >= best_ || left_[k] > best_ * slack) {
         continue;
       }
+      if (k > 0) {
+        base = std::max(base, 2 * next.path.time(Bytes{costs_.cut_bytes[k]}).value);
+      }
       for (const std::int32_t j : costs_.above[k]) {
-        const double value = std::max(base, seconds[j] - seconds[k]);
-        if (value >= there[j] || value >= best_ || lacking[j] != lacking[k] || (j == last && !may_end) ||
-            !fits(k, j, device, next.node)) {
-          continue;
+        if (base >= best_ || least_after[j] - seconds[k] >= best_ || after_[j] - upto_[k] > limit) {
+          break;
         }
-        there[j] = value;
-        from[j] = {node, k};
-        if (j == last && value < best_ - kTie * std::max(1e-30, best_ < kNever ? best_ : 0)) {
-          best_ = value;
-          best_node_ = next.node;
+        const double value = std::max(base, seconds[j] - seconds[k]);
+        if (value < best_ && j >= first_target && left_[j] <= best_ * next_slack && left_bytes_[j] <= limit_left &&
+            (j < last || may_end)) {
+          improve(node, k, next.node, j, value);
         }
       }
     }
   }
+
+  void improve(int node, int k, int next, int j, double value) {
+    const std::size_t cell = static_cast<std::size_t>(next) * states_ + j;
+    const DeviceId device = choices_.nodes[next].device;
+    const auto& lacking = costs_.lacking[request_.problem.type_index(device)];
+    if (value >= value_[cell] || lacking[j] != lacking[k] || !fits(k, j, device, next)) {
+      return;
+    }
+    value_[cell] = value;
+    from_[cell] = {node, k};
+    const bool complete = j + 1 == static_cast<int>(states_);
+    if (complete && (best_node_ < 0 || value < best_ * (1 - kTie))) {
+      best_ = value;
+      best_node_ = next;
+    }
+  }
+
+  Bytes memory_of(DeviceId device) const { return request_.problem.platform.type_of(device).memory / request_.chunks; }
 
   bool fits(int k, int j, DeviceId device, int node) const {
     if (total_ == 0) {
@@ -91,8 +161,7 @@ private:
     const Bytes stash{costs_.stash_bytes[j] - costs_.stash_bytes[k]};
     const StageMemory memory = stage_memory(problem.training, parameters, stash, Bytes{costs_.cut_bytes[k]},
                                             Bytes{costs_.cut_bytes[j]}, problem.training.recompute);
-    const Bytes limit = problem.platform.type_of(device).memory / request_.chunks;
-    return memory.total(request_.in_flight(stage, total_), request_.versions) <= limit;
+    return memory.total(request_.in_flight(stage, total_), request_.versions) <= memory_of(device);
   }
 
   IdealPipeline trace() const {
@@ -118,6 +187,9 @@ private:
   int total_ = 0;
   double best_ = kNever;
   int best_node_ = -1;
+  std::vector<double> left_;
+  std::vector<double> upto_, after_, left_bytes_;
+  std::vector<std::vector<double>> least_after_;
   std::vector<double> value_;
   std::vector<From> from_;
 };
@@ -138,9 +210,9 @@ std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipe
 
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
-                                                 int exact_stages) {
+                                                 int exact_stages, double at_most) {
   Search search(request, costs, choices);
-  const auto unlimited = search.run(0, exact_stages);
+  const auto unlimited = search.run(0, exact_stages, at_most);
   if (!unlimited) {
     return std::nullopt;
   }
@@ -148,16 +220,43 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
     return unlimited;
   }
   std::optional<IdealPipeline> best;
-  for (int total = 1; total <= choices.most_stages; ++total) {
-    if (exact_stages > 0 && total != exact_stages) {
-      continue;
-    }
-    const auto found = search.run(total, exact_stages);
-    if (found && (!best || found->bottleneck < best->bottleneck * (1 - kTie))) {
-      best = found;
+  for (int total = choices.most_stages; total > 0; --total) { // equal values with fewer stages replace what was found
+    if (exact_stages == 0 || total == exact_stages) {
+      const auto found = search.run(total, exact_stages, best ? best->bottleneck : at_most);
+      best = found ? found : best;
     }
   }
   return best;
+}
+
+Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                           const DeviceChoices& choices, int exact_stages) {
+  const auto unlimited = Search(request, costs, choices).run(0, exact_stages, kNever);
+  if (unlimited) {
+    const Plan plan = make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited));
+    const auto shortage =
+        memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+    return {"no pipeline fits in memory; of the least bottleneck without that limit, " +
+            (shortage ? to_text(*shortage, request.problem.platform) : "a chunk needs more than its share")};
+  }
+  std::vector<OperatorId> all(request.problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (const DeviceId device : request.devices) {
+    if (const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), all);
+        !lacks.empty()) {
+      return {"no pipeline over these devices finds every kernel: " + lacks};
+    }
+  }
+  return {"the model has too few operators for " + std::to_string(exact_stages) + " stages"};
+}
+
+Speeds type_speeds(const Problem& problem, const StateCosts& costs) {
+  Speeds speeds;
+  for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
+    const double whole = costs.seconds[type].back();
+    speeds.of_type.push_back(whole > 0 ? 1 / whole : 0);
+  }
+  return speeds;
 }
 
 Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
@@ -179,17 +278,24 @@ Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, 
   return plan;
 }
 
-DeviceChoices ordered_choices(const Problem& problem, const std::vector<DeviceId>& devices, bool all) {
+DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
+                              bool all) {
   const int count = static_cast<int>(devices.size());
   DeviceChoices choices;
   choices.most_stages = count;
-  choices.nodes.push_back({});
+  std::vector<double> speed(count + 1, 0.0); // of the devices from i on
+  std::vector<Bytes> memory(count + 1);
+  for (int i = count - 1; i >= 0; --i) {
+    speed[i] = speed[i + 1] + speeds.of(problem, devices[i]);
+    memory[i] = memory[i + 1] + problem.platform.type_of(devices[i]).memory;
+  }
+  choices.nodes.push_back({-1, 0, speed[0], memory[0], {}});
   // Node of "n stages, device i last": i runs over n-1 … count-1, or is n-1 when none may be left out.
   std::vector<std::vector<int>> node(count + 1, std::vector<int>(count, -1));
   for (int n = 1; n <= count; ++n) {
     for (int i = n - 1; i < (all ? n : count); ++i) {
       node[n][i] = static_cast<int>(choices.nodes.size());
-      choices.nodes.push_back({devices[i], n, {}});
+      choices.nodes.push_back({devices[i], n, speed[i + 1], memory[i + 1], {}});
     }
   }
   for (int n = 0; n < count; ++n) {

@@ -8,6 +8,13 @@
 
 namespace stagecraft {
 
+/// Weights by device type for the work bound of sim/plan/estimate.hpp: 1 / time of the whole model, 0 without a kernel.
+struct Speeds {
+  std::vector<double> of_type;
+  double of(const Problem& problem, DeviceId device) const { return of_type[problem.type_index(device)]; }
+};
+Speeds type_speeds(const Problem& problem, const StateCosts& costs);
+
 /// What has been used up when a stage ends: a node per "these devices so far, this one last". Node 0 is the start.
 struct DeviceChoices {
   struct Next {
@@ -17,6 +24,8 @@ struct DeviceChoices {
   struct Node {
     DeviceId device = -1; ///< or one like it; -1 at the start
     int stages = 0;
+    double speed_left = 0; ///< of the devices that may still follow, as Speeds has it
+    Bytes memory_left;     ///< of the same devices
     std::vector<Next> next;
   };
   std::vector<Node> nodes; ///< ascending in stages
@@ -31,18 +40,24 @@ struct IdealPipeline {
 
 /// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
 /// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks
-/// for so many. Nothing when none fits. Cost: edges of the choices * pairs of states, and again per number of stages
-/// where memory binds.
+/// for so many. Nothing when none fits, or none is as good as `at_most`. Cost: at worst edges of the choices * pairs of
+/// states, and again per number of stages where memory binds; the work left against the speed left prunes most of it.
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
-                                                 int exact_stages);
+                                                 int exact_stages, double at_most);
+
+/// Why no pipeline was found: the kernel that lacks, or the bytes that the best pipeline without limits lacks and
+/// where.
+Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                           const DeviceChoices& choices, int exact_stages);
 
 /// The operators between two consecutive states of a pipeline, stage by stage; devices are those of the nodes.
 Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
                      const std::vector<DeviceId>& devices);
 
 /// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out.
-DeviceChoices ordered_choices(const Problem& problem, const std::vector<DeviceId>& devices, bool all);
+DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
+                              bool all);
 
 /// The request's devices, repeated once per chunk.
 std::vector<DeviceId> chunked_devices(const PlanRequest& request);

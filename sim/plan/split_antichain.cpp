@@ -1,5 +1,7 @@
 // Ju et al. 2024: profile -> graph -> antichain states -> topological order -> dynamic programming -> stages. The
 // devices follow each other in the given order; some may be left out. SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "sim/plan/ideal_pipeline.hpp"
 
 namespace stagecraft {
@@ -9,10 +11,12 @@ PlanResult split_antichain(const PlanRequest& request) {
   const StateCosts costs = cost_states(request.problem, states);
   const std::vector<DeviceId> devices = chunked_devices(request);
   const bool all = request.chunks > 1;
-  const DeviceChoices choices = ordered_choices(request.problem, devices, all);
-  const auto found = best_ideal_pipeline(request, states, costs, choices, all ? static_cast<int>(devices.size()) : 0);
+  const int exact = all ? static_cast<int>(devices.size()) : 0;
+  const DeviceChoices choices = ordered_choices(request.problem, type_speeds(request.problem, costs), devices, all);
+  const auto found =
+      best_ideal_pipeline(request, states, costs, choices, exact, std::numeric_limits<double>::infinity());
   if (!found) {
-    return Infeasible{"no pipeline over the given order of devices fits in memory and finds every kernel"};
+    return why_no_pipeline(request, states, costs, choices, exact);
   }
   std::vector<DeviceId> used;
   for (const int node : found->nodes) {

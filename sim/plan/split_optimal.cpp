@@ -2,6 +2,7 @@
 // class are used, so equal devices cost no permutations.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "sim/plan/ideal_pipeline.hpp"
@@ -44,9 +45,15 @@ std::vector<std::vector<DeviceId>> device_classes(const Problem& problem, const 
 }
 
 // One node per vector of used counts and class used last, breadth first by stages. Empty when there are too many.
-DeviceChoices class_choices(const Problem& problem, const std::vector<std::vector<DeviceId>>& classes) {
+DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
+                            const std::vector<std::vector<DeviceId>>& classes) {
   DeviceChoices choices;
-  choices.nodes.push_back({});
+  DeviceChoices::Node start;
+  for (const auto& members : classes) {
+    start.speed_left += speeds.of(problem, members.front()) * static_cast<double>(members.size());
+    start.memory_left += problem.platform.type_of(members.front()).memory * static_cast<double>(members.size());
+  }
+  choices.nodes.push_back(start);
   std::vector<int> class_of_node = {-1};
   std::vector<std::vector<int>> counts = {std::vector<int>(classes.size(), 0)};
   std::map<std::pair<std::vector<int>, int>, int> known;
@@ -62,7 +69,12 @@ DeviceChoices class_choices(const Problem& problem, const std::vector<std::vecto
       ++used[next];
       const auto [slot, is_new] = known.try_emplace({used, next}, static_cast<int>(choices.nodes.size()));
       if (is_new) {
-        choices.nodes.push_back({device, choices.nodes[at].stages + 1, {}});
+        const DeviceChoices::Node& from = choices.nodes[at];
+        choices.nodes.push_back({device,
+                                 from.stages + 1,
+                                 from.speed_left - speeds.of(problem, device),
+                                 from.memory_left - problem.platform.type_of(device).memory,
+                                 {}});
         counts.push_back(used);
         class_of_node.push_back(next);
       }
@@ -92,6 +104,18 @@ std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId
   return devices;
 }
 
+// The best of two orders of devices bounds the search over all of them.
+double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                           const Speeds& speeds) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& order : {request.devices, fastest_first(request.problem, request.devices)}) {
+    const auto found =
+        best_ideal_pipeline(request, states, costs, ordered_choices(request.problem, speeds, order, false), 0, best);
+    best = found ? std::min(best, found->bottleneck) : best;
+  }
+  return best;
+}
+
 void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.empty() ? "" : "; ") + note; }
 
 // The same devices again for every chunk, in the order of the plan found without chunks.
@@ -112,12 +136,13 @@ PlanResult split_optimal(const PlanRequest& request) {
   AntichainStates states = antichain_states(problem.model, request.state_cap);
   StateCosts costs = cost_states(problem, states);
   const auto classes = device_classes(problem, request.devices);
-  DeviceChoices choices = class_choices(problem, classes);
+  const Speeds speeds = type_speeds(problem, costs);
+  DeviceChoices choices = class_choices(problem, speeds, classes);
   std::string note = states.linearized ? "more than " + std::to_string(request.state_cap) +
                                              " antichain states: branches were put in one order"
                                        : "";
   if (choices.nodes.empty() || edges(choices) * static_cast<double>(costs.pairs) > kMostWork) {
-    choices = ordered_choices(problem, fastest_first(problem, request.devices), false);
+    choices = ordered_choices(problem, speeds, fastest_first(problem, request.devices), false);
     note +=
         std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
   }
@@ -126,9 +151,10 @@ PlanResult split_optimal(const PlanRequest& request) {
   if (request.chunks > 1) { // memory is checked when the chunks are known
     unchunked.in_flight = [](int, int) { return 0.0; };
   }
-  const auto found = best_ideal_pipeline(unchunked, states, costs, choices, 0);
+  const double known = bottleneck_in_order(unchunked, states, costs, speeds);
+  const auto found = best_ideal_pipeline(unchunked, states, costs, choices, 0, known);
   if (!found) {
-    return Infeasible{"no pipeline over any order of the devices fits in memory and finds every kernel"};
+    return why_no_pipeline(unchunked, states, costs, choices, 0);
   }
   std::vector<DeviceId> used;
   for (const int node : found->nodes) {

@@ -77,7 +77,8 @@ std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, 
         slot->second = in_flight(*schedule);
       }
     }
-    return stage < static_cast<int>(slot->second.size()) ? slot->second[stage] : micro_batches;
+    // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
+    return stage < static_cast<int>(slot->second.size()) ? slot->second[stage] : 1.0;
   };
 }
 
@@ -190,7 +191,7 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios)
   for (const Scenario& scenario : scenarios) {
     Prepared prepared;
     prepare(scenario, prepared, all);
-    if (!prepared.run.why_not.empty() && scenario.strategy != nullptr) {
+    if (prepared.plan.stages.empty() && scenario.strategy != nullptr) { // not the schedule's own rules
       prepared.run.would_fit = smallest_fitting_change(scenario);
     }
     all.push_back(std::move(prepared));
@@ -293,6 +294,13 @@ Seconds Simulator::bound() {
     bound_ = lower_bound(problem(study_.training.micro_batches.front()), devices_);
   }
   return *bound_;
+}
+
+bool Simulator::runs(const Scenario& scenario) {
+  const PlanResult planned = plan(scenario);
+  const Plan* found = std::get_if<Plan>(&planned);
+  return found != nullptr && std::holds_alternative<Schedule>(
+                                 make_order(scenario, *found, cost_plan(problem(scenario.micro_batches), *found)));
 }
 
 // Tries more micro-batches of the same batch, then full recompute at the same number: whatever fits first is the
