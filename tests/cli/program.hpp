@@ -71,6 +71,8 @@ public:
     return name;
   }
   std::string read(const std::string& name) const { return read_file(folder_ / name); }
+  /// Makes a folder of the repository appear here.
+  void link(const std::string& name) const { fs::create_directory_symlink(kRoot / name, folder_ / name); }
   /// The number of files in the folder.
   long files() const { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); }
 
