@@ -24,7 +24,7 @@ public:
   // With `total` stages in all and memory respected, or (total 0) any number and memory ignored; at most `at_most`.
   std::optional<IdealPipeline> run(int total, int exact_stages, double at_most) {
     total_ = total;
-    best_ = at_most * (1 + kTie);
+    best_ = std::min(at_most * (1 + kTie), std::numeric_limits<double>::max()); // finite: it is multiplied by 0
     best_node_ = -1;
     value_.assign(choices_.nodes.size() * states_, kNever);
     from_.assign(choices_.nodes.size() * states_, {-1, -1});

@@ -48,12 +48,18 @@ std::vector<std::vector<DeviceId>> device_classes(const Problem& problem, const 
 DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
                             const std::vector<std::vector<DeviceId>>& classes) {
   DeviceChoices choices;
-  DeviceChoices::Node start;
-  for (const auto& members : classes) {
-    start.speed_left += speeds.of(problem, members.front()) * static_cast<double>(members.size());
-    start.memory_left += problem.platform.type_of(members.front()).memory * static_cast<double>(members.size());
-  }
-  choices.nodes.push_back(start);
+  // Sums what is left afresh: memory may be unlimited, which no subtraction brings back.
+  const auto make_node = [&](DeviceId last, int stages, const std::vector<int>& used) {
+    DeviceChoices::Node node{.device = last, .stages = stages};
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      for (std::size_t left = used[c]; left < classes[c].size(); ++left) {
+        node.speed_left += speeds.of(problem, classes[c].front());
+        node.memory_left += problem.platform.type_of(classes[c].front()).memory;
+      }
+    }
+    return node;
+  };
+  choices.nodes.push_back(make_node(-1, 0, std::vector<int>(classes.size(), 0)));
   std::vector<int> class_of_node = {-1};
   std::vector<std::vector<int>> counts = {std::vector<int>(classes.size(), 0)};
   std::map<std::pair<std::vector<int>, int>, int> known;
@@ -69,12 +75,7 @@ DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
       ++used[next];
       const auto [slot, is_new] = known.try_emplace({used, next}, static_cast<int>(choices.nodes.size()));
       if (is_new) {
-        const DeviceChoices::Node& from = choices.nodes[at];
-        choices.nodes.push_back({device,
-                                 from.stages + 1,
-                                 from.speed_left - speeds.of(problem, device),
-                                 from.memory_left - problem.platform.type_of(device).memory,
-                                 {}});
+        choices.nodes.push_back(make_node(device, choices.nodes[at].stages + 1, used));
         counts.push_back(used);
         class_of_node.push_back(next);
       }
