@@ -12,6 +12,7 @@
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
+#include "sim/schedule/schedule_file.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/plan_file.hpp"
 
@@ -22,6 +23,14 @@ namespace {
 const ScheduleRow& schedule_of(const Options& options) {
   const std::string name = options.schedule.empty() ? "1f1b" : options.schedule;
   return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
+}
+
+// The schedule of a file, where --schedule names one.
+std::optional<Schedule> given_orders(const std::string& name) {
+  if (!name.ends_with(".csv")) {
+    return std::nullopt;
+  }
+  return read_schedule(read_file(name), name);
 }
 
 int single_micro_batches(const Study& study) {
@@ -112,7 +121,8 @@ int command_replay(const Options& options) {
   if (options.strategy.empty() == options.plan.empty()) {
     throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
   }
-  const ScheduleRow& schedule = schedule_of(options);
+  const std::optional<Schedule> orders = given_orders(options.schedule);
+  const ScheduleRow* schedule = orders ? nullptr : &schedule_of(options);
   const StrategyRow* strategy = options.strategy.empty()
                                     ? nullptr
                                     : &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
@@ -124,7 +134,8 @@ int command_replay(const Options& options) {
   Simulator simulator(study);
   std::vector<Prepared> prepared = simulator.prepare({{.strategy = strategy,
                                                        .plan = strategy == nullptr ? &given : nullptr,
-                                                       .schedule = &schedule,
+                                                       .schedule = schedule,
+                                                       .orders = orders ? &*orders : nullptr,
                                                        .micro_batches = single_micro_batches(study)}});
   simulator.replay(prepared);
   const Prepared& one = prepared.front();
@@ -156,7 +167,9 @@ int command_replay(const Options& options) {
   return kDone;
 }
 
-int command_check(const Options& options) {
+namespace {
+
+std::vector<std::string> defects_of_plan(const Options& options) {
   const Study study = study_from(options);
   Simulator simulator(study);
   const Plan plan = read_plan(yaml::load(options.file), *study.model, study.platform);
@@ -169,12 +182,25 @@ int command_check(const Options& options) {
       defects.push_back(prepared.front().run.why_not);
     }
   }
+  return defects;
+}
+
+} // namespace
+
+int command_check(const Options& options) {
+  const std::optional<Schedule> orders = given_orders(options.file);
+  if (!orders && options.model.empty()) {
+    throw InputError({"command line", 0, 0},
+                     "a plan is checked against a model; allowed: check PLAN MODEL --platform P");
+  }
+  const std::vector<std::string> defects = orders ? schedule_defects(*orders) : defects_of_plan(options);
   if (options.format == "json") {
     const nlohmann::ordered_json json = {
         {"schema", "stagecraft/1"}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
     emit(options, json.dump(1) + "\n");
   } else {
-    std::string text = defects.empty() ? options.file + ": a valid plan that fits\n" : "";
+    std::string text =
+        defects.empty() ? options.file + (orders ? ": a valid schedule\n" : ": a valid plan that fits\n") : "";
     for (const std::string& defect : defects) {
       text += options.file + ": " + defect + "\n";
     }

@@ -8,6 +8,7 @@
 #include "sim/app/options.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/report/ascii_timeline.hpp"
+#include "sim/schedule/schedule_file.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -127,18 +128,6 @@ std::string to_json(const Drawn& drawn, const Options& options) {
     json["orders"].push_back(std::move(order));
   }
   return json.dump(1) + "\n";
-}
-
-std::string to_csv(const Schedule& schedule) {
-  std::string text;
-  for (const auto& order : schedule.orders) {
-    std::string line;
-    for (const Action& action : order) {
-      line += (line.empty() ? "" : ",") + to_text(std::span(&action, 1));
-    }
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::string to_picture(const Drawn& drawn, const Options& options) {

@@ -78,7 +78,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_study_flags(replay, options, with_csv);
   replay.add_option("--strategy", options.strategy, "see `list strategies`");
   replay.add_option("--plan", options.plan, "a plan file instead of a strategy")->type_name("FILE");
-  replay.add_option("--schedule", options.schedule, "see `list schedules`")->required();
+  replay.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   replay.add_flag("--timeline", options.timeline, "put the timeline into the JSON");
   replay.add_option("--trace", options.trace, "write a Chrome/Perfetto trace")->type_name("FILE");
 
@@ -102,8 +102,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   schedule.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
 
   CLI::App& check = add("check", "is this plan valid here, and does it fit? if not, why", command_check);
-  check.add_option("FILE", options.file, "a plan file")->required();
-  add_model_flags(check, options, true);
+  check.add_option("FILE", options.file, "a plan file, or a schedule: .csv")->required();
+  add_model_flags(check, options, false);
   add_study_flags(check, options);
   check.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
 

@@ -7,8 +7,8 @@ namespace stagecraft {
 
 std::span<const ScheduleRow> schedules() {
   static constexpr std::array kRows = {
-      ScheduleRow{"naive", "one micro-batch at a time through all stages", false, false, make_naive},
       ScheduleRow{"accumulate", "one stage, gradients of all micro-batches added up", false, false, make_accumulate},
+      ScheduleRow{"naive", "one micro-batch at a time through all stages", false, false, make_naive},
       ScheduleRow{"gpipe", "all forwards, then all backwards (Huang et al. 2019)", false, false, make_gpipe},
       ScheduleRow{"1f1b", "one forward, one backward, with a flush (DAPPLE, PipeDream-Flush)", false, false,
                   make_one_f_one_b},

@@ -19,8 +19,8 @@ ComparisonResult compare(const Study& study, Simulator& simulator);
 /// holds it back, and what would let the others fit.
 std::vector<std::string> make_verdict(const Comparison& comparison);
 
-/// The ranked run to hold the winner against: uniform under the winner's schedule and micro-batches where that is
-/// feasible, else the best uniform one, else the slowest feasible run; -1 when nothing is feasible.
+/// The ranked run to hold the winner against: the best run of `uniform`, the split of whoever does not plan; without one,
+/// the slowest feasible run; -1 when nothing is feasible.
 int naive_run(const Comparison& comparison);
 
 } // namespace stagecraft

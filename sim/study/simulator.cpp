@@ -14,12 +14,22 @@ namespace {
 
 constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
 
+// Micro-batches in flight that no memory holds: of a number of stages that the schedule cannot run, so that planners
+// which may choose the number choose another.
+constexpr double kNeverFits = 1e15;
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
   return schedule.interleaves && (strategy == nullptr || strategy->pipeline) ? training.chunks : 1;
+}
+
+// Of a given schedule; 1 where its ranks do not divide its stages, which its check will say.
+int chunks_of(const Schedule& orders) {
+  const int ranks = static_cast<int>(orders.orders.size());
+  return orders.stages % ranks == 0 ? orders.stages / ranks : 1;
 }
 
 std::vector<std::string> device_names(const Platform& platform, const std::vector<DeviceId>& devices) {
@@ -97,17 +107,12 @@ PlanResult plan_scenario(const Scenario& scenario, const Study& study, const std
 
 } // namespace
 
-PlanResult Simulator::plan(const Scenario& scenario) {
-  const Problem& costs = problem(scenario.micro_batches);
-  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
-  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  if (scenario.strategy != nullptr) {
-    return plan_scenario(scenario, study_, devices_, costs, chunks, held);
-  }
+PlanResult Simulator::plan_given(const Scenario& scenario) {
   const auto defects = plan_defects(*scenario.plan, *study_.model, study_.platform);
   if (!defects.empty()) {
     return Infeasible{join(defects, "; ")};
   }
+  const Problem& costs = problem(scenario.micro_batches);
   for (const Stage& stage : scenario.plan->stages) {
     for (const DeviceId device : stage.devices) {
       if (const std::string lacks = missing_kernel(costs, costs.type_index(device), stage.operators); !lacks.empty()) {
@@ -118,12 +123,71 @@ PlanResult Simulator::plan(const Scenario& scenario) {
   return *scenario.plan;
 }
 
+const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
+  const auto [slot, is_new] =
+      planned_.try_emplace({scenario.strategy, scenario.schedule, scenario.micro_batches}, Planned{});
+  if (!is_new) {
+    return slot->second;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Problem& costs = problem(scenario.micro_batches);
+  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
+  PlanResult result = plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  if (scenario.strategy->pipeline && std::holds_alternative<Infeasible>(result)) {
+    const ScheduleResult made =
+        make_schedule(*scenario.schedule, {static_cast<int>(devices_.size()), scenario.micro_batches, chunks});
+    if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+      result = *reason; // no memory would help
+    }
+  }
+  slot->second = {std::move(result), seconds_since(start)};
+  return slot->second;
+}
+
+PlanResult Simulator::plan(const Scenario& scenario) {
+  if (scenario.strategy == nullptr) {
+    return plan_given(scenario);
+  }
+  if (scenario.orders == nullptr) {
+    return planned(scenario).result;
+  }
+  const auto held = [counts = in_flight(*scenario.orders)](int stage, int) {
+    return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
+  };
+  return plan_scenario(scenario, study_, devices_, problem(scenario.micro_batches), chunks_of(*scenario.orders), held);
+}
+
+namespace {
+
+// A given schedule, or why the plan cannot run it.
+std::variant<Schedule, Infeasible> fit_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
+  const std::vector<std::string> defects = schedule_defects(orders);
+  if (!defects.empty()) {
+    return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
+  }
+  const auto shape = [](std::size_t stages, int count) {
+    return std::to_string(stages) + " stages and " + std::to_string(count) + " micro-batches";
+  };
+  if (static_cast<std::size_t>(orders.stages) != plan.stages.size() || orders.micro_batches != micro_batches) {
+    return Infeasible{"the schedule is for " + shape(orders.stages, orders.micro_batches) + ", the plan has " +
+                      shape(plan.stages.size(), micro_batches)};
+  }
+  if (!is_pipeline(plan, chunks_of(orders))) {
+    return Infeasible{"the schedule wants stage s on device s mod " + std::to_string(orders.orders.size()) +
+                      ", which is not the plan's shape"};
+  }
+  return orders;
+}
+
+} // namespace
+
 std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenario, const Plan& plan,
                                                          const PlanCost& cost) {
   const int stages = static_cast<int>(plan.stages.size());
   std::variant<Schedule, Infeasible> result;
   if (scenario.orders != nullptr) {
-    result = *scenario.orders;
+    result = fit_orders(*scenario.orders, plan, scenario.micro_batches);
   } else {
     const int wanted = scenario.schedule->interleaves ? study_.training.chunks : 1;
     const int chunks = stages % wanted == 0 && is_pipeline(plan, wanted) ? wanted : 1;
@@ -144,17 +208,16 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
 void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier) {
   Run& run = prepared.run;
   run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
-  run.schedule = scenario.schedule->name;
+  run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
   run.engine = study_.engine->name;
   run.micro_batches = scenario.micro_batches;
-  const auto start = std::chrono::steady_clock::now();
-  PlanResult planned = plan(scenario);
-  run.planning_seconds = seconds_since(start);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
+  PlanResult result = plan(scenario);
+  run.planning_seconds = scenario.strategy != nullptr && scenario.orders == nullptr ? planned(scenario).seconds : 0;
+  if (const Infeasible* reason = std::get_if<Infeasible>(&result)) {
     run.why_not = reason->reason;
     return;
   }
-  prepared.plan = std::move(std::get<Plan>(planned));
+  prepared.plan = std::move(std::get<Plan>(result));
   run.note = prepared.plan.note;
   run.objective = prepared.plan.objective;
   const Problem& costs = problem(scenario.micro_batches);
@@ -191,7 +254,8 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios)
   for (const Scenario& scenario : scenarios) {
     Prepared prepared;
     prepare(scenario, prepared, all);
-    if (prepared.plan.stages.empty() && scenario.strategy != nullptr) { // not the schedule's own rules
+    if (prepared.plan.stages.empty() && scenario.strategy != nullptr &&
+        scenario.orders == nullptr) { // not the schedule's own rules
       prepared.run.would_fit = smallest_fitting_change(scenario);
     }
     all.push_back(std::move(prepared));
@@ -308,8 +372,8 @@ bool Simulator::runs(const Scenario& scenario) {
 std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
   constexpr int kMostDoublings = 6;
   Scenario changed = scenario;
-  const auto runs = [&](const PlanResult& planned, const Problem& costs) {
-    const Plan* plan = std::get_if<Plan>(&planned);
+  const auto runs = [&](const PlanResult& result, const Problem& costs) {
+    const Plan* plan = std::get_if<Plan>(&result);
     return plan != nullptr && std::holds_alternative<Schedule>(make_order(changed, *plan, cost_plan(costs, *plan)));
   };
   for (int doubling = 0; doubling < kMostDoublings; ++doubling) {

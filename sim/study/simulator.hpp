@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-/// One combination to run. Exactly one of `strategy` and `plan` is set; `orders` replaces the schedule's own.
+/// One combination to run. Exactly one of `strategy` and `plan` is set, and one of `schedule` and `orders`, a schedule
+/// from elsewhere.
 struct Scenario {
   const StrategyRow* strategy = nullptr;
   const Plan* plan = nullptr;
@@ -31,7 +32,8 @@ struct Prepared {
   Timeline timeline;
 };
 
-/// Runs scenarios of one study. Keeps what they share: costs per micro-batch size, routes, schedules' counts in flight.
+/// Runs scenarios of one study. Keeps what they share: costs per micro-batch size, routes, schedules' counts in flight,
+/// plans.
 class Simulator {
 public:
   explicit Simulator(const Study& study);
@@ -50,6 +52,13 @@ public:
   Seconds bound();
 
 private:
+  struct Planned {
+    PlanResult result;
+    double seconds = 0; ///< of planning
+  };
+
+  const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
+  PlanResult plan_given(const Scenario& scenario);
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool runs(const Scenario& scenario);
@@ -62,6 +71,7 @@ private:
   std::vector<DeviceId> devices_;
   std::map<int, std::unique_ptr<Problem>> problems_;
   std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
+  std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int>, Planned> planned_;
   std::optional<Seconds> single_, bound_;
 };
 

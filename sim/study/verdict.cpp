@@ -76,22 +76,14 @@ std::string what_does_not_fit(const Comparison& comparison) {
 
 int naive_run(const Comparison& comparison) {
   const auto& runs = comparison.runs;
-  if (runs.empty() || !runs.front().feasible) {
-    return -1;
-  }
-  int best_uniform = -1;
-  int last = 0;
+  int last = -1;
   for (std::size_t i = 0; i < runs.size() && runs[i].feasible; ++i) {
     last = static_cast<int>(i);
-    if (runs[i].strategy != "uniform") {
-      continue;
-    }
-    if (runs[i].schedule == runs.front().schedule && runs[i].micro_batches == runs.front().micro_batches) {
+    if (runs[i].strategy == "uniform") {
       return last;
     }
-    best_uniform = best_uniform < 0 ? last : best_uniform;
   }
-  return best_uniform >= 0 ? best_uniform : last;
+  return last;
 }
 
 std::vector<std::string> make_verdict(const Comparison& comparison) {
