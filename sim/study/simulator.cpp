@@ -14,10 +14,6 @@ namespace {
 
 constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
 
-// Micro-batches in flight that no memory holds: of a number of stages that the schedule cannot run, so that planners
-// which may choose the number choose another.
-constexpr double kNeverFits = 1e15;
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

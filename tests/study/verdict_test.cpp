@@ -19,8 +19,9 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   REQUIRE(naive > 0);
   const Run& other = comparison.runs[naive];
   CHECK(other.strategy == "uniform");
-  CHECK(other.schedule == best.schedule);
-  CHECK(other.micro_batches == best.micro_batches);
+  for (int i = 0; i < naive; ++i) {
+    CHECK(comparison.runs[i].strategy != "uniform");
+  }
   REQUIRE(comparison.verdict.size() == 5);
   const std::string name = best.strategy + " under " + best.schedule + " with " + std::to_string(best.micro_batches);
   CHECK_THAT(comparison.verdict[0], StartsWith(name) && Contains(to_text(best.metrics.iteration)) &&
