@@ -9,6 +9,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr double kRounding = 1e-9; // of the sums; without it blocks that differ by just 1 may take turns forever
+
 std::vector<double> normalized(std::span<const double> costs) {
   const auto [low, high] = std::minmax_element(costs.begin(), costs.end());
   std::vector<double> scaled(costs.size(), 0.0);
@@ -44,7 +46,7 @@ std::vector<int> block_partition(std::span<const double> costs, int parts) {
       for (int i = 1; i < parts; ++i) {
         q = block(i) < block(q) ? i : q;
       }
-      if (largest <= block(q) + 1) {
+      if (largest <= block(q) + 1 + kRounding) {
         std::vector<int> sizes(parts);
         for (int i = 0; i < parts; ++i) {
           sizes[i] = bounds[i + 1] - bounds[i];
@@ -82,7 +84,12 @@ PlanResult split_block_partition(const PlanRequest& request) {
   for (const int size : block_partition(costs, static_cast<int>(devices.size()))) {
     bounds.push_back(bounds.back() + size);
   }
-  return make_chain_plan(request, bounds, devices);
+  const Plan plan = make_chain_plan(request, bounds, devices);
+  if (request.chunks > 1 && plan.stages.size() < devices.size()) {
+    return Infeasible{"balancing blocks leaves " + std::to_string(devices.size() - plan.stages.size()) + " of " +
+                      std::to_string(devices.size()) + " stages empty"};
+  }
+  return plan;
 }
 
 } // namespace stagecraft
