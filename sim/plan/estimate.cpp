@@ -120,12 +120,18 @@ std::string to_text(const MemoryShortage& shortage, const Platform& platform) {
 namespace {
 
 // The least time in which one device can push the whole batch through an operator, whatever the micro-batch size: time
-// per sample falls with the size for rooflines and scaled profiles, so the largest decides; a profile of several sizes
-// may fall elsewhere, so the halves are tried too.
+// per sample falls with the size for rooflines and scaled profiles, so the largest decides; between two measured sizes
+// it goes one way, so those are tried too.
 double batch_seconds(const Problem& problem, OperatorId op, int type) {
   const double batch = problem.training.global_batch;
   double least = std::numeric_limits<double>::infinity();
-  for (double samples = batch; samples >= 1; samples /= 2) {
+  std::vector<double> sizes = {batch};
+  for (const Profile& profile : problem.model.profiles) {
+    if (profile.samples > 0 && profile.samples < batch) {
+      sizes.push_back(profile.samples);
+    }
+  }
+  for (const double samples : sizes) {
     const auto time = problem.cost.time(op, problem.platform.types[type], samples, problem.training.precision);
     if (!time) {
       return least;
@@ -161,7 +167,7 @@ Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices
   for (OperatorId op = 0; op < problem.model.size() && total_speed > 0; ++op) {
     double least = std::numeric_limits<double>::infinity();
     for (int type = 0; type < types; ++type) {
-      if (count[type] > 0 && speed[type] > 0) {
+      if (count[type] > 0 && !std::isinf(seconds[type][op])) {
         least = std::min(least, speed[type] / total_speed * seconds[type][op]);
       }
     }
