@@ -112,7 +112,7 @@ namespace {
 struct StateSums {
   std::vector<double> seconds;
   std::vector<int> lacking;
-  double parameters = 0, stash_bytes = 0, weighted = 0;
+  double parameters = 0, stash_bytes = 0, input_bytes = 0, weighted = 0;
 };
 
 // The least time over device types, each in units of the type's time for the whole model (kernels it has).
@@ -130,8 +130,9 @@ std::vector<double> weights_of_operators(const Problem& problem) {
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t type = 0; type < whole.size(); ++type) {
-      if (whole[type] > 0) {
-        least = std::min(least, problem.seconds(static_cast<int>(type), op) / whole[type]);
+      const double time = problem.seconds(static_cast<int>(type), op);
+      if (!std::isinf(time)) {
+        least = std::min(least, whole[type] > 0 ? time / whole[type] : 0);
       }
     }
     weights[op] = std::isinf(least) ? 0 : least;
@@ -148,6 +149,7 @@ StateSums sum_state(const Problem& problem, const std::vector<double>& weights, 
     }
     sums.parameters += problem.model.operators[op].parameters;
     sums.stash_bytes += problem.stash_bytes(op).value;
+    sums.input_bytes += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
     sums.weighted += weights[op];
     for (std::size_t type = 0; type < types; ++type) {
       const double time = problem.seconds(static_cast<int>(type), op);
@@ -180,6 +182,7 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
     }
     costs.parameters.push_back(sums.parameters);
     costs.stash_bytes.push_back(sums.stash_bytes);
+    costs.input_bytes.push_back(sums.input_bytes);
     costs.weighted.push_back(sums.weighted);
     costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
     for (int larger = state + 1; larger < states.count(); ++larger) {

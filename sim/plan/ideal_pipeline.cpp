@@ -16,15 +16,18 @@ constexpr double kTie = 1e-9; // a candidate must be better by this share to rep
 // A[node][state]: the least bottleneck of a pipeline that covers the state's ideal and whose last stage is the node's.
 class Search {
 public:
-  Search(const PlanRequest& request, const StateCosts& costs, const DeviceChoices& choices)
-      : request_(request), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
+  Search(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+         const DeviceChoices& choices)
+      : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
     measure_work();
   }
 
   // With `total` stages in all and memory respected, or (total 0) any number and memory ignored; at most `at_most`.
   std::optional<IdealPipeline> run(int total, int exact_stages, double at_most) {
     total_ = total;
-    best_ = std::min(at_most * (1 + kTie), std::numeric_limits<double>::max()); // finite: it is multiplied by 0
+    constexpr double kMost = std::numeric_limits<double>::max(); // finite: it is multiplied by 0
+    constexpr double kLeast = std::numeric_limits<double>::min();
+    best_ = std::min(at_most * (1 + kTie) + kLeast, kMost); // values below it count, 0 among them
     best_node_ = -1;
     value_.assign(choices_.nodes.size() * states_, kNever);
     from_.assign(choices_.nodes.size() * states_, {-1, -1});
@@ -159,9 +162,24 @@ private:
     const Problem& problem = request_.problem;
     const double parameters = costs_.parameters[j] - costs_.parameters[k];
     const Bytes stash{costs_.stash_bytes[j] - costs_.stash_bytes[k]};
-    const StageMemory memory = stage_memory(problem.training, parameters, stash, Bytes{costs_.cut_bytes[k]},
-                                            Bytes{costs_.cut_bytes[j]}, problem.training.recompute);
-    return memory.total(request_.in_flight(stage, total_), request_.versions) <= memory_of(device);
+    const auto needs = [&](Bytes incoming, Bytes outgoing) {
+      return stage_memory(problem.training, parameters, stash, incoming, outgoing, problem.training.recompute)
+          .total(request_.in_flight(stage, total_), request_.versions);
+    };
+    const Bytes input{costs_.input_bytes[j] - costs_.input_bytes[k]};
+    // Tensors that pass by on their way to later stages cross both cuts, but not the stage's border.
+    return needs(Bytes{costs_.cut_bytes[k]} + input, Bytes{costs_.cut_bytes[j]}) <= memory_of(device) ||
+           (needs(input, Bytes{0}) <= memory_of(device) && exact_need(k, j, needs) <= memory_of(device));
+  }
+
+  template <class Needs> Bytes exact_need(int k, int j, const Needs& needs) const {
+    std::vector<char> inside(request_.problem.model.size());
+    for (std::size_t op = 0; op < inside.size(); ++op) {
+      const int at = static_cast<int>(op);
+      inside[op] = has_bit(ideals_.row(j), at) && !has_bit(ideals_.row(k), at) ? 1 : 0;
+    }
+    const Problem::Border border = request_.problem.border(inside);
+    return needs(border.incoming, border.outgoing);
   }
 
   IdealPipeline trace() const {
@@ -181,6 +199,7 @@ private:
   }
 
   const PlanRequest& request_;
+  const BitRows& ideals_;
   const StateCosts& costs_;
   const DeviceChoices& choices_;
   std::size_t states_;
@@ -211,7 +230,7 @@ std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipe
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most) {
-  Search search(request, costs, choices);
+  Search search(request, states, costs, choices);
   const auto unlimited = search.run(0, exact_stages, at_most);
   if (!unlimited) {
     return std::nullopt;
@@ -231,7 +250,7 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
 
 Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const DeviceChoices& choices, int exact_stages) {
-  const auto unlimited = Search(request, costs, choices).run(0, exact_stages, kNever);
+  const auto unlimited = Search(request, states, costs, choices).run(0, exact_stages, kNever);
   if (unlimited) {
     const Plan plan = make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited));
     const auto shortage =

@@ -84,6 +84,20 @@ Bytes Problem::cut_bytes(const std::vector<char>& inside) const {
   return sum;
 }
 
+Problem::Border Problem::border(const std::vector<char>& inside) const {
+  Border sum;
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    const auto& users = model.successors[op];
+    const bool crosses =
+        std::any_of(users.begin(), users.end(), [&](OperatorId user) { return inside[user] != inside[op]; });
+    (inside[op] != 0 ? sum.outgoing : sum.incoming) += crosses ? output_bytes(op) : Bytes{0};
+    if (inside[op] != 0 && model.predecessors[op].empty()) {
+      sum.incoming += input_bytes();
+    }
+  }
+  return sum;
+}
+
 Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
                      Router& router, int micro_batches) {
   Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};

@@ -45,6 +45,12 @@ struct Problem {
   Bytes input_bytes() const;
   /// Bytes of the distinct tensors that operators in `inside` make and operators outside need.
   Bytes cut_bytes(const std::vector<char>& inside) const;
+  /// Bytes that enter and leave a stage of the operators `inside` for one micro-batch: the model's input once per
+  /// source, each tensor once.
+  struct Border {
+    Bytes incoming, outgoing;
+  };
+  Border border(const std::vector<char>& inside) const;
   PathCost path(DeviceId from, DeviceId to) const { return router.cost(from, to); }
   int type_index(DeviceId device) const { return platform.devices[static_cast<std::size_t>(device)].type; }
 };

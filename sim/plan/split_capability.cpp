@@ -144,10 +144,12 @@ PlanResult split_by_capability(const PlanRequest& request, bool refined) {
   }
   const auto fits = [&](int part, int first, int last) {
     const Prefix& prefix = problem.prefix;
-    const StageMemory memory =
-        stage_memory(problem.training, prefix.parameters[last] - prefix.parameters[first],
-                     Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]}, Bytes{prefix.cut_bytes[first]},
-                     Bytes{prefix.cut_bytes[last]}, problem.training.recompute);
+    std::vector<char> inside(problem.model.size(), 0);
+    std::fill(inside.begin() + first, inside.begin() + last, 1);
+    const Problem::Border border = problem.border(inside);
+    const StageMemory memory = stage_memory(problem.training, prefix.parameters[last] - prefix.parameters[first],
+                                            Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]},
+                                            border.incoming, border.outgoing, problem.training.recompute);
     return memory.total(request.in_flight(part, stages), request.versions) <=
            problem.platform.type_of(devices[part]).memory / request.chunks;
   };
