@@ -1,0 +1,123 @@
+// The oracle of the planners: every sequence of convex stages on every choice of devices, tried one by one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "tests/plan/problems.hpp"
+
+namespace stagecraft::test {
+
+/// Knows the toy only, none of the planners' code. Sets of operators and devices are bits of a mask.
+class BruteForce {
+public:
+  /// `in_order`: devices follow each other as listed, any of them left out.
+  BruteForce(const Toy& toy, bool in_order) : toy_(toy), in_order_(in_order) {
+    const std::size_t sets = std::size_t{1} << toy.operators.size();
+    makers_.assign(toy.operators.size(), 0);
+    users_.assign(toy.operators.size(), 0);
+    for (const auto& [from, to] : toy.edges) {
+      makers_[to] |= 1U << from;
+      users_[from] |= 1U << to;
+    }
+    seconds_.assign(toy.types.size(), std::vector<double>(sets, 0.0));
+    for (std::size_t set = 1; set < sets; ++set) {
+      for (std::size_t op = 0; op < toy.operators.size(); ++op) {
+        for (std::size_t type = 0; type < toy.types.size() && ((set >> op) & 1) != 0; ++type) {
+          seconds_[type][set] += toy.operators[op].seconds[type];
+        }
+      }
+    }
+  }
+
+  /// The least bottleneck of a pipeline whose every stage fits in memory, for each number of stages; nothing when none.
+  std::optional<double> best() {
+    double best = kInfinite;
+    for (total_ = 1; total_ <= static_cast<int>(toy_.devices.size()); ++total_) {
+      best_ = best;
+      extend(0, 0, -1, 0, 0);
+      best = std::min(best, best_);
+    }
+    return best == kInfinite ? std::nullopt : std::optional(best);
+  }
+
+private:
+  unsigned all() const { return (1U << toy_.operators.size()) - 1; }
+
+  void extend(unsigned before, unsigned used, int last, int stages, double worst) {
+    if (before == all()) {
+      best_ = stages == total_ ? std::min(best_, worst) : best_;
+      return;
+    }
+    if (stages == total_) {
+      return;
+    }
+    const unsigned left = all() & ~before;
+    for (unsigned stage = left; stage != 0; stage = (stage - 1) & left) {
+      if (!closed(before | stage) || (stages + 1 == total_ && stage != left)) {
+        continue;
+      }
+      for (int d = in_order_ ? last + 1 : 0; d < static_cast<int>(toy_.devices.size()); ++d) {
+        if (((used >> d) & 1) != 0) {
+          continue;
+        }
+        double now = std::max(worst, seconds_[toy_.devices[d].type][stage]);
+        now = last < 0 ? now : std::max(now, 2 * transfer(last, d, cut(before)));
+        if (now < best_ && fits(stage, d, stages)) {
+          extend(before | stage, used | 1U << d, d, stages + 1, now);
+        }
+      }
+    }
+  }
+
+  bool closed(unsigned set) const {
+    for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
+      if (((set >> op) & 1) != 0 && (makers_[op] & ~set) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Outputs of operators in `inside` that one outside needs, each once.
+  double cut(unsigned inside) const {
+    double bytes = 0;
+    for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
+      bytes += ((inside >> op) & 1) != 0 && (users_[op] & ~inside) != 0 ? toy_.operators[op].output : 0;
+    }
+    return bytes;
+  }
+
+  double transfer(int from, int to, double bytes) const {
+    return toy_.devices[from].latency + bytes / std::min(toy_.devices[from].bandwidth, toy_.devices[to].bandwidth);
+  }
+
+  // Weights, gradients and optimiser states of 4 B each; in flight as under 1F1B; two buffers for each tensor that
+  // enters (the model's input once per source) or leaves.
+  bool fits(unsigned stage, int device, int number) const {
+    const double per_parameter = 4 + 4 + 4 * toy_.training.optimizer->states;
+    const double in_flight = std::min(total_ - number, toy_.micro_batches);
+    double parameters = 0;
+    double stash = 0;
+    double border = 0;
+    for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
+      const bool inside = ((stage >> op) & 1) != 0;
+      parameters += inside ? toy_.operators[op].parameters : 0;
+      stash += inside ? toy_.operators[op].stash : 0;
+      border += inside && makers_[op] == 0 ? toy_.input : 0;
+      const bool crosses = inside ? (users_[op] & ~stage) != 0 : (users_[op] & stage) != 0;
+      border += crosses ? toy_.operators[op].output : 0;
+    }
+    return parameters * per_parameter + in_flight * stash + 2 * border <= toy_.types[toy_.devices[device].type].memory;
+  }
+
+  const Toy& toy_;
+  bool in_order_;
+  int total_ = 0;
+  double best_ = kInfinite;
+  std::vector<unsigned> makers_, users_;
+  std::vector<std::vector<double>> seconds_;
+};
+
+} // namespace stagecraft::test

@@ -1,0 +1,224 @@
+// Laws that every strategy obeys, on every kind of graph and platform.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <random>
+
+#include "sim/plan/check_plan.hpp"
+#include "tests/catch.hpp"
+#include "tests/plan/random_toys.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::kInfinite;
+
+struct Named {
+  std::string name;
+  test::Toy toy;
+};
+
+// Graphs of every shape, as operators of type-0 and type-1 times.
+std::vector<Named> graphs() {
+  const std::vector<std::pair<std::string, std::vector<std::pair<int, int>>>> shapes = {
+      {"lone operator", {}},
+      {"chain", test::chain_edges(9)},
+      {"diamond", {{0, 1}, {0, 2}, {1, 3}, {2, 3}}},
+      {"skips", {{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {2, 4}, {0, 4}, {4, 5}, {5, 6}}},
+      {"branches", {{0, 1}, {1, 2}, {0, 3}, {3, 4}, {0, 5}, {5, 6}, {2, 7}, {4, 7}, {6, 7}}},
+      {"two sources, two sinks", {{0, 2}, {1, 2}, {2, 3}, {2, 4}, {4, 5}}},
+      {"nothing connected", {{6, 7}}},
+  };
+  std::vector<Named> all;
+  for (const auto& [name, edges] : shapes) {
+    test::Toy toy;
+    int operators = 1;
+    for (const auto& edge : edges) {
+      operators = std::max(operators, edge.second + 1);
+    }
+    for (int op = 0; op < operators; ++op) {
+      const double seconds = 1 + (op * 7) % 5;
+      toy.operators.push_back({{seconds, op % 2 == 0 ? seconds / 2 : seconds}, 8.0 + op % 3, 4.0 + op % 4, 16.0 + op});
+    }
+    toy.edges = edges;
+    toy.input = 8;
+    toy.micro_batches = 4;
+    all.push_back({name, toy});
+  }
+  return all;
+}
+
+// The same graph on one device, on equal ones and on mixed ones.
+std::vector<Named> problems() {
+  std::vector<Named> all;
+  for (const Named& graph : graphs()) {
+    test::Toy toy = graph.toy;
+    toy.types = {{kInfinite, 1}, {kInfinite, 2}};
+    all.push_back({graph.name + ", one device", toy});
+    toy.devices = {{0, 4, 0.5}, {0, 4, 0.5}, {0, 4, 0.5}, {0, 4, 0.5}};
+    all.push_back({graph.name + ", a star", toy});
+    toy.devices = {{0, 4, 0.5}, {1, 16, 0}, {0, 1, 2}, {1, 4, 0.5}};
+    all.push_back({graph.name + ", mixed", toy});
+  }
+  return all;
+}
+
+TEST_CASE("every strategy gives a valid plan, or says why not, and the same twice", "[plan][conformance]") {
+  for (const StrategyRow& row : strategies()) {
+    int planned = 0;
+    for (const Named& problem : problems()) {
+      CAPTURE(row.name, problem.name);
+      const test::World world(problem.toy);
+      const PlanResult first = make_plan(row, world.request());
+      const PlanResult second = make_plan(row, world.request());
+      REQUIRE(first.index() == second.index());
+      if (const Infeasible* reason = std::get_if<Infeasible>(&first)) {
+        CHECK(!reason->reason.empty());
+        CHECK(reason->reason == std::get<Infeasible>(second).reason);
+        continue;
+      }
+      const Plan& plan = std::get<Plan>(first);
+      ++planned;
+      CHECK(plan == std::get<Plan>(second));
+      CHECK(plan.strategy == row.name);
+      CHECK(join(plan_defects(plan, world.model, world.platform), "\n").empty());
+      if (row.pipeline) {
+        CHECK(is_pipeline(plan, 1));
+      }
+      for (const Stage& stage : plan.stages) {
+        CHECK(std::is_sorted(stage.operators.begin(), stage.operators.end()));
+      }
+    }
+    CHECK(planned > static_cast<int>(problems().size()) / 2);
+  }
+}
+
+TEST_CASE("every strategy keeps within memory, or names the bytes that lack", "[plan][conformance]") {
+  for (const StrategyRow& row : strategies()) {
+    int refused = 0;
+    for (const Named& problem : problems()) {
+      for (const double memory : {50.0, 150.0, 300.0, 600.0}) {
+        CAPTURE(row.name, problem.name, memory);
+        test::Toy toy = problem.toy;
+        toy.types[0].memory = memory;
+        toy.types[1].memory = 2 * memory;
+        const test::World world(toy);
+        const PlanRequest request = world.request();
+        const PlanResult result = make_plan(row, request);
+        if (const Plan* plan = std::get_if<Plan>(&result)) {
+          const PlanCost cost = cost_plan(world.problem, *plan);
+          CHECK(!memory_shortage(world.problem, *plan, cost, request.in_flight, 1).has_value());
+          continue;
+        }
+        const std::string& reason = std::get<Infeasible>(result).reason;
+        const bool names_bytes = reason.find(" B") != std::string::npos || reason.find("KiB") != std::string::npos;
+        const bool too_many_stages = reason.find("fewer than the") != std::string::npos;
+        CAPTURE(reason);
+        CHECK((names_bytes || too_many_stages));
+        ++refused;
+      }
+    }
+    CHECK(refused > 0);
+  }
+}
+
+TEST_CASE("every strategy names a kernel that no device has", "[plan][conformance]") {
+  test::Toy toy;
+  toy.operators.assign(4, {{1}});
+  toy.operators[2].seconds = {kInfinite};
+  toy.edges = test::chain_edges(4);
+  toy.devices = {{}, {}};
+  for (const StrategyRow& row : strategies()) {
+    const PlanResult result = make_plan(row, test::World(toy).request());
+    CAPTURE(row.name);
+    REQUIRE(std::holds_alternative<Infeasible>(result));
+    CHECK_THAT(std::get<Infeasible>(result).reason, Catch::Contains("kernel") && Catch::Contains("'2'"));
+  }
+}
+
+TEST_CASE("no pipeline strategy has a smaller bottleneck than optimal", "[plan][conformance]") {
+  std::mt19937 random(21);
+  int compared = 0;
+  for (int n = 0; n < 150; ++n) {
+    const test::World world(
+        test::random_toy(random, {.operators = 10, .devices = 4, .memory = n % 2 == 1, .kernels = n % 3 == 0}));
+    const PlanResult best = test::plan_of(world, "optimal");
+    for (const StrategyRow& row : strategies()) {
+      const PlanResult result = make_plan(row, world.request());
+      const Plan* plan = std::get_if<Plan>(&result);
+      if (!row.pipeline || plan == nullptr) {
+        continue;
+      }
+      CAPTURE(n, row.name);
+      REQUIRE(std::holds_alternative<Plan>(best));
+      CHECK(world.bottleneck_of(std::get<Plan>(best)) <= world.bottleneck_of(*plan) * (1 + 1e-9));
+      ++compared;
+    }
+  }
+  CHECK(compared > 300);
+}
+
+double optimal_bottleneck(const test::Toy& toy) {
+  const test::World world(toy);
+  const PlanResult result = test::plan_of(world, "optimal");
+  const Plan* plan = std::get_if<Plan>(&result);
+  return plan != nullptr ? world.bottleneck_of(*plan).value : kInfinite;
+}
+
+TEST_CASE("more bandwidth, more memory or one more device never raise the least bottleneck", "[plan][conformance]") {
+  std::mt19937 random(23);
+  int lower = 0;
+  for (int n = 0; n < 150; ++n) {
+    CAPTURE(n);
+    const test::Toy toy = test::random_toy(random, {.operators = 9, .devices = 3, .memory = n % 2 == 1});
+    const double before = optimal_bottleneck(toy);
+    test::Toy faster = toy;
+    for (test::ToyDevice& device : faster.devices) {
+      device.bandwidth *= 2;
+    }
+    test::Toy roomier = toy;
+    for (test::ToyType& type : roomier.types) {
+      type.memory *= 1.5;
+    }
+    test::Toy more = toy;
+    more.devices.push_back(toy.devices.back());
+    for (const test::Toy& better : {faster, roomier, more}) {
+      const double after = optimal_bottleneck(better);
+      CHECK(after <= before * (1 + 1e-9));
+      lower += after < before ? 1 : 0;
+    }
+  }
+  CHECK(lower > 50);
+}
+
+TEST_CASE("names of strategies are unique and have a line of help", "[plan][conformance]") {
+  std::vector<std::string> names = names_of(strategies());
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+  for (const StrategyRow& row : strategies()) {
+    CHECK(!row.help.empty());
+  }
+}
+
+TEST_CASE("pipelines of several chunks put chunk c of rank r on device r", "[plan][conformance][chunks]") {
+  for (const StrategyRow& row : strategies()) {
+    for (const Named& problem : problems()) {
+      const test::World world(problem.toy);
+      PlanRequest request = world.request();
+      request.chunks = 2;
+      request.in_flight = [](int, int) { return 1.0; };
+      const PlanResult result = make_plan(row, request);
+      const Plan* plan = std::get_if<Plan>(&result);
+      if (!row.pipeline || plan == nullptr) {
+        continue;
+      }
+      CAPTURE(row.name, problem.name);
+      CHECK(join(plan_defects(*plan, world.model, world.platform), "\n").empty());
+      if (row.name != "eft-contiguous") { // finds no chunks; the schedule then runs it without
+        CHECK(is_pipeline(*plan, 2));
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,85 @@
+// Greedy placement by earliest finish: the worked examples of the fluid form, and devices that lack kernels or memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/catch.hpp"
+#include "tests/plan/problems.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::kInfinite;
+
+test::Toy chain_of_four(int micro_batches) {
+  test::Toy toy;
+  toy.operators.assign(4, {{2, 2}});
+  toy.edges = test::chain_edges(4);
+  toy.types = {{}, {}};
+  toy.devices = {{0, kInfinite, 1}, {1, kInfinite, 1}}; // every transfer takes 1 s
+  toy.micro_batches = micro_batches;
+  return toy;
+}
+
+// The device of each operator.
+std::vector<DeviceId> placement(const test::World& world, std::string_view strategy) {
+  std::vector<DeviceId> devices(world.model.size(), -1);
+  const Plan plan = std::get<Plan>(test::plan_of(world, strategy));
+  for (const Stage& stage : plan.stages) {
+    for (const OperatorId op : stage.operators) {
+      devices[op] = stage.devices.front();
+    }
+  }
+  return devices;
+}
+
+using Devices = std::vector<DeviceId>;
+
+TEST_CASE("a chain alternates between two devices when it is run many times", "[plan][eft]") {
+  // M = 4. Operator 0 holds device 0 until 8 and is first done at 2. Operator 1 could start at 8 on device 0, at 3 on
+  // device 1: there, until 11, first done at 5. Operator 2: 8 on device 0, 11 on device 1. Operator 3: device 1.
+  const test::World world(chain_of_four(4));
+  CHECK(placement(world, "eft") == Devices{0, 1, 0, 1});
+  CHECK(placement(world, "eft-contiguous") == Devices{0, 1, 1, 1}); // never back to device 0
+}
+
+TEST_CASE("run once, a chain never leaves its first device", "[plan][eft]") {
+  // The transfer takes 1 s and gains nothing: device 0 is free just when its operator's output is there.
+  const test::World world(chain_of_four(1));
+  CHECK(placement(world, "eft") == Devices{0, 0, 0, 0});
+}
+
+TEST_CASE("a device without the kernel is passed over", "[plan][eft]") {
+  test::Toy toy = chain_of_four(4);
+  toy.operators[1].seconds = {kInfinite, 3};
+  CHECK(placement(test::World(toy), "eft") == Devices{0, 1, 0, 1});
+  toy.operators[0].seconds = {kInfinite, 2};
+  CHECK(placement(test::World(toy), "eft")[0] == 1);
+}
+
+TEST_CASE("an operator without any kernel or memory left is named", "[plan][eft]") {
+  test::Toy toy = chain_of_four(4);
+  toy.operators[2].seconds = {kInfinite, kInfinite};
+  CHECK_THAT(std::get<Infeasible>(test::plan_of(test::World(toy), "eft")).reason, Catch::Contains("operator '2'"));
+  toy = chain_of_four(4);
+  toy.operators[3].parameters = 1000;
+  toy.types = {{100}, {100}};
+  CHECK_THAT(std::get<Infeasible>(test::plan_of(test::World(toy), "eft")).reason,
+             Catch::Contains("operator '3'") && Catch::Contains("KiB"));
+}
+
+TEST_CASE("equal devices: the lower one wins ties", "[plan][eft]") {
+  test::Toy toy = chain_of_four(4);
+  toy.edges.clear(); // independent operators: dealt out in turn
+  CHECK(placement(test::World(toy), "eft") == Devices{0, 1, 0, 1});
+}
+
+TEST_CASE("a placement that goes back and forth becomes convex segments in order", "[plan][eft]") {
+  const test::World world(chain_of_four(4));
+  const Plan plan = std::get<Plan>(test::plan_of(world, "eft"));
+  REQUIRE(plan.stages.size() == 4);
+  for (int s = 0; s < 4; ++s) {
+    CHECK(plan.stages[s].operators == std::vector<OperatorId>{s});
+    CHECK(plan.stages[s].devices == Devices{s % 2});
+  }
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,107 @@
+// Memory limits of plans, both sides of them: exactly full is feasible, one byte less is not.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/catch.hpp"
+#include "tests/plan/problems.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Four operators, each 10 parameters, 40 B of activations kept and a tensor of 8 B; the model's input is 4 B.
+test::Toy chain(int devices, double memory, int micro_batches) {
+  test::Toy toy;
+  toy.operators.assign(4, {{1}, 8, 10, 40});
+  toy.edges = test::chain_edges(4);
+  toy.types = {{memory, 1}};
+  toy.devices.assign(devices, {});
+  toy.micro_batches = micro_batches;
+  toy.input = 4;
+  return toy;
+}
+
+TEST_CASE("a device exactly full is feasible, one byte less is not", "[plan][memory]") {
+  // fp32 momentum: 12 B per parameter, 480 in all; 160 B of activations of the one micro-batch in flight (a lone stage
+  // holds one whatever M is); buffers for the model's input, 2 x 4.
+  const double full = 480 + 160 + 8;
+  for (const std::string_view name :
+       {"single", "uniform", "parameters", "block-partition", "capability", "antichain", "optimal", "data-parallel"}) {
+    CAPTURE(name);
+    CHECK(std::holds_alternative<Plan>(test::plan_of(test::World(chain(1, full, 4)), name)));
+    const PlanResult less = test::plan_of(test::World(chain(1, full - 1, 4)), name);
+    REQUIRE(std::holds_alternative<Infeasible>(less));
+    CHECK_THAT(std::get<Infeasible>(less).reason, Catch::Contains("needs 648.0 B, 1.000 B more than its 647.0 B"));
+  }
+}
+
+TEST_CASE("the first stage of a pipeline holds more micro-batches", "[plan][memory]") {
+  // Two stages of two operators: 240 B of weights and states; in flight 2 and 1 of 80 B; borders 4 + 8 and 8 + 0.
+  const double first = 240 + 2 * 80 + 2 * (4 + 8);
+  for (const std::string_view name :
+       {"uniform", "parameters", "block-partition", "capability", "antichain", "optimal"}) {
+    CAPTURE(name);
+    const PlanResult full = test::plan_of(test::World(chain(2, first, 4)), name);
+    REQUIRE(std::holds_alternative<Plan>(full));
+    CHECK(test::cuts_of(std::get<Plan>(full)) == std::vector<int>{0, 2, 4});
+  }
+  const PlanResult less = test::plan_of(test::World(chain(2, first - 1, 4)), "uniform");
+  CHECK_THAT(std::get<Infeasible>(less).reason, Catch::Contains("stage 0") && Catch::Contains("needs 424.0 B"));
+}
+
+TEST_CASE("planners that see memory move the cut instead of giving up", "[plan][memory]") {
+  // With one byte less on the first of two devices, cutting after the first operator fits: 120 + 2 x 40 + 2 x 12 = 224
+  // there and 360 + 120 + 2 x 8 = 496 on the second.
+  test::Toy toy = chain(2, 423, 4);
+  toy.types = {{423, 1}, {496, 1}};
+  toy.devices = {{0}, {1}};
+  for (test::ToyOperator& op : toy.operators) {
+    op.seconds = {1, 1};
+  }
+  for (const std::string_view name : {"capability", "capability-refined", "antichain", "optimal"}) {
+    CAPTURE(name);
+    toy.types[1].memory = 496;
+    const PlanResult moved = test::plan_of(test::World(toy), name);
+    REQUIRE(std::holds_alternative<Plan>(moved));
+    // Optimal turns the devices round instead: 424 B fit on the second, 240 + 80 + 2 x 8 = 336 B on the first.
+    const double expected = name == "optimal" ? 2 : 3;
+    CHECK(test::World(toy).bottleneck_of(std::get<Plan>(moved)).value == test::near(expected));
+    toy.types[1].memory = 495;
+    CHECK(std::holds_alternative<Infeasible>(test::plan_of(test::World(toy), name)) == (name != "optimal"));
+  }
+}
+
+TEST_CASE("weight versions cost weights only", "[plan][memory]") {
+  const test::World world(chain(1, 480 + 160 + 8 + 2 * 160, 4));
+  PlanRequest request = world.request();
+  request.versions = 3; // two more, 40 parameters x 4 B each
+  CHECK(std::holds_alternative<Plan>(make_plan(test::strategy_row("single"), request)));
+  request.versions = 4;
+  CHECK(std::holds_alternative<Infeasible>(make_plan(test::strategy_row("single"), request)));
+}
+
+TEST_CASE("a planner counts the input of a recomputing first stage", "[plan][memory]") {
+  // One device, recompute: held per micro-batch the input of 4 B; workspace 160; buffers 2 x 4.
+  test::Toy toy = chain(1, 480 + 4 + 160 + 8, 4);
+  toy.training.recompute = Recompute::full;
+  CHECK(std::holds_alternative<Plan>(test::plan_of(test::World(toy), "optimal")));
+  toy.types[0].memory -= 1;
+  CHECK(std::holds_alternative<Infeasible>(test::plan_of(test::World(toy), "optimal")));
+}
+
+TEST_CASE("a tensor that only passes by a stage takes no memory there", "[plan][memory]") {
+  // 1 -> 3 carries 1000 B, 0 -> 2 -> 3 carries 4 B each way; one operator's work per device but the first's two. Stage
+  // {2} on the small device in the middle needs 2 (4 + 4) B; the large tensor goes past it.
+  test::Toy toy;
+  toy.operators = {{{1, 1}, 4}, {{1, 1}, 1000}, {{2, 2}, 4}, {{2, 2}, 4}};
+  toy.edges = {{0, 2}, {1, 3}, {2, 3}};
+  toy.types = {{2100, 1}, {16, 1}};
+  toy.devices = {{0}, {1}, {0}};
+  const PlanResult result = test::plan_of(test::World(toy), "antichain");
+  REQUIRE(std::holds_alternative<Plan>(result));
+  CHECK(test::World(toy).bottleneck_of(std::get<Plan>(result)).value == test::near(2));
+  toy.types[1].memory = 15;
+  const PlanResult less = test::plan_of(test::World(toy), "antichain");
+  REQUIRE(std::holds_alternative<Plan>(less));
+  CHECK(test::World(toy).bottleneck_of(std::get<Plan>(less)).value == test::near(3)); // {0, 2} and {1, 3}
+}
+
+} // namespace
+} // namespace stagecraft
