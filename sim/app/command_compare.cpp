@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "sim/app/options.hpp"
+#include "sim/app/progress.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -114,7 +115,10 @@ std::string to_text(const ComparisonResult& result, const Options& options) {
 int command_compare(const Options& options) {
   const Study study = study_from(options);
   Simulator simulator(study);
-  const ComparisonResult result = compare(study, simulator);
+  const ComparisonResult result = [&] {
+    Progress progress(options.quiet);
+    return compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  }();
   const bool feasible = !result.comparison.runs.empty() && result.comparison.runs.front().feasible;
   if (!options.trace.empty() && feasible) {
     const Prepared& winner = result.prepared[result.of_run.front()];

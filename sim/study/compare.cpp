@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-ComparisonResult compare(const Study& study, Simulator& simulator) {
+ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
   std::vector<Scenario> scenarios;
   for (const StrategyRow* strategy : study.strategies) {
     for (const ScheduleRow* schedule : study.schedules) {
@@ -16,7 +16,7 @@ ComparisonResult compare(const Study& study, Simulator& simulator) {
     }
   }
   ComparisonResult result;
-  result.prepared = simulator.prepare(scenarios);
+  result.prepared = simulator.prepare(scenarios, progress);
   simulator.replay(result.prepared);
   std::vector<std::size_t> order(scenarios.size());
   std::iota(order.begin(), order.end(), 0);

@@ -13,14 +13,14 @@ struct ComparisonResult {
   std::vector<std::size_t> of_run; ///< [ranked run]: index into prepared, of the one that holds graph and timeline
 };
 
-ComparisonResult compare(const Study& study, Simulator& simulator);
+ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
 /// holds it back, and what would let the others fit.
 std::vector<std::string> make_verdict(const Comparison& comparison);
 
-/// The ranked run to hold the winner against: the best run of `uniform`, the split of whoever does not plan; without one,
-/// the slowest feasible run; -1 when nothing is feasible.
+/// The ranked run to hold the winner against: the best run of `uniform`, the split of whoever does not plan; without
+/// one, the slowest feasible run; -1 when nothing is feasible.
 int naive_run(const Comparison& comparison);
 
 } // namespace stagecraft

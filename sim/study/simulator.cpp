@@ -244,7 +244,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
                                                                 .blocking_sends = study_.training.blocking_sends}));
 }
 
-std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios) {
+std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios, const ProgressCall& progress) {
   std::vector<Prepared> all;
   all.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
@@ -255,6 +255,9 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios)
       prepared.run.would_fit = smallest_fitting_change(scenario);
     }
     all.push_back(std::move(prepared));
+    if (progress) {
+      progress(all.size(), scenarios.size());
+    }
   }
   return all;
 }

@@ -32,6 +32,8 @@ struct Prepared {
   Timeline timeline;
 };
 
+using ProgressCall = std::function<void(std::size_t done, std::size_t all)>;
+
 /// Runs scenarios of one study. Keeps what they share: costs per micro-batch size, routes, schedules' counts in flight,
 /// plans.
 class Simulator {
@@ -39,7 +41,8 @@ public:
   explicit Simulator(const Study& study);
 
   /// Plans, orders and builds task graphs; scenarios with equal plans and orders share one graph.
-  std::vector<Prepared> prepare(const std::vector<Scenario>& scenarios);
+  /// `progress`, where given, hears how many of how many are done.
+  std::vector<Prepared> prepare(const std::vector<Scenario>& scenarios, const ProgressCall& progress = {});
   /// Replays what was prepared, in one batch, and fills in the figures.
   void replay(std::vector<Prepared>& prepared);
 
