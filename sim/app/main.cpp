@@ -101,7 +101,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
   schedule.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
 
-  CLI::App& check = add("check", "is this plan valid here, and does it fit? if not, why", command_check);
+  CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
   check.add_option("FILE", options.file, "a plan file, or a schedule: .csv")->required();
   add_model_flags(check, options, false);
   add_study_flags(check, options);

@@ -78,6 +78,41 @@ TEST_CASE("every schedule is drawn in every format", "[cli]") {
   }
 }
 
+TEST_CASE("a schedule file goes round: drawn, checked, replayed", "[cli]") {
+  const Workshop shop;
+  const std::string on = kChain + " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 --micro-batches 4 ";
+  shop.succeed("plan --strategy uniform -o plan.yaml " + on);
+  for (const std::string name : {"gpipe", "1f1b", "zb-h1", "naive"}) {
+    shop.succeed("schedule " + name + " --stages 2 --micro-batches 4 --format csv -o " + name + ".csv");
+    CHECK(shop.succeed("check " + name + ".csv").out == name + ".csv: a valid schedule\n");
+    for (const std::string split : {"--strategy uniform", "--plan plan.yaml"}) {
+      const std::string replay = "replay --format json " + on + split + " --schedule " + name;
+      const Json named = without_timing(shop.succeed(replay).json());
+      Json read = without_timing(shop.succeed(replay + ".csv").json());
+      CHECK(read == named);
+    }
+  }
+}
+
+TEST_CASE("a schedule file that cannot run is told why", "[cli]") {
+  const Workshop shop;
+  shop.write("twice.csv", "F0@0,F0@0,B0@0\n");
+  const Outcome twice = shop.run("check twice.csv");
+  CHECK(twice.status == 1);
+  CHECK_THAT(twice.out, Catch::StartsWith("twice.csv: "));
+  shop.write("deadlock.csv", "B0@0,F0@0\n");
+  CHECK(shop.run("check deadlock.csv").status == 1);
+  shop.write("token.csv", "F0@0,\nF0@1,G0@1\n");
+  const Outcome token = shop.run("check token.csv");
+  CHECK(token.status == 2);
+  CHECK_THAT(token.err, Catch::StartsWith("error: token.csv:2:6: 'G0@1' is no task"));
+  shop.write("three.csv", "F0@0,B0@0\nF0@1,B0@1\nF0@2,B0@2\n");
+  const Outcome three = shop.run("replay " + kChain + " --devices 2 --strategy uniform --schedule three.csv");
+  CHECK(three.status == 1);
+  CHECK_THAT(three.err, Catch::Contains("the schedule is for 3 stages and 1 micro-batches, the plan has 2 stages"));
+  CHECK(shop.run("check " + shop.write("plan.yaml", "stages: []\n")).status == 2);
+}
+
 TEST_CASE("a schedule that cannot be had for these numbers is refused with the nearest that can", "[cli]") {
   const Workshop shop;
   const Outcome outcome = shop.run("schedule interleaved --stages 3 --micro-batches 4");
