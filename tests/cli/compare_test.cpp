@@ -158,7 +158,7 @@ TEST_CASE("CSV has one line per run with as many cells as the header", "[cli]") 
   CHECK(rows == 12);
 }
 
-TEST_CASE("--set changes keys of the study, the model and the platform", "[cli]") {
+TEST_CASE("the flag --set changes keys of the study, the model and the platform", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());
   const auto best = [&](const std::string& more) {
@@ -197,7 +197,7 @@ TEST_CASE("where nothing is feasible the rows are the result and the status is 1
   CHECK_THAT(told.err, StartsWith("uniform is infeasible: "));
 }
 
-TEST_CASE("-o writes the whole result and nothing when the input is bad", "[cli]") {
+TEST_CASE("the flag -o writes the whole result and nothing when the input is bad", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());
   const Outcome outcome = shop.succeed("compare study.yaml -o result.json --trace trace.json");

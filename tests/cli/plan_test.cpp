@@ -49,7 +49,7 @@ TEST_CASE("the plan of every strategy is read back by check and by replay", "[cl
   }
 }
 
-TEST_CASE("--quiet keeps remarks off stderr, -o the plan off stdout", "[cli]") {
+TEST_CASE("the flag --quiet keeps remarks off stderr, -o the plan off stdout", "[cli]") {
   const Workshop shop;
   CHECK(shop.succeed("plan" + kOn + "--strategy uniform --quiet").err.empty());
   CHECK(shop.succeed("plan" + kOn + "--strategy uniform -o plan.yaml").out.empty());

@@ -1,0 +1,28 @@
+// A progress bar with the remaining time, on stderr where it is a terminal.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace stagecraft {
+
+/// Shows nothing for work that takes less than half a second, nothing when quiet, and clears its line at the end.
+class Progress {
+public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(std::size_t done, std::size_t all);
+
+private:
+  using Clock = std::chrono::steady_clock;
+  bool enabled_;
+  bool shown_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+};
+
+} // namespace stagecraft
