@@ -17,22 +17,39 @@ double end_of_iteration(const TaskGraph& graph, const Timeline& timeline, int it
   return end;
 }
 
-// For each task, the transfer among its predecessors that finished last in the given iteration.
+// For each task, the transfer among its predecessors that finished last in the given iteration. A join, such as the end
+// of an all-reduce, hands on the one that it waited for.
 std::vector<TaskId> last_inputs(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
   std::vector<TaskId> last(graph.tasks(), -1);
   const double* finish = timeline.finish.data() + base;
   std::vector<char> transfers;
+  std::vector<char> computes;
   for (const Work& work : graph.works) {
     transfers.push_back(work.transfers() ? 1 : 0);
+    computes.push_back(work.computes() ? 1 : 0);
   }
-  for (TaskId task = 0; task < graph.tasks(); ++task) {
-    if (transfers[graph.work[task]] == 0) {
-      continue;
-    }
+  const auto hand_on = [&](TaskId task, TaskId transfer) {
+    bool changed = false;
     for (const TaskId next : graph.successors_of(task)) {
-      if (last[next] < 0 || finish[task] > finish[last[next]]) {
-        last[next] = task;
+      if (last[next] < 0 || finish[transfer] > finish[last[next]]) {
+        last[next] = transfer;
+        changed = true;
       }
+    }
+    return changed;
+  };
+  std::vector<TaskId> joins;
+  for (TaskId task = 0; task < graph.tasks(); ++task) {
+    if (transfers[graph.work[task]] != 0) {
+      hand_on(task, task);
+    } else if (computes[graph.work[task]] == 0) {
+      joins.push_back(task);
+    }
+  }
+  for (bool changed = true; changed;) { // joins may follow one another
+    changed = false;
+    for (const TaskId join : joins) {
+      changed = (last[join] >= 0 && hand_on(join, last[join])) || changed;
     }
   }
   return last;
