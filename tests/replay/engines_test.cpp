@@ -1,0 +1,261 @@
+// What both engines promise: equal times where links are private, collectives, steps, batches, errors.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "tests/catch.hpp"
+#include "tests/replay/flows.hpp"
+#include "tests/schedule/random_pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// Devices in a ring, a link of their own between any two neighbours and for each direction.
+Platform ring_of(int devices, double bandwidth, double latency) {
+  Platform platform;
+  platform.types.emplace_back();
+  platform.nodes.push_back({"node", {}});
+  for (DeviceId device = 0; device < devices; ++device) {
+    platform.devices.push_back({"device-" + std::to_string(device), 0, 0});
+    platform.vertices.push_back({Vertex::Kind::device, platform.devices.back().name, device});
+  }
+  for (DeviceId device = 0; device < devices && devices > 1; ++device) {
+    const int next = (device + 1) % devices;
+    platform.links.push_back({"there", device, next, BytesPerSecond{bandwidth}, Seconds{latency}});
+    if (devices > 2) {
+      platform.links.push_back({"back", next, device, BytesPerSecond{bandwidth}, Seconds{latency}});
+    }
+  }
+  return platform;
+}
+
+double largest_difference(const Timeline& a, const Timeline& b) {
+  double worst = a.finish.size() == b.finish.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.finish.size(), b.finish.size()); ++i) {
+    const double scale = std::max(1.0, a.finish[i]);
+    worst = std::max({worst, std::abs(a.finish[i] - b.finish[i]) / scale, std::abs(a.start[i] - b.start[i]) / scale});
+  }
+  return worst;
+}
+
+// Replays all graphs of one platform by both engines.
+double difference(const Platform& platform, const std::vector<TaskGraph>& graphs, const std::vector<int>& iterations) {
+  std::vector<ReplayRequest> requests;
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    requests.push_back({&graphs[i], iterations[i]});
+  }
+  const auto analytic = replay_analytic(platform, requests);
+  const auto simgrid = replay_simgrid(platform, requests);
+  double worst = analytic.size() == graphs.size() && simgrid.size() == graphs.size() ? 0 : 1;
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    worst = std::max(worst, largest_difference(analytic[i], simgrid[i]));
+  }
+  return worst;
+}
+
+TEST_CASE("on private links simgrid and analytic agree, for every schedule", "[replay][conformance]") {
+  // A device sends when a computation ends, at most one tensor a second over each of its links, and that takes less
+  // than a second: no two flows ever meet.
+  constexpr int kCases = 40;
+  for (const ScheduleRow& row : schedules()) {
+    for (int ranks = 1; ranks <= 5; ++ranks) {
+      std::mt19937 random(31 + ranks);
+      const Platform platform = ring_of(ranks, 100, 0.25);
+      Router router(platform);
+      std::vector<TaskGraph> graphs;
+      std::vector<int> iterations;
+      for (int n = 0; n < kCases; ++n) {
+        test::RandomCase one = test::random_case(row, random);
+        const int chunks = row.interleaves ? test::pick(random, 1, 3) : 1;
+        const ScheduleResult made = make_schedule(row, {ranks, one.schedule.micro_batches, chunks});
+        if (!std::holds_alternative<Schedule>(made)) {
+          continue;
+        }
+        test::Pipeline pipeline;
+        pipeline.ranks = ranks;
+        for (int s = 0; s < ranks * chunks; ++s) {
+          pipeline.stages.push_back({1 + test::pick_seconds(random), 1 + test::pick_seconds(random),
+                                     1 + test::pick_seconds(random), test::pick_seconds(random)});
+          pipeline.bytes.push_back(test::pick(random, 0, 99));
+        }
+        const PlanCost cost = test::cost_of(pipeline);
+        graphs.push_back(make_task_graph(
+            {.cost = cost, .schedule = std::get<Schedule>(made), .router = router, .barrier = one.barrier}));
+        iterations.push_back(one.iterations);
+      }
+      CAPTURE(row.name, ranks, graphs.size());
+      CHECK(difference(platform, graphs, iterations) < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("computations of no time at all are no trouble", "[replay]") {
+  for (const auto& engine : kEngines) {
+    const test::Pipeline pipeline{std::vector<test::StageTimes>(3, {0, 0, 0}), 3, {}, 1, 0.5};
+    const test::PipelineRun run = test::run(pipeline, test::schedule_of("1f1b", 3, 2), {.engine = engine.replay});
+    CHECK(run.end() >= 2); // there and back over two hops
+    CHECK(run.finish(0, 2) == near(2));
+  }
+}
+
+TEST_CASE("a ring all-reduce takes its closed form", "[replay][all-reduce]") {
+  // 2 (r-1)/r * S/B + 2 (r-1) * latency; each rank sends on its own link and receives on another's.
+  for (const EngineRow& engine : kEngines) {
+    for (const int r : {2, 3, 4, 8}) {
+      PlanCost cost;
+      StageCost& stage = cost.stages.emplace_back();
+      stage.gradients = Bytes{8400};
+      for (DeviceId device = 0; device < r; ++device) {
+        ReplicaCost replica;
+        replica.device = device;
+        replica.share = 1.0 / r;
+        replica.forward = replica.backward_input = Seconds{1};
+        stage.replicas.push_back(replica);
+      }
+      const Platform platform = make_star_platform({}, r, BytesPerSecond{100}, Seconds{0.125});
+      Router router(platform);
+      const Schedule schedule = test::schedule_of("accumulate", 1, 3);
+      const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+      const ReplayRequest request{&graph, 1};
+      const Timeline timeline = engine.replay(platform, std::span(&request, 1)).front();
+      const double expected = 3 * 2 + 2.0 * (r - 1) / r * 8400 / 100 + 2 * (r - 1) * 0.125;
+      CAPTURE(engine.name, r);
+      CHECK(timeline.finish[graph.program_of(0).back()] == near(expected));
+    }
+  }
+}
+
+TEST_CASE("a micro-batch dealt out anew shares the links at both ends", "[replay][resharding]") {
+  // Two replicas hold halves of 600 B, three want thirds, 10 B/s per device and direction: 0 sends 200 to 2 and 100 to
+  // 3, 1 sends 100 to 3 and 200 to 4. Every link has two flows, so 5 B/s each: the 100s arrive 20 s after F's end at
+  // 1, the 200s have 100 left then and 10 B/s: 30 s. F ends at 22 on device 3, 32 on 2 and 4; B at 23 and 33. Device 3
+  // sends back 100 each to 0 and 1, 5 B/s, at 43; device 2's 200 to 0 get 5 B/s until then, 50 B, then 10: 58.
+  PlanCost cost;
+  for (const std::vector<DeviceId>& group : {std::vector<DeviceId>{0, 1}, {2, 3, 4}}) {
+    StageCost& stage = cost.stages.emplace_back();
+    for (const DeviceId device : group) {
+      ReplicaCost replica;
+      replica.device = device;
+      replica.share = 1.0 / static_cast<double>(group.size());
+      replica.forward = replica.backward_input = Seconds{1};
+      stage.replicas.push_back(replica);
+    }
+  }
+  cost.edges.push_back({0, 1, Bytes{600}});
+  const Platform platform = make_star_platform({}, 5, BytesPerSecond{10}, Seconds{0});
+  Router router(platform);
+  const Schedule schedule = test::schedule_of("1f1b", 2, 1);
+  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+  const ReplayRequest request{&graph, 1};
+  const Timeline timeline = replay_simgrid(platform, std::span(&request, 1)).front();
+  const auto finish = [&](std::size_t device, std::size_t k) { return timeline.finish[graph.program_of(device)[k]]; };
+  CHECK(finish(2, 0) == near(32));
+  CHECK(finish(3, 0) == near(22));
+  CHECK(finish(4, 0) == near(32));
+  CHECK(finish(0, 1) == near(59));
+  CHECK(finish(1, 1) == near(59));
+}
+
+TEST_CASE("a device that sends blocking computes nothing meanwhile", "[replay][blocking]") {
+  // F = B = 1, hops of 2 s, two micro-batches. Free:    0: F0 0-1 F1 1-2 B0 7-8 B1 9-10   1: F0 3-4 B0 4-5 F1 5-6 B1
+  // 6-7 Blocking: F1 waits for the send of F0 until 3.      0: F0 0-1 F1 3-4 B0 7-8 B1 11-12  1: F0 3-4 B0 4-5 F1 7-8
+  // B1 8-9
+  const test::Pipeline pipeline{{{1, 1, 0}, {1, 1, 0}}, 2, {}, 1, 2};
+  for (const EngineRow& engine : kEngines) {
+    const Schedule schedule = test::schedule_of("1f1b", 2, 2);
+    CHECK(test::run(pipeline, schedule, {.engine = engine.replay}).end() == near(10));
+    CHECK(test::run(pipeline, schedule, {.blocking_sends = true, .engine = engine.replay}).end() == near(12));
+  }
+}
+
+TEST_CASE("a barrier makes every stage wait for the step, a local step does not", "[replay][steps]") {
+  // F = B = 1 on two stages, one micro-batch, a step of 3 s on the second.
+  // Barrier: gradients are complete at 4, steps end at 4 and 7; then F 4-5, F 7-8, B 8-9, B 9-10, step until 13.
+  // Local: F 0-1, F 1-2, B 2-3, step 3-6, B 3-4; then F 4-5, F 6-7, B 7-8, step 8-11.
+  const test::Pipeline pipeline{{{1, 1, 0, 0}, {1, 1, 0, 3}}, 2, {}, 1, 0};
+  for (const EngineRow& engine : kEngines) {
+    const Schedule schedule = test::schedule_of("1f1b", 2, 1);
+    const auto barrier = test::run(pipeline, schedule, {.iterations = 3, .engine = engine.replay});
+    CHECK(barrier.end(0) == near(7));
+    CHECK(barrier.end(1) == near(13));
+    CHECK(barrier.end(2) == near(19));
+    const auto local = test::run(pipeline, schedule, {.iterations = 3, .barrier = false, .engine = engine.replay});
+    CHECK(local.end(0) == near(6));
+    CHECK(local.end(1) == near(11));
+    CHECK(local.end(2) == near(16));
+  }
+}
+
+TEST_CASE("many graphs of one batch come out as each alone", "[replay][batch]") {
+  std::mt19937 random(41);
+  const Platform platform = ring_of(3, 10, 0.125);
+  Router router(platform);
+  std::vector<TaskGraph> graphs;
+  for (int n = 0; n < 450; ++n) { // more than one worker process
+    const test::Pipeline pipeline{{{test::pick_seconds(random), test::pick_seconds(random), 1},
+                                   {test::pick_seconds(random), test::pick_seconds(random), 1},
+                                   {test::pick_seconds(random), test::pick_seconds(random), 1}},
+                                  3,
+                                  {static_cast<double>(test::pick(random, 0, 99)), 20}};
+    const PlanCost cost = test::cost_of(pipeline);
+    const Schedule schedule = test::schedule_of("1f1b", 3, test::pick(random, 1, 6));
+    graphs.push_back(make_task_graph({.cost = cost, .schedule = schedule, .router = router}));
+  }
+  std::vector<ReplayRequest> requests;
+  for (const TaskGraph& graph : graphs) {
+    requests.push_back({&graph, 2});
+  }
+  for (const EngineRow& engine : kEngines) {
+    const auto together = engine.replay(platform, requests);
+    REQUIRE(together.size() == requests.size());
+    const auto again = engine.replay(platform, requests);
+    double worst = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      CHECK((together[i].finish == again[i].finish && together[i].start == again[i].start)); // bit for bit
+      if (i % 50 == 49) {
+        const auto alone = engine.replay(platform, std::span(&requests[i], 1));
+        worst = std::max(worst, largest_difference(alone.front(), together[i]));
+      }
+    }
+    CHECK(worst < 1e-9);
+  }
+}
+
+TEST_CASE("no requests, no timelines", "[replay][batch]") {
+  for (const EngineRow& engine : kEngines) {
+    CHECK(engine.replay(ring_of(2, 1, 0), {}).empty());
+  }
+}
+
+TEST_CASE("several platforms are replayed by one process", "[replay][batch]") {
+  for (int round = 0; round < 3; ++round) {
+    CHECK(test::arrivals({10}, {{100, {{0}}}}).front() == near(10));
+    CHECK(test::arrivals({10, 40}, {{100, {{1}}}}).front() == near(2.5));
+  }
+}
+
+TEST_CASE("tasks that wait for each other end as an error, not a hang", "[replay][errors]") {
+  // Two devices, each waiting for the other's only task.
+  TaskGraph graph;
+  graph.works = {{.device = 0, .seconds = Seconds{1}}, {.device = 1, .seconds = Seconds{1}}};
+  graph.work = {0, 1};
+  graph.micro_batch = {0, 0};
+  graph.waits = {1, 1};
+  graph.successor_begin = {0, 1, 2};
+  graph.successors = {1, 0};
+  graph.devices = {0, 1};
+  graph.program_begin = {0, 1, 2};
+  graph.program = {0, 1};
+  graph.fixed_memory.resize(2);
+  const ReplayRequest request{&graph, 1};
+  for (const EngineRow& engine : kEngines) {
+    CHECK_THROWS_WITH(engine.replay(ring_of(2, 1, 0), std::span(&request, 1)),
+                      Catch::Contains("waiting for each other"));
+  }
+}
+
+} // namespace
+} // namespace stagecraft
