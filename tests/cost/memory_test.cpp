@@ -1,0 +1,72 @@
+// Bytes per parameter, memory of a stage part by part, and the optimiser step.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/memory.hpp"
+#include "tests/catch.hpp"
+#include "tests/cost/devices.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+Training training_of(std::string_view optimizer, Precision precision) {
+  Training training;
+  for (const OptimizerRow& row : kOptimizers) {
+    training.optimizer = row.name == optimizer ? &row : training.optimizer;
+  }
+  training.precision = precision;
+  return training;
+}
+
+double bytes_per_parameter(std::string_view optimizer, Precision precision) {
+  const ParameterBytes bytes = parameter_bytes(training_of(optimizer, precision));
+  return bytes.weight + bytes.gradient + bytes.optimizer;
+}
+
+TEST_CASE("bytes per parameter", "[cost][memory]") {
+  // Weight 4 + gradient 4 + 4 per state.
+  CHECK(bytes_per_parameter("sgd", Precision::fp32) == 8);
+  CHECK(bytes_per_parameter("momentum", Precision::fp32) == 12);
+  CHECK(bytes_per_parameter("adam", Precision::fp32) == 16);
+  CHECK(bytes_per_parameter("adam", Precision::tf32) == 16);
+  // Weight 2 + gradient 2 + master weight 4 + 4 per state.
+  CHECK(bytes_per_parameter("sgd", Precision::fp16) == 8);
+  CHECK(bytes_per_parameter("momentum", Precision::bf16) == 12);
+  CHECK(bytes_per_parameter("adam", Precision::fp16) == 16);
+  CHECK(bytes_per_parameter("adam", Precision::bf16) == 16);
+}
+
+TEST_CASE("memory of a stage part by part", "[cost][memory]") {
+  const Training training = training_of("adam", Precision::fp16);
+  const StageMemory memory = stage_memory(training, 1000, Bytes{500}, Bytes{30}, Bytes{20}, Recompute::none);
+  CHECK(memory.weights.value == 2000);
+  CHECK(memory.gradients.value == 2000);
+  CHECK(memory.optimizer.value == 12000);
+  CHECK(memory.per_micro_batch.value == 500);
+  CHECK(memory.workspace.value == 0);
+  CHECK(memory.buffers.value == 2 * (30 + 20));
+  CHECK(memory.total(3, 1).value == 16000 + 3 * 500 + 100);
+  CHECK(memory.total(3, 4).value == 16000 + 3 * 2000 + 3 * 500 + 100);
+  CHECK(memory.fixed(1).value == 16000 + 100);
+}
+
+TEST_CASE("recompute keeps a stage's input, and once what it brings back", "[cost][memory]") {
+  const Training training = training_of("sgd", Precision::fp32);
+  const StageMemory memory = stage_memory(training, 0, Bytes{500}, Bytes{30}, Bytes{20}, Recompute::full);
+  CHECK(memory.per_micro_batch.value == 30);
+  CHECK(memory.workspace.value == 500);
+  CHECK(memory.total(4, 1).value == 4 * 30 + 500 + 100);
+}
+
+TEST_CASE("the optimiser step reads and writes weights and states and reads gradients", "[cost][memory]") {
+  const DeviceType type = test::round_device(); // 10 B/s, launches of 0.5 s
+  // fp32: SGD 4 + 4 read, 4 written; each state 4 more both ways.
+  CHECK(optimizer_time(training_of("sgd", Precision::fp32), 100, type).value == near(0.5 + 100 * 12 / 10.0));
+  CHECK(optimizer_time(training_of("adam", Precision::fp32), 100, type).value == near(0.5 + 100 * 28 / 10.0));
+  // fp16 Adam: weight 2, gradient 2, master weight and two states 12 read; weight 2 and 12 written.
+  CHECK(optimizer_time(training_of("adam", Precision::fp16), 100, type).value == near(0.5 + 100 * 30 / 10.0));
+  CHECK(optimizer_time(training_of("adam", Precision::fp16), 0, type).value == 0);
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,60 @@
+// The roofline by hand: launches, and the longer of arithmetic and memory traffic.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/cost_model.hpp"
+#include "tests/catch.hpp"
+#include "tests/cost/devices.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+double seconds(const Pass& pass, KernelKind kind, double samples, Precision precision) {
+  return roofline_time(pass, kind, test::round_device(), samples, precision)->value;
+}
+
+TEST_CASE("a pass is bound by arithmetic or by traffic", "[cost][roofline]") {
+  // 300 FLOP and 5 elements a sample, 10 parameters, two launches.
+  const Pass pass{Flops{300}, 5, 10, 2};
+  // 1 sample, fp32: 1 + max(300 / 100, (5 + 10) 4 / 10 = 6) = 7.
+  CHECK(seconds(pass, KernelKind::matmul, 1, Precision::fp32) == near(7));
+  // 4 samples: 1 + max(12, (20 + 10) 4 / 10 = 12): the ridge.
+  CHECK(seconds(pass, KernelKind::matmul, 4, Precision::fp32) == near(13));
+  // 5 samples: 1 + max(15, (25 + 10) 4 / 10 = 14).
+  CHECK(seconds(pass, KernelKind::matmul, 5, Precision::fp32) == near(16));
+  // fp16 doubles the rate and halves the bytes: 1 + max(7.5, 7).
+  CHECK(seconds(pass, KernelKind::matmul, 5, Precision::fp16) == near(8.5));
+}
+
+TEST_CASE("other kernels have rates of their own", "[cost][roofline]") {
+  const Pass pass{Flops{300}, 0, 0, 1};
+  CHECK(seconds(pass, KernelKind::convolution, 1, Precision::fp32) == near(0.5 + 3));
+  CHECK(seconds(pass, KernelKind::softmax, 1, Precision::fp32) == near(0.5 + 6));
+}
+
+TEST_CASE("a pass without kernels takes no time, wherever it runs", "[cost][roofline]") {
+  CHECK(seconds({Flops{300}, 5, 10, 0}, KernelKind::attention, 1, Precision::fp32) == 0);
+}
+
+TEST_CASE("nothing where the device lacks the kernel or the precision", "[cost][roofline]") {
+  const Pass pass{Flops{1}, 1, 1, 1};
+  CHECK(!roofline_time(pass, KernelKind::attention, test::round_device(), 1, Precision::fp32).has_value());
+  CHECK(!roofline_time(pass, KernelKind::matmul, test::round_device(), 1, Precision::bf16).has_value());
+  CHECK(roofline_time(pass, KernelKind::matmul, test::round_device(), 1, Precision::fp16).has_value());
+}
+
+TEST_CASE("more samples take longer, but not in proportion", "[cost][roofline]") {
+  const Pass pass{Flops{300}, 5, 10, 2};
+  double before = 0;
+  double before_per_sample = 1e300;
+  for (double samples = 1; samples <= 1024; samples *= 2) {
+    const double now = seconds(pass, KernelKind::matmul, samples, Precision::fp32);
+    CHECK(now > before);
+    CHECK(now / samples < before_per_sample);
+    before = now;
+    before_per_sample = now / samples;
+  }
+}
+
+} // namespace
+} // namespace stagecraft
