@@ -1,0 +1,55 @@
+// Name tables: look-up, and the nearest name to a slip of the pen.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/named_table.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Row {
+  std::string_view name;
+  int value;
+};
+
+const std::vector<Row> kTable = {{"gpipe", 1}, {"1f1b", 2}, {"interleaved", 3}};
+
+TEST_CASE("a name finds its row", "[base][names]") {
+  CHECK(find_by_name(kTable, "1f1b", "schedule", {"x"}).value == 2);
+  CHECK(names_of(kTable) == std::vector<std::string>{"gpipe", "1f1b", "interleaved"});
+}
+
+TEST_CASE("an unknown name is an error that lists the known ones", "[base][names]") {
+  CHECK_THROWS_WITH(find_by_name(kTable, "gpip", "schedule", {"a.yaml", 2, 5}),
+                    "a.yaml:2:5: unknown schedule 'gpip'; did you mean 'gpipe'? known: gpipe, 1f1b, interleaved");
+  CHECK_THROWS_WITH(find_by_name(kTable, "something else", "schedule", {"command line"}),
+                    "command line: unknown schedule 'something else'; known: gpipe, 1f1b, interleaved");
+  CHECK_THROWS_AS(find_by_name(kTable, "", "schedule", {"x"}), InputError);
+  CHECK_THROWS_AS(find_by_name(kTable, "GPipe", "schedule", {"x"}), InputError); // case counts
+}
+
+TEST_CASE("the nearest name is within two edits, or a third of its letters", "[base][names]") {
+  const std::vector<std::string> names = {"bandwidth", "latency"};
+  CHECK(nearest("bandwith", names) == "bandwidth");  // a letter lost
+  CHECK(nearest("bandwidht", names) == "bandwidth"); // two changed
+  CHECK(nearest("bndwdt", names) == "");             // three of six lost
+  CHECK(nearest("latencyxx", names) == "latency");   // two too many
+  CHECK(nearest("latencyxxx", names) == "latency");  // three of ten
+  CHECK(nearest("latencyxxxx", names) == "");        // four of eleven
+  CHECK(nearest("xyz", names) == "");
+  CHECK(nearest("lat", {}) == "");
+  CHECK(nearest(std::string(65, 'a'), {std::string(65, 'a')}) == ""); // too long to be a name
+}
+
+TEST_CASE("the first of equally near names wins", "[base][names]") {
+  CHECK(nearest("zb-h3", {"zb-h1", "zb-h2"}) == "zb-h1");
+}
+
+TEST_CASE("names are joined by commas", "[base][names]") {
+  CHECK(join({}) == "");
+  CHECK(join({"a"}) == "a");
+  CHECK(join({"a", "b"}) == "a, b");
+  CHECK(join({"a", "b"}, "; ") == "a; b");
+}
+
+} // namespace
+} // namespace stagecraft
