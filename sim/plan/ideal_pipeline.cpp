@@ -269,6 +269,14 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
   return {"the model has too few operators for " + std::to_string(exact_stages) + " stages"};
 }
 
+double work_of(const DeviceChoices& choices, const StateCosts& costs) {
+  double edges = 0;
+  for (const DeviceChoices::Node& node : choices.nodes) {
+    edges += static_cast<double>(node.next.size());
+  }
+  return edges * static_cast<double>(costs.pairs);
+}
+
 Speeds type_speeds(const Problem& problem, const StateCosts& costs) {
   Speeds speeds;
   for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
@@ -300,6 +308,7 @@ Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, 
 DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
                               bool all) {
   const int count = static_cast<int>(devices.size());
+  const std::vector<int> class_of = all ? std::vector<int>() : device_classes(problem, devices).of;
   DeviceChoices choices;
   choices.most_stages = count;
   std::vector<double> speed(count + 1, 0.0); // of the devices from i on
@@ -324,7 +333,9 @@ DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, cons
         continue;
       }
       for (int j = i + 1; j < count; ++j) {
-        if (node[n + 1][j] >= 0) {
+        const bool left_out_before =
+            !all && std::find(class_of.begin() + i + 1, class_of.begin() + j, class_of[j]) != class_of.begin() + j;
+        if (node[n + 1][j] >= 0 && !left_out_before) {
           const PathCost path = n == 0 ? PathCost{} : problem.path(devices[i], devices[j]);
           choices.nodes[from].next.push_back({node[n + 1][j], path});
         }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sim/plan/antichains.hpp"
+#include "sim/plan/device_classes.hpp"
 #include "sim/plan/strategy.hpp"
 
 namespace stagecraft {
@@ -38,6 +39,10 @@ struct IdealPipeline {
   double bottleneck = 0;
 };
 
+/// Steps that the search takes at worst, and what we let it take: about ten seconds if nothing were pruned.
+double work_of(const DeviceChoices& choices, const StateCosts& costs);
+inline constexpr double kMostPipelineWork = 1e10;
+
 /// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
 /// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks
 /// for so many. Nothing when none fits, or none is as good as `at_most`. Cost: at worst edges of the choices * pairs of
@@ -55,7 +60,8 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
 Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
                      const std::vector<DeviceId>& devices);
 
-/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out.
+/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out. Of devices
+/// of one class, the first that comes is taken: leaving it out for a later one would change nothing.
 DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
                               bool all);
 

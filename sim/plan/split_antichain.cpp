@@ -13,6 +13,11 @@ PlanResult split_antichain(const PlanRequest& request) {
   const bool all = request.chunks > 1;
   const int exact = all ? static_cast<int>(devices.size()) : 0;
   const DeviceChoices choices = ordered_choices(request.problem, type_speeds(request.problem, costs), devices, all);
+  if (work_of(choices, costs) > kMostPipelineWork) {
+    return Infeasible{
+        std::to_string(devices.size()) + " devices and " + std::to_string(states.count()) +
+        " antichain states are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
+  }
   const auto found =
       best_ideal_pipeline(request, states, costs, choices, exact, std::numeric_limits<double>::infinity());
   if (!found) {

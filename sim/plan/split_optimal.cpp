@@ -10,43 +10,12 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostWork = 4e9; // edges of the choices * pairs of states, about ten seconds
 constexpr std::size_t kMostNodes = 200'000;
 
-bool same_path(const PathCost& a, const PathCost& b) {
-  return a.latency == b.latency && a.seconds_per_byte == b.seconds_per_byte;
-}
-
-// Two devices are of one class when swapping them changes no cost: same type, same paths to and from all others.
-bool interchangeable(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId a, DeviceId b) {
-  if (problem.type_index(a) != problem.type_index(b) || !same_path(problem.path(a, b), problem.path(b, a))) {
-    return false;
-  }
-  return std::all_of(devices.begin(), devices.end(), [&](DeviceId other) {
-    return other == a || other == b ||
-           (same_path(problem.path(a, other), problem.path(b, other)) &&
-            same_path(problem.path(other, a), problem.path(other, b)));
-  });
-}
-
-std::vector<std::vector<DeviceId>> device_classes(const Problem& problem, const std::vector<DeviceId>& devices) {
-  std::vector<std::vector<DeviceId>> classes;
-  for (const DeviceId device : devices) {
-    const auto found = std::find_if(classes.begin(), classes.end(), [&](const std::vector<DeviceId>& members) {
-      return interchangeable(problem, devices, members.front(), device);
-    });
-    if (found == classes.end()) {
-      classes.push_back({device});
-    } else {
-      found->push_back(device);
-    }
-  }
-  return classes;
-}
-
-// One node per vector of used counts and class used last, breadth first by stages. Empty when there are too many.
-DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
-                            const std::vector<std::vector<DeviceId>>& classes) {
+// One node per vector of used counts and class used last, breadth first by stages. Of twin classes the earlier is
+// opened first. Empty when there are too many.
+DeviceChoices class_choices(const Problem& problem, const Speeds& speeds, const DeviceClasses& device_classes) {
+  const auto& classes = device_classes.members;
   DeviceChoices choices;
   // Sums what is left afresh: memory may be unlimited, which no subtraction brings back.
   const auto make_node = [&](DeviceId last, int stages, const std::vector<int>& used) {
@@ -66,7 +35,9 @@ DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
   for (std::size_t at = 0; at < choices.nodes.size(); ++at) {
     for (int next = 0; next < static_cast<int>(classes.size()); ++next) {
       std::vector<int> used = counts[at];
-      if (used[next] == static_cast<int>(classes[next].size())) {
+      const int twin = device_classes.twin[next];
+      const bool opens_before_twin = twin >= 0 && used[next] == 0 && used[twin] == 0; // the same with names swapped
+      if (used[next] == static_cast<int>(classes[next].size()) || opens_before_twin) {
         continue;
       }
       const int last = class_of_node[at];
@@ -87,14 +58,6 @@ DeviceChoices class_choices(const Problem& problem, const Speeds& speeds,
     }
   }
   return choices;
-}
-
-double edges(const DeviceChoices& choices) {
-  double count = 0;
-  for (const auto& node : choices.nodes) {
-    count += static_cast<double>(node.next.size());
-  }
-  return count;
 }
 
 // Devices from fastest to slowest, for when there are too many classes to try all orders.
@@ -136,13 +99,13 @@ PlanResult split_optimal(const PlanRequest& request) {
   const Problem& problem = request.problem;
   AntichainStates states = antichain_states(problem.model, request.state_cap);
   StateCosts costs = cost_states(problem, states);
-  const auto classes = device_classes(problem, request.devices);
+  const DeviceClasses classes = device_classes(problem, request.devices);
   const Speeds speeds = type_speeds(problem, costs);
   DeviceChoices choices = class_choices(problem, speeds, classes);
   std::string note = states.linearized ? "more than " + std::to_string(request.state_cap) +
                                              " antichain states: branches were put in one order"
                                        : "";
-  if (choices.nodes.empty() || edges(choices) * static_cast<double>(costs.pairs) > kMostWork) {
+  if (choices.nodes.empty() || work_of(choices, costs) > kMostPipelineWork) {
     choices = ordered_choices(problem, speeds, fastest_first(problem, request.devices), false);
     note +=
         std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
