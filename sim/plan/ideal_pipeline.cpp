@@ -245,6 +245,9 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
       best = found ? found : best;
     }
   }
+  if (best) {
+    best->memory_bound = true;
+  }
   return best;
 }
 
@@ -288,7 +291,7 @@ Speeds type_speeds(const Problem& problem, const StateCosts& costs) {
 
 Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
                      const std::vector<DeviceId>& devices) {
-  Plan plan;
+  Plan plan{.memory_bound = pipeline.memory_bound};
   int before = 0;
   for (std::size_t stage = 0; stage < pipeline.states.size(); ++stage) {
     Stage made;

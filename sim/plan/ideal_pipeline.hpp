@@ -37,6 +37,7 @@ struct DeviceChoices {
 struct IdealPipeline {
   std::vector<int> states, nodes;
   double bottleneck = 0;
+  bool memory_bound = false; ///< a better one does not fit
 };
 
 /// Steps that the search takes at worst, and what we let it take: about ten seconds if nothing were pruned.

@@ -41,7 +41,8 @@ struct Plan {
   std::string strategy;
   std::vector<Stage> stages;
   std::optional<Objective> objective;
-  std::string note; ///< what a reader must know: a search cut short, branches contracted
+  std::string note;          ///< what a reader must know: a search cut short, branches contracted
+  bool memory_bound = false; ///< the split would differ with more memory; if not, it serves whatever schedule it fits
   bool operator==(const Plan&) const = default;
 };
 

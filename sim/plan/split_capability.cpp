@@ -142,6 +142,7 @@ PlanResult split_by_capability(const PlanRequest& request, bool refined) {
     }
     power.push_back(peak->value);
   }
+  bool memory_bound = false;
   const auto fits = [&](int part, int first, int last) {
     const Prefix& prefix = problem.prefix;
     std::vector<char> inside(problem.model.size(), 0);
@@ -150,15 +151,19 @@ PlanResult split_by_capability(const PlanRequest& request, bool refined) {
     const StageMemory memory = stage_memory(problem.training, prefix.parameters[last] - prefix.parameters[first],
                                             Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]},
                                             border.incoming, border.outgoing, problem.training.recompute);
-    return memory.total(request.in_flight(part, stages), request.versions) <=
-           problem.platform.type_of(devices[part]).memory / request.chunks;
+    const bool enough = memory.total(request.in_flight(part, stages), request.versions) <=
+                        problem.platform.type_of(devices[part]).memory / request.chunks;
+    memory_bound |= !enough;
+    return enough;
   };
   const std::vector<double> loads = static_loads(problem);
   std::vector<int> bounds = capability_cuts(loads, power, fits).bounds;
   if (refined) {
     bounds = refine_cuts(std::move(bounds), loads, power, fits);
   }
-  return make_chain_plan(request, bounds, devices);
+  Plan plan = make_chain_plan(request, bounds, devices);
+  plan.memory_bound = memory_bound;
+  return plan;
 }
 
 } // namespace

@@ -87,7 +87,11 @@ public:
     return "";
   }
 
-  Plan plan() const { return contiguous_ ? plan_by_device() : plan_by_segments(); }
+  Plan plan() const {
+    Plan placed = contiguous_ ? plan_by_device() : plan_by_segments();
+    placed.memory_bound = memory_bound_;
+    return placed;
+  }
 
 private:
   bool place(OperatorId op) {
@@ -103,7 +107,11 @@ private:
     } best;
     for (int d = lowest; d < devices; ++d) {
       const double time = problem_.seconds(problem_.type_index(request_.devices[d]), op);
-      if (std::isinf(time) || memory_[d] + bytes(op) > memory_of(d)) {
+      if (std::isinf(time)) {
+        continue;
+      }
+      if (memory_[d] + bytes(op) > memory_of(d)) {
+        memory_bound_ = true;
         continue;
       }
       const double start = std::max(ready(op, d), free_[d]);
@@ -193,6 +201,7 @@ private:
   const PlanRequest& request_;
   const Problem& problem_;
   bool contiguous_;
+  bool memory_bound_ = false;
   std::vector<int> place_; // index into request_.devices
   std::vector<double> first_done_, free_, memory_;
 };

@@ -31,6 +31,13 @@ std::span<const StrategyRow> strategies() {
   return kRows;
 }
 
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
+                                            const std::function<double(int, int)>& in_flight, int versions) {
+  const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
+  const bool named = is_pipeline(plan, chunks) || plan.stages.size() == 1;
+  return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
+}
+
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   PlanResult result = strategy.split(request);
   if (std::holds_alternative<Infeasible>(result)) {
@@ -47,11 +54,7 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
       }
     }
   }
-  const auto all_in_flight = [&](int, int) { return static_cast<double>(request.problem.micro_batches); };
-  const bool named = is_pipeline(plan, request.chunks) || plan.stages.size() == 1;
-  const auto shortage = memory_shortage(request.problem, plan, cost_plan(request.problem, plan),
-                                        named ? request.in_flight : all_in_flight, request.versions);
-  if (shortage) {
+  if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};
   }
   return result;

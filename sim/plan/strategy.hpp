@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "sim/plan/estimate.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
 
@@ -32,6 +33,11 @@ struct StrategyRow {
   bool pipeline; ///< one stage after another along the devices; false: placements of other shapes
 };
 std::span<const StrategyRow> strategies();
+
+/// The device that lacks most memory for a plan: with the schedule's counts where a named schedule can run the plan's
+/// shape, with all micro-batches in flight otherwise.
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
+                                            const std::function<double(int, int)>& in_flight, int versions);
 
 /// Splits, then checks the plan against memory and kernels: what comes back feasible fits.
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);

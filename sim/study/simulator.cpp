@@ -129,7 +129,14 @@ const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   const Problem& costs = problem(scenario.micro_batches);
   const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  PlanResult result = plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  const std::tuple shared{scenario.strategy, scenario.micro_batches, chunks};
+  const auto unbound = unbound_.find(shared);
+  PlanResult result = unbound != unbound_.end() && !plan_shortage(costs, unbound->second, chunks, held, 1)
+                          ? PlanResult{unbound->second}
+                          : plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  if (const Plan* plan = std::get_if<Plan>(&result); plan != nullptr && !plan->memory_bound) {
+    unbound_.try_emplace(shared, *plan);
+  }
   if (scenario.strategy->pipeline && std::holds_alternative<Infeasible>(result)) {
     const ScheduleResult made =
         make_schedule(*scenario.schedule, {static_cast<int>(devices_.size()), scenario.micro_batches, chunks});

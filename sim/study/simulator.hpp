@@ -75,6 +75,8 @@ private:
   std::map<int, std::unique_ptr<Problem>> problems_;
   std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int>, Planned> planned_;
+  /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.
+  std::map<std::tuple<const StrategyRow*, int, int>, Plan> unbound_;
   std::optional<Seconds> single_, bound_;
 };
 
