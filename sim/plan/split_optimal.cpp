@@ -72,7 +72,11 @@ std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId
 double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const Speeds& speeds) {
   double best = std::numeric_limits<double>::infinity();
-  for (const auto& order : {request.devices, fastest_first(request.problem, request.devices)}) {
+  std::vector<std::vector<DeviceId>> orders = {request.devices};
+  if (const auto sorted = fastest_first(request.problem, request.devices); sorted != request.devices) {
+    orders.push_back(sorted);
+  }
+  for (const auto& order : orders) {
     const auto found =
         best_ideal_pipeline(request, states, costs, ordered_choices(request.problem, speeds, order, false), 0, best);
     best = found ? std::min(best, found->bottleneck) : best;
