@@ -153,16 +153,24 @@ int command_schedule(const Options& options) {
     throw InputError({"--chunks", 0, 0}, "'" + std::string(row.name) + "' has one stage per device; allowed: 1");
   }
   const DeviceTimes times = read_times(options, row);
+  constexpr double kMostTasks = 1e8; // some gigabytes
+  if (static_cast<double>(options.stages) * options.micro_batches * chunks > kMostTasks) {
+    throw InputError({"schedule", 0, 0}, "stages x micro-batches x chunks is too large; allowed: at most 100000000");
+  }
   ScheduleResult made = make_schedule(row, {options.stages, options.micro_batches, chunks});
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     throw InputError({"schedule", 0, 0}, reason->reason);
+  }
+  Drawn drawn{.schedule = with_recompute(std::move(std::get<Schedule>(made)), options.recompute)};
+  if (options.format == "csv") { // the orders need no times
+    emit(options, to_csv(drawn.schedule));
+    return kDone;
   }
   const bool recomputes = !options.recompute.empty() && options.recompute != "none";
   const Platform platform =
       make_star_platform(DeviceType{}, options.stages, BytesPerSecond{std::numeric_limits<double>::infinity()},
                          Seconds{options.hop_latency});
   Router router(platform);
-  Drawn drawn{.schedule = with_recompute(std::move(std::get<Schedule>(made)), options.recompute)};
   const PlanCost cost = cost_of_times(times, options.stages, chunks, recomputes);
   drawn.graph = make_task_graph({.cost = cost,
                                  .schedule = drawn.schedule,
@@ -172,11 +180,7 @@ int command_schedule(const Options& options) {
   const ReplayRequest request{&drawn.graph, options.iterations};
   drawn.timeline = replay_analytic(platform, std::span(&request, 1)).front();
   drawn.metrics = measure(drawn.graph, drawn.timeline, platform);
-  if (options.format == "json") {
-    emit(options, to_json(drawn, options));
-  } else {
-    emit(options, options.format == "csv" ? to_csv(drawn.schedule) : to_picture(drawn, options));
-  }
+  emit(options, options.format == "json" ? to_json(drawn, options) : to_picture(drawn, options));
   return kDone;
 }
 

@@ -57,6 +57,7 @@ struct Range {
 };
 inline constexpr Range kPositive{0, std::numeric_limits<double>::infinity(), false, "more than 0"};
 inline constexpr Range kNotNegative{0, std::numeric_limits<double>::infinity(), true, "0 or more"};
+inline constexpr Range kDelay{0, 3600, true, "0 to 1 h"};
 inline constexpr Range kFraction{0, 1, false, "more than 0, at most 1"};
 
 /// A scalar's text; InputError naming `what` when the node is no scalar.

@@ -272,6 +272,15 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
   return {"the model has too few operators for " + std::to_string(exact_stages) + " stages"};
 }
 
+std::string too_many_devices(const PlanRequest& request) {
+  const std::size_t stages = request.devices.size() * request.chunks;
+  return stages <= kMostPipelineDevices
+             ? ""
+             : std::to_string(stages) +
+                   " stages to choose from are too many for the dynamic program; allowed: at most " +
+                   std::to_string(kMostPipelineDevices);
+}
+
 double work_of(const DeviceChoices& choices, const StateCosts& costs) {
   double edges = 0;
   for (const DeviceChoices::Node& node : choices.nodes) {

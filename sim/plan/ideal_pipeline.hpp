@@ -40,6 +40,11 @@ struct IdealPipeline {
   bool memory_bound = false; ///< a better one does not fit
 };
 
+/// More devices than this are refused: the choices alone grow with their square and cube.
+inline constexpr std::size_t kMostPipelineDevices = 256;
+/// The reason when a request has more, or "".
+std::string too_many_devices(const PlanRequest& request);
+
 /// Steps that the search takes at worst, and what we let it take: about ten seconds if nothing were pruned.
 double work_of(const DeviceChoices& choices, const StateCosts& costs);
 inline constexpr double kMostPipelineWork = 1e10;

@@ -7,6 +7,9 @@
 namespace stagecraft {
 
 PlanResult split_antichain(const PlanRequest& request) {
+  if (const std::string reason = too_many_devices(request); !reason.empty()) {
+    return Infeasible{reason};
+  }
   const AntichainStates states = antichain_states(request.problem.model, request.state_cap);
   const StateCosts costs = cost_states(request.problem, states);
   const std::vector<DeviceId> devices = chunked_devices(request);

@@ -100,6 +100,9 @@ PlanResult split_chunks(const PlanRequest& request, const Plan& plan) {
 } // namespace
 
 PlanResult split_optimal(const PlanRequest& request) {
+  if (const std::string reason = too_many_devices(request); !reason.empty()) {
+    return Infeasible{reason};
+  }
   const Problem& problem = request.problem;
   AntichainStates states = antichain_states(problem.model, request.state_cap);
   StateCosts costs = cost_states(problem, states);

@@ -113,7 +113,7 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   link.where = node.where;
   link.kind = map.choice("kind", kLinkKinds).kind;
   link.bandwidth = read_bandwidth(map);
-  link.latency = map.quantity<Seconds>("latency", yaml::kNotNegative);
+  link.latency = map.quantity<Seconds>("latency", yaml::kDelay);
   if (link.kind == NodeLink::Kind::nvlink_pair) {
     link.pairs = read_pairs(map, devices);
   } else {
@@ -136,7 +136,7 @@ Network read_network(const yaml::Node& node) {
   network.leaf_spine = map.choice("topology", kTopologies).value;
   network.nic_per_device = map.choice("nic", kNics, "node").value;
   network.bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive);
-  network.latency = map.quantity<Seconds>("latency", yaml::kNotNegative);
+  network.latency = map.quantity<Seconds>("latency", yaml::kDelay);
   if (network.leaf_spine || map.has("nodes_per_leaf")) {
     network.nodes_per_leaf = map.integer("nodes_per_leaf", 1, kMostDevices);
   }

@@ -129,7 +129,7 @@ Platform read_platform(const yaml::Node& node, const Folders& folders, const std
   const int devices = map.integer("devices", 1, kMostDevices);
   const BytesPerSecond unlimited{std::numeric_limits<double>::infinity()};
   const auto bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive, unlimited);
-  const auto latency = map.quantity<Seconds>("latency", yaml::kNotNegative, Seconds{0});
+  const auto latency = map.quantity<Seconds>("latency", yaml::kDelay, Seconds{0});
   const auto memory = map.quantity<Bytes>("memory", yaml::kPositive, Bytes{std::numeric_limits<double>::infinity()});
   map.finish();
   return make_star_platform(profiled_device(memory), devices, bandwidth, latency);

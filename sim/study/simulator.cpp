@@ -208,12 +208,22 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
   return result;
 }
 
+bool Simulator::is_replayable(int micro_batches) const {
+  constexpr double kMostActions = 1e8; // their task graph fills some ten gigabytes
+  return static_cast<double>(micro_batches) * static_cast<double>(devices_.size()) <= kMostActions;
+}
+
 void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier) {
   Run& run = prepared.run;
   run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
   run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
   run.engine = study_.engine->name;
   run.micro_batches = scenario.micro_batches;
+  if (!is_replayable(run.micro_batches)) {
+    run.why_not = std::to_string(run.micro_batches) + " micro-batches on " + std::to_string(devices_.size()) +
+                  " devices are more work than a replay holds; allowed: at most 100000000 in their product";
+    return;
+  }
   PlanResult result = plan(scenario);
   run.planning_seconds = scenario.strategy != nullptr && scenario.orders == nullptr ? planned(scenario).seconds : 0;
   if (const Infeasible* reason = std::get_if<Infeasible>(&result)) {
@@ -376,6 +386,9 @@ bool Simulator::runs(const Scenario& scenario) {
 // Tries more micro-batches of the same batch, then full recompute at the same number: whatever fits first is the
 // answer.
 std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
+  if (!is_replayable(scenario.micro_batches)) {
+    return "";
+  }
   constexpr int kMostDoublings = 6;
   Scenario changed = scenario;
   const auto runs = [&](const PlanResult& result, const Problem& costs) {
@@ -384,7 +397,7 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
   };
   for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
     changed.micro_batches *= 2;
-    if (study_.training.global_batch % changed.micro_batches != 0) {
+    if (study_.training.global_batch % changed.micro_batches != 0 || !is_replayable(changed.micro_batches)) {
       break;
     }
     if (runs(plan(changed), problem(changed.micro_batches))) {
