@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace stagecraft {
 
@@ -26,5 +28,9 @@ private:
 /// Runs `work` in a forked child and waits for it. An exception there is thrown again here, as std::runtime_error with
 /// the same text; a child that dies otherwise throws std::logic_error naming the signal or status.
 void run_in_child(const std::function<void()>& work);
+
+/// What `work` returns, computed in a forked child that writes nothing to the terminal; nothing when the child throws,
+/// dies, or takes longer than `seconds`. For code that may crash. std::runtime_error when there can be no child.
+std::optional<std::string> answer_of_child(const std::function<std::string()>& work, unsigned seconds);
 
 } // namespace stagecraft

@@ -10,7 +10,7 @@
 namespace stagecraft {
 
 std::string read_file(const std::filesystem::path& path) {
-  constexpr std::uintmax_t kLargest = 256U * 1024 * 1024;
+  constexpr std::uintmax_t kLargest = std::uintmax_t{256} * 1024 * 1024;
   const Where where{path.string(), 0, 0};
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);

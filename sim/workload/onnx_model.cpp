@@ -11,7 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "sim/workload/run_apart.hpp"
+#include "sim/base/child.hpp"
 
 namespace stagecraft {
 namespace {
@@ -201,17 +201,21 @@ void infer_shapes(onnx::ModelProto& model) {
   } while (fold_shape_data(*model.mutable_graph(), data) > 0);
 }
 
+constexpr unsigned kLongestInference = 60; // s
+
 // The library divides by zero and leaves its arrays on models that are damaged in the right places, so a child process
 // runs it: what kills the child is an error of the input. The model comes back serialized.
 onnx::ModelProto infer_shapes_apart(onnx::ModelProto model, const Where& where) {
-  const std::optional<std::string> answer = run_apart([&] {
-    try {
-      infer_shapes(model);
-      return "model" + model.SerializeAsString();
-    } catch (const std::exception& failure) {
-      return "error" + std::string(failure.what());
-    }
-  });
+  const std::optional<std::string> answer = answer_of_child(
+      [&] {
+        try {
+          infer_shapes(model);
+          return "model" + model.SerializeAsString();
+        } catch (const std::exception& failure) {
+          return "error" + std::string(failure.what());
+        }
+      },
+      kLongestInference);
   if (!answer) {
     throw InputError(where, "shapes cannot be inferred: the ONNX library fails on this model; is it damaged?");
   }

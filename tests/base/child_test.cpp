@@ -56,4 +56,11 @@ TEST_CASE("children follow one another", "[base][child]") {
 }
 
 } // namespace
+TEST_CASE("what crashes in a quiet child leaves nothing but its absence", "[base][child]") {
+  CHECK(answer_of_child([] { return std::string("answer"); }, 10) == "answer");
+  CHECK(answer_of_child([] { return std::string(1'000'000, 'x'); }, 10).value().size() == 1'000'000);
+  CHECK_FALSE(answer_of_child([]() -> std::string { std::abort(); }, 10));
+  CHECK_FALSE(answer_of_child([]() -> std::string { throw std::runtime_error("unseen"); }, 10));
+}
+
 } // namespace stagecraft

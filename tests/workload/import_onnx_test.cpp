@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
-#include "sim/workload/run_apart.hpp"
 #include "tests/workload/models.hpp"
 #include "tests/workload/onnx_builder.hpp"
 
@@ -174,13 +173,6 @@ TEST_CASE("a model that the ONNX library cannot survive is refused", "[workload]
       .attribute("kernel_shape", {2, 2})
       .attribute("strides", {0, 1});
   CHECK(refusal(stride) == "m.onnx: node 'node_y' (MaxPool): strides [0, 1]; allowed: 1 or more");
-}
-
-TEST_CASE("what crashes apart leaves nothing but its absence", "[workload]") {
-  CHECK(run_apart([] { return std::string("answer"); }) == "answer");
-  CHECK(run_apart([] { return std::string(1'000'000, 'x'); }).value().size() == 1'000'000);
-  CHECK_FALSE(run_apart([]() -> std::string { std::abort(); }));
-  CHECK_FALSE(run_apart([]() -> std::string { throw std::runtime_error("unseen"); }));
 }
 
 TEST_CASE("an ONNX file cut anywhere is refused or read, never worse", "[workload][onnx][bad-input]") {
