@@ -186,10 +186,12 @@ private:
 
   // Calls visit(column, how much of the column the task fills) for each column that the task touches.
   template <class Visit> void for_each_column(TaskId task, Visit visit) const {
-    const double from = std::max(scale_.column(start_[task]), 0.0);
-    const double to = std::min(scale_.column(finish_[task]), static_cast<double>(scale_.columns));
-    for (double at = std::floor(from); at < to; ++at) {
-      visit(static_cast<std::size_t>(at), std::min(to, at + 1) - std::max(from, at));
+    const auto columns = static_cast<double>(scale_.columns);
+    const double from = std::clamp(scale_.column(start_[task]), 0.0, columns);
+    const double to = std::min(scale_.column(finish_[task]), columns);
+    for (auto column = static_cast<std::size_t>(from); static_cast<double>(column) < to; ++column) {
+      const auto left = static_cast<double>(column);
+      visit(column, std::min(to, left + 1) - std::max(from, left));
     }
   }
 
