@@ -48,6 +48,24 @@ void add_model_flags(CLI::App& command, Options& options, bool required) {
       ->take_all();
 }
 
+void add_schedule_flags(CLI::App& command, Options& options) {
+  command.add_option("--stages", options.stages, "devices in the pipeline")->required()->check(CLI::Range(1, 1 << 20));
+  command.add_option("--micro-batches", options.micro_batches, "per iteration")
+      ->required()
+      ->check(CLI::Range(1, 1 << 20));
+  command.add_option("--chunks", options.chunks, "stages per device (default 2 where the schedule interleaves)")
+      ->check(CLI::Range(1, 1 << 16));
+  command.add_option("--forward", options.forward, "time of a device's stage: one number, or one per device")
+      ->delimiter(',');
+  command.add_option("--backward", options.backward, "likewise (default twice forward)")->delimiter(',');
+  command.add_option("--backward-input", options.backward_input, "likewise, input gradient")->delimiter(',');
+  command.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")->delimiter(',');
+  command.add_option("--latency", options.hop_latency, "delay between two devices")->check(CLI::NonNegativeNumber);
+  command.add_option("--recompute", options.recompute, "forward again before backward")
+      ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
+  command.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
+}
+
 struct Command {
   CLI::App* app;
   int (*run)(const Options&);
@@ -85,21 +103,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();
   add_common(schedule, options, with_csv);
-  schedule.add_option("--stages", options.stages, "devices in the pipeline")->required()->check(CLI::Range(1, 1 << 20));
-  schedule.add_option("--micro-batches", options.micro_batches, "per iteration")
-      ->required()
-      ->check(CLI::Range(1, 1 << 20));
-  schedule.add_option("--chunks", options.chunks, "stages per device (default 2 where the schedule interleaves)")
-      ->check(CLI::Range(1, 1 << 16));
-  schedule.add_option("--forward", options.forward, "time of a device's stage: one number, or one per device")
-      ->delimiter(',');
-  schedule.add_option("--backward", options.backward, "likewise (default twice forward)")->delimiter(',');
-  schedule.add_option("--backward-input", options.backward_input, "likewise, input gradient")->delimiter(',');
-  schedule.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")->delimiter(',');
-  schedule.add_option("--latency", options.hop_latency, "delay between two devices")->check(CLI::NonNegativeNumber);
-  schedule.add_option("--recompute", options.recompute, "forward again before backward")
-      ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
-  schedule.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
+  add_schedule_flags(schedule, options);
 
   CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
   check.add_option("FILE", options.file, "a plan file, or a schedule: .csv")->required();
