@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "sim/schedule/schedule.hpp"
 
@@ -127,7 +130,7 @@ std::vector<Key> needs(const Schedule& schedule, const Action& action) {
 // Runs the orders without times; where they stop, follows the waiting tasks round their cycle.
 void check_deadlock(const Schedule& schedule, std::vector<std::string>& defects) {
   const auto ranks = schedule.orders.size();
-  std::map<Key, bool> done;
+  std::set<Key> done;
   std::vector<std::size_t> cursor(ranks, 0);
   std::map<int, std::size_t> rank_of_stage;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -135,22 +138,20 @@ void check_deadlock(const Schedule& schedule, std::vector<std::string>& defects)
       rank_of_stage[action.stage] = rank;
     }
   }
-  const auto blocking = [&](std::size_t rank) -> const Key* {
-    static thread_local Key missing;
+  const auto blocking = [&](std::size_t rank) -> std::optional<Key> {
     for (const Key& need : needs(schedule, schedule.orders[rank][cursor[rank]])) {
       if (!done.contains(need)) {
-        missing = need;
-        return &missing;
+        return need;
       }
     }
-    return nullptr;
+    return std::nullopt;
   };
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      while (cursor[rank] < schedule.orders[rank].size() && blocking(rank) == nullptr) {
+      while (cursor[rank] < schedule.orders[rank].size() && !blocking(rank)) {
         const Action& action = schedule.orders[rank][cursor[rank]++];
-        done[{action.kind, action.micro_batch, action.stage}] = true;
+        done.insert({action.kind, action.micro_batch, action.stage});
         moved = true;
       }
     }
