@@ -20,11 +20,9 @@ struct PlanRequest {
   int chunks = 1;                ///< stages per device that the schedule wants
   /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
   std::function<double(int stage, int stages)> in_flight;
-  int versions = 1;                             ///< weight versions that the schedule keeps
-  std::function<Seconds(const Plan&)> evaluate; ///< one iteration of a plan, replayed; may be empty
-  std::uint64_t seed = 1;
-  int budget = 0; ///< evaluations allowed
-  int state_cap = 6000;
+  int versions = 1;       ///< weight versions that the schedule keeps
+  std::uint64_t seed = 1; ///< for strategies that draw; none does so far
+  int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
 };
 
 struct StrategyRow {

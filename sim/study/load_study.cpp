@@ -128,7 +128,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
     throw InputError(map.where("cost_model"), reason->reason);
   }
-  map.find("sweep"); // read by `sweep` alone
+  map.find("sweep"); // accepted, not read: docs/formats/study.md
   map.finish();
   study.cost = std::move(std::get<std::unique_ptr<CostModel>>(cost));
   return study;

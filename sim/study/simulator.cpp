@@ -92,12 +92,8 @@ namespace {
 
 PlanResult plan_scenario(const Scenario& scenario, const Study& study, const std::vector<DeviceId>& devices,
                          const Problem& problem, int chunks, const std::function<double(int, int)>& in_flight) {
-  const PlanRequest request{.problem = problem,
-                            .devices = devices,
-                            .chunks = chunks,
-                            .in_flight = in_flight,
-                            .evaluate = {},
-                            .seed = study.seed};
+  const PlanRequest request{
+      .problem = problem, .devices = devices, .chunks = chunks, .in_flight = in_flight, .seed = study.seed};
   return make_plan(*scenario.strategy, request);
 }
 
@@ -374,13 +370,6 @@ Seconds Simulator::bound() {
     bound_ = lower_bound(problem(study_.training.micro_batches.front()), devices_);
   }
   return *bound_;
-}
-
-bool Simulator::runs(const Scenario& scenario) {
-  const PlanResult planned = plan(scenario);
-  const Plan* found = std::get_if<Plan>(&planned);
-  return found != nullptr && std::holds_alternative<Schedule>(
-                                 make_order(scenario, *found, cost_plan(problem(scenario.micro_batches), *found)));
 }
 
 // Tries more micro-batches of the same batch, then full recompute at the same number: whatever fits first is the

@@ -64,7 +64,6 @@ private:
   PlanResult plan_given(const Scenario& scenario);
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
-  bool runs(const Scenario& scenario);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
   std::string smallest_fitting_change(const Scenario& scenario);
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
