@@ -231,7 +231,7 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most) {
   Search search(request, states, costs, choices);
-  const auto unlimited = search.run(0, exact_stages, at_most);
+  auto unlimited = search.run(0, exact_stages, at_most);
   if (!unlimited) {
     return std::nullopt;
   }
