@@ -159,7 +159,7 @@ private:
       layers.push_back(substituted(*layer, arguments));
     }
     previous = inputs.front();
-    const size_t inner_blocks = static_cast<size_t>(&block - blocks_.data());
+    const auto inner_blocks = static_cast<size_t>(&block - blocks_.data());
     for (int i = 0; i < repeat; ++i) {
       const std::string copy = map.has("repeat") ? name + "." + std::to_string(i) : name;
       std::vector<std::string> inner = scopes;

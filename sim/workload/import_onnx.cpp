@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "sim/workload/import.hpp"
 #include "sim/workload/layers.hpp"
@@ -22,7 +23,7 @@ struct Origin {
 
 class Importer {
 public:
-  Importer(const OnnxModel& model, const Where& where) : model_(model), where_(where) {
+  Importer(const OnnxModel& model, Where where) : model_(model), where_(std::move(where)) {
     for (const std::string& name : model.initializers) {
       origins_[name] = {true, kModelInput, weight_named(name)};
     }

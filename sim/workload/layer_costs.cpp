@@ -105,7 +105,7 @@ LayerCost add_cost(const Layer& layer) {
 LayerCost product_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
-  const double factors = static_cast<double>(layer.inputs.size());
+  const auto factors = static_cast<double>(layer.inputs.size());
   return {.forward = pass((factors - 1) * y, x + y),
           .backward_input = pass(factors * y, 2 * x + y),
           .kept = {.inputs = true}};

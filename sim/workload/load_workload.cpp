@@ -194,14 +194,14 @@ private:
   void read_numbers(yaml::Map& map, CostedLayer& layer) {
     Operator& op = layer.op;
     op.kind = op.type == kCustom ? KernelKind::other : map.choice("kind", kKernelKinds).kind;
-    const Flops forward = map.quantity<Flops>("forward", yaml::kNotNegative);
+    const auto forward = map.quantity<Flops>("forward", yaml::kNotNegative);
     op.parameters = map.number("parameters", kCount, 0);
     Flops backward_input, backward_weight;
     if (map.has("backward_input") || map.has("backward_weight")) {
       backward_input = map.quantity<Flops>("backward_input", yaml::kNotNegative);
       backward_weight = map.quantity<Flops>("backward_weight", yaml::kNotNegative, Flops{0});
     } else {
-      const Flops backward = map.quantity<Flops>("backward", yaml::kNotNegative, 2 * forward);
+      const auto backward = map.quantity<Flops>("backward", yaml::kNotNegative, 2 * forward);
       backward_weight = op.parameters > 0 ? backward / 2 : Flops{0};
       backward_input = backward - backward_weight;
     }

@@ -124,9 +124,8 @@ ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::ve
   for (int i = 0; i < count; ++i) {
     position[order[i]] = i;
   }
-  for (auto& [from, to] : edges) {
-    from = position[from];
-    to = position[to];
+  for (auto& edge : edges) {
+    edge = {position[edge.first], position[edge.second]};
   }
   for (Profile& profile : profiles) {
     check(static_cast<int>(profile.times.size()) == count, "a profile has one time per operator");
