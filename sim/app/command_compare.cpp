@@ -1,7 +1,6 @@
 // stagecraft compare: strategies x schedules, replayed and ranked.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iostream>
 
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
@@ -129,11 +128,10 @@ int command_compare(const Options& options) {
     write_file(options.output, options.format == "csv" ? to_csv(result.comparison) : json);
   }
   if (options.format == "table") {
-    std::cout << to_text(result, options);
+    print(to_text(result, options));
   } else if (options.output.empty()) {
-    std::cout << (options.format == "csv" ? to_csv(result.comparison) : json);
+    print(options.format == "csv" ? to_csv(result.comparison) : json);
   }
-  std::cout << std::flush;
   return feasible ? kDone : kNothingFeasible;
 }
 

@@ -87,7 +87,7 @@ void emit_entries(const Options& options, const std::vector<Entry>& entries) {
     for (const Entry& entry : entries) {
       json.push_back({{"name", entry.name}, {"help", entry.help}});
     }
-    emit(options, json.dump(1) + "\n");
+    emit(options, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return;
   }
   Table table{{{"name"}, {"what it is"}}, {}};
@@ -106,7 +106,7 @@ std::string summary_json(const ModelGraph& model) {
                                        {"forward_flops", totals.forward.value},
                                        {"backward_flops", totals.backward.value},
                                        {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes}};
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string show_model(const ModelGraph& model) {
@@ -211,7 +211,7 @@ std::string show_study(const Study& study) {
   const std::size_t runs = study.strategies.size() * study.schedules.size() * counts.size();
   return study.name + (study.description.empty() ? "" : ": " + study.description) + "\n" + study.model->name + " on " +
          study.platform.name + ", " + std::to_string(study.training.global_batch) + " samples per iteration in " +
-         join(counts, ", ") + " micro-batches, " + study.engine->name.data() + " engine, seed " +
+         join(counts, ", ") + " micro-batches, " + std::string(study.engine->name) + " engine, seed " +
          std::to_string(study.seed) + "\n" + std::to_string(runs) +
          " runs: " + std::to_string(study.strategies.size()) + " strategies x " +
          std::to_string(study.schedules.size()) + " schedules x " + std::to_string(counts.size()) +

@@ -72,6 +72,8 @@ std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& stu
 int report_infeasible(const Options& options, const Run& run) {
   if (options.format == "json") {
     emit(options, to_json(run, true, ""));
+  } else if (options.format == "csv") {
+    emit(options, to_csv(Comparison{.runs = {run}}));
   } else {
     std::cerr << run.strategy << " is infeasible: " << run.why_not
               << (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) << "\n";
@@ -189,6 +191,11 @@ std::vector<std::string> defects_of_plan(const Options& options) {
 
 int command_check(const Options& options) {
   const std::optional<Schedule> orders = given_orders(options.file);
+  if (orders && !options.model.empty()) {
+    throw InputError(
+        {"command line", 0, 0},
+        "a schedule is checked by itself; to see whether a plan can run it: replay MODEL --schedule FILE.csv");
+  }
   if (!orders && options.model.empty()) {
     throw InputError({"command line", 0, 0},
                      "a plan is checked against a model; allowed: check PLAN MODEL --platform P");
@@ -197,7 +204,7 @@ int command_check(const Options& options) {
   if (options.format == "json") {
     const nlohmann::ordered_json json = {
         {"schema", "stagecraft/1"}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
-    emit(options, json.dump(1) + "\n");
+    emit(options, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     std::string text =
         defects.empty() ? options.file + (orders ? ": a valid schedule\n" : ": a valid plan that fits\n") : "";

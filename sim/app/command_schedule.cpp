@@ -20,11 +20,6 @@ std::vector<double> per_device(const std::vector<double>& given, int devices, co
     throw InputError({flag, 0, 0}, std::to_string(given.size()) + " times; allowed: one, or one for each of " +
                                        std::to_string(devices) + " devices");
   }
-  for (const double time : given) {
-    if (!(time >= 0) || time > std::numeric_limits<double>::max()) {
-      throw InputError({flag, 0, 0}, "a time must be finite and 0 or more");
-    }
-  }
   return given.size() == 1 ? std::vector<double>(devices, given.front()) : given;
 }
 
@@ -127,7 +122,7 @@ std::string to_json(const Drawn& drawn, const Options& options) {
     }
     json["orders"].push_back(std::move(order));
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string to_picture(const Drawn& drawn, const Options& options) {

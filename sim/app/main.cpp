@@ -6,11 +6,38 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <new>
 
 #include "sim/app/options.hpp"
 
 namespace stagecraft {
 namespace {
+
+// CLI11 reads 010 as 8; we refuse leading zeros, as in files.
+CLI::Validator whole_number(int low, int high) {
+  return {[low, high](std::string& text) {
+            try {
+              parse_integer(text, low, high, {"command line", 0, 0});
+              return std::string();
+            } catch (const InputError& failure) {
+              return std::string(failure.what());
+            }
+          },
+          "INT in [" + std::to_string(low) + " - " + std::to_string(high) + "]"};
+}
+
+// A time without a unit.
+CLI::Validator plain_time() {
+  return {[](std::string& text) {
+            try {
+              const double time = parse_number(text, {"command line", 0, 0});
+              return time >= 0 && time <= kLongestPlainTime ? std::string() : "a time must be 0 to 1e12";
+            } catch (const InputError& failure) {
+              return std::string(failure.what());
+            }
+          },
+          "TIME"};
+}
 
 void add_common(CLI::App& command, Options& options, const std::vector<std::string>& formats = {"table", "json"}) {
   command.add_option("--format", options.format, "of the result")->check(CLI::IsMember(formats))->capture_default_str();
@@ -35,35 +62,44 @@ void add_model_flags(CLI::App& command, Options& options, bool required) {
   command.add_option("--platform", options.platform, "a name in platforms/ or a file")->type_name("P");
   command.add_option("--devices", options.devices, "so many devices like the one the model was profiled on")
       ->type_name("N")
-      ->check(CLI::Range(1, 100000));
+      ->check(whole_number(1, 100000));
   command.add_option("--bandwidth", options.bandwidth, "of each device's private link, with --devices")
       ->type_name("'B/s'");
   command.add_option("--latency", options.latency, "between two devices, with --devices")->type_name("T");
   command.add_option("--memory", options.memory, "of each device, with --devices")->type_name("M");
   command.add_option("--micro-batches", options.micro_batches, "number of micro-batches")
       ->type_name("M")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(whole_number(1, 1 << 24));
   command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
       ->type_name("NAME=N")
       ->take_all();
 }
 
 void add_schedule_flags(CLI::App& command, Options& options) {
-  command.add_option("--stages", options.stages, "devices in the pipeline")->required()->check(CLI::Range(1, 1 << 20));
+  command.add_option("--stages", options.stages, "devices in the pipeline")
+      ->required()
+      ->check(whole_number(1, 1 << 20));
   command.add_option("--micro-batches", options.micro_batches, "per iteration")
       ->required()
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(whole_number(1, 1 << 20));
   command.add_option("--chunks", options.chunks, "stages per device (default 2 where the schedule interleaves)")
-      ->check(CLI::Range(1, 1 << 16));
+      ->check(whole_number(1, 1 << 16));
   command.add_option("--forward", options.forward, "time of a device's stage: one number, or one per device")
+      ->check(plain_time())
       ->delimiter(',');
-  command.add_option("--backward", options.backward, "likewise (default twice forward)")->delimiter(',');
-  command.add_option("--backward-input", options.backward_input, "likewise, input gradient")->delimiter(',');
-  command.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")->delimiter(',');
-  command.add_option("--latency", options.hop_latency, "delay between two devices")->check(CLI::NonNegativeNumber);
+  command.add_option("--backward", options.backward, "likewise (default twice forward)")
+      ->check(plain_time())
+      ->delimiter(',');
+  command.add_option("--backward-input", options.backward_input, "likewise, input gradient")
+      ->check(plain_time())
+      ->delimiter(',');
+  command.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")
+      ->check(plain_time())
+      ->delimiter(',');
+  command.add_option("--latency", options.hop_latency, "delay between two devices")->check(plain_time());
   command.add_option("--recompute", options.recompute, "forward again before backward")
       ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
-  command.add_option("--iterations", options.iterations, "to find the period over")->check(CLI::Range(1, 1000));
+  command.add_option("--iterations", options.iterations, "to find the period over")->check(whole_number(1, 1000));
 }
 
 struct Command {
@@ -156,11 +192,13 @@ int run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   std::signal(SIGINT, [](int) { _exit(stagecraft::kInterrupted); });
-  std::signal(SIGPIPE, SIG_IGN);
   try {
     return stagecraft::run(count, arguments);
   } catch (const stagecraft::InputError& failure) {
     std::cerr << "error: " << failure.what() << "\n";
+    return stagecraft::kBadInput;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: this takes more memory than there is\n";
     return stagecraft::kBadInput;
   } catch (const std::exception& failure) {
     std::cerr << "stagecraft: a bug, please report it: " << failure.what() << "\n";

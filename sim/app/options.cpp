@@ -97,9 +97,16 @@ Study study_from(const Options& options) {
   return load_study(yaml::load(file), folders, settings);
 }
 
+void print(const std::string& text) {
+  std::cout << text << std::flush;
+  if (!std::cout) {
+    throw InputError({"stdout", 0, 0}, "cannot be written");
+  }
+}
+
 void emit(const Options& options, const std::string& text) {
   if (options.output.empty()) {
-    std::cout << text << std::flush;
+    print(text);
   } else {
     write_file(options.output, text);
   }

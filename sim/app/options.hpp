@@ -13,6 +13,9 @@ namespace stagecraft {
 /// Exit statuses, docs/formats/results.md.
 enum ExitStatus { kDone = 0, kNothingFeasible = 1, kBadInput = 2, kBug = 70, kInterrupted = 130 };
 
+/// Times of `schedule` have no unit; beyond this their sums would lose digits.
+inline constexpr double kLongestPlainTime = 1e12;
+
 /// One record for all commands; each reads what concerns it.
 struct Options {
   // common
@@ -45,6 +48,9 @@ std::filesystem::path shipped_folder();
 
 /// The study that flags describe: a study file, or MODEL with --platform or --devices.
 Study study_from(const Options& options);
+
+/// Text to stdout; InputError when it is lost there.
+void print(const std::string& text);
 
 /// Results: to the file of -o, or stdout.
 void emit(const Options& options, const std::string& text);

@@ -13,8 +13,8 @@ namespace stagecraft {
 /// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than 256 MiB.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file.
-/// InputError when it cannot be written.
+/// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file; links are followed
+/// and permissions kept. What is no regular file, as a pipe, is written directly. InputError when it cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 } // namespace stagecraft

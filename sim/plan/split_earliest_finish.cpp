@@ -81,7 +81,7 @@ public:
   std::string run() {
     for (const OperatorId op : order_by_rank(problem_.model, upward_ranks(request_))) {
       if (!place(op)) {
-        return reason(op);
+        return reason(op, lowest_device(op));
       }
     }
     return "";
@@ -96,10 +96,7 @@ public:
 private:
   bool place(OperatorId op) {
     const int devices = static_cast<int>(request_.devices.size());
-    int lowest = 0;
-    for (const OperatorId maker : problem_.model.predecessors[op]) {
-      lowest = contiguous_ ? std::max(lowest, place_[maker]) : 0;
-    }
+    const int lowest = lowest_device(op);
     struct Choice {
       double finish = kNever, start = kNever, time = kNever;
       int device = -1;
@@ -110,7 +107,7 @@ private:
       if (std::isinf(time)) {
         continue;
       }
-      if (memory_[d] + bytes(op) > memory_of(d)) {
+      if (memory_[d] + bytes(op, d) > memory_of(d)) {
         memory_bound_ = true;
         continue;
       }
@@ -126,8 +123,17 @@ private:
     place_[op] = best.device;
     free_[best.device] = best.finish;
     first_done_[op] = best.start + best.time;
-    memory_[best.device] += bytes(op);
+    memory_[best.device] += bytes(op, best.device);
     return true;
+  }
+
+  // Contiguous plans never go back behind the device of an input.
+  int lowest_device(OperatorId op) const {
+    int lowest = 0;
+    for (const OperatorId maker : problem_.model.predecessors[op]) {
+      lowest = contiguous_ ? std::max(lowest, place_[maker]) : 0;
+    }
+    return lowest;
   }
 
   double ready(OperatorId op, int d) const {
@@ -140,25 +146,37 @@ private:
     return ready;
   }
 
-  // Weights, gradients and optimiser, and the activations of all micro-batches: the order of work is not known yet.
-  double bytes(OperatorId op) const {
+  // Weights, gradients and optimiser, and the activations in flight: those of the schedule where each device holds one
+  // stage, of all micro-batches where the order of work is not known yet.
+  double bytes(OperatorId op, int d) const {
     const StageMemory memory = stage_memory(problem_.training, problem_.model.operators[op].parameters,
                                             problem_.stash_bytes(op), Bytes{0}, Bytes{0}, Recompute::none);
-    return memory.total(problem_.micro_batches, request_.versions).value;
+    const double held = contiguous_ ? request_.in_flight(d, static_cast<int>(request_.devices.size()))
+                                    : static_cast<double>(problem_.micro_batches);
+    return memory.total(held, request_.versions).value;
   }
 
   double memory_of(int d) const { return problem_.platform.type_of(request_.devices[d]).memory.value; }
 
-  std::string reason(OperatorId op) const {
+  // Of the devices that have the kernel and may follow the operator's inputs, the one that lacks least memory.
+  std::string reason(OperatorId op, int lowest) const {
     const Operator& what = problem_.model.operators[op];
-    for (const DeviceId device : request_.devices) {
-      if (!std::isinf(problem_.seconds(problem_.type_index(device), op))) {
-        return "no device left for operator '" + what.name + "': those with its kernel (" +
-               std::string(row_of(what.kind).name) + ") lack the memory, " + to_text(Bytes{bytes(op)}) + " more" +
-               (contiguous_ ? ", or stand before one of its inputs" : "");
+    const std::string name = "operator '" + what.name + "' (" + std::string(row_of(what.kind).name) + ")";
+    int nearest = -1;
+    double least = kNever;
+    for (int d = lowest; d < static_cast<int>(request_.devices.size()); ++d) {
+      const double lack = memory_[d] + bytes(op, d) - memory_of(d);
+      if (!std::isinf(problem_.seconds(problem_.type_index(request_.devices[d]), op)) && lack < least) {
+        least = lack;
+        nearest = d;
       }
     }
-    return "no device has a kernel (" + std::string(row_of(what.kind).name) + ") for operator '" + what.name + "'";
+    if (nearest < 0) {
+      return "no device has a kernel for " + name + (lowest > 0 ? " among those behind its inputs' devices" : "");
+    }
+    return "no device has room for " + name + ": '" + problem_.platform.devices[request_.devices[nearest]].name +
+           "' would need " + to_text(Bytes{least + memory_of(nearest)}) + ", " + to_text(Bytes{least}) +
+           " more than its " + to_text(Bytes{memory_of(nearest)});
   }
 
   // Devices never go back along a path, so each device's operators form one stage.

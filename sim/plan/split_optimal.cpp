@@ -86,15 +86,37 @@ double bottleneck_in_order(const PlanRequest& request, const AntichainStates& st
 
 void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.empty() ? "" : "; ") + note; }
 
-// The same devices again for every chunk, in the order of the plan found without chunks.
-PlanResult split_chunks(const PlanRequest& request, const Plan& plan) {
+// With several stages per device the bottleneck is a device's sum, which the dynamic program does not see. The best of
+// what it finds over three orders of devices and of the plain splits is taken.
+PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
+  const Problem& problem = request.problem;
+  PlanResult best = Infeasible{"no plan with several stages per device fits in memory"};
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](PlanResult found) {
+    Plan* plan = std::get_if<Plan>(&found);
+    if (plan == nullptr || plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions)) {
+      return;
+    }
+    const double value = bottleneck(problem, *plan, cost_plan(problem, *plan)).value;
+    if (value < least * (1 - 1e-9)) {
+      least = value;
+      plan->objective = Objective{"bottleneck", Seconds{value}};
+      plan->memory_bound = true; // another schedule may let another candidate fit
+      best = std::move(found);
+    }
+  };
   PlanRequest ordered = request;
-  ordered.devices = devices_of(plan);
-  PlanResult chunked = split_antichain(ordered);
-  if (Plan* found = std::get_if<Plan>(&chunked)) {
-    add_note(*found, "order of devices taken from the plan with one stage per device");
+  for (const auto& devices : {devices_of(unchunked), request.devices, fastest_first(problem, request.devices)}) {
+    ordered.devices = devices;
+    consider(split_antichain(ordered));
   }
-  return chunked;
+  for (const auto split : {split_uniform, split_parameters, split_block_partition, split_capability_refined}) {
+    consider(split(request));
+  }
+  if (Plan* plan = std::get_if<Plan>(&best)) {
+    add_note(*plan, "the best of seven candidates with several stages per device");
+  }
+  return best;
 }
 
 } // namespace

@@ -49,6 +49,7 @@ const std::vector<CsvColumn>& columns() {
       {"micro_batches", false, [](const Run& r) { return std::to_string(r.micro_batches); }},
       {"feasible", false, [](const Run& r) { return std::string(r.feasible ? "true" : "false"); }},
       {"why_not", false, [](const Run& r) { return quoted(r.why_not); }},
+      {"would_fit", false, [](const Run& r) { return quoted(r.would_fit); }},
       {"iteration_seconds", true, [](const Run& r) { return exact(r.metrics.iteration.value); }},
       {"makespan_seconds", true, [](const Run& r) { return exact(r.metrics.makespan.value); }},
       {"samples_per_second", true, [](const Run& r) { return exact(r.samples_per_second); }},
@@ -60,6 +61,13 @@ const std::vector<CsvColumn>& columns() {
       {"lower_bound_seconds", true, [](const Run& r) { return exact(r.lower_bound.value); }},
       {"energy_joules", true, [](const Run& r) { return exact(r.metrics.energy.total().value); }},
       {"cost_usd", true, [](const Run& r) { return exact(r.metrics.cost.value); }},
+      {"mean_power_watts", true,
+       [](const Run& r) {
+         return exact(r.metrics.iteration.value > 0 ? (r.metrics.energy.total() / r.metrics.iteration).value : 0.0);
+       }},
+      {"data_stall_seconds", true, [](const Run& r) { return exact(r.data_stall.value); }},
+      {"folded_replicas", true, [](const Run& r) { return std::to_string(r.folded_replicas); }},
+      {"note", true, [](const Run& r) { return quoted(r.note); }},
       {"tasks", true, [](const Run& r) { return std::to_string(r.metrics.tasks); }},
       {"devices", true, [](const Run& r) { return quoted(join(r.devices, ";")); }},
       {"waiting_seconds", true, [](const Run& r) { return list(r.metrics.waiting); }},

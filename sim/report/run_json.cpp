@@ -121,7 +121,7 @@ std::string to_json(const Comparison& comparison, bool timing) {
   for (const Run& run : comparison.runs) {
     json["runs"].push_back(to_value(run, timing));
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string to_json(const Run& run, bool timing, const std::string& timeline_json) {
@@ -130,7 +130,7 @@ std::string to_json(const Run& run, bool timing, const std::string& timeline_jso
   if (!timeline_json.empty()) {
     json["timeline"] = Json::parse(timeline_json);
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 } // namespace stagecraft

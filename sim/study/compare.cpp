@@ -6,6 +6,26 @@
 
 namespace stagecraft {
 
+namespace {
+
+// Runs within a billionth of the first of them are equal: they keep the order of strategies, schedules and
+// micro-batches in which they were made, not that of rounding.
+void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& prepared) {
+  constexpr double kTie = 1e-9;
+  for (std::size_t first = 0; first < order.size() && prepared[order[first]].run.feasible;) {
+    const double best = prepared[order[first]].run.metrics.iteration.value;
+    std::size_t end = first;
+    while (end < order.size() && prepared[order[end]].run.feasible &&
+           prepared[order[end]].run.metrics.iteration.value <= best * (1 + kTie)) {
+      ++end;
+    }
+    std::sort(order.begin() + first, order.begin() + end);
+    first = end;
+  }
+}
+
+} // namespace
+
 ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
   std::vector<Scenario> scenarios;
   for (const StrategyRow* strategy : study.strategies) {
@@ -28,6 +48,7 @@ ComparisonResult compare(const Study& study, Simulator& simulator, const Progres
     }
     return first.feasible && first.metrics.iteration < second.metrics.iteration;
   });
+  settle_ties(order, result.prepared);
   result.comparison.model = study.model->name;
   result.comparison.platform = study.platform.name;
   result.comparison.global_batch = study.training.global_batch;

@@ -10,6 +10,10 @@ template <class Row>
 std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
                                   std::span<const Row> table) {
   std::vector<const Row*> rows;
+  if (map.has(key) && map.list(key).empty()) {
+    throw InputError(map.where(key),
+                     "'" + std::string(key) + "' is an empty list; allowed: all, or some of " + join(names_of(table)));
+  }
   for (const yaml::Node* item : map.list(key)) {
     const std::string& name = yaml::scalar(*item, key);
     if (name == "all" && map.list(key).size() == 1) {

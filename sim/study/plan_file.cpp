@@ -124,11 +124,13 @@ std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigur
   if (timing) {
     json["timing"] = {{"planning_seconds", figures.planning_seconds}};
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platform& platform) {
-  const auto quoted = [](const std::string& text) { return Json(text).dump(); }; // JSON strings are YAML strings
+  const auto quoted = [](const std::string& text) {
+    return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }; // JSON strings are YAML strings
   std::string text = "# A plan of Stagecraft: operators of '" + model.name + "' on devices of '" + platform.name +
                      "'; docs/formats/plan.md\nschema: stagecraft/1\nstrategy: " + quoted(plan.strategy) +
                      "\nstages:\n";

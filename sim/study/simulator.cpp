@@ -205,7 +205,7 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
 }
 
 bool Simulator::is_replayable(int micro_batches) const {
-  constexpr double kMostActions = 1e8; // their task graph fills some ten gigabytes
+  constexpr double kMostActions = 2e7; // their task graph fills some five gigabytes
   return static_cast<double>(micro_batches) * static_cast<double>(devices_.size()) <= kMostActions;
 }
 
@@ -217,7 +217,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.micro_batches = scenario.micro_batches;
   if (!is_replayable(run.micro_batches)) {
     run.why_not = std::to_string(run.micro_batches) + " micro-batches on " + std::to_string(devices_.size()) +
-                  " devices are more work than a replay holds; allowed: at most 100000000 in their product";
+                  " devices are more work than a replay holds; allowed: at most 20000000 in their product";
     return;
   }
   PlanResult result = plan(scenario);

@@ -72,7 +72,8 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   TaskId peak_task = program.front();
   double busy = 0;
   double exposed = 0;
-  double free = start[program.front()];
+  // A device waits for its first input too, since the last task of the iteration before.
+  double free = timeline.iterations > 1 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
     const Work& work = graph.works[graph.work[task]];
     if (start[task] > free && last[task] >= 0) {

@@ -43,6 +43,9 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divis
     }
     counts.push_back(count);
   }
+  if (map.has("micro_batches") && counts.empty()) {
+    throw InputError(map.where("micro_batches"), "'micro_batches' is an empty list; allowed: one number or more");
+  }
   return counts.empty() ? Training().micro_batches : counts;
 }
 

@@ -49,6 +49,19 @@ TEST_CASE("writing replaces the whole file", "[base][file]") {
   CHECK(read_file(folder / "file") == "short");
 }
 
+TEST_CASE("a write follows links, keeps permissions, and puts no file in place of a device", "[base][file]") {
+  const Folder folder;
+  write_file(folder / "target", "old");
+  fs::permissions(folder / "target", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink(folder / "target", folder / "link");
+  write_file(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "target") == "new");
+  CHECK(fs::status(folder / "target").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  write_file("/dev/null", "text");
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
 TEST_CASE("a write that fails leaves what was there and no partial file", "[base][file]") {
   const Folder folder;
   fs::create_directories(folder / "taken" / "inside");

@@ -78,6 +78,26 @@ TEST_CASE("every schedule is drawn in every format", "[cli]") {
   }
 }
 
+TEST_CASE("numbers of the command line are as strict as those of files", "[cli]") {
+  const Workshop shop;
+  const std::string two = "schedule 1f1b --stages 2 --micro-batches ";
+  for (const char* bad : {"010", "4x", "0", "-1", "99999999999"}) {
+    INFO(bad);
+    CHECK(shop.run(two + bad).status == 2);
+  }
+  for (const char* bad : {"nan", "inf", "1e308", "-1", "1s"}) {
+    INFO(bad);
+    CHECK(shop.run(two + "2 --latency " + bad).status == 2);
+    CHECK(shop.run(two + "2 --forward " + bad).status == 2);
+  }
+}
+
+TEST_CASE("a result that is lost on its way is an error", "[cli]") {
+  const Workshop shop;
+  CHECK(shop.run("list engines -o /dev/full").status == 2);
+  CHECK(shop.run("plan " + kChain + " --devices 2 --strategy uniform -o none/plan.yaml").status == 2);
+}
+
 TEST_CASE("a schedule file goes round: drawn, checked, replayed", "[cli]") {
   const Workshop shop;
   const std::string on = kChain + " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 --micro-batches 4 ";

@@ -24,6 +24,20 @@ TEST_CASE("a comparison has a run per strategy, schedule and number of micro-bat
   }
 }
 
+// Alone on one device all schedules take the same time, whatever their sums round to: rows keep the order of the
+// tables.
+TEST_CASE("equal runs keep the order in which they were asked for", "[study]") {
+  const ComparisonResult result =
+      compare_text(chain_study(kFour + "compare: {strategies: [single], schedules: all}\n"));
+  std::vector<std::string> names;
+  for (const Run& run : result.comparison.runs) {
+    if (run.micro_batches == 2) {
+      names.push_back(run.schedule);
+    }
+  }
+  CHECK(names == names_of(schedules()));
+}
+
 // F 2 s and B 4 s per stage and sample, transfers take no time: GPipe and 1F1B last (M + 1) * 6 s at one sample each;
 // with two micro-batches of two samples (2 + 1) * 12 s. Alone, one device takes 4 * 12 s.
 TEST_CASE("iteration times of two equal stages are those of the closed form", "[study]") {
