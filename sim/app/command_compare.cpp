@@ -13,9 +13,50 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kShownRows = 20;
+constexpr std::size_t kShownFeasible = 20;
+constexpr std::size_t kShownInfeasible = 10;
 
-Table table_of(const Comparison& comparison, bool all) {
+/// A row of the table: a run, and the schedules under which the same split runs in the same order.
+struct ShownRun {
+  std::size_t run;
+  std::vector<std::string> same;
+};
+
+// The best runs, each order of work once, and a few infeasible ones; with `all`, every run by itself.
+std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
+  const auto& runs = result.comparison.runs;
+  std::vector<ShownRun> shown;
+  std::size_t feasible = 0;
+  std::size_t infeasible = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto same = std::find_if(shown.begin(), shown.end(), [&](const ShownRun& other) {
+      return runs[i].feasible && result.of_run[other.run] == result.of_run[i] &&
+             runs[other.run].strategy == runs[i].strategy;
+    });
+    if (!all && same != shown.end()) {
+      same->same.push_back(runs[i].schedule);
+    } else if (all || (runs[i].feasible ? feasible++ < kShownFeasible : infeasible++ < kShownInfeasible)) {
+      shown.push_back({i, {}});
+    }
+  }
+  return shown;
+}
+
+std::vector<std::string> feasible_cells(const Run& run, const std::vector<std::string>& same) {
+  const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
+  const double over = run.lower_bound.value > 0 ? run.metrics.iteration / run.lower_bound - 1 : 0;
+  const std::string as_under = same.empty() ? "" : "the same as under " + join(same);
+  return {to_text(run.metrics.iteration),
+          to_text(run.estimate),
+          to_text(run.samples_per_second, 1),
+          to_text(run.speedup, 2),
+          "+" + to_text(100 * over, 0) + " %",
+          to_text(100 * run.metrics.bubble_fraction, 1) + " %",
+          to_text(peak),
+          run.note + (run.note.empty() || as_under.empty() ? "" : "; ") + as_under};
+}
+
+Table table_of(const ComparisonResult& result, bool all) {
   Table table{{{"", Align::right},
                {"strategy"},
                {"schedule"},
@@ -29,25 +70,17 @@ Table table_of(const Comparison& comparison, bool all) {
                {"peak memory", Align::right},
                {"remarks"}},
               {}};
-  std::size_t feasible_shown = 0;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const Run& run = comparison.runs[i];
-    const Style style = i == 0 && run.feasible ? Style::good : run.feasible ? Style::plain : Style::dim;
+  for (const ShownRun& shown : shown_runs(result, all)) {
+    const Run& run = result.comparison.runs[shown.run];
+    const bool winner = shown.run == 0 && run.feasible;
+    const Style style = winner ? Style::good : run.feasible ? Style::plain : Style::dim;
     const std::string order = run.feasible && run.order != run.schedule ? " (list order)" : "";
-    std::vector<Cell> row = {{i == 0 && run.feasible ? "*" : std::to_string(i + 1), style},
+    std::vector<Cell> row = {{winner ? "*" : std::to_string(shown.run + 1), style},
                              {run.strategy, style},
                              {run.schedule + order, style},
                              {std::to_string(run.micro_batches), style}};
     if (run.feasible) {
-      if (++feasible_shown > kShownRows && !all) {
-        continue;
-      }
-      const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
-      const double over = run.lower_bound.value > 0 ? run.metrics.iteration / run.lower_bound - 1 : 0;
-      for (std::string text :
-           {to_text(run.metrics.iteration), to_text(run.estimate), to_text(run.samples_per_second, 1),
-            to_text(run.speedup, 2), "+" + to_text(100 * over, 0) + " %",
-            to_text(100 * run.metrics.bubble_fraction, 1) + " %", to_text(peak), run.note}) {
+      for (std::string& text : feasible_cells(run, shown.same)) {
         row.push_back({std::move(text), style});
       }
     } else {
@@ -58,14 +91,6 @@ Table table_of(const Comparison& comparison, bool all) {
     table.rows.push_back(std::move(row));
   }
   return table;
-}
-
-// Infeasible rows beyond the first few say little that is new.
-void shorten(Table& table, std::size_t feasible, bool all) {
-  const std::size_t shown = std::min(feasible, kShownRows);
-  if (!all && table.rows.size() > shown + kShownRows / 2) {
-    table.rows.resize(shown + kShownRows / 2);
-  }
 }
 
 std::string picture(const ComparisonResult& result, std::size_t run, double until) {
@@ -98,13 +123,11 @@ std::string to_text(const ComparisonResult& result, const Options& options) {
   for (const std::string& sentence : comparison.verdict) {
     text += sentence + "\n";
   }
-  const auto feasible = static_cast<std::size_t>(
-      std::count_if(comparison.runs.begin(), comparison.runs.end(), [](const Run& run) { return run.feasible; }));
-  Table table = table_of(comparison, options.all_rows);
-  shorten(table, feasible, options.all_rows);
+  const Table table = table_of(result, options.all_rows);
   text += "\n" + to_text(table, use_color());
   if (table.rows.size() < comparison.runs.size()) {
-    text += "… and " + std::to_string(comparison.runs.size() - table.rows.size()) + " more rows; --all prints them\n";
+    text += std::to_string(table.rows.size()) + " of " + std::to_string(comparison.runs.size()) +
+            " runs shown; --all prints every one\n";
   }
   return options.pictures ? text + pictures(result) : text;
 }

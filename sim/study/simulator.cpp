@@ -372,8 +372,8 @@ Seconds Simulator::bound() {
   return *bound_;
 }
 
-// Tries more micro-batches of the same batch, then full recompute at the same number: whatever fits first is the
-// answer.
+// Tries more micro-batches of the same batch, then full recompute at the same number, then memory: whatever fits first
+// is the answer.
 std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
   if (!is_replayable(scenario.micro_batches)) {
     return "";
@@ -394,7 +394,7 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
     }
   }
   if (study_.training.recompute == Recompute::full) {
-    return "";
+    return missing_memory(scenario);
   }
   changed = scenario;
   Training again = study_.training;
@@ -403,7 +403,31 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
       make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
   const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  return runs(plan_scenario(scenario, study_, devices_, costs, chunks, held), costs) ? "recompute: full" : "";
+  if (runs(plan_scenario(scenario, study_, devices_, costs, chunks, held), costs)) {
+    return "recompute: full";
+  }
+  return missing_memory(scenario);
+}
+
+// What the device that lacks most would need on top, were all to have as much: the split that the strategy makes on
+// devices without a limit, held against the limits there are.
+std::string Simulator::missing_memory(const Scenario& scenario) {
+  Platform unlimited = study_.platform;
+  for (DeviceType& type : unlimited.types) {
+    type.memory = Bytes{std::numeric_limits<double>::infinity()};
+  }
+  const Problem costs =
+      make_problem(*study_.model, unlimited, *study_.cost, study_.training, router_, scenario.micro_batches);
+  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
+  const PlanResult planned = plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  const Plan* plan = std::get_if<Plan>(&planned);
+  if (plan == nullptr || std::holds_alternative<Infeasible>(make_order(scenario, *plan, cost_plan(costs, *plan)))) {
+    return "";
+  }
+  const auto shortage = plan_shortage(problem(scenario.micro_batches), *plan, chunks, held, 1);
+  constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
+  return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }
 
 } // namespace stagecraft

@@ -66,6 +66,7 @@ private:
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
   std::string smallest_fitting_change(const Scenario& scenario);
+  std::string missing_memory(const Scenario& scenario);
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
   void fill(Prepared& prepared);
 

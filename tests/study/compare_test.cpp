@@ -100,8 +100,13 @@ TEST_CASE("a schedule for one stage refuses a pipeline, and no memory helps", "[
   }
 }
 
-// Applies "key: value" of the training settings.
-Setting change_of(const std::string& would_fit) {
+// Applies "key: value" of the training settings, or "so many GiB more memory per device" to devices of `memory`.
+Setting change_of(const std::string& would_fit, const std::string& memory) {
+  const std::size_t more = would_fit.find(" more memory per device");
+  if (more != std::string::npos) {
+    const Bytes sum = parse_quantity<Bytes>(memory, {}) + parse_quantity<Bytes>(would_fit.substr(0, more), {});
+    return {"platform.memory", to_text(sum.value, 0) + " B"};
+  }
   const std::size_t colon = would_fit.find(": ");
   return {"training." + would_fit.substr(0, colon), would_fit.substr(colon + 2)};
 }
@@ -123,7 +128,7 @@ TEST_CASE("what would make a run fit does, when it is applied", "[study]") {
     const ComparisonResult changed = compare_text(text, {{"compare.strategies", run.strategy},
                                                          {"compare.schedules", run.schedule},
                                                          {"training.micro_batches", std::to_string(run.micro_batches)},
-                                                         change_of(run.would_fit)});
+                                                         change_of(run.would_fit, memory)});
     REQUIRE(changed.comparison.runs.size() == 1);
     INFO(changed.comparison.runs.front().why_not);
     CHECK(changed.comparison.runs.front().feasible);
