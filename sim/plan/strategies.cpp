@@ -31,6 +31,17 @@ std::span<const StrategyRow> strategies() {
   return kRows;
 }
 
+std::string missing_kernel(const Problem& problem, const Plan& plan) {
+  for (const Stage& stage : plan.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators); !lacks.empty()) {
+        return lacks;
+      }
+    }
+  }
+  return "";
+}
+
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const std::function<double(int, int)>& in_flight, int versions) {
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
@@ -45,14 +56,8 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   }
   Plan& plan = std::get<Plan>(result);
   plan.strategy = strategy.name;
-  for (const Stage& stage : plan.stages) {
-    for (const DeviceId device : stage.devices) {
-      if (const std::string lacks =
-              missing_kernel(request.problem, request.problem.type_index(device), stage.operators);
-          !lacks.empty()) {
-        return Infeasible{lacks};
-      }
-    }
+  if (const std::string lacks = missing_kernel(request.problem, plan); !lacks.empty()) {
+    return Infeasible{lacks};
   }
   if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};

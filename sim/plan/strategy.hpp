@@ -32,6 +32,9 @@ struct StrategyRow {
 };
 std::span<const StrategyRow> strategies();
 
+/// The first operator of a plan whose device lacks its kernel, in words as of one stage; or "".
+std::string missing_kernel(const Problem& problem, const Plan& plan);
+
 /// The device that lacks most memory for a plan: with the schedule's counts where a named schedule can run the plan's
 /// shape, with all micro-batches in flight otherwise.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,

@@ -104,13 +104,8 @@ PlanResult Simulator::plan_given(const Scenario& scenario) {
   if (!defects.empty()) {
     return Infeasible{join(defects, "; ")};
   }
-  const Problem& costs = problem(scenario.micro_batches);
-  for (const Stage& stage : scenario.plan->stages) {
-    for (const DeviceId device : stage.devices) {
-      if (const std::string lacks = missing_kernel(costs, costs.type_index(device), stage.operators); !lacks.empty()) {
-        return Infeasible{lacks};
-      }
-    }
+  if (const std::string lacks = missing_kernel(problem(scenario.micro_batches), *scenario.plan); !lacks.empty()) {
+    return Infeasible{lacks};
   }
   return *scenario.plan;
 }
