@@ -5,13 +5,24 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
+
+/// What a replay of one plan measured, over one period of its steady state.
+struct Evaluation {
+  Seconds iteration;
+  std::vector<DeviceId> devices; ///< in use
+  std::vector<Seconds> busy;     ///< of each of them
+  std::vector<Seconds> tail;     ///< of each, from its last task to the end of the iteration
+  std::string why_not;           ///< why the plan cannot run; the rest is empty then
+};
 
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
 struct PlanRequest {
@@ -21,14 +32,19 @@ struct PlanRequest {
   /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
   std::function<double(int stage, int stages)> in_flight;
   int versions = 1;       ///< weight versions that the schedule keeps
-  std::uint64_t seed = 1; ///< for strategies that draw; none does so far
-  int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
+  std::uint64_t seed = 1; ///< for strategies that draw
+  /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
+  /// estimate_iteration().
+  std::function<Evaluation(const Plan&)> evaluate;
+  int budget = 200;     ///< most plans that a strategy may have evaluated
+  int state_cap = 6000; ///< antichain states, docs/decisions/0004-state-cap.md
 };
 
 struct StrategyRow {
   std::string_view name, help;
   PlanResult (*split)(const PlanRequest& request);
-  bool pipeline; ///< one stage after another along the devices; false: placements of other shapes
+  bool pipeline;         ///< one stage after another along the devices; false: placements of other shapes
+  bool searches = false; ///< asks for replays, so that each schedule and number of micro-batches has its own plan
 };
 std::span<const StrategyRow> strategies();
 

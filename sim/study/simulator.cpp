@@ -88,16 +88,17 @@ std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, 
   };
 }
 
-namespace {
-
-PlanResult plan_scenario(const Scenario& scenario, const Study& study, const std::vector<DeviceId>& devices,
-                         const Problem& problem, int chunks, const std::function<double(int, int)>& in_flight) {
-  const PlanRequest request{
-      .problem = problem, .devices = devices, .chunks = chunks, .in_flight = in_flight, .seed = study.seed};
+PlanResult Simulator::plan_with(const Scenario& scenario, const Problem& problem, int chunks,
+                                const std::function<double(int, int)>& in_flight) {
+  PlanRequest request{
+      .problem = problem, .devices = devices_, .chunks = chunks, .in_flight = in_flight, .seed = study_.seed};
+  if (scenario.schedule != nullptr && &problem == &this->problem(scenario.micro_batches)) { // not a what-if's costs
+    request.evaluate = [this, &scenario](const Plan& plan) {
+      return evaluate(plan, *scenario.schedule, scenario.micro_batches);
+    };
+  }
   return make_plan(*scenario.strategy, request);
 }
-
-} // namespace
 
 PlanResult Simulator::plan_given(const Scenario& scenario) {
   const auto defects = plan_defects(*scenario.plan, *study_.model, study_.platform);
@@ -124,8 +125,9 @@ const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   const auto unbound = unbound_.find(shared);
   PlanResult result = unbound != unbound_.end() && !plan_shortage(costs, unbound->second, chunks, held, 1)
                           ? PlanResult{unbound->second}
-                          : plan_scenario(scenario, study_, devices_, costs, chunks, held);
-  if (const Plan* plan = std::get_if<Plan>(&result); plan != nullptr && !plan->memory_bound) {
+                          : plan_with(scenario, costs, chunks, held);
+  if (const Plan* plan = std::get_if<Plan>(&result);
+      plan != nullptr && !plan->memory_bound && !scenario.strategy->searches) {
     unbound_.try_emplace(shared, *plan);
   }
   if (scenario.strategy->pipeline && std::holds_alternative<Infeasible>(result)) {
@@ -149,7 +151,7 @@ PlanResult Simulator::plan(const Scenario& scenario) {
   const auto held = [counts = in_flight(*scenario.orders)](int stage, int) {
     return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
   };
-  return plan_scenario(scenario, study_, devices_, problem(scenario.micro_batches), chunks_of(*scenario.orders), held);
+  return plan_with(scenario, problem(scenario.micro_batches), chunks_of(*scenario.orders), held);
 }
 
 namespace {
@@ -245,11 +247,36 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
     prepared.twin = static_cast<int>(twin - earlier.begin());
     return;
   }
-  prepared.graph = std::make_unique<TaskGraph>(make_task_graph({.cost = cost,
-                                                                .schedule = prepared.schedule,
-                                                                .router = router_,
-                                                                .barrier = study_.training.step == StepMode::barrier,
-                                                                .blocking_sends = study_.training.blocking_sends}));
+  prepared.graph = std::make_unique<TaskGraph>(graph_of(cost, prepared.schedule));
+}
+
+TaskGraph Simulator::graph_of(const PlanCost& cost, const Schedule& schedule) {
+  return make_task_graph({.cost = cost,
+                          .schedule = schedule,
+                          .router = router_,
+                          .barrier = study_.training.step == StepMode::barrier,
+                          .blocking_sends = study_.training.blocking_sends});
+}
+
+Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches) {
+  const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches};
+  const Problem& costs = problem(micro_batches);
+  if (std::string lacks = missing_kernel(costs, plan); !lacks.empty()) {
+    return {.why_not = std::move(lacks)};
+  }
+  const PlanCost cost = cost_plan(costs, plan);
+  const auto order = make_order(scenario, plan, cost);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
+    return {.why_not = reason->reason};
+  }
+  const TaskGraph graph = graph_of(cost, std::get<Schedule>(order));
+  const ReplayRequest request{&graph, iterations()};
+  const Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
+  const Metrics metrics = measure(graph, timeline, study_.platform);
+  if (std::string overflow = memory_overflow(graph, metrics); !overflow.empty()) {
+    return {.why_not = std::move(overflow)};
+  }
+  return {.iteration = metrics.iteration, .devices = graph.devices, .busy = metrics.busy, .tail = metrics.tail};
 }
 
 std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios, const ProgressCall& progress) {
@@ -270,13 +297,14 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios,
   return all;
 }
 
+int Simulator::iterations() const { return study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep; }
+
 void Simulator::replay(std::vector<Prepared>& prepared) {
   std::vector<ReplayRequest> requests;
   std::vector<Prepared*> replayed;
-  const int iterations = study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
   for (Prepared& one : prepared) {
     if (one.graph) {
-      requests.push_back({one.graph.get(), iterations});
+      requests.push_back({one.graph.get(), iterations()});
       replayed.push_back(&one);
     }
   }
@@ -303,6 +331,22 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
   }
 }
 
+// Which device overflows, at which task and by how much, or "".
+std::string Simulator::memory_overflow(const TaskGraph& graph, const Metrics& metrics) const {
+  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
+    const Bytes have = study_.platform.type_of(graph.devices[i]).memory;
+    const Bytes need = metrics.peak_memory[i];
+    if (need > have) {
+      const TaskId task = metrics.peak_task[i];
+      const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
+                          graph.works[graph.work[task]].stage};
+      return "'" + study_.platform.devices[graph.devices[i]].name + "' overflows by " + to_text(need - have) + " at " +
+             to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have);
+    }
+  }
+  return "";
+}
+
 void Simulator::fill(Prepared& prepared) {
   Run& run = prepared.run;
   const TaskGraph& graph = *prepared.graph;
@@ -313,17 +357,9 @@ void Simulator::fill(Prepared& prepared) {
       run.unused_devices.push_back(study_.platform.devices[device].name);
     }
   }
-  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
-    const Bytes have = study_.platform.type_of(graph.devices[i]).memory;
-    if (run.metrics.peak_memory[i] > have) {
-      const TaskId task = run.metrics.peak_task[i];
-      const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
-                          graph.works[graph.work[task]].stage};
-      run.why_not = "'" + run.devices[i] + "' overflows by " + to_text(run.metrics.peak_memory[i] - have) + " at " +
-                    to_text(std::span(&action, 1)) + ": " + to_text(run.metrics.peak_memory[i]) + " of " +
-                    to_text(have);
-      return;
-    }
+  run.why_not = memory_overflow(graph, run.metrics);
+  if (!run.why_not.empty()) {
+    return;
   }
   run.feasible = true;
   const double batch = study_.training.global_batch;
@@ -398,7 +434,7 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
       make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
   const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  if (runs(plan_scenario(scenario, study_, devices_, costs, chunks, held), costs)) {
+  if (runs(plan_with(scenario, costs, chunks, held), costs)) {
     return "recompute: full";
   }
   return missing_memory(scenario);
@@ -415,7 +451,7 @@ std::string Simulator::missing_memory(const Scenario& scenario) {
       make_problem(*study_.model, unlimited, *study_.cost, study_.training, router_, scenario.micro_batches);
   const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  const PlanResult planned = plan_scenario(scenario, study_, devices_, costs, chunks, held);
+  const PlanResult planned = plan_with(scenario, costs, chunks, held);
   const Plan* plan = std::get_if<Plan>(&planned);
   if (plan == nullptr || std::holds_alternative<Infeasible>(make_order(scenario, *plan, cost_plan(costs, *plan)))) {
     return "";

@@ -46,6 +46,9 @@ public:
   /// Replays what was prepared, in one batch, and fills in the figures.
   void replay(std::vector<Prepared>& prepared);
 
+  /// What the engine `analytic` measures of a plan under a schedule: what planners that search are given.
+  Evaluation evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
+
   /// The plan alone, checked against memory and kernels.
   PlanResult plan(const Scenario& scenario);
   const Problem& problem(int micro_batches);
@@ -62,12 +65,17 @@ private:
 
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
+  PlanResult plan_with(const Scenario& scenario, const Problem& problem, int chunks,
+                       const std::function<double(int, int)>& in_flight);
+  TaskGraph graph_of(const PlanCost& cost, const Schedule& schedule);
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
   std::string smallest_fitting_change(const Scenario& scenario);
   std::string missing_memory(const Scenario& scenario);
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
+  std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const;
+  int iterations() const; ///< to replay until the period is steady
   void fill(Prepared& prepared);
 
   const Study& study_;

@@ -127,6 +127,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     walk_device(graph, timeline, device, last, metrics);
     metrics.waiting.push_back(metrics.iteration - metrics.busy[device]);
+    metrics.tail.push_back(Seconds{end - timeline.finish[base + graph.program_of(device).back()]});
     total += metrics.busy[device];
     largest = std::max(largest, metrics.busy[device]);
   }

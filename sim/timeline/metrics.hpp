@@ -20,6 +20,7 @@ struct Metrics {
   Seconds makespan;             ///< one iteration alone from empty
   std::vector<Seconds> busy;    ///< F, B, W, R and optimiser, per iteration
   std::vector<Seconds> waiting; ///< iteration - busy
+  std::vector<Seconds> tail;    ///< from the device's last task to the end of the iteration, within waiting
   std::vector<Seconds> exposed; ///< waiting for data already on its way, in the last iteration
   std::vector<Bytes> peak_memory;
   std::vector<TaskId> peak_task; ///< the task that starts when memory peaks
