@@ -33,14 +33,6 @@ std::optional<Schedule> given_orders(const std::string& name) {
   return read_schedule(read_file(name), name);
 }
 
-int single_micro_batches(const Study& study) {
-  if (study.training.micro_batches.size() != 1) {
-    throw InputError({"training.micro_batches", 0, 0},
-                     "several numbers of micro-batches; allowed here: one, as --micro-batches 8");
-  }
-  return study.training.micro_batches.front();
-}
-
 std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {
   Table table{{{"stage", Align::right},
                {"devices"},
@@ -87,10 +79,10 @@ int command_plan(const Options& options) {
   const StrategyRow& strategy = find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
   const Study study = study_from(options);
   Simulator simulator(study);
-  const int micro_batches = single_micro_batches(study);
+  Scenario scenario{.strategy = &strategy, .schedule = &schedule_of(options)};
+  const int micro_batches = scenario.micro_batches = simulator.choose_micro_batches(scenario);
   const auto start = std::chrono::steady_clock::now();
-  PlanResult planned =
-      simulator.plan({.strategy = &strategy, .schedule = &schedule_of(options), .micro_batches = micro_batches});
+  PlanResult planned = simulator.plan(scenario);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     Run run{.strategy = options.strategy, .schedule = std::string(schedule_of(options).name)};
@@ -134,11 +126,12 @@ int command_replay(const Options& options) {
     given = read_plan(yaml::load(options.plan), *study.model, study.platform);
   }
   Simulator simulator(study);
-  std::vector<Prepared> prepared = simulator.prepare({{.strategy = strategy,
-                                                       .plan = strategy == nullptr ? &given : nullptr,
-                                                       .schedule = schedule,
-                                                       .orders = orders ? &*orders : nullptr,
-                                                       .micro_batches = single_micro_batches(study)}});
+  Scenario scenario{.strategy = strategy,
+                    .plan = strategy == nullptr ? &given : nullptr,
+                    .schedule = schedule,
+                    .orders = orders ? &*orders : nullptr};
+  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  std::vector<Prepared> prepared = simulator.prepare({scenario});
   simulator.replay(prepared);
   const Prepared& one = prepared.front();
   if (!one.run.feasible) {
@@ -177,8 +170,9 @@ std::vector<std::string> defects_of_plan(const Options& options) {
   const Plan plan = read_plan(yaml::load(options.file), *study.model, study.platform);
   std::vector<std::string> defects = plan_defects(plan, *study.model, study.platform);
   if (defects.empty()) { // the replay knows the true peak of memory
-    std::vector<Prepared> prepared = simulator.prepare(
-        {{.plan = &plan, .schedule = &schedule_of(options), .micro_batches = single_micro_batches(study)}});
+    Scenario scenario{.plan = &plan, .schedule = &schedule_of(options)};
+    scenario.micro_batches = simulator.choose_micro_batches(scenario);
+    std::vector<Prepared> prepared = simulator.prepare({scenario});
     simulator.replay(prepared);
     if (!prepared.front().run.feasible) {
       defects.push_back(prepared.front().run.why_not);

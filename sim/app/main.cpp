@@ -67,9 +67,11 @@ void add_model_flags(CLI::App& command, Options& options, bool required) {
       ->type_name("'B/s'");
   command.add_option("--latency", options.latency, "between two devices, with --devices")->type_name("T");
   command.add_option("--memory", options.memory, "of each device, with --devices")->type_name("M");
-  command.add_option("--micro-batches", options.micro_batches, "number of micro-batches")
-      ->type_name("M")
-      ->check(whole_number(1, 1 << 24));
+  command
+      .add_option("--micro-batches", options.training_micro_batches,
+                  "number of micro-batches, or auto: the divisor of the batch, up to 64, of the least estimate")
+      ->type_name("M|auto")
+      ->check(CLI::IsMember({"auto"}) | whole_number(1, 1 << 24));
   command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
       ->type_name("NAME=N")
       ->take_all();

@@ -85,9 +85,7 @@ Study study_from(const Options& options) {
   override_with("engine", options.engine);
   override_with("cost_model", options.cost_model);
   override_with("seed", options.seed);
-  if (options.micro_batches > 0) {
-    settings.push_back({"training.micro_batches", std::to_string(options.micro_batches)});
-  }
+  override_with("training.micro_batches", options.training_micro_batches);
   Folders folders{std::filesystem::path("."), shipped_folder()};
   if (options.study.empty()) {
     return load_study(document_from_flags(options), folders, settings);

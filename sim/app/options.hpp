@@ -32,10 +32,10 @@ struct Options {
   std::vector<std::string> dimensions;
   // plan, replay, schedule, check, compare
   std::string strategy, schedule, plan, trace;
-  int micro_batches = 0;
+  std::string training_micro_batches; ///< "", "auto", or a number
   bool timeline = false, pictures = false, all_rows = false;
   // schedule
-  int stages = 4, chunks = 0, iterations = 3;
+  int stages = 4, micro_batches = 0, chunks = 0, iterations = 3;
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
   double hop_latency = 0;
   std::string recompute;

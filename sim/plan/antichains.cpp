@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
-#include <unordered_set>
+
+#include "sim/plan/contract_branches.hpp"
 
 namespace stagecraft {
 
@@ -24,51 +24,55 @@ bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64
 
 namespace {
 
-std::string key_of(std::span<const std::uint64_t> bits) {
-  return {reinterpret_cast<const char*>(bits.data()), bits.size_bytes()};
-}
-
-bool is_available(const ModelGraph& model, std::span<const std::uint64_t> ideal, OperatorId op) {
-  const auto& needs = model.predecessors[op];
-  return !has_bit(ideal, op) &&
-         std::all_of(needs.begin(), needs.end(), [&](OperatorId p) { return has_bit(ideal, p); });
-}
-
-BitRows prefixes(int n) {
-  BitRows rows(n + 1, n);
-  for (int k = 1; k <= n; ++k) {
-    for (OperatorId op = 0; op < k; ++op) {
-      set_bit(rows.row(k), op);
+// Sorted by size, then by the operators they hold, each once.
+BitRows rows_of(std::vector<std::vector<char>> ideals, int bits) {
+  std::stable_sort(ideals.begin(), ideals.end(), [](const auto& a, const auto& b) {
+    const auto size_a = std::count(a.begin(), a.end(), 1);
+    const auto size_b = std::count(b.begin(), b.end(), 1);
+    return size_a != size_b ? size_a < size_b : a > b;
+  });
+  ideals.erase(std::unique(ideals.begin(), ideals.end()), ideals.end());
+  BitRows rows(static_cast<int>(ideals.size()), bits);
+  for (std::size_t i = 0; i < ideals.size(); ++i) {
+    for (OperatorId op = 0; op < bits; ++op) {
+      if (ideals[i][op] != 0) {
+        set_bit(rows.row(static_cast<int>(i)), op);
+      }
     }
   }
   return rows;
 }
 
+// The ideals of a coarser graph in operators of the model, and all prefixes of the topological order.
+BitRows contracted_states(const ModelGraph& model, int cap) {
+  const int n = model.size();
+  const Blocks blocks = contract_branches(model, std::max(1, cap - n));
+  std::vector<std::vector<char>> ideals;
+  for (const std::vector<char>& coarse : ideals_of(blocks.predecessors, std::max(blocks.count(), cap - n))) {
+    std::vector<char>& ideal = ideals.emplace_back(n, 0);
+    for (OperatorId op = 0; op < n; ++op) {
+      ideal[op] = coarse[blocks.of[op]];
+    }
+  }
+  for (int k = 0; k <= n; ++k) {
+    std::fill_n(ideals.emplace_back(n, 0).begin(), k, 1);
+  }
+  return rows_of(std::move(ideals), n);
+}
+
 } // namespace
 
 AntichainStates antichain_states(const ModelGraph& model, int cap) {
-  const int n = model.size();
-  AntichainStates states{BitRows(1, n)};
-  std::unordered_set<std::string> seen = {key_of(states.ideals.row(0))};
-  for (int at = 0; at < states.count(); ++at) {
-    for (OperatorId op = 0; op < n; ++op) {
-      if (!is_available(model, states.ideals.row(at), op)) {
-        continue;
-      }
-      const auto from = states.ideals.row(at);
-      std::vector<std::uint64_t> next(from.begin(), from.end());
-      set_bit(next, op);
-      if (!seen.insert(key_of(next)).second) {
-        continue;
-      }
-      if (states.count() > cap) {
-        return {prefixes(n), true};
-      }
-      states.ideals.add_row();
-      std::copy(next.begin(), next.end(), states.ideals.row(states.count() - 1).begin());
-    }
+  auto ideals = ideals_of(model.predecessors, cap);
+  if (ideals.empty()) {
+    return {contracted_states(model, cap), true};
   }
-  return states;
+  return {rows_of(std::move(ideals), model.size())};
+}
+
+std::string note_of(const AntichainStates& states, int cap) {
+  return states.contracted ? "more than " + std::to_string(cap) + " antichain states: parallel branches were contracted"
+                           : "";
 }
 
 std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/plan/problem.hpp"
@@ -20,7 +21,6 @@ public:
   std::span<const std::uint64_t> row(int r) const {
     return {data_.data() + static_cast<std::size_t>(r) * words_, words_};
   }
-  void add_row() { data_.resize(data_.size() + words_); }
   int rows() const { return words_ == 0 ? 0 : static_cast<int>(data_.size() / words_); }
 
 private:
@@ -36,14 +36,19 @@ bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64
 /// the antichain's operators and all their ancestors; states and ideals are one to one.
 struct AntichainStates {
   BitRows ideals;
-  bool linearized = false; ///< there were more than the cap: only prefixes of the topological order were kept
+  bool contracted = false; ///< there were more than the cap: parallel branches were contracted
 
   int count() const { return ideals.rows(); }
 };
 
 /// All ideals of the graph, breadth first by size. The empty state serves as the virtual source of no cost that
-/// several sources need. Beyond `cap` states only prefixes of the topological order remain.
+/// several sources need. Where there are more than `cap`, the states are those of the graph with its parallel branches
+/// contracted (contract_branches.hpp) and the prefixes of the topological order; at most `cap`, or size + 1 if that is
+/// more.
 AntichainStates antichain_states(const ModelGraph& model, int cap);
+
+/// What a reader of a plan made from these states must know, or "".
+std::string note_of(const AntichainStates& states, int cap);
 
 /// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u
 /// of one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.

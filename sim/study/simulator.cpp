@@ -154,6 +154,28 @@ PlanResult Simulator::plan(const Scenario& scenario) {
   return plan_with(scenario, problem(scenario.micro_batches), chunks_of(*scenario.orders), held);
 }
 
+int Simulator::choose_micro_batches(Scenario scenario) {
+  const std::vector<int>& counts = study_.training.micro_batches;
+  int best = counts.front();
+  Seconds least{std::numeric_limits<double>::infinity()};
+  for (const int count : counts) {
+    if (counts.size() == 1 || !is_replayable(count)) {
+      continue;
+    }
+    scenario.micro_batches = count;
+    const PlanResult result = plan(scenario);
+    if (const Plan* plan = std::get_if<Plan>(&result)) {
+      const Seconds estimate = estimate_iteration(problem(count), *plan, cost_plan(problem(count), *plan));
+      constexpr double kTie = 1e-9;
+      if (estimate < (1 - kTie) * least) {
+        least = estimate;
+        best = count;
+      }
+    }
+  }
+  return best;
+}
+
 namespace {
 
 // A given schedule, or why the plan cannot run it.

@@ -51,6 +51,9 @@ public:
 
   /// The plan alone, checked against memory and kernels.
   PlanResult plan(const Scenario& scenario);
+  /// Of the study's numbers of micro-batches the one whose plan is feasible with the least estimate_iteration(); the
+  /// first where none is. Sets it in the scenario.
+  int choose_micro_batches(Scenario scenario);
   const Problem& problem(int micro_batches);
   /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
   Seconds single_device_seconds();

@@ -29,8 +29,28 @@ std::string nearest_divisors(int batch, int count) {
   return above > count ? std::to_string(below) + " or " + std::to_string(above) : std::to_string(below);
 }
 
+// Ju et al. 2024 scan the divisors of the batch; more than 64 micro-batches change the bubble by little.
+constexpr int kMostAutomatic = 64;
+
+std::vector<int> divisors(int global_batch) {
+  std::vector<int> counts;
+  for (int count = 1; count <= std::min(global_batch, kMostAutomatic); ++count) {
+    if (global_batch % count == 0) {
+      counts.push_back(count);
+    }
+  }
+  return counts;
+}
+
 std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divisible_at_will) {
   std::vector<int> counts;
+  if (const yaml::Node* node = map.find("micro_batches");
+      node != nullptr && node->kind == yaml::Node::Kind::scalar && node->text == "auto") {
+    if (divisible_at_will) {
+      throw InputError(node->where, "'micro_batches' auto has no batch to divide; allowed: 'global_batch' beside it");
+    }
+    return divisors(global_batch);
+  }
   for (const yaml::Node* item : map.list("micro_batches")) {
     const int count = yaml::integer(*item, "micro_batches", 1, kMostSamples);
     if (!divisible_at_will && global_batch % count != 0) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/plan/antichains.hpp"
+#include "sim/plan/contract_branches.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 
@@ -92,7 +93,7 @@ TEST_CASE("states are all ideals, each once, in topological order", "[plan][anti
       }
     }
     const AntichainStates states = antichain_states(model, 1000);
-    CHECK(!states.linearized);
+    CHECK(!states.contracted);
     std::set<unsigned> found;
     int last_size = -1;
     for (int state = 0; state < states.count(); ++state) {
@@ -106,15 +107,75 @@ TEST_CASE("states are all ideals, each once, in topological order", "[plan][anti
   }
 }
 
-TEST_CASE("beyond the cap only prefixes of the topological order remain", "[plan][antichain]") {
-  const ModelGraph model = graph_of(10, {}); // 2^10 ideals, the empty one among them
+std::vector<std::uint64_t> bits_of(const AntichainStates& states) {
+  std::vector<std::uint64_t> bits;
+  for (int state = 0; state < states.count(); ++state) {
+    bits.push_back(states.ideals.row(state)[0]);
+  }
+  return bits;
+}
+
+TEST_CASE("beyond the cap the parallel branches are contracted", "[plan][antichain]") {
+  // 2^10 ideals, the empty one among them, are 1023 states beside it.
+  const ModelGraph model = graph_of(10, {});
   CHECK(antichain_states(model, 1023).count() == 1024);
-  CHECK(!antichain_states(model, 1023).linearized);
+  CHECK(!antichain_states(model, 1023).contracted);
   const AntichainStates capped = antichain_states(model, 1022);
-  CHECK(capped.linearized);
-  REQUIRE(capped.count() == 11);
+  CHECK(capped.contracted);
+  // The two lightest become one: nine blocks of 2^9 ideals, those in which operators 8 and 9 go together; and the one
+  // prefix that parts them.
+  const std::vector<std::uint64_t> bits = bits_of(capped);
+  REQUIRE(bits.size() == 512 + 1);
+  for (const std::uint64_t ideal : bits) {
+    CHECK((((ideal >> 8) & 1) == ((ideal >> 9) & 1) || ideal == 0x1ff));
+  }
+  // With no room for any freedom the prefixes remain.
+  const std::vector<std::uint64_t> prefixes = bits_of(antichain_states(model, 5));
+  REQUIRE(prefixes.size() == 11);
   for (int k = 0; k <= 10; ++k) {
-    CHECK(capped.ideals.row(k)[0] == (1ULL << k) - 1);
+    CHECK(prefixes[k] == (1ULL << k) - 1);
+  }
+}
+
+TEST_CASE("contraction leaves the trunk alone and halves the longest branch", "[plan][antichain]") {
+  // 0 -> two branches of four, 1…4 and 5…8 -> 9 -> 10: 1 + 5 * 5 + 1 + 1 = 28 states with the empty one.
+  const ModelGraph model =
+      graph_of(11, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {0, 5}, {5, 6}, {6, 7}, {7, 8}, {4, 9}, {8, 9}, {9, 10}});
+  CHECK(antichain_states(model, 1000).count() == 28);
+  // At most 16: the first branch becomes two blocks, 3 * 5 - 1 ideals and three on the trunk are 17, then the second,
+  // 3 * 3 - 1 + 3 = 11.
+  const Blocks blocks = contract_branches(model, 16);
+  CHECK(blocks.of == std::vector<int>{0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6});
+  CHECK(blocks.predecessors == Predecessors{{}, {0}, {1}, {0}, {3}, {2, 4}, {5}});
+  CHECK(ideals_of(blocks.predecessors, 16).size() == 12); // with the empty one
+  CHECK(contract_branches(model, 17).of == std::vector<int>{0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("contracted states are ideals within the cap, whatever the graph", "[plan][antichain]") {
+  std::mt19937 random(9);
+  for (int n = 0; n < 100; ++n) {
+    const int operators = 6 + static_cast<int>(random() % 20);
+    std::vector<std::pair<int, int>> edges;
+    for (int to = 1; to < operators; ++to) {
+      for (int from = std::max(0, to - 6); from < to; ++from) {
+        if (random() % 4 == 0) {
+          edges.emplace_back(from, to);
+        }
+      }
+    }
+    const ModelGraph model = graph_of(operators, edges);
+    const int cap = operators + 1 + static_cast<int>(random() % 40);
+    const AntichainStates states = antichain_states(model, cap);
+    const std::vector<std::uint64_t> bits = bits_of(states);
+    CHECK(states.count() <= cap + 1);
+    CHECK(bits.front() == 0);
+    CHECK(bits.back() == (1ULL << operators) - 1);
+    CHECK(std::set<std::uint64_t>(bits.begin(), bits.end()).size() == bits.size());
+    for (const std::uint64_t ideal : bits) {
+      CHECK(std::all_of(edges.begin(), edges.end(), [&](const auto& edge) {
+        return ((ideal >> edge.second) & 1) == 0 || ((ideal >> edge.first) & 1) != 0;
+      }));
+    }
   }
 }
 

@@ -183,6 +183,20 @@ TEST_CASE("no run beats the lower bound", "[study]") {
   CHECK(feasible > 20);
 }
 
+// Two stages of c = (1 + 2) 2 4/M s with a boundary of 2 x 4/M s: (M + 1) c + 4 x 4/M falls with M = 1, 2, 4.
+TEST_CASE("of several numbers of micro-batches the least estimate is chosen", "[study]") {
+  const Study read =
+      study(chain_study("training: {global_batch: 4, micro_batches: auto}\n", "{devices: 2, bandwidth: 4 MB/s}"));
+  Simulator simulator(read);
+  const Scenario scenario{.strategy = &find_by_name(strategies(), "uniform", "strategy", {}),
+                          .schedule = &find_by_name(schedules(), "gpipe", "schedule", {})};
+  CHECK(simulator.choose_micro_batches(scenario) == 4);
+  const Study two =
+      study(chain_study("training: {global_batch: 4, micro_batches: [2, 1]}\n", "{devices: 2, bandwidth: 4 MB/s}"));
+  Simulator other(two);
+  CHECK(other.choose_micro_batches(scenario) == 2);
+}
+
 TEST_CASE("`step: local` measures a period that is no longer than the makespan", "[study]") {
   const std::string text = chain_study("training: {global_batch: 4, micro_batches: [4], step: local}\n"
                                        "compare: {strategies: [uniform], schedules: [1f1b]}\n");

@@ -38,6 +38,13 @@ TEST_CASE("a number of micro-batches must divide the global batch", "[workload]"
              Catch::StartsWith("t.yaml:1:38: 'micro_batches' lists 2 twice"));
 }
 
+TEST_CASE("auto tries the divisors of the batch up to 64", "[workload]") {
+  CHECK(training("{global_batch: 12, micro_batches: auto}").micro_batches == std::vector<int>{1, 2, 3, 4, 6, 12});
+  CHECK(training("{global_batch: 192, micro_batches: auto}").micro_batches.back() == 64); // not 96 and 192
+  CHECK_THAT(test::error_of([] { load_training(yaml::parse("{micro_batches: auto}", "t.yaml"), true); }),
+             Catch::Contains("has no batch to divide"));
+}
+
 TEST_CASE("unknown keys and names of training are refused", "[workload]") {
   CHECK_THAT(test::error_of([] { training("{globl_batch: 8}"); }), Catch::Contains("did you mean 'global_batch'"));
   CHECK_THAT(test::error_of([] { training("{optimizer: adamw}"); }), Catch::Contains("did you mean 'adam'"));
