@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/placement.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace stagecraft {
+
+std::vector<double> upward_ranks(const std::vector<std::vector<int>>& successors, std::span<const double> seconds,
+                                 const std::function<double(int from, int to)>& transfer) {
+  std::vector<double> rank(successors.size(), 0.0);
+  for (int task = static_cast<int>(successors.size()) - 1; task >= 0; --task) {
+    for (const int user : successors[task]) {
+      rank[task] = std::max(rank[task], transfer(task, user) + rank[user]);
+    }
+    rank[task] += seconds[task];
+  }
+  return rank;
+}
+
+std::vector<int> order_by_rank(const std::vector<std::vector<int>>& successors, std::span<const double> ranks) {
+  std::vector<int> missing(successors.size(), 0);
+  for (const auto& users : successors) {
+    for (const int user : users) {
+      ++missing[user];
+    }
+  }
+  std::set<int> ready;
+  for (std::size_t task = 0; task < missing.size(); ++task) {
+    if (missing[task] == 0) {
+      ready.insert(static_cast<int>(task));
+    }
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    int next = *ready.begin();
+    for (const int task : ready) {
+      next = ranks[task] > ranks[next] + 1e-9 * std::abs(ranks[next]) ? task : next;
+    }
+    ready.erase(next);
+    order.push_back(next);
+    for (const int user : successors[next]) {
+      if (--missing[user] == 0) {
+        ready.insert(user);
+      }
+    }
+  }
+  return order;
+}
+
+std::vector<double> mean_seconds(const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  std::vector<double> mean(problem.model.size(), 0.0);
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    int able = 0;
+    for (const DeviceId device : request.devices) {
+      const double time = problem.seconds(problem.type_index(device), op);
+      mean[op] += std::isinf(time) ? 0 : time;
+      able += std::isinf(time) ? 0 : 1;
+    }
+    mean[op] /= std::max(able, 1);
+  }
+  return mean;
+}
+
+PathCost mean_path(const PlanRequest& request) {
+  const auto count = static_cast<double>(request.devices.size());
+  PathCost mean;
+  for (const DeviceId a : request.devices) {
+    for (const DeviceId b : request.devices) {
+      if (a != b) {
+        const PathCost path = request.problem.path(a, b);
+        mean.latency += path.latency / (count * (count - 1));
+        mean.seconds_per_byte += path.seconds_per_byte / (count * (count - 1));
+      }
+    }
+  }
+  return mean;
+}
+
+Bytes placed_bytes(const PlanRequest& request, OperatorId op, double held) {
+  const Problem& problem = request.problem;
+  return stage_memory(problem.training, problem.model.operators[op].parameters, problem.stash_bytes(op), Bytes{0},
+                      Bytes{0}, Recompute::none)
+      .total(held, request.versions);
+}
+
+std::string why_no_device(const PlanRequest& request, OperatorId op, int lowest, std::span<const Bytes> need) {
+  const Problem& problem = request.problem;
+  const Operator& what = problem.model.operators[op];
+  const std::string name = "operator '" + what.name + "' (" + std::string(row_of(what.kind).name) + ")";
+  const auto lack = [&](int d) { return need[d] - problem.platform.type_of(request.devices[d]).memory; };
+  int nearest = -1;
+  for (int d = lowest; d < static_cast<int>(request.devices.size()); ++d) {
+    const bool able = !std::isinf(problem.seconds(problem.type_index(request.devices[d]), op));
+    if (able && (nearest < 0 || lack(d) < lack(nearest))) {
+      nearest = d;
+    }
+  }
+  if (nearest < 0) {
+    return "no device has a kernel for " + name + (lowest > 0 ? " among those behind its inputs' devices" : "");
+  }
+  const Device& device = problem.platform.devices[request.devices[nearest]];
+  return "no device has room for " + name + ": '" + device.name + "' would need " + to_text(need[nearest]) + ", " +
+         to_text(lack(nearest)) + " more than its " +
+         to_text(problem.platform.type_of(request.devices[nearest]).memory);
+}
+
+Plan make_segment_plan(const PlanRequest& request, std::span<const int> place) {
+  const ModelGraph& model = request.problem.model;
+  std::vector<int> level(model.size(), 0);
+  std::map<std::pair<int, int>, Stage> segments;
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    for (const OperatorId maker : model.predecessors[op]) {
+      level[op] = std::max(level[op], level[maker] + (place[maker] != place[op] ? 1 : 0));
+    }
+    segments[{level[op], place[op]}].operators.push_back(op);
+  }
+  Plan plan;
+  for (auto& [key, segment] : segments) {
+    segment.devices = {request.devices[key.second]};
+    segment.recompute = request.problem.training.recompute;
+    plan.stages.push_back(std::move(segment));
+  }
+  return plan;
+}
+
+} // namespace stagecraft
