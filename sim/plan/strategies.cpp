@@ -27,6 +27,14 @@ std::span<const StrategyRow> strategies() {
                   split_earliest_finish, false},
       StrategyRow{"eft-contiguous", "eft with devices never going back along a path", split_earliest_finish_contiguous,
                   true},
+      StrategyRow{"heft",
+                  "each operator where one micro-batch finishes earliest, longest way to go first "
+                  "(Topcuoglu et al. 2002)",
+                  split_heft, false},
+      StrategyRow{"mcmc", "a random walk over stages and replicas, each plan replayed (Jia et al. 2019, FlexFlow)",
+                  split_mcmc, false, true},
+      StrategyRow{"random", "cuts and order of devices by chance", split_random, true},
+      StrategyRow{"best-of-random", "the fastest in replay of many random splits", split_best_of_random, true, true},
   };
   return kRows;
 }

@@ -70,5 +70,9 @@ PlanResult split_antichain(const PlanRequest&);
 PlanResult split_optimal(const PlanRequest&);
 PlanResult split_earliest_finish(const PlanRequest&);
 PlanResult split_earliest_finish_contiguous(const PlanRequest&);
+PlanResult split_heft(const PlanRequest&);
+PlanResult split_mcmc(const PlanRequest&);
+PlanResult split_random(const PlanRequest&);
+PlanResult split_best_of_random(const PlanRequest&);
 
 } // namespace stagecraft

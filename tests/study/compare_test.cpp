@@ -197,6 +197,29 @@ TEST_CASE("of several numbers of micro-batches the least estimate is chosen", "[
   CHECK(other.choose_micro_batches(scenario) == 2);
 }
 
+// The engine of the study is the one that searches measure by, so what they found is what is shown.
+TEST_CASE("strategies that search show what they measured, no worse than where they started", "[study]") {
+  const ComparisonResult result = compare_text(
+      "model: squeezenet\nplatform: mixed-v100-p100\ntraining: {global_batch: 64, micro_batches: [4, 16]}\n"
+      "compare: {strategies: [data-parallel, uniform, random, best-of-random, mcmc], schedules: [gpipe, 1f1b]}\n"
+      "engine: analytic\n");
+  const Comparison& all = result.comparison;
+  for (const Run& run : all.runs) {
+    INFO(run.strategy << " under " << run.schedule << " with " << run.micro_batches);
+    REQUIRE(run.feasible);
+    if (run.strategy != "mcmc") {
+      continue;
+    }
+    const auto other = [&](std::string_view strategy) {
+      return find_run(all, strategy, run.schedule, run.micro_batches).metrics.iteration.value * (1 + 1e-9);
+    };
+    CHECK(run.objective->value.value == near(run.metrics.iteration.value));
+    CHECK(run.metrics.iteration.value <= std::min(other("data-parallel"), other("uniform")));
+    CHECK(run.metrics.iteration.value <= other("random"));
+    CHECK(find_run(all, "best-of-random", run.schedule, run.micro_batches).metrics.iteration.value <= other("random"));
+  }
+}
+
 TEST_CASE("`step: local` measures a period that is no longer than the makespan", "[study]") {
   const std::string text = chain_study("training: {global_batch: 4, micro_batches: [4], step: local}\n"
                                        "compare: {strategies: [uniform], schedules: [1f1b]}\n");

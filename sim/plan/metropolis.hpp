@@ -1,0 +1,59 @@
+// The Metropolis algorithm (Metropolis et al. 1953) on any kind of state.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "sim/base/random.hpp"
+
+namespace stagecraft {
+
+struct MetropolisOptions {
+  int proposals = 200;
+  double theta = 0.02; ///< temperature, as a part of the start's value; 0: only what is no worse is accepted
+};
+
+template <class State> struct Valued {
+  State state;
+  double value = 0; ///< infinite: not allowed
+};
+
+/// Walks from `start`: a proposed state of value T' replaces the current one of value T when T' <= T, else with
+/// probability exp(-(T' - T) / (T_start theta)); one that is not allowed never does. Returns the best state seen, the
+/// first of equals, so never a worse one than `start`. A draw of `propose` may come
+/// to nothing, then it draws again. Values within 1e-9 are equal.
+template <class State>
+Valued<State> metropolis(const Valued<State>& start, const MetropolisOptions& options, Random& random,
+                         const std::function<std::optional<State>(const State&, Random&)>& propose,
+                         const std::function<double(const State&)>& value_of) {
+  constexpr double kEqual = 1e-9;
+  constexpr int kDraws = 16; // for one proposal
+  Valued<State> best = start;
+  Valued<State> now = start;
+  for (int proposal = 0; proposal < options.proposals; ++proposal) {
+    std::optional<State> next;
+    for (int draw = 0; draw < kDraws && !next; ++draw) {
+      next = propose(now.state, random);
+    }
+    if (!next) {
+      continue;
+    }
+    const double value = value_of(*next);
+    const double worse = value - now.value;
+    const bool accepted =
+        worse <= kEqual * now.value ||
+        (options.theta > 0 && std::isfinite(value) && random.unit() < std::exp(-worse / (start.value * options.theta)));
+    if (!accepted) {
+      continue;
+    }
+    now = {std::move(*next), value};
+    if (now.value < best.value * (1 - kEqual)) {
+      best = now;
+    }
+  }
+  return best;
+}
+
+} // namespace stagecraft
