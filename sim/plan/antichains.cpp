@@ -111,6 +111,18 @@ std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<c
   return antichain;
 }
 
+std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& states) {
+  std::vector<std::vector<std::int32_t>> above(states.count());
+  for (int state = 0; state < states.count(); ++state) {
+    for (int larger = state + 1; larger < states.count(); ++larger) {
+      if (is_subset(states.ideals.row(state), states.ideals.row(larger))) {
+        above[state].push_back(larger);
+      }
+    }
+  }
+  return above;
+}
+
 namespace {
 
 struct StateSums {
@@ -171,7 +183,7 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
   StateCosts costs;
   costs.seconds.resize(problem.platform.types.size());
   costs.lacking.resize(problem.platform.types.size());
-  costs.above.resize(states.count());
+  costs.above = states_above(states);
   const std::vector<double> weights = weights_of_operators(problem);
   for (int state = 0; state < states.count(); ++state) {
     const auto ideal = states.ideals.row(state);
@@ -189,11 +201,6 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
     costs.input_bytes.push_back(sums.input_bytes);
     costs.weighted.push_back(sums.weighted);
     costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
-    for (int larger = state + 1; larger < states.count(); ++larger) {
-      if (is_subset(ideal, states.ideals.row(larger))) {
-        costs.above[state].push_back(larger);
-      }
-    }
     costs.pairs += costs.above[state].size();
   }
   return costs;

@@ -54,6 +54,9 @@ std::string note_of(const AntichainStates& states, int cap);
 /// of one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.
 std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal);
 
+/// [state]: the states whose ideals contain this one strictly, ascending.
+std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& states);
+
 /// Sums over the ideal of each state, and the bytes that cross its border.
 struct StateCosts {
   std::vector<std::vector<double>> seconds;               ///< [device type][state], over operators that have a kernel
@@ -63,8 +66,7 @@ struct StateCosts {
   /// [state]: sum over the ideal of the least time / time of the whole model over device types; a device that runs for
   /// s seconds does at most s / time of the whole model of it.
   std::vector<double> weighted;
-  std::vector<std::vector<std::int32_t>>
-      above; ///< [state]: the states whose ideals contain this one strictly, ascending
+  std::vector<std::vector<std::int32_t>> above; ///< states_above()
   std::size_t pairs = 0;
 };
 StateCosts cost_states(const Problem& problem, const AntichainStates& states);
