@@ -24,9 +24,9 @@ struct LevelStates {
 };
 
 /// The states that PipeDream's optimiser looks at: where a model has several sources, only ideals that hold the first
-/// operator and hang together, because the search begins at that source and meets another one where their data join. The
-/// empty state and the last one are always there. Beyond `cap` states, or where the model itself does not hang together,
-/// those of antichain_states().
+/// operator and hang together, because the search begins at that source and meets another one where their data join.
+/// The empty state and the last one are always there. Beyond `cap` states, or where the model itself does not hang
+/// together, those of antichain_states().
 AntichainStates pipedream_states(const ModelGraph& model, int cap);
 
 /// Figures of each operator for one minibatch.
@@ -46,8 +46,8 @@ struct Level {
   int most_replicas = std::numeric_limits<int>::max(); ///< of one stage over the units
 };
 
-/// A stage that may be: it ends at state `to`, begins at `from`, runs on `replicas` units of a level (0: innermost), and
-/// `after` more units of its group run later stages.
+/// A stage that may be: it ends at state `to`, begins at `from`, runs on `replicas` units of a level (0: innermost),
+/// and `after` more units of its group run later stages.
 struct StageCandidate {
   int level, from, to, replicas, after;
 };
@@ -55,20 +55,20 @@ struct StageCandidate {
 struct LevelOptions {
   /// Activations are sent in 1/compression of their bytes; nothing: sending them takes no time.
   std::optional<double> compression = 1;
-  bool straight = false;       ///< no stage is replicated
-  bool fewer_units = false;    ///< units may stay idle
+  bool straight = false;                           ///< no stage is replicated
+  bool fewer_units = false;                        ///< units may stay idle
   std::function<bool(const StageCandidate&)> fits; ///< none: memory has no limit
 };
 
 /// Stages of one level, and how each is split over the units that one replica has.
 struct LevelStage {
-  int from = 0, to = 0; ///< states
-  int replicas = 1;     ///< units of this level, each of which runs all of `inner`
+  int from = 0, to = 0;          ///< states
+  int replicas = 1;              ///< units of this level, each of which runs all of `inner`
   std::vector<LevelStage> inner; ///< empty at the innermost level
 };
 
 struct LevelPlan {
-  double stage_seconds = 0; ///< per minibatch, of the slowest stage or transfer
+  double stage_seconds = 0;       ///< per minibatch, of the slowest stage or transfer
   std::vector<LevelStage> stages; ///< of the outermost level
 };
 
@@ -80,7 +80,8 @@ struct LevelPlan {
 ///   split at k: max(A(i,k,m-n), (U(k,j) + 4 (n-1) w(k,j) / (B n)) / n, 2 out(k) / (B n), 2 out(j) / (B n)),
 ///
 /// the last term only where j is not the end. A split replaces one stage only if it is better by more than 1e-9 of it.
-/// Nothing where no plan fits or the units cannot all be used. Cost: states^2 * units^2 at the outermost level, states^3
+/// Nothing where no plan fits or the units cannot all be used. Cost: states^2 * units^2 at the outermost level,
+/// states^3
 /// * units^2 below it, of which bounds on the work left of and right of a split prune most.
 std::optional<LevelPlan> pipedream_plan(const LevelStates& states, std::span<const Level> levels,
                                         const LevelOptions& options);

@@ -36,4 +36,40 @@ std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> 
   return whole;
 }
 
+AbleDevices able_devices(const PlanRequest& request) {
+  std::vector<OperatorId> all(request.problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
+  AbleDevices able;
+  for (const DeviceId device : request.devices) {
+    const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), all);
+    if (lacks.empty()) {
+      able.devices.push_back(device);
+    } else {
+      able.lacks = lacks;
+    }
+  }
+  return able;
+}
+
+Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> operators,
+                            std::span<const DeviceId> devices) {
+  std::vector<double> speeds;
+  for (const DeviceId device : devices) {
+    double seconds = 0;
+    for (const OperatorId op : operators) {
+      seconds += problem.seconds(problem.type_index(device), op);
+    }
+    speeds.push_back(1 / std::max(seconds, 1e-300));
+  }
+  const std::vector<double> shares = shares_by_speed(problem, speeds);
+  Stage stage{.operators = std::move(operators), .recompute = problem.training.recompute};
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (shares[i] > 0) {
+      stage.devices.push_back(devices[i]);
+      stage.shares.push_back(shares[i]);
+    }
+  }
+  return stage;
+}
+
 } // namespace stagecraft

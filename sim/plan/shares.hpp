@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
-#include "sim/plan/problem.hpp"
+#include "sim/plan/strategy.hpp"
 
 namespace stagecraft {
 
@@ -12,5 +14,17 @@ namespace stagecraft {
 /// floor(samples * speed / sum); those left go one by one to the largest fractions, ties to the lower index. A part may
 /// be 0.
 std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> speeds);
+
+/// The request's devices that have every kernel of the model, and what the last of the others lacks.
+struct AbleDevices {
+  std::vector<DeviceId> devices;
+  std::string lacks;
+};
+AbleDevices able_devices(const PlanRequest& request);
+
+/// A stage of these operators on these devices, in proportion to their speed on it; devices left without a sample are
+/// left out. All must have the kernels.
+Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> operators,
+                            std::span<const DeviceId> devices);
 
 } // namespace stagecraft

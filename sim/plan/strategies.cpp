@@ -35,6 +35,9 @@ std::span<const StrategyRow> strategies() {
                   split_mcmc, false, true},
       StrategyRow{"random", "cuts and order of devices by chance", split_random, true},
       StrategyRow{"best-of-random", "the fastest in replay of many random splits", split_best_of_random, true, true},
+      StrategyRow{"pipedream",
+                  "stages with replicas over devices and nodes, least steady stage time (Narayanan et al. 2019)",
+                  split_pipedream, true},
   };
   return kRows;
 }

@@ -74,5 +74,6 @@ PlanResult split_heft(const PlanRequest&);
 PlanResult split_mcmc(const PlanRequest&);
 PlanResult split_random(const PlanRequest&);
 PlanResult split_best_of_random(const PlanRequest&);
+PlanResult split_pipedream(const PlanRequest&);
 
 } // namespace stagecraft

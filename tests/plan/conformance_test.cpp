@@ -213,7 +213,8 @@ TEST_CASE("pipelines of several chunks put chunk c of rank r on device r", "[pla
       }
       CAPTURE(row.name, problem.name);
       CHECK(join(plan_defects(*plan, world.model, world.platform), "\n").empty());
-      if (row.name != "eft-contiguous") { // finds no chunks; the schedule then runs it without
+      // Some find no chunks; the schedule then runs their plans without.
+      if (row.name != "eft-contiguous" && row.name != "pipedream" && row.name != "dapple") {
         CHECK(is_pipeline(*plan, 2));
       }
     }
