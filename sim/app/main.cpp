@@ -123,6 +123,11 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   compare.add_flag("--all", options.all_rows, "print every row of the table");
   compare.add_option("--trace", options.trace, "write the winner as a Chrome/Perfetto trace")->type_name("FILE");
 
+  CLI::App& judge = add("judge", "planners x models x platforms: wins, regret, bias", command_judge);
+  judge.add_option("STUDY", options.study, "a study file with the key 'judge'")->required();
+  add_study_flags(judge, options, with_csv);
+  judge.add_flag("--all", options.all_rows, "print every plan beside the scores");
+
   CLI::App& plan = add("plan", "one split, as a plan file", command_plan);
   add_model_flags(plan, options, true);
   add_study_flags(plan, options);

@@ -75,7 +75,9 @@ yaml::Node document_from_flags(const Options& options) {
 
 } // namespace
 
-Study study_from(const Options& options) {
+namespace {
+
+std::vector<Setting> settings_from(const Options& options) {
   std::vector<Setting> settings = parse_settings(options.settings);
   const auto override_with = [&](const char* key, const std::string& value) {
     if (!value.empty()) {
@@ -86,13 +88,25 @@ Study study_from(const Options& options) {
   override_with("cost_model", options.cost_model);
   override_with("seed", options.seed);
   override_with("training.micro_batches", options.training_micro_batches);
-  Folders folders{std::filesystem::path("."), shipped_folder()};
+  return settings;
+}
+
+Folders folders_of(const std::string& study) {
+  const std::filesystem::path folder = std::filesystem::path(study).parent_path();
+  return {folder.empty() ? "." : folder, shipped_folder()};
+}
+
+} // namespace
+
+Study study_from(const Options& options) {
   if (options.study.empty()) {
-    return load_study(document_from_flags(options), folders, settings);
+    return load_study(document_from_flags(options), folders_of(""), settings_from(options));
   }
-  const std::filesystem::path file = options.study;
-  folders.study = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  return load_study(yaml::load(file), folders, settings);
+  return load_study(yaml::load(options.study), folders_of(options.study), settings_from(options));
+}
+
+JudgeStudy judge_study_from(const Options& options) {
+  return load_judge_study(yaml::load(options.study), folders_of(options.study), settings_from(options));
 }
 
 void print(const std::string& text) {

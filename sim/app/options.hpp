@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/study/judge.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
@@ -49,6 +50,9 @@ std::filesystem::path shipped_folder();
 /// The study that flags describe: a study file, or MODEL with --platform or --devices.
 Study study_from(const Options& options);
 
+/// The judge study of a file.
+JudgeStudy judge_study_from(const Options& options);
+
 /// Text to stdout; InputError when it is lost there.
 void print(const std::string& text);
 
@@ -61,6 +65,7 @@ bool use_color();
 int terminal_width();
 
 int command_compare(const Options& options);
+int command_judge(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
 int command_schedule(const Options& options);

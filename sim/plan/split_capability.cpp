@@ -1,5 +1,5 @@
-// Wang et al. 2020: loads from the static network, shares by the devices' nominal power, then a memory repair. Blind to
-// kernel efficiency and links, which is its known weakness.
+// Wang et al. 2020: loads from the static network, shares by the devices' nominal power (or, beside it, the calibrated
+// one), then a memory repair. Blind to links, and with nominal power to kernel efficiency: its known weakness.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -125,23 +125,48 @@ std::vector<double> static_loads(const Problem& problem) {
   return loads;
 }
 
-PlanResult split_by_capability(const PlanRequest& request, bool refined) {
+enum class Power { nominal, calibrated };
+
+// Per device: the vendor's peak, or how fast the cost model says that it runs the whole model. Devices of one type are
+// equal even without a peak.
+std::variant<std::vector<double>, Infeasible> power_of(const Problem& problem, const std::vector<DeviceId>& devices,
+                                                       Power kind) {
+  std::vector<double> power;
+  const bool equal = std::all_of(devices.begin(), devices.end(), [&](DeviceId device) {
+    return problem.type_index(device) == problem.type_index(devices.front());
+  });
+  for (const DeviceId device : devices) {
+    const DeviceType& type = problem.platform.type_of(device);
+    if (equal) {
+      power.push_back(1);
+    } else if (kind == Power::calibrated) {
+      const double seconds = problem.prefix.seconds[problem.type_index(device)].back();
+      if (std::isinf(seconds)) {
+        return Infeasible{"device type '" + type.name + "' lacks a kernel of the model, so it has no calibrated power"};
+      }
+      power.push_back(1 / seconds);
+    } else if (const auto peak = type.peak[static_cast<std::size_t>(problem.training.precision)]; peak) {
+      power.push_back(peak->value);
+    } else {
+      return Infeasible{"device type '" + type.name + "' has no nominal " +
+                        std::string(row_of(problem.training.precision).name) + " peak to share the load by"};
+    }
+  }
+  return power;
+}
+
+PlanResult split_by_capability(const PlanRequest& request, Power kind, bool refined) {
   const Problem& problem = request.problem;
   if (const std::string reason = too_many_stages(request); !reason.empty()) {
     return Infeasible{reason};
   }
   const std::vector<DeviceId> devices = chunked_devices(request);
   const int stages = static_cast<int>(devices.size());
-  std::vector<double> power;
-  for (const DeviceId device : devices) {
-    const DeviceType& type = problem.platform.type_of(device);
-    const auto peak = type.peak[static_cast<std::size_t>(problem.training.precision)];
-    if (!peak) {
-      return Infeasible{"device type '" + type.name + "' has no nominal " +
-                        std::string(row_of(problem.training.precision).name) + " peak to share the load by"};
-    }
-    power.push_back(peak->value);
+  auto found = power_of(problem, devices, kind);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&found)) {
+    return *reason;
   }
+  const std::vector<double>& power = std::get<std::vector<double>>(found);
   bool memory_bound = false;
   const auto fits = [&](int part, int first, int last) {
     const Prefix& prefix = problem.prefix;
@@ -168,8 +193,14 @@ PlanResult split_by_capability(const PlanRequest& request, bool refined) {
 
 } // namespace
 
-PlanResult split_capability(const PlanRequest& request) { return split_by_capability(request, false); }
+PlanResult split_capability(const PlanRequest& request) { return split_by_capability(request, Power::nominal, false); }
 
-PlanResult split_capability_refined(const PlanRequest& request) { return split_by_capability(request, true); }
+PlanResult split_capability_refined(const PlanRequest& request) {
+  return split_by_capability(request, Power::nominal, true);
+}
+
+PlanResult split_capability_calibrated(const PlanRequest& request) {
+  return split_by_capability(request, Power::calibrated, false);
+}
 
 } // namespace stagecraft

@@ -66,6 +66,8 @@ PlanResult split_parameters(const PlanRequest&);
 PlanResult split_block_partition(const PlanRequest&);
 PlanResult split_capability(const PlanRequest&);
 PlanResult split_capability_refined(const PlanRequest&);
+PlanResult split_capability_calibrated(const PlanRequest&);
+PlanResult split_by_hand(const PlanRequest&);
 PlanResult split_antichain(const PlanRequest&);
 PlanResult split_optimal(const PlanRequest&);
 PlanResult split_earliest_finish(const PlanRequest&);

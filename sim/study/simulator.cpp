@@ -88,16 +88,29 @@ std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, 
   };
 }
 
-PlanResult Simulator::plan_with(const Scenario& scenario, const Problem& problem, int chunks,
-                                const std::function<double(int, int)>& in_flight) {
+// A request with costs of any problem; replays are those of the study's own.
+PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& problem) {
   PlanRequest request{
-      .problem = problem, .devices = devices_, .chunks = chunks, .in_flight = in_flight, .seed = study_.seed};
-  if (scenario.schedule != nullptr && &problem == &this->problem(scenario.micro_batches)) { // not a what-if's costs
-    request.evaluate = [this, &scenario](const Plan& plan) {
-      return evaluate(plan, *scenario.schedule, scenario.micro_batches);
+      .problem = problem, .devices = devices_, .seed = scenario.seed != 0 ? scenario.seed : study_.seed};
+  if (scenario.orders != nullptr) {
+    request.chunks = chunks_of(*scenario.orders);
+    request.in_flight = [counts = in_flight(*scenario.orders)](int stage, int) {
+      return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
+    };
+    return request;
+  }
+  request.chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
+  if (&problem == &this->problem(scenario.micro_batches)) {
+    request.evaluate = [this, schedule = scenario.schedule, count = scenario.micro_batches](const Plan& plan) {
+      return evaluate(plan, *schedule, count);
     };
   }
-  return make_plan(*scenario.strategy, request);
+  return request;
+}
+
+PlanRequest Simulator::request(const Scenario& scenario) {
+  return request_with(scenario, problem(scenario.micro_batches));
 }
 
 PlanResult Simulator::plan_given(const Scenario& scenario) {
@@ -113,21 +126,21 @@ PlanResult Simulator::plan_given(const Scenario& scenario) {
 
 const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   const auto [slot, is_new] =
-      planned_.try_emplace({scenario.strategy, scenario.schedule, scenario.micro_batches}, Planned{});
+      planned_.try_emplace({scenario.strategy, scenario.schedule, scenario.micro_batches, scenario.seed}, Planned{});
   if (!is_new) {
     return slot->second;
   }
   const auto start = std::chrono::steady_clock::now();
-  const Problem& costs = problem(scenario.micro_batches);
-  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
-  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
+  const PlanRequest asked = request(scenario);
+  const int chunks = asked.chunks;
   const std::tuple shared{scenario.strategy, scenario.micro_batches, chunks};
-  const auto unbound = unbound_.find(shared);
-  PlanResult result = unbound != unbound_.end() && !plan_shortage(costs, unbound->second, chunks, held, 1)
+  const bool shares = !scenario.strategy->searches && scenario.seed == 0;
+  const auto unbound = shares ? unbound_.find(shared) : unbound_.end();
+  PlanResult result = unbound != unbound_.end() &&
+                              !plan_shortage(asked.problem, unbound->second, chunks, asked.in_flight, asked.versions)
                           ? PlanResult{unbound->second}
-                          : plan_with(scenario, costs, chunks, held);
-  if (const Plan* plan = std::get_if<Plan>(&result);
-      plan != nullptr && !plan->memory_bound && !scenario.strategy->searches) {
+                          : make_plan(*scenario.strategy, asked);
+  if (const Plan* plan = std::get_if<Plan>(&result); plan != nullptr && !plan->memory_bound && shares) {
     unbound_.try_emplace(shared, *plan);
   }
   if (scenario.strategy->pipeline && std::holds_alternative<Infeasible>(result)) {
@@ -148,10 +161,7 @@ PlanResult Simulator::plan(const Scenario& scenario) {
   if (scenario.orders == nullptr) {
     return planned(scenario).result;
   }
-  const auto held = [counts = in_flight(*scenario.orders)](int stage, int) {
-    return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
-  };
-  return plan_with(scenario, problem(scenario.micro_batches), chunks_of(*scenario.orders), held);
+  return make_plan(*scenario.strategy, request(scenario));
 }
 
 int Simulator::choose_micro_batches(Scenario scenario) {
@@ -307,7 +317,7 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios,
   for (const Scenario& scenario : scenarios) {
     Prepared prepared;
     prepare(scenario, prepared, all);
-    if (prepared.plan.stages.empty() && scenario.strategy != nullptr &&
+    if (prepared.plan.stages.empty() && scenario.strategy != nullptr && scenario.explain &&
         scenario.orders == nullptr) { // not the schedule's own rules
       prepared.run.would_fit = smallest_fitting_change(scenario);
     }
@@ -454,9 +464,7 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
   again.recompute = Recompute::full;
   const Problem costs =
       make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
-  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
-  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  if (runs(plan_with(scenario, costs, chunks, held), costs)) {
+  if (runs(make_plan(*scenario.strategy, request_with(scenario, costs)), costs)) {
     return "recompute: full";
   }
   return missing_memory(scenario);
@@ -471,14 +479,13 @@ std::string Simulator::missing_memory(const Scenario& scenario) {
   }
   const Problem costs =
       make_problem(*study_.model, unlimited, *study_.cost, study_.training, router_, scenario.micro_batches);
-  const int chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
-  const auto held = in_flight_of(*scenario.schedule, chunks, scenario.micro_batches);
-  const PlanResult planned = plan_with(scenario, costs, chunks, held);
+  const PlanRequest asked = request_with(scenario, costs);
+  const PlanResult planned = make_plan(*scenario.strategy, asked);
   const Plan* plan = std::get_if<Plan>(&planned);
   if (plan == nullptr || std::holds_alternative<Infeasible>(make_order(scenario, *plan, cost_plan(costs, *plan)))) {
     return "";
   }
-  const auto shortage = plan_shortage(problem(scenario.micro_batches), *plan, chunks, held, 1);
+  const auto shortage = plan_shortage(problem(scenario.micro_batches), *plan, asked.chunks, asked.in_flight, 1);
   constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
   return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }

@@ -20,6 +20,8 @@ struct Scenario {
   const ScheduleRow* schedule = nullptr;
   const Schedule* orders = nullptr;
   int micro_batches = 1;
+  std::uint64_t seed = 0; ///< of a strategy that draws; 0: the study's
+  bool explain = true;    ///< where it does not fit, find out what would
 };
 
 /// A scenario made ready for replay. Without a graph the run is infeasible, or the same as run `twin`.
@@ -51,6 +53,8 @@ public:
 
   /// The plan alone, checked against memory and kernels.
   PlanResult plan(const Scenario& scenario);
+  /// What the scenario's strategy is called with. The simulator must outlive it.
+  PlanRequest request(const Scenario& scenario);
   /// Of the study's numbers of micro-batches the one whose plan is feasible with the least estimate_iteration(); the
   /// first where none is. Sets it in the scenario.
   int choose_micro_batches(Scenario scenario);
@@ -68,8 +72,7 @@ private:
 
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
-  PlanResult plan_with(const Scenario& scenario, const Problem& problem, int chunks,
-                       const std::function<double(int, int)>& in_flight);
+  PlanRequest request_with(const Scenario& scenario, const Problem& problem);
   TaskGraph graph_of(const PlanCost& cost, const Schedule& schedule);
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
@@ -86,7 +89,7 @@ private:
   std::vector<DeviceId> devices_;
   std::map<int, std::unique_ptr<Problem>> problems_;
   std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
-  std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int>, Planned> planned_;
+  std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.
   std::map<std::tuple<const StrategyRow*, int, int>, Plan> unbound_;
   std::optional<Seconds> single_, bound_;

@@ -62,7 +62,7 @@ const std::regex& forbidden_calls() {
   static const std::regex kCalls(R"(std::(cout|cerr|clog)\b|\b(printf|fprintf|puts|exit|quick_exit|abort)\s*\()");
   return kCalls;
 }
-const Folders kForkingFiles = {"sim/base/child.cpp"};
+const Folders kForkingFiles = {"sim/base/child.cpp", "sim/base/command.cpp"};
 
 struct Line {
   int number;

@@ -1,0 +1,129 @@
+// stagecraft judge: planners x models x platforms.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/options.hpp"
+#include "sim/app/progress.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/table.hpp"
+#include "sim/study/judge.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string percent(double share) {
+  const double value = 100 * share;
+  return (value >= 0 ? "+" : "") + to_text(value, std::abs(value) < 10 ? 1 : 0) + " %";
+}
+
+Table score_table(const Judgement& judgement) {
+  Table table{{{"planner"},
+               {"fits", Align::right},
+               {"wins", Align::right},
+               {"regret", Align::right},
+               {"95 %", Align::right},
+               {"over bound", Align::right},
+               {"95 %", Align::right},
+               {"bias", Align::right},
+               {"Spearman", Align::right},
+               {"planning", Align::right},
+               {"most", Align::right},
+               {"by a person", Align::right}},
+              {}};
+  for (const PlannerScore& score : judgement.planners) {
+    const std::string fits = std::to_string(score.feasible) + " of " + std::to_string(score.cases);
+    std::vector<Cell> row = {{score.planner}, {fits}, {std::to_string(score.wins)}};
+    if (score.feasible > 0) {
+      for (const double share : {score.median_regret, score.high_regret, score.median_over_bound, score.high_over_bound,
+                                 score.median_bias}) {
+        row.push_back({percent(share)});
+      }
+    }
+    row.resize(8);
+    row.push_back({score.spearman ? to_text(*score.spearman, 2) : ""});
+    row.push_back({to_text(Seconds{score.median_planning_seconds})});
+    row.push_back({to_text(Seconds{score.most_planning_seconds})});
+    row.push_back({score.median_manual_seconds ? to_text(*score.median_manual_seconds) : ""});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table plan_table(const Judgement& judgement) {
+  Table table{{{"model"},
+               {"platform"},
+               {"planner"},
+               {"M", Align::right},
+               {"iteration", Align::right},
+               {"regret", Align::right},
+               {"over bound", Align::right},
+               {"bias", Align::right},
+               {"remarks"}},
+              {}};
+  for (const JudgedPlan& plan : judgement.plans) {
+    const bool wins = plan.feasible && plan.regret <= 0;
+    const Style style = wins ? Style::good : plan.feasible ? Style::plain : Style::dim;
+    std::vector<Cell> row = {{plan.model, style}, {plan.platform, style}, {plan.planner, style}};
+    if (plan.feasible) {
+      row.push_back({std::to_string(plan.micro_batches), style});
+      row.push_back({to_text(plan.iteration), style});
+      for (const double share : {plan.regret, plan.over_bound, plan.bias}) {
+        row.push_back({percent(share), style});
+      }
+    } else {
+      row.push_back({""});
+      row.push_back({"infeasible", Style::bad});
+    }
+    row.resize(8);
+    std::string remark = plan.feasible ? plan.note : plan.why_not;
+    if (plan.spread && plan.spread->feasible > 0) {
+      const Spread& spread = *plan.spread;
+      remark = std::to_string(spread.feasible) + " of " + std::to_string(spread.draws) + " draws fit: best " +
+               to_text(spread.best) + ", 5 to 95 % " + to_text(spread.low) + " to " + to_text(spread.high);
+    }
+    row.push_back({remark, style});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// One sentence per question that the table answers.
+std::string summary(const Judgement& judgement) {
+  const PlannerScore& best = judgement.planners.front();
+  if (best.feasible == 0) {
+    return "No planner finds a plan that fits.\n";
+  }
+  std::string text = "Under " + judgement.schedule + ", " + best.planner +
+                     " is the best planner: " + std::to_string(best.wins) + " wins in " + std::to_string(best.cases) +
+                     " cases, a median regret of " + percent(best.median_regret) + ", and " +
+                     percent(best.median_over_bound) + " over the bound that no plan beats.\n";
+  for (const PlannerScore& score : judgement.planners) {
+    if (score.median_manual_seconds) {
+      const double fastest = std::max(best.median_planning_seconds, 1e-9);
+      text += "A person takes " + to_text(*score.median_manual_seconds) + " per split as modelled, " +
+              to_text(score.median_manual_seconds->value / fastest, 0) + " times as long as " + best.planner + ".\n";
+    }
+  }
+  return text;
+}
+
+} // namespace
+
+int command_judge(const Options& options) {
+  const JudgeStudy study = judge_study_from(options);
+  const Judgement judgement = [&] {
+    Progress progress(options.quiet);
+    return judge(study, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  }();
+  const std::string json = options.format == "json" || !options.output.empty() ? to_json(judgement, true) : "";
+  if (!options.output.empty()) {
+    write_file(options.output, options.format == "csv" ? to_csv(judgement) : json);
+  }
+  if (options.format == "table") {
+    print(summary(judgement) + "\n" + to_text(score_table(judgement), use_color()) +
+          (options.all_rows ? "\n" + to_text(plan_table(judgement), use_color()) : ""));
+  } else if (options.output.empty()) {
+    print(options.format == "csv" ? to_csv(judgement) : json);
+  }
+  return judgement.planners.front().feasible > 0 ? kDone : kNothingFeasible;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,17 @@
+// Statistics of samples: quantiles and rank correlation.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace stagecraft {
+
+/// The q-quantile, 0 <= q <= 1, linear between neighbours (Hyndman and Fan 1996, type 7). NaN of no values.
+double quantile(std::vector<double> values, double q);
+
+/// Spearman's rank correlation, equal values sharing the mean of their ranks. Nothing for fewer than three pairs or
+/// where one side does not vary.
+std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
+
+} // namespace stagecraft

@@ -1,0 +1,32 @@
+// Quantiles and rank correlation against numbers made by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "sim/base/statistics.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+TEST_CASE("quantiles are linear between neighbours", "[base][statistics]") {
+  CHECK(quantile({4, 1, 3, 2}, 0) == 1);
+  CHECK(quantile({4, 1, 3, 2}, 0.5) == 2.5);
+  CHECK(quantile({4, 1, 3, 2}, 0.75) == 3.25); // 0.75 * 3 = 2.25: a quarter of the way from 3 to 4
+  CHECK(quantile({4, 1, 3, 2}, 1) == 4);
+  CHECK(quantile({7}, 0.3) == 7);
+  CHECK(std::isnan(quantile({}, 0.5)));
+}
+
+TEST_CASE("Spearman's correlation is that of ranks", "[base][statistics]") {
+  CHECK(spearman({1, 2, 3}, {10, 100, 1000}).value() == Approx(1));
+  CHECK(spearman({1, 2, 3}, {3, 2, 1}).value() == Approx(-1));
+  // Ranks 0 1 2 3 and 1 0 3 2: 1 - 6 sum d^2 / (n (n^2 - 1)) = 1 - 6 * 4 / 60 = 0.6.
+  CHECK(spearman({1, 2, 3, 4}, {2, 1, 4, 3}).value() == Approx(0.6));
+  // Ties share their mean rank: 0, 1.5, 1.5, 3 against 0, 1, 2, 3 is 4.5 / sqrt(4.5 * 5).
+  CHECK(spearman({1, 2, 2, 3}, {1, 2, 3, 4}).value() == Approx(4.5 / std::sqrt(22.5)));
+  CHECK(!spearman({1, 2}, {1, 2}));
+  CHECK(!spearman({1, 1, 1}, {1, 2, 3}));
+}
+
+} // namespace
+} // namespace stagecraft
