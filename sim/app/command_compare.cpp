@@ -44,13 +44,12 @@ std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
 
 std::vector<std::string> feasible_cells(const Run& run, const std::vector<std::string>& same) {
   const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
-  const double over = run.lower_bound.value > 0 ? run.metrics.iteration / run.lower_bound - 1 : 0;
   const std::string as_under = same.empty() ? "" : "the same as under " + join(same);
   return {to_text(run.metrics.iteration),
           to_text(run.estimate),
           to_text(run.samples_per_second, 1),
           to_text(run.speedup, 2),
-          "+" + to_text(100 * over, 0) + " %",
+          "+" + to_text(100 * run.over_bound(), 0) + " %",
           to_text(100 * run.metrics.bubble_fraction, 1) + " %",
           to_text(peak),
           run.note + (run.note.empty() || as_under.empty() ? "" : "; ") + as_under};

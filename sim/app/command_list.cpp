@@ -57,7 +57,9 @@ constexpr std::array kMetrics = {
     Metric{"cost_usd", "devices in use and their hosts, per iteration, USD"},
     Metric{"estimate_seconds", "the planner's closed form for the iteration, s"},
     Metric{"bottleneck_seconds", "largest stage or boundary per micro-batch, s"},
+    Metric{"optimal_bottleneck_seconds", "the least of any pipeline of one stage per device, where proven, s"},
     Metric{"lower_bound_seconds", "no plan on this platform is faster, s"},
+    Metric{"over_bound", "iteration / lower bound - 1"},
     Metric{"tasks", "executed by the engine, transfers included"},
 };
 

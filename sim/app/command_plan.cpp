@@ -95,8 +95,8 @@ int command_plan(const Options& options) {
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = simulator.problem(micro_batches);
   const PlanCost cost = cost_plan(problem, plan);
-  const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost), simulator.bound(),
-                            taken.count()};
+  const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost),
+                            simulator.bound(study.training.step == StepMode::barrier), taken.count()};
   if (options.format == "json") {
     emit(options, plan_to_json(plan, cost, figures, *study.model, study.platform, true));
     return kDone;

@@ -74,6 +74,18 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
 
 } // namespace
 
+std::string replicated_indivisible(const Plan& plan, const ModelGraph& model) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const OperatorId op : plan.stages[s].operators) {
+      if (plan.stages[s].devices.size() > 1 && op >= 0 && op < model.size() && !model.operators[op].divisible) {
+        return stage_name(s) + " has operator '" + model.operators[op].name + "', which is not divisible, on " +
+               std::to_string(plan.stages[s].devices.size()) + " devices; allowed: 1";
+      }
+    }
+  }
+  return "";
+}
+
 std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model, const Platform& platform) {
   std::vector<std::string> defects;
   if (plan.stages.empty()) {
@@ -84,6 +96,9 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
   check_direction(model, home, defects);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     check_devices(plan.stages[s], s, platform, defects);
+  }
+  if (std::string replicated = replicated_indivisible(plan, model); !replicated.empty()) {
+    defects.push_back(std::move(replicated));
   }
   return defects;
 }

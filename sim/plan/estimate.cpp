@@ -2,8 +2,6 @@
 #include "sim/plan/estimate.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 
 #include "sim/cost/collective.hpp"
@@ -115,65 +113,6 @@ std::string to_text(const MemoryShortage& shortage, const Platform& platform) {
   return "stage " + std::to_string(shortage.stage) + " on '" + platform.devices[shortage.device].name + "' needs " +
          to_text(shortage.need) + ", " + to_text(shortage.need - shortage.have) + " more than its " +
          to_text(shortage.have);
-}
-
-namespace {
-
-// The least time in which one device can push the whole batch through an operator, whatever the micro-batch size: time
-// per sample falls with the size for rooflines and scaled profiles, so the largest decides; between two measured sizes
-// it goes one way, so those are tried too.
-double batch_seconds(const Problem& problem, OperatorId op, int type) {
-  const double batch = problem.training.global_batch;
-  double least = std::numeric_limits<double>::infinity();
-  std::vector<double> sizes = {batch};
-  for (const Profile& profile : problem.model.profiles) {
-    if (profile.samples > 0 && profile.samples < batch) {
-      sizes.push_back(profile.samples);
-    }
-  }
-  for (const double samples : sizes) {
-    const auto time = problem.cost.time(op, problem.platform.types[type], samples, problem.training.precision);
-    if (!time) {
-      return least;
-    }
-    least = std::min(least, (time->forward + time->backward_input + time->backward_weight).value * (batch / samples));
-  }
-  return least;
-}
-
-} // namespace
-
-Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices) {
-  const int types = static_cast<int>(problem.platform.types.size());
-  std::vector<std::vector<double>> seconds(types);
-  std::vector<double> speed(types, 0.0);
-  std::vector<int> count(types, 0);
-  for (const DeviceId device : devices) {
-    ++count[problem.type_index(device)];
-  }
-  for (int type = 0; type < types; ++type) {
-    double finite = 0;
-    for (OperatorId op = 0; op < problem.model.size() && count[type] > 0; ++op) {
-      seconds[type].push_back(batch_seconds(problem, op, type));
-      finite += std::isinf(seconds[type].back()) ? 0 : seconds[type].back();
-    }
-    speed[type] = finite > 0 ? 1 / finite : 0;
-  }
-  double total_speed = 0;
-  for (int type = 0; type < types; ++type) {
-    total_speed += count[type] * speed[type];
-  }
-  double bound = 0;
-  for (OperatorId op = 0; op < problem.model.size() && total_speed > 0; ++op) {
-    double least = std::numeric_limits<double>::infinity();
-    for (int type = 0; type < types; ++type) {
-      if (count[type] > 0 && !std::isinf(seconds[type][op])) {
-        least = std::min(least, speed[type] / total_speed * seconds[type][op]);
-      }
-    }
-    bound += std::isinf(least) ? 0 : least;
-  }
-  return Seconds{bound};
 }
 
 } // namespace stagecraft

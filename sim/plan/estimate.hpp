@@ -1,4 +1,4 @@
-// Closed forms on a plan: bottleneck, iteration time, memory, and a bound that no plan beats.
+// Closed forms on a plan: bottleneck, iteration time, memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,10 +32,5 @@ std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan
 
 /// "stage 2 on 'v100-3' needs 91.00 GiB, 11.00 GiB more than its 80.00 GiB".
 std::string to_text(const MemoryShortage& shortage, const Platform& platform);
-
-/// A bound on the iteration time of any plan on these devices, any schedule and micro-batch size: for weights y with
-/// sum 1, T >= sum_d y_d busy_d >= sum_v min_d y_d t(v, d), where t is the least time for the whole batch over all
-/// micro-batch sizes. Weights proportional to each device's speed. Proof in docs/model.md.
-Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices);
 
 } // namespace stagecraft

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/plan_score.hpp"
 
+#include "sim/plan/check_plan.hpp"
+
 namespace stagecraft {
 
 PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
   const Problem& problem = request.problem;
   PlanScore score;
   if (score.why_not = missing_kernel(problem, plan); !score.runs()) {
+    return score;
+  }
+  if (score.why_not = replicated_indivisible(plan, problem.model); !score.runs()) {
     return score;
   }
   if (const auto shortage = plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions)) {

@@ -16,7 +16,7 @@ struct PlanScore {
   bool runs() const { return why_not.empty(); }
 };
 
-/// Checks kernels and memory as make_plan() does, then asks for a replay, or for estimate_iteration() without one.
+/// Checks what make_plan() checks, then asks for a replay, or for estimate_iteration() without one.
 PlanScore score_plan(const PlanRequest& request, const Plan& plan);
 
 } // namespace stagecraft

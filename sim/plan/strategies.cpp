@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/strategy.hpp"
 
@@ -73,6 +74,9 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   plan.strategy = strategy.name;
   if (const std::string lacks = missing_kernel(request.problem, plan); !lacks.empty()) {
     return Infeasible{lacks};
+  }
+  if (const std::string replicated = replicated_indivisible(plan, request.problem.model); !replicated.empty()) {
+    return Infeasible{replicated};
   }
   if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};

@@ -37,6 +37,13 @@ struct Run {
   Seconds data_stall; ///< waiting for the loader; 0: data is at hand
   Seconds estimate, bottleneck, lower_bound;
   std::optional<Objective> objective;
+  /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran
+  /// and proved it.
+  std::optional<Seconds> optimal_bottleneck;
+
+  /// Iteration time over the bound, minus 1; 0 without a bound.
+  double over_bound() const { return lower_bound.value > 0 ? metrics.iteration / lower_bound - 1 : 0; }
+
   int folded_replicas = 1;
   std::vector<RunStage> stages;
   std::string busiest_link;

@@ -55,7 +55,9 @@ Json empty_run(const Run& run) {
                           "cost_usd",
                           "estimate_seconds",
                           "bottleneck_seconds",
+                          "optimal_bottleneck_seconds",
                           "lower_bound_seconds",
+                          "over_bound",
                           "objective",
                           "tasks",
                           "folded_replicas"}) {
@@ -96,7 +98,11 @@ Json to_value(const Run& run, bool timing) {
     json["cost_usd"] = m.cost.value;
     json["estimate_seconds"] = run.estimate.value;
     json["bottleneck_seconds"] = run.bottleneck.value;
+    if (run.optimal_bottleneck) {
+      json["optimal_bottleneck_seconds"] = run.optimal_bottleneck->value;
+    }
     json["lower_bound_seconds"] = run.lower_bound.value;
+    json["over_bound"] = run.over_bound();
     if (run.objective) {
       json["objective"] = {{"name", run.objective->name}, {"seconds", run.objective->value.value}};
     }

@@ -2,6 +2,7 @@
 #include "sim/study/compare.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace stagecraft {
@@ -24,6 +25,23 @@ void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& p
   }
 }
 
+// `optimal` notes whatever keeps it from having looked at every pipeline of one stage per device.
+void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector<Prepared>& prepared) {
+  std::map<std::pair<const ScheduleRow*, int>, Seconds> proven;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const Run& run = prepared[i].run;
+    if (run.strategy == "optimal" && run.feasible && run.note.empty() && run.objective) {
+      proven[{scenarios[i].schedule, scenarios[i].micro_batches}] = run.objective->value;
+    }
+  }
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    const auto found = proven.find({scenarios[i].schedule, scenarios[i].micro_batches});
+    if (found != proven.end() && prepared[i].run.feasible) {
+      prepared[i].run.optimal_bottleneck = found->second;
+    }
+  }
+}
+
 } // namespace
 
 ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
@@ -38,6 +56,7 @@ ComparisonResult compare(const Study& study, Simulator& simulator, const Progres
   ComparisonResult result;
   result.prepared = simulator.prepare(scenarios, progress);
   simulator.replay(result.prepared);
+  add_optimal_bottlenecks(scenarios, result.prepared);
   std::vector<std::size_t> order(scenarios.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

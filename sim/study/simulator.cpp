@@ -8,6 +8,7 @@
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
+#include "sim/plan/lower_bound.hpp"
 
 namespace stagecraft {
 namespace {
@@ -397,7 +398,7 @@ void Simulator::fill(Prepared& prepared) {
   const double batch = study_.training.global_batch;
   run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
   run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
-  run.lower_bound = bound();
+  run.lower_bound = bound(prepared.timeline.iterations == 1);
   const BusiestLink busiest = busiest_link(graph, study_.platform, run.metrics.iteration);
   if (busiest.link >= 0) {
     run.busiest_link = study_.platform.links[busiest.link].name;
@@ -428,11 +429,13 @@ Seconds Simulator::single_device_seconds() {
   return best;
 }
 
-Seconds Simulator::bound() {
-  if (!bound_) {
-    bound_ = lower_bound(problem(study_.training.micro_batches.front()), devices_);
+Seconds Simulator::bound(bool from_empty) {
+  std::optional<Seconds>& known = bound_.at(from_empty ? 1 : 0);
+  for (const int count : known ? std::vector<int>{} : study_.training.micro_batches) {
+    const Seconds bound = lower_bound(problem(count), devices_, from_empty);
+    known = known ? std::min(*known, bound) : bound;
   }
-  return *bound_;
+  return *known;
 }
 
 // Tries more micro-batches of the same batch, then full recompute at the same number, then memory: whatever fits first

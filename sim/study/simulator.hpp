@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,8 +62,9 @@ public:
   const Problem& problem(int micro_batches);
   /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
   Seconds single_device_seconds();
-  /// Proven bound on any run's iteration time.
-  Seconds bound();
+  /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
+  /// sim/plan/lower_bound.hpp.
+  Seconds bound(bool from_empty);
 
 private:
   struct Planned {
@@ -92,7 +94,8 @@ private:
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.
   std::map<std::tuple<const StrategyRow*, int, int>, Plan> unbound_;
-  std::optional<Seconds> single_, bound_;
+  std::optional<Seconds> single_;
+  std::array<std::optional<Seconds>, 2> bound_; ///< [from empty]
 };
 
 } // namespace stagecraft

@@ -34,7 +34,7 @@ std::string against_bound(const Run& best) {
     return "No lower bound is known here.";
   }
   return "No plan can take less than " + to_text(best.lower_bound) + " on these devices; this one is " +
-         percent(best.metrics.iteration / best.lower_bound - 1) + " above that bound.";
+         percent(best.over_bound()) + " above that bound.";
 }
 
 std::string what_holds_it_back(const Run& best) {

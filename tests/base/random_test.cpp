@@ -29,7 +29,7 @@ TEST_CASE("numbers below a bound are all drawn, about equally often", "[base][ra
   CHECK(random.below(1) == 0);
 }
 
-TEST_CASE("unit numbers fill [0, 1)", "[base][random]") {
+TEST_CASE("unit numbers lie between 0 and 1", "[base][random]") {
   Random random(7);
   double sum = 0;
   for (int i = 0; i < 4800; ++i) {

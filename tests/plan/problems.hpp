@@ -22,6 +22,7 @@ struct ToyOperator {
   double output = 0;           ///< bytes
   double parameters = 0;
   double stash = 0; ///< bytes
+  bool divisible = true;
 };
 
 struct ToyType {
@@ -44,6 +45,7 @@ struct Toy {
   std::vector<ToyDevice> devices = {{}};
   double input = 0; ///< bytes fed to each source
   int micro_batches = 1;
+  int samples = 1; ///< of a micro-batch; replicas share them
   Training training = {};
 };
 
@@ -80,6 +82,7 @@ inline ModelGraph model_of(const Toy& toy) {
     made.name = std::to_string(op);
     made.parameters = toy.operators[op].parameters;
     made.output_elements = toy.operators[op].output / 4; // fp32
+    made.divisible = toy.operators[op].divisible;
     made.stash_elements = toy.operators[op].stash / 4;
     made.forward.flops = Flops{toy.operators[op].seconds[0]}; // static load: one FLOP a second on type 0
     operators.push_back(made);
@@ -140,7 +143,7 @@ public:
 
 private:
   const Training& training() {
-    toy.training.global_batch = toy.micro_batches; // one sample each
+    toy.training.global_batch = toy.micro_batches * toy.samples;
     return toy.training;
   }
 };

@@ -11,8 +11,9 @@ namespace stagecraft::test {
 struct RandomToyOptions {
   int operators = 8; ///< at most
   int devices = 4;
-  bool memory = false;  ///< limited
-  bool kernels = false; ///< some lack
+  bool memory = false;      ///< limited
+  bool kernels = false;     ///< some lack
+  bool indivisible = false; ///< some may not be replicated
 };
 
 inline int pick(std::mt19937& random, int low, int high) {
@@ -37,6 +38,7 @@ inline Toy random_toy(std::mt19937& random, const RandomToyOptions& options) {
     made.output = 4 * pick(random, 0, 20);
     made.parameters = pick(random, 0, 30);
     made.stash = 4 * pick(random, 0, 20);
+    made.divisible = !options.indivisible || pick(random, 0, 2) > 0;
     toy.operators.push_back(made);
     for (int from = 0; from < op; ++from) {
       if (from + 1 == op ? pick(random, 0, 3) > 0 : pick(random, 0, 4) < density - 1) {

@@ -79,6 +79,22 @@ TEST_CASE("runs with equal plans and orders share one replay and have equal figu
   CHECK(twin.strategy == "parameters");
 }
 
+// Two stages of 6 s per micro-batch of one sample, 24 s of work each: 30 s are a quarter over the bound.
+TEST_CASE("runs know the bound, and the least bottleneck where optimal has proved it", "[study]") {
+  const ComparisonResult with = compare_text(
+      chain_study(kFour + "compare: {strategies: [single, uniform, optimal], schedules: [gpipe, 1f1b]}\n"));
+  for (const Run& run : with.comparison.runs) {
+    INFO(run.strategy << " under " << run.schedule << " with " << run.micro_batches);
+    REQUIRE(run.optimal_bottleneck.has_value());
+    CHECK(run.optimal_bottleneck->value == near(6 * 4.0 / run.micro_batches));
+    CHECK(run.bottleneck >= *run.optimal_bottleneck);
+  }
+  CHECK(find_run(with.comparison, "uniform", "1f1b", 4).over_bound() == near(30.0 / 24 - 1));
+  const ComparisonResult without =
+      compare_text(chain_study(kFour + "compare: {strategies: [uniform], schedules: [1f1b]}\n"));
+  CHECK_FALSE(without.comparison.runs.front().optimal_bottleneck.has_value());
+}
+
 TEST_CASE("an infeasible run says why and has no figures", "[study]") {
   const ComparisonResult result = compare_text(chain_study(
       kFour + "compare: {strategies: [uniform], schedules: [accumulate, gpipe]}\n", "{devices: 2, memory: 1 kB}"));

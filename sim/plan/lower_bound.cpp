@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/lower_bound.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/cost/collective.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double finite_or_zero(double value) { return std::isinf(value) ? 0 : value; }
+
+// Time per sample is least at the whole micro-batch or at a measured size below it: between two measured sizes, and
+// beyond them, it goes one way.
+std::vector<double> sizes_to_try(const Problem& problem) {
+  std::vector<double> sizes = {problem.samples};
+  for (const Profile& profile : problem.model.profiles) {
+    if (profile.samples > 0 && profile.samples < problem.samples) {
+      sizes.push_back(profile.samples);
+    }
+  }
+  return sizes;
+}
+
+// Optimiser step without its launch, which a device pays once for all its operators.
+double step_seconds(const Problem& problem, OperatorId op, const DeviceType& type) {
+  const double parameters = problem.model.operators[op].parameters;
+  return parameters > 0 ? (optimizer_time(problem.training, parameters, type) - type.launch_overhead).value : 0;
+}
+
+// What a device keeps of an operator whatever the schedule.
+double state_bytes(const Problem& problem, OperatorId op) {
+  return stage_memory(problem.training, problem.model.operators[op].parameters, Bytes{0}, Bytes{0}, Bytes{0},
+                      Recompute::none)
+      .fixed(1)
+      .value;
+}
+
+} // namespace
+
+LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devices) {
+  const std::size_t types = problem.platform.types.size();
+  const std::vector<double> none(problem.model.size(), kNever);
+  LeastTimes times{std::vector<int>(types, 0), {types, none}, {types, none}, {types, none}};
+  for (const DeviceId device : devices) {
+    ++times.devices[problem.type_index(device)];
+  }
+  for (const double samples : sizes_to_try(problem)) {
+    const double scale = problem.samples / samples;
+    for (std::size_t type = 0; type < types; ++type) {
+      for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
+        const auto time = problem.cost.time(op, problem.platform.types[type], samples, problem.training.precision);
+        if (!time) {
+          continue;
+        }
+        const auto lower = [&](double& least, Seconds seconds) { least = std::min(least, seconds.value * scale); };
+        lower(times.forward[type][op], time->forward);
+        lower(times.backward_input[type][op], time->backward_input);
+        lower(times.all[type][op], time->forward + time->backward_input + time->backward_weight);
+      }
+    }
+  }
+  return times;
+}
+
+namespace {
+
+// The dual function and what its primal answer would put on each device type.
+struct Dual {
+  std::vector<double> weights, prices; // [type], of each device: y, and seconds per byte of memory
+  double value = 0;
+  std::vector<double> load, held; // [type], of all its devices
+};
+
+class WorkDual {
+public:
+  WorkDual(const Problem& problem, const LeastTimes& times) : problem_(problem), times_(times) {
+    for (OperatorId op = 0; op < problem.model.size(); ++op) {
+      bytes_.push_back(state_bytes(problem, op));
+      all_bytes_ += bytes_.back();
+    }
+    for (std::size_t type = 0; type < times.devices.size(); ++type) {
+      std::vector<double>& steps = steps_.emplace_back();
+      for (OperatorId op = 0; op < problem.model.size(); ++op) {
+        steps.push_back(step_seconds(problem, op, problem.platform.types[type]));
+      }
+      memory_.push_back(times.devices[type] * problem.platform.types[type].memory.value);
+    }
+  }
+
+  // Weights in proportion to speed on the whole model.
+  Dual start() const {
+    Dual dual{.weights = std::vector<double>(types(), 0.0), .prices = std::vector<double>(types(), 0.0)};
+    for (std::size_t type = 0; type < types(); ++type) {
+      double whole = 0;
+      for (const double seconds : times_.all[type]) {
+        whole += finite_or_zero(seconds);
+      }
+      dual.weights[type] = times_.devices[type] > 0 && whole > 0 ? 1 / whole : 0;
+    }
+    normalize(dual);
+    evaluate(dual);
+    return dual;
+  }
+
+  // One step up along the gradient: weight to types with more than their share of work, price to those beyond memory.
+  Dual step(Dual dual, double size) const {
+    const double price_unit = dual.value / std::max(all_bytes_, 1.0);
+    for (std::size_t type = 0; type < types(); ++type) {
+      if (times_.devices[type] == 0) {
+        continue;
+      }
+      constexpr double kMost = 4;
+      dual.weights[type] *=
+          std::exp(size * std::min(kMost, dual.load[type] / times_.devices[type] / std::max(dual.value, 1e-300)));
+      if (!std::isinf(memory_[type]) && all_bytes_ > 0) {
+        const double over = (dual.held[type] - memory_[type]) / all_bytes_;
+        dual.prices[type] = std::max(0.0, dual.prices[type] + size * price_unit * over);
+      }
+    }
+    normalize(dual);
+    evaluate(dual);
+    return dual;
+  }
+
+private:
+  std::size_t types() const { return times_.devices.size(); }
+
+  void normalize(Dual& dual) const {
+    double sum = 0;
+    for (std::size_t type = 0; type < types(); ++type) {
+      sum += times_.devices[type] * dual.weights[type];
+    }
+    for (double& weight : dual.weights) {
+      weight = sum > 0 ? weight / sum : 0;
+    }
+  }
+
+  // sum_v min_d (y_d tau(v,d) + p_d m_v) + sum_v min_d y_d o(v,d) - sum_d p_d M_d.
+  void evaluate(Dual& dual) const {
+    dual.value = 0;
+    dual.load.assign(types(), 0.0);
+    dual.held.assign(types(), 0.0);
+    for (OperatorId op = 0; op < problem_.model.size(); ++op) {
+      double least = kNever;
+      double least_step = kNever;
+      std::size_t best = 0;
+      for (std::size_t type = 0; type < types(); ++type) {
+        if (times_.devices[type] == 0 || std::isinf(times_.all[type][op])) {
+          continue;
+        }
+        const double cost =
+            dual.weights[type] * problem_.micro_batches * times_.all[type][op] + dual.prices[type] * bytes_[op];
+        best = cost < least ? type : best;
+        least = std::min(least, cost);
+        least_step = std::min(least_step, dual.weights[type] * steps_[type][op]);
+      }
+      if (!std::isinf(least)) {
+        dual.value += least + least_step;
+        dual.load[best] += problem_.micro_batches * times_.all[best][op];
+        dual.held[best] += bytes_[op];
+      }
+    }
+    for (std::size_t type = 0; type < types(); ++type) {
+      dual.value -= dual.prices[type] > 0 ? dual.prices[type] * memory_[type] : 0;
+    }
+  }
+
+  const Problem& problem_;
+  const LeastTimes& times_;
+  std::vector<double> bytes_, memory_;     // [operator]; [type], of all its devices
+  std::vector<std::vector<double>> steps_; // [type][operator]
+  double all_bytes_ = 0;
+};
+
+} // namespace
+
+Seconds work_bound(const Problem& problem, const LeastTimes& times) {
+  constexpr int kSteps = 200;
+  const WorkDual work(problem, times);
+  Dual dual = work.start();
+  double best = dual.value;
+  const auto used = std::count_if(times.devices.begin(), times.devices.end(), [](int count) { return count > 0; });
+  for (int n = 1; n <= kSteps && used > 1; ++n) { // of equal devices none deserves more than another
+    dual = work.step(std::move(dual), 0.3 / std::sqrt(n));
+    best = std::max(best, dual.value);
+  }
+  return Seconds{best};
+}
+
+namespace {
+
+// What one micro-batch takes at an operator at least: on its own device where it may not be replicated, else shared by
+// all devices as suits them best, 1 / sum_d 1/t(d).
+double pass_seconds(const Problem& problem, const LeastTimes& times, const std::vector<std::vector<double>>& pass,
+                    OperatorId op) {
+  double least = kNever;
+  double rate = 0;
+  for (std::size_t type = 0; type < times.devices.size(); ++type) {
+    if (times.devices[type] > 0) {
+      least = std::min(least, pass[type][op]);
+      rate += times.devices[type] / pass[type][op];
+    }
+  }
+  const double shared = rate > 0 ? 1 / rate : 0;
+  return problem.model.operators[op].divisible ? shared : finite_or_zero(least);
+}
+
+// Longest ways from the model's start to each operator, it left out: forwards, and of gradients on the way back.
+struct Ways {
+  std::vector<double> forward, backward;         // [operator], of the operator itself
+  std::vector<double> forward_to, backward_from; // [operator]
+
+  double through(OperatorId op) const { return forward_to[op] + forward[op] + backward[op] + backward_from[op]; }
+};
+
+Ways longest_ways(const Problem& problem, const LeastTimes& times) {
+  const int n = problem.model.size();
+  Ways ways{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+  for (OperatorId op = 0; op < n; ++op) {
+    ways.forward[op] = pass_seconds(problem, times, times.forward, op);
+    ways.backward[op] = pass_seconds(problem, times, times.backward_input, op);
+    for (const OperatorId maker : problem.model.predecessors[op]) {
+      ways.forward_to[op] = std::max(ways.forward_to[op], ways.forward_to[maker] + ways.forward[maker]);
+      ways.backward_from[op] = std::max(ways.backward_from[op], ways.backward_from[maker] + ways.backward[maker]);
+    }
+  }
+  return ways;
+}
+
+} // namespace
+
+Seconds path_bound(const Problem& problem, const LeastTimes& times) {
+  const Ways ways = longest_ways(problem, times);
+  double longest = 0;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    longest = std::max(longest, ways.through(op));
+  }
+  return Seconds{longest};
+}
+
+Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool from_empty) {
+  const Ways ways = longest_ways(problem, times);
+  double bound = 0;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    if (problem.model.operators[op].divisible) {
+      continue;
+    }
+    double least = kNever;
+    for (std::size_t type = 0; type < times.devices.size(); ++type) {
+      if (times.devices[type] == 0) {
+        continue;
+      }
+      const double both = problem.forward[type][op] + problem.backward_input[type][op];
+      const double work = problem.micro_batches * (both + problem.backward_weight[type][op]) +
+                          step_seconds(problem, op, problem.platform.types[type]);
+      const double and_back = problem.micro_batches * both + ways.backward_from[op];
+      least = std::min(least, from_empty ? ways.forward_to[op] + std::max(work, and_back) : work);
+    }
+    bound = std::max(bound, finite_or_zero(least));
+  }
+  return Seconds{bound};
+}
+
+namespace {
+
+bool is_connected(const ModelGraph& model) {
+  std::vector<char> seen(model.size(), 0);
+  std::vector<OperatorId> open = {0};
+  seen[0] = 1;
+  int reached = 0;
+  while (!open.empty()) {
+    const OperatorId op = open.back();
+    open.pop_back();
+    ++reached;
+    for (const auto* neighbours : {&model.predecessors[op], &model.successors[op]}) {
+      for (const OperatorId next : *neighbours) {
+        if (seen[next] == 0) {
+          seen[next] = 1;
+          open.push_back(next);
+        }
+      }
+    }
+  }
+  return reached == model.size();
+}
+
+// The least latency and the least time per byte between any two of the devices, in either order.
+PathCost best_path(const Problem& problem, const std::vector<DeviceId>& devices) {
+  PathCost best{Seconds{kNever}, kNever};
+  for (const DeviceId a : devices) {
+    for (const DeviceId b : devices) {
+      if (a != b) {
+        const PathCost path = problem.path(a, b);
+        best.latency = std::min(best.latency, path.latency);
+        best.seconds_per_byte = std::min(best.seconds_per_byte, path.seconds_per_byte);
+      }
+    }
+  }
+  return best;
+}
+
+// Devices with room for the weights, gradients and optimiser of the whole model.
+std::vector<DeviceId> that_hold_all(const Problem& problem, const std::vector<DeviceId>& devices) {
+  double bytes = 0;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    bytes += state_bytes(problem, op);
+  }
+  std::vector<DeviceId> able;
+  for (const DeviceId device : devices) {
+    if (bytes <= problem.platform.type_of(device).memory.value) {
+      able.push_back(device);
+    }
+  }
+  return able;
+}
+
+// The whole model on the best of the devices.
+double alone_seconds(const Problem& problem, const std::vector<DeviceId>& devices) {
+  double least = kNever;
+  for (const DeviceId device : devices) {
+    const int type = problem.type_index(device);
+    double sum = 0;
+    for (OperatorId op = 0; op < problem.model.size(); ++op) {
+      sum += problem.micro_batches *
+                 (problem.forward[type][op] + problem.backward_input[type][op] + problem.backward_weight[type][op]) +
+             step_seconds(problem, op, problem.platform.types[type]);
+    }
+    least = std::min(least, sum);
+  }
+  return least;
+}
+
+// Samples shared by all the devices, then the largest operator's gradients reduced over two of them.
+double reduced_seconds(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
+  if (devices.size() < 2) {
+    return kNever;
+  }
+  double rate = 0;
+  for (const DeviceId device : devices) {
+    double sum = 0;
+    for (const double seconds : times.all[problem.type_index(device)]) {
+      sum += problem.micro_batches * seconds;
+    }
+    rate += 1 / sum;
+  }
+  double parameters = 0;
+  for (const Operator& op : problem.model.operators) {
+    parameters = std::max(parameters, op.parameters);
+  }
+  const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)}; // as if rounded
+  return std::max(rate > 0 ? 1 / rate : 0, ring_all_reduce_time(2, gradients, best_path(problem, devices)).value);
+}
+
+} // namespace
+
+Seconds communication_bound(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
+  constexpr std::size_t kMostDevices = 256; // pairs are looked at one by one
+  if (devices.size() < 2 || devices.size() > kMostDevices || !is_connected(problem.model)) {
+    return Seconds{0};
+  }
+  const std::vector<DeviceId> able = that_hold_all(problem, devices);
+  const double crossing = 2 * best_path(problem, devices).latency.value;
+  return Seconds{std::min({alone_seconds(problem, able), reduced_seconds(problem, times, able), crossing})};
+}
+
+Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices, bool from_empty) {
+  const LeastTimes times = least_times(problem, devices);
+  Seconds bound = std::max(work_bound(problem, times), indivisible_bound(problem, times, from_empty));
+  if (from_empty) {
+    bound = std::max({bound, path_bound(problem, times), communication_bound(problem, times, devices)});
+  }
+  return bound;
+}
+
+} // namespace stagecraft
