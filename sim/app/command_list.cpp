@@ -266,7 +266,7 @@ int command_show(const Options& options) {
     refuse_json(options);
     emit(options, show_study(load_study(document, {file.parent_path(), folders.shipped}, {})));
   } else {
-    const ModelGraph model = load_model(file);
+    const ModelGraph model = load_model(file, import_options(options));
     emit(options, options.format == "json" ? summary_json(model) : show_model(model));
   }
   return kDone;
@@ -274,16 +274,7 @@ int command_show(const Options& options) {
 
 int command_import(const Options& options) {
   const ModelFormat& format = find_by_name(model_formats(), options.what, "format", {"import", 0, 0});
-  ImportOptions read;
-  for (const std::string& text : options.dimensions) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-      throw InputError({"--dim " + text, 0, 0}, "not of the form NAME=N; allowed: batch=8");
-    }
-    constexpr int kMost = 1 << 30;
-    read.dimensions[text.substr(0, equals)] = parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
-  }
-  const ModelGraph model = format.read(read_file(options.file), options.file, read);
+  const ModelGraph model = import_model(format, read_file(options.file), options.file, import_options(options));
   emit(options, options.format == "json" ? summary_json(model) : show_model(model));
   return kDone;
 }

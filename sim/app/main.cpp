@@ -56,10 +56,20 @@ void add_study_flags(CLI::App& command, Options& options, const std::vector<std:
   command.add_option("--seed", options.seed, "seed of strategies that draw")->type_name("N");
 }
 
+void add_import_flags(CLI::App& command, Options& options) {
+  command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
+      ->type_name("NAME=N")
+      ->take_all();
+  command.add_option("--cost-scale", options.cost_scale, "multiplies the costs of a file's edges")->type_name("X");
+}
+
 void add_model_flags(CLI::App& command, Options& options, bool required) {
-  command.add_option("MODEL", options.model, "a name in workloads/ or a file: .yaml, .onnx, PipeDream .txt")
+  command.add_option("MODEL", options.model, "a name in workloads/ or a file: .yaml, .onnx, PipeDream .txt, .json")
       ->required(required);
-  command.add_option("--platform", options.platform, "a name in platforms/ or a file")->type_name("P");
+  command
+      .add_option("--platform", options.platform,
+                  "a name in platforms/ or a file; none: the devices that MODEL brings along")
+      ->type_name("P");
   command.add_option("--devices", options.devices, "so many devices like the one the model was profiled on")
       ->type_name("N")
       ->check(whole_number(1, 100000));
@@ -72,9 +82,7 @@ void add_model_flags(CLI::App& command, Options& options, bool required) {
                   "number of micro-batches, or auto: the divisor of the batch, up to 64, of the least estimate")
       ->type_name("M|auto")
       ->check(CLI::IsMember({"auto"}) | whole_number(1, 1 << 24));
-  command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
-      ->type_name("NAME=N")
-      ->take_all();
+  add_import_flags(command, options);
 }
 
 void add_schedule_flags(CLI::App& command, Options& options) {
@@ -156,6 +164,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& show = add("show", "a model, platform, device or study, summed up", command_show);
   show.add_option("WHAT", options.file, "a name or a file")->required();
+  add_import_flags(show, options);
   add_common(show, options);
 
   CLI::App& list = add("list", "what can be named", command_list);
@@ -167,9 +176,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& import = add("import", "read a foreign model and sum it up", command_import);
   import.add_option("FORMAT", options.what, "see `list formats`")->required();
   import.add_option("FILE", options.file, "the file")->required();
-  import.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
-      ->type_name("NAME=N")
-      ->take_all();
+  add_import_flags(import, options);
   add_common(import, options);
   return commands;
 }

@@ -55,11 +55,8 @@ yaml::Node document_from_flags(const Options& options) {
     add_entry(star, "latency", options.latency, "--latency");
     add_entry(star, "memory", options.memory, "--memory");
     document.entries.push_back({"platform", star.where, std::move(star)});
-  } else if (options.platform.empty()) {
-    throw InputError({"command line", 0, 0},
-                     "no platform; allowed: --platform P, or --devices N with a profiled model");
   }
-  if (!options.dimensions.empty()) {
+  if (!options.dimensions.empty() || !options.cost_scale.empty()) {
     yaml::Node* model = &document.entries.front().value;
     yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = model->where};
     mapping.entries.push_back({"file", model->where, *model});
@@ -68,12 +65,30 @@ yaml::Node document_from_flags(const Options& options) {
       add_entry(sizes, size.key, size.value, "--dim");
     }
     mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
+    add_entry(mapping, "cost_scale", options.cost_scale, "--cost-scale");
     *model = std::move(mapping);
   }
   return document;
 }
 
 } // namespace
+
+ImportOptions import_options(const Options& options) {
+  ImportOptions read;
+  for (const std::string& text : options.dimensions) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw InputError({"--dim " + text, 0, 0}, "not of the form NAME=N; allowed: batch=8");
+    }
+    constexpr int kMost = 1 << 30;
+    read.dimensions[text.substr(0, equals)] = parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
+  }
+  if (!options.cost_scale.empty()) {
+    yaml::Node scale = text_node(options.cost_scale, "--cost-scale");
+    read.cost_scale = yaml::number(scale, "cost_scale", yaml::kPositive);
+  }
+  return read;
+}
 
 namespace {
 

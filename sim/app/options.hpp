@@ -31,6 +31,7 @@ struct Options {
   int devices = 0;
   std::string bandwidth, latency, memory;
   std::vector<std::string> dimensions;
+  std::string cost_scale;
   // plan, replay, schedule, check, compare
   std::string strategy, schedule, plan, trace;
   std::string training_micro_batches; ///< "", "auto", or a number
@@ -47,11 +48,14 @@ struct Options {
 /// Where shipped data lies: beside the build's sources, or as installed.
 std::filesystem::path shipped_folder();
 
-/// The study that flags describe: a study file, or MODEL with --platform or --devices.
+/// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
 Study study_from(const Options& options);
 
 /// The judge study of a file.
 JudgeStudy judge_study_from(const Options& options);
+
+/// What --dim and --cost-scale say.
+ImportOptions import_options(const Options& options);
 
 /// Text to stdout; InputError when it is lost there.
 void print(const std::string& text);

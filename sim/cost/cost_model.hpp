@@ -29,8 +29,9 @@ public:
                                            Precision precision) const = 0;
 };
 
-/// What a cost model is made from. `reference` is the device type that profiles were taken on, nullptr where the
-/// model's profiles name none and every device counts as like it.
+/// What a cost model is made from. `reference` is the device type that the model's first profiles were taken
+/// on, nullptr where they name none, or one that only the model's file knows; then every other device counts as like
+/// it.
 struct CostModelRequest {
   const ModelGraph& model;
   const DeviceType* reference = nullptr;

@@ -1,7 +1,9 @@
 // Times as measured. Another micro-batch size interpolates between measured sizes or scales what is not launch
-// overhead; another device type scales by the rates of the kernel's family (docs/model.md, "Profiles").
+// overhead; a device type without a profile of its own scales by the rates of the kernel's family (docs/model.md,
+// "Profiled").
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "sim/cost/cost_model.hpp"
 
@@ -12,38 +14,58 @@ namespace {
 // or convolution do the same work.
 constexpr double kWeightGradientShare = 0.5;
 
+// The profiles of one device type, by size.
+struct Series {
+  std::string device;
+  std::vector<const Profile*> by_size;
+};
+
 class Profiled : public CostModel {
 public:
   Profiled(const ModelGraph& model, const DeviceType* reference) : model_(model), reference_(reference) {
     for (const Profile& profile : model.profiles) {
-      by_size_.push_back(&profile);
+      const auto same =
+          std::find_if(series_.begin(), series_.end(), [&](const Series& one) { return one.device == profile.device; });
+      Series& series = same == series_.end() ? series_.emplace_back(Series{profile.device, {}}) : *same;
+      series.by_size.push_back(&profile);
     }
-    std::stable_sort(by_size_.begin(), by_size_.end(),
-                     [](const Profile* a, const Profile* b) { return a->samples < b->samples; });
+    for (Series& series : series_) {
+      std::stable_sort(series.by_size.begin(), series.by_size.end(),
+                       [](const Profile* a, const Profile* b) { return a->samples < b->samples; });
+    }
   }
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
-    const std::optional<double> factor = device_factor(op, type, precision);
-    if (!factor) {
+    const Series& series = series_of(type);
+    const std::optional<double> factor = device_factor(op, series, type, precision);
+    const MeasuredTime measured = at_size(op, series, type, samples);
+    if (!factor || !std::isfinite(measured.forward.value)) {
       return std::nullopt;
     }
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    const MeasuredTime measured = at_size(op, type, samples);
     const double weight_share = what.parameters > 0 ? kWeightGradientShare : 0;
     return OperatorTime{measured.forward * *factor, measured.backward * (*factor * (1 - weight_share)),
                         measured.backward * (*factor * weight_share)};
   }
 
 private:
+  // Measured on this very type, or else the first, from which others are scaled.
+  const Series& series_of(const DeviceType& type) const {
+    const auto own =
+        std::find_if(series_.begin(), series_.end(), [&](const Series& series) { return series.device == type.name; });
+    return own != series_.end() ? *own : series_.front();
+  }
+
   // Relative duration on `type`: matrix kernels by their rates, the others by memory bandwidth.
-  std::optional<double> device_factor(OperatorId op, const DeviceType& type, Precision precision) const {
+  std::optional<double> device_factor(OperatorId op, const Series& series, const DeviceType& type,
+                                      Precision precision) const {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto rate = type.rate(what.kind, precision);
     if (!rate) {
       return std::nullopt;
     }
-    if (reference_ == nullptr || reference_->name == type.name) {
+    if (reference_ == nullptr || series.device == type.name) {
       return 1.0;
     }
     const auto reference_rate = reference_->rate(what.kind, precision);
@@ -53,18 +75,19 @@ private:
     return *reference_rate / *rate;
   }
 
-  MeasuredTime at_size(OperatorId op, const DeviceType& type, double samples) const {
+  static MeasuredTime at_size(OperatorId op, const Series& series, const DeviceType& type, double samples) {
+    const std::vector<const Profile*>& by_size = series.by_size;
     const auto at = static_cast<std::size_t>(op);
-    const auto above = std::find_if(by_size_.begin(), by_size_.end(),
+    const auto above = std::find_if(by_size.begin(), by_size.end(),
                                     [&](const Profile* profile) { return profile->samples >= samples; });
-    if (above != by_size_.end() && above != by_size_.begin()) {
+    if (above != by_size.end() && above != by_size.begin()) {
       const Profile& low = **(above - 1);
       const Profile& high = **above;
       const double t = (samples - low.samples) / (high.samples - low.samples);
       return {low.times[at].forward * (1 - t) + high.times[at].forward * t,
               low.times[at].backward * (1 - t) + high.times[at].backward * t};
     }
-    const Profile& nearest = above == by_size_.end() ? *by_size_.back() : *by_size_.front();
+    const Profile& nearest = above == by_size.end() ? *by_size.back() : *by_size.front();
     const double scale = samples / nearest.samples;
     return {scaled(nearest.times[at].forward, scale, type), scaled(nearest.times[at].backward, scale, type)};
   }
@@ -80,7 +103,7 @@ private:
 
   const ModelGraph& model_;
   const DeviceType* reference_;
-  std::vector<const Profile*> by_size_;
+  std::vector<Series> series_; ///< per device type, in the order of the model
 };
 
 } // namespace
@@ -88,12 +111,6 @@ private:
 CostModelResult make_profiled(const CostModelRequest& request) {
   if (request.model.profiles.empty()) {
     return Infeasible{"the model '" + request.model.name + "' has no profile; use the cost model roofline"};
-  }
-  for (const Profile& profile : request.model.profiles) {
-    if (profile.device != request.model.profiles.front().device) {
-      return Infeasible{"the model '" + request.model.name + "' has profiles of two device types, '" + profile.device +
-                        "' and '" + request.model.profiles.front().device + "'; allowed: one"};
-    }
   }
   return std::make_unique<Profiled>(request.model, request.reference);
 }

@@ -128,7 +128,7 @@ namespace {
 struct StateSums {
   std::vector<double> seconds;
   std::vector<int> lacking;
-  double parameters = 0, stash_bytes = 0, input_bytes = 0, weighted = 0;
+  double parameters = 0, resident_bytes = 0, stash_bytes = 0, input_bytes = 0, weighted = 0;
 };
 
 // The least time over device types, each in units of the type's time for the whole model (kernels it has).
@@ -164,6 +164,7 @@ StateSums sum_state(const Problem& problem, const std::vector<double>& weights, 
       continue;
     }
     sums.parameters += problem.model.operators[op].parameters;
+    sums.resident_bytes += problem.model.operators[op].resident_bytes;
     sums.stash_bytes += problem.stash_bytes(op).value;
     sums.input_bytes += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
     sums.weighted += weights[op];
@@ -197,6 +198,7 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
       costs.lacking[type].push_back(sums.lacking[type]);
     }
     costs.parameters.push_back(sums.parameters);
+    costs.resident_bytes.push_back(sums.resident_bytes);
     costs.stash_bytes.push_back(sums.stash_bytes);
     costs.input_bytes.push_back(sums.input_bytes);
     costs.weighted.push_back(sums.weighted);

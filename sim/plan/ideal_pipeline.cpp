@@ -89,10 +89,11 @@ private:
       held_later = std::min(held_later, request_.in_flight(later, total_));
     }
     const Bytes per_parameter =
-        stage_memory(training, 1, Bytes{0}, Bytes{0}, Bytes{0}, Recompute::none).fixed(request_.versions);
+        memory_of_stage(request_.problem, {.parameters = 1}, Recompute::none).fixed(request_.versions);
     for (std::size_t j = 0; j < states_; ++j) {
-      upto_[j] = costs_.parameters[j] * per_parameter.value + costs_.stash_bytes[j] * held;
+      upto_[j] = costs_.parameters[j] * per_parameter.value + costs_.resident_bytes[j] + costs_.stash_bytes[j] * held;
       left_bytes_[j] = (costs_.parameters.back() - costs_.parameters[j]) * per_parameter.value +
+                       costs_.resident_bytes.back() - costs_.resident_bytes[j] +
                        (costs_.stash_bytes.back() - costs_.stash_bytes[j]) * held_later;
     }
     after_ = upto_;
@@ -161,9 +162,10 @@ private:
     const int stage = choices_.nodes[node].stages - 1;
     const Problem& problem = request_.problem;
     const double parameters = costs_.parameters[j] - costs_.parameters[k];
+    const Bytes resident{costs_.resident_bytes[j] - costs_.resident_bytes[k]};
     const Bytes stash{costs_.stash_bytes[j] - costs_.stash_bytes[k]};
     const auto needs = [&](Bytes incoming, Bytes outgoing) {
-      return stage_memory(problem.training, parameters, stash, incoming, outgoing, problem.training.recompute)
+      return memory_of_stage(problem, {parameters, resident, stash, incoming, outgoing}, problem.training.recompute)
           .total(request_.in_flight(stage, total_), request_.versions);
     };
     const Bytes input{costs_.input_bytes[j] - costs_.input_bytes[k]};

@@ -82,8 +82,9 @@ PathCost mean_path(const PlanRequest& request) {
 
 Bytes placed_bytes(const PlanRequest& request, OperatorId op, double held) {
   const Problem& problem = request.problem;
-  return stage_memory(problem.training, problem.model.operators[op].parameters, problem.stash_bytes(op), Bytes{0},
-                      Bytes{0}, Recompute::none)
+  const Operator& what = problem.model.operators[op];
+  return memory_of_stage(problem, {what.parameters, Bytes{what.resident_bytes}, problem.stash_bytes(op), {}, {}},
+                         Recompute::none)
       .total(held, request.versions);
 }
 

@@ -41,10 +41,12 @@ void fill_prefix(Problem& problem) {
     prefix.seconds.push_back(std::move(sums));
   }
   prefix.parameters.assign(n + 1, 0.0);
+  prefix.resident_bytes.assign(n + 1, 0.0);
   prefix.stash_bytes.assign(n + 1, 0.0);
   prefix.cut_bytes.assign(n + 1, 0.0);
   for (OperatorId op = 0; op < n; ++op) {
     prefix.parameters[op + 1] = prefix.parameters[op] + problem.model.operators[op].parameters;
+    prefix.resident_bytes[op + 1] = prefix.resident_bytes[op] + problem.model.operators[op].resident_bytes;
     prefix.stash_bytes[op + 1] = prefix.stash_bytes[op] + problem.stash_bytes(op).value;
     const auto& users = problem.model.successors[op];
     if (!users.empty()) {
@@ -107,6 +109,17 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   fill_times(problem);
   fill_prefix(problem);
   return problem;
+}
+
+StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute) {
+  if (!problem.model.memory_given) {
+    return stage_memory(problem.training, amounts.parameters, amounts.stash, amounts.incoming, amounts.outgoing,
+                        recompute);
+  }
+  StageMemory memory = stage_memory(problem.training, 0, amounts.stash, amounts.incoming, Bytes{0}, recompute);
+  memory.optimizer = amounts.resident; // held once, whatever versions of weights the schedule keeps
+  memory.buffers = Bytes{0};
+  return memory;
 }
 
 std::string missing_kernel(const Problem& problem, int type, const std::vector<OperatorId>& operators) {

@@ -16,10 +16,11 @@ namespace stagecraft {
 /// Sums over the first k operators in topological order, k = 0 … n; differences are sums over ranges.
 struct Prefix {
   std::vector<std::vector<double>>
-      seconds;                     ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
-  std::vector<double> parameters;  ///< [k]
-  std::vector<double> stash_bytes; ///< [k], of one micro-batch
-  std::vector<double> cut_bytes;   ///< [k]: distinct tensors made before k and needed from k on, each once
+      seconds;                    ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
+  std::vector<double> parameters; ///< [k]
+  std::vector<double> resident_bytes; ///< [k]
+  std::vector<double> stash_bytes;    ///< [k], of one micro-batch
+  std::vector<double> cut_bytes;      ///< [k]: distinct tensors made before k and needed from k on, each once
 };
 
 /// Costs of one micro-batch. The referenced values must outlive it.
@@ -57,6 +58,16 @@ struct Problem {
 
 Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
                      Router& router, int micro_batches);
+
+/// What a stage holds and passes on, for one micro-batch.
+struct StageAmounts {
+  double parameters = 0;
+  Bytes resident; ///< as Operator::resident_bytes
+  Bytes stash;
+  Bytes incoming, outgoing;
+};
+/// stage_memory(), or where the model gives memory as a whole what it gives.
+StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute);
 
 /// "operator 'conv1' (convolution) has no kernel for fp16 on device type 'p100'": the first such operator, or "".
 std::string missing_kernel(const Problem& problem, int type, const std::vector<OperatorId>& operators);

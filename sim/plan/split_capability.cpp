@@ -173,9 +173,12 @@ PlanResult split_by_capability(const PlanRequest& request, Power kind, bool refi
     std::vector<char> inside(problem.model.size(), 0);
     std::fill(inside.begin() + first, inside.begin() + last, 1);
     const Problem::Border border = problem.border(inside);
-    const StageMemory memory = stage_memory(problem.training, prefix.parameters[last] - prefix.parameters[first],
-                                            Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]},
-                                            border.incoming, border.outgoing, problem.training.recompute);
+    const StageMemory memory =
+        memory_of_stage(problem,
+                        {prefix.parameters[last] - prefix.parameters[first],
+                         Bytes{prefix.resident_bytes[last] - prefix.resident_bytes[first]},
+                         Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]}, border.incoming, border.outgoing},
+                        problem.training.recompute);
     const bool enough = memory.total(request.in_flight(part, stages), request.versions) <=
                         problem.platform.type_of(devices[part]).memory / request.chunks;
     memory_bound |= !enough;

@@ -90,9 +90,11 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
 
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
   double parameters = 0;
+  Bytes resident;
   Bytes stash;
   for (const OperatorId op : stage.operators) {
     parameters += problem.model.operators[op].parameters;
+    resident += Bytes{problem.model.operators[op].resident_bytes};
     stash += problem.stash_bytes(op);
   }
   StageCost cost;
@@ -101,15 +103,16 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const int type = problem.type_index(stage.devices[replica]);
     const double share = stage.share(replica);
     const Sums times = stage_times(problem, stage, type, share);
-    cost.replicas.push_back({.device = stage.devices[replica],
-                             .share = share,
-                             .forward = Seconds{times.forward},
-                             .backward_input = Seconds{times.input},
-                             .backward_weight = Seconds{times.weight},
-                             .recompute = Seconds{stage.recompute == Recompute::full ? times.forward : 0},
-                             .optimizer = optimizer_time(problem.training, parameters, problem.platform.types[type]),
-                             .memory = stage_memory(problem.training, parameters, stash * share, incoming * share,
-                                                    outgoing * share, stage.recompute)});
+    cost.replicas.push_back(
+        {.device = stage.devices[replica],
+         .share = share,
+         .forward = Seconds{times.forward},
+         .backward_input = Seconds{times.input},
+         .backward_weight = Seconds{times.weight},
+         .recompute = Seconds{stage.recompute == Recompute::full ? times.forward : 0},
+         .optimizer = optimizer_time(problem.training, parameters, problem.platform.types[type]),
+         .memory = memory_of_stage(problem, {parameters, resident, stash * share, incoming * share, outgoing * share},
+                                   stage.recompute)});
   }
   return cost;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/base/yaml.hpp"
 #include "sim/platform/platform.hpp"
@@ -27,5 +28,14 @@ Platform load_platform(const yaml::Node& document, const DeviceTypeSource& sourc
 /// `devices` equal devices on one private link per device and direction, joined by a switch: transfers between two of
 /// them have `bandwidth` and the latency `latency`. An infinite bandwidth means that transfers take only the latency.
 Platform make_star_platform(const DeviceType& type, int devices, BytesPerSecond bandwidth, Seconds latency);
+
+/// Devices of one type of a star, each on a link of this bandwidth.
+struct StarDevices {
+  DeviceType type;
+  int count = 1;
+  BytesPerSecond bandwidth;
+};
+/// The same with devices of several types, in this order: a transfer has the lesser bandwidth of its two ends.
+Platform make_star_platform(const std::vector<StarDevices>& groups, Seconds latency);
 
 } // namespace stagecraft

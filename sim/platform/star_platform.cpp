@@ -1,4 +1,4 @@
-// The simplest platform: equal devices round one switch.
+// The simplest platform: devices round one switch.
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
@@ -6,30 +6,42 @@
 
 namespace stagecraft {
 
-Platform make_star_platform(const DeviceType& type, int devices, BytesPerSecond bandwidth, Seconds latency) {
-  check(devices > 0 && bandwidth.value > 0 && latency.value >= 0, "a star platform of impossible size or speed");
+Platform make_star_platform(const std::vector<StarDevices>& groups, Seconds latency) {
+  check(!groups.empty() && latency.value >= 0, "a star platform of impossible size or speed");
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   Platform platform;
-  platform.name = std::to_string(devices) + " x " + type.name;
-  platform.types = {type};
   Host host;
   host.core_speed = FlopsPerSecond{kNoLimit};
   host.memory = Bytes{kNoLimit};
   host.memory_bandwidth = host.disk_bandwidth = BytesPerSecond{kNoLimit};
   platform.nodes = {{"node", host}};
-  for (DeviceId device = 0; device < devices; ++device) {
-    platform.devices.push_back({"node/" + type.name + "-" + std::to_string(device), 0, 0});
-    platform.vertices.push_back({Vertex::Kind::device, platform.devices.back().name, device});
+  std::vector<BytesPerSecond> bandwidths; // per device
+  for (const StarDevices& group : groups) {
+    check(group.count > 0 && group.bandwidth.value > 0, "a star platform of impossible size or speed");
+    const int type = static_cast<int>(platform.types.size());
+    platform.name += (type == 0 ? "" : " + ") + std::to_string(group.count) + " x " + group.type.name;
+    platform.types.push_back(group.type);
+    for (int i = 0; i < group.count; ++i) {
+      const auto device = static_cast<DeviceId>(platform.devices.size());
+      platform.devices.push_back({"node/" + group.type.name + "-" + std::to_string(i), type, 0});
+      platform.vertices.push_back({Vertex::Kind::device, platform.devices.back().name, device});
+      bandwidths.push_back(group.bandwidth);
+    }
   }
   platform.vertices.push_back({Vertex::Kind::host, "node/host", 0});
-  const int center = devices + 1;
+  const int center = static_cast<int>(platform.vertices.size());
   platform.vertices.push_back({Vertex::Kind::internal_switch, "node/switch", -1});
-  for (DeviceId device = 0; device < devices; ++device) {
-    const std::string& name = platform.devices[static_cast<size_t>(device)].name;
-    platform.links.push_back({name + ">node/switch", device, center, bandwidth, latency});
-    platform.links.push_back({"node/switch>" + name, center, device, bandwidth, Seconds{0}});
+  for (std::size_t device = 0; device < bandwidths.size(); ++device) {
+    const std::string& name = platform.devices[device].name;
+    const int vertex = static_cast<int>(device);
+    platform.links.push_back({name + ">node/switch", vertex, center, bandwidths[device], latency});
+    platform.links.push_back({"node/switch>" + name, center, vertex, bandwidths[device], Seconds{0}});
   }
   return platform;
+}
+
+Platform make_star_platform(const DeviceType& type, int devices, BytesPerSecond bandwidth, Seconds latency) {
+  return make_star_platform({{type, devices, bandwidth}}, latency);
 }
 
 } // namespace stagecraft

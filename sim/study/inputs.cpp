@@ -57,9 +57,9 @@ ModelGraph load_with_settings(const fs::path& path, const ImportOptions& options
 }
 
 // A device type that takes every kernel and never waits for memory: times come from the profile alone.
-DeviceType profiled_device(Bytes memory) {
+DeviceType profiled_device(const std::string& name, Bytes memory) {
   DeviceType type;
-  type.name = "profiled";
+  type.name = name;
   type.vendor = "profiled";
   type.origin = Origin::measured;
   for (auto& row : type.rates) {
@@ -110,12 +110,26 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   }
   const double samples = map.number("samples", yaml::kPositive, 0);
   const std::string device = map.text("device", "");
+  if (map.has("cost_scale")) {
+    options.cost_scale = map.number("cost_scale", yaml::kPositive);
+  }
   map.finish();
   ModelGraph model = load_with_settings(path, options, settings);
+  if (!device.empty() && !model.devices.empty()) {
+    throw InputError(map.where("device"), "the file itself names the devices of its times; allowed: no 'device'");
+  }
   for (Profile& profile : model.profiles) {
     profile.device = device.empty() ? profile.device : device;
   }
   return samples > 0 ? with_profile_samples(std::move(model), samples) : model;
+}
+
+Platform brought_platform(const ModelGraph& model) {
+  std::vector<StarDevices> groups;
+  for (const BroughtDevices& brought : model.devices) {
+    groups.push_back({profiled_device(brought.type, brought.memory), brought.count, brought.bandwidth});
+  }
+  return make_star_platform(groups, Seconds{0});
 }
 
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
@@ -132,7 +146,7 @@ Platform read_platform(const yaml::Node& node, const Folders& folders, const std
   const auto latency = map.quantity<Seconds>("latency", yaml::kDelay, Seconds{0});
   const auto memory = map.quantity<Bytes>("memory", yaml::kPositive, Bytes{std::numeric_limits<double>::infinity()});
   map.finish();
-  return make_star_platform(profiled_device(memory), devices, bandwidth, latency);
+  return make_star_platform(profiled_device("profiled", memory), devices, bandwidth, latency);
 }
 
 } // namespace stagecraft

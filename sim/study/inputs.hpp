@@ -33,13 +33,16 @@ struct Setting {
   std::string key, value;
 };
 
-/// A model: a name, a file, or a mapping {file, samples, device, dimensions}. Settings change keys of its document
-/// where that is our YAML.
+/// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale}. Settings change keys of its
+/// document where that is our YAML.
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
 
 /// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means so many devices like the
 /// one the model was profiled on, a private link per device and direction, latency 0 and memory unlimited unless given.
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
+
+/// The devices that the model's file brings along, which must be some, as a star.
+Platform brought_platform(const ModelGraph& model);
 
 /// The model with amounts per sample, its profiles of unknown size being of `samples` samples.
 ModelGraph with_profile_samples(ModelGraph model, double samples);

@@ -55,7 +55,8 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
   return training;
 }
 
-// The device type that the profile names: one of the platform, or one of the catalogue.
+// The device type that the first profile names: one of the platform, or one of the catalogue; none where only the
+// model's file knows it.
 std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
   const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
   if (name.empty()) {
@@ -66,6 +67,10 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
       return std::make_unique<DeviceType>(type);
     }
   }
+  const auto& brought = study.model->devices;
+  if (std::any_of(brought.begin(), brought.end(), [&](const BroughtDevices& one) { return one.type == name; })) {
+    return nullptr;
+  }
   const DeviceTypeSource source = device_types_in(folders.shipped / "platforms" / "devices");
   return std::make_unique<DeviceType>(load_device_type(source(name, where)));
 }
@@ -74,12 +79,25 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
 void refuse_rooflines_without_rates(yaml::Map& map, const ModelGraph& model) {
   const std::string name = map.text("cost_model", "auto");
   const bool roofline = name == "roofline" || (name == "auto" && model.profiles.empty());
-  if (roofline && map.node("platform").kind == yaml::Node::Kind::map) {
+  const yaml::Node* platform = map.find("platform");
+  if (roofline && platform != nullptr && platform->kind == yaml::Node::Kind::map) {
     throw InputError(map.where("platform"), "'devices' are like the one that the model was profiled on, and '" +
                                                 model.name +
                                                 "' brings no times for the cost model profiled; "
                                                 "allowed: a platform by name or file");
   }
+}
+
+Platform find_platform(yaml::Map& map, const ModelGraph& model, const Folders& folders,
+                       const std::vector<Setting>& settings) {
+  if (const yaml::Node* node = map.find("platform")) {
+    return read_platform(*node, folders, settings);
+  }
+  if (model.devices.empty()) {
+    throw InputError(map.where(), "missing key 'platform' in study (flags: --platform P, or --devices N); only a model "
+                                  "that brings its own devices needs none");
+  }
+  return brought_platform(model);
 }
 
 } // namespace
@@ -119,7 +137,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.description = map.text("description", "");
   ModelGraph model = read_model(map.node("model"), folders, of_model);
   refuse_rooflines_without_rates(map, model);
-  study.platform = read_platform(map.node("platform"), folders, of_platform);
+  study.platform = find_platform(map, model, folders, of_platform);
   study.training = read_training(map, model);
   study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
   study.profiled_on = profiled_device(study, folders, map.where("model"));

@@ -2,8 +2,10 @@
 #include "sim/workload/import.hpp"
 
 #include <array>
+#include <set>
 
 #include "sim/base/file.hpp"
+#include "sim/workload/json_document.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,15 +32,42 @@ constexpr std::array kModelFormats = {
 
 std::span<const ModelFormat> model_formats() { return kModelFormats; }
 
-ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
-  std::vector<std::string> suffixes;
-  for (const ModelFormat& format : kModelFormats) {
-    if (path.extension() == format.suffix) {
-      return format.read(read_file(path), path.string(), options);
-    }
-    suffixes.emplace_back(format.suffix);
+ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                        const ImportOptions& options) {
+  if (options.cost_scale && !format.has_edge_costs) {
+    throw InputError({file, 0, 0}, "a cost scale is given, and files of the format '" + std::string(format.name) +
+                                       "' have no costs of edges; allowed: none");
   }
-  throw InputError({path.string(), 0, 0}, "unknown kind of model file; known suffixes: " + join(suffixes));
+  return format.read(bytes, file, options);
+}
+
+ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
+  const std::string suffix = path.extension().string();
+  std::set<std::string> suffixes;
+  std::vector<std::string> keys;
+  std::string bytes;
+  json::Value document;
+  for (const ModelFormat& format : kModelFormats) {
+    suffixes.emplace(format.suffix);
+    if (suffix != format.suffix) {
+      continue;
+    }
+    if (bytes.empty()) {
+      bytes = read_file(path);
+    }
+    if (!format.key.empty()) {
+      document = document.is_null() ? json::parse(bytes, path.string()) : document;
+      keys.push_back("'" + std::string(format.key) + "' (" + std::string(format.name) + ")");
+    }
+    if (format.key.empty() || (document.is_object() && document.contains(format.key))) {
+      return import_model(format, bytes, path.string(), options);
+    }
+  }
+  if (!keys.empty()) {
+    throw InputError({path.string(), 0, 0}, "unknown kind of JSON; models are known by a key: " + join(keys));
+  }
+  throw InputError({path.string(), 0, 0},
+                   "unknown kind of model file; known suffixes: " + join({suffixes.begin(), suffixes.end()}));
 }
 
 } // namespace stagecraft

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@ namespace stagecraft {
 /// What a format may need beside the file.
 struct ImportOptions {
   std::map<std::string, int> dimensions; ///< symbolic dimension -> size (ONNX)
+  std::optional<double> cost_scale;      ///< multiplies the costs of edges, where the format has such
 };
 
 /// Our own YAML: docs/formats/workload.md.
@@ -31,10 +33,17 @@ struct ModelFormat {
   std::string_view name, help;
   std::string_view suffix; ///< of the file's name
   ModelGraph (*read)(const std::string& bytes, const std::string& file, const ImportOptions& options);
+  std::string_view key = "";   ///< JSON only: a key of the whole that tells this format from the others
+  bool has_edge_costs = false; ///< heeds ImportOptions::cost_scale; others refuse it
 };
 std::span<const ModelFormat> model_formats();
 
-/// Reads a file by the format its suffix names. Throws InputError, also for an unknown suffix (naming the known ones).
+/// Reads bytes by one format. Throws InputError, also for options that the format does not have.
+ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                        const ImportOptions& options);
+
+/// Reads a file by the format its suffix names, or, for JSON, its keys. Throws InputError, also where no format fits
+/// (naming the known ones).
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options = {});
 
 } // namespace stagecraft

@@ -30,10 +30,11 @@ struct Operator {
   double parameters = 0;      ///< trainable, a count
   double output_elements = 0; ///< of its output tensor
   double stash_elements = 0;  ///< kept from forward for backward
+  double resident_bytes = 0;  ///< held all the time, not per sample; only where ModelGraph::memory_given
   bool divisible = true;      ///< may be replicated over samples
 };
 
-/// Times of one operator measured on one device for a whole micro-batch.
+/// Times of one operator measured on one device for a whole micro-batch; infinite where the device cannot run it.
 struct MeasuredTime {
   Seconds forward, backward;
 };
@@ -46,13 +47,35 @@ struct Profile {
   std::vector<MeasuredTime> times; ///< per operator
 };
 
+/// A tensor with all operators that make or use it. A stage that holds some of them but not all receives or sends it
+/// once.
+struct SharedTensor {
+  double elements = 0;          ///< per sample
+  std::vector<OperatorId> ends; ///< ascending, two or more
+};
+
+/// Devices of one type that a model's file brings along, each on a private link to one switch.
+struct BroughtDevices {
+  std::string type; ///< as the model's profiles name it
+  int count = 1;
+  Bytes memory;             ///< infinite: without limit
+  BytesPerSecond bandwidth; ///< of the link; infinite: transfers are free
+};
+
 /// A model, operators in topological order, edges as sorted adjacency lists without doubles.
 struct ModelGraph {
   std::string name, description;
   std::vector<Operator> operators;
   std::vector<std::vector<OperatorId>> predecessors, successors; ///< per operator
   double input_elements = 0;                                     ///< per sample, fed to the sources
-  std::vector<Profile> profiles;                                 ///< none where costs come from shapes
+  std::vector<Profile> profiles; ///< none where costs come from shapes; the first is the one that others scale from
+  /// Where the file says more of tensors than "each operator's output and, backwards, its gradient": all of them, those
+  /// of backward too. For planners that count tensors; edges and outputs still say what a replay sends.
+  std::vector<SharedTensor> tensors;
+  std::vector<BroughtDevices> devices; ///< to run on when no platform is named; mostly none
+  /// The file gives memory as a whole: a stage holds its operators' resident bytes and, in flight, their stash.
+  /// Weights, gradients, optimiser states and buffers are not added.
+  bool memory_given = false;
 
   int size() const { return static_cast<int>(operators.size()); }
 };

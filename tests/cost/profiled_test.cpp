@@ -1,5 +1,7 @@
 // Measured times: as they are, between two sizes, beyond them, and on other devices.
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "sim/cost/cost_model.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"
@@ -8,6 +10,7 @@ namespace stagecraft {
 namespace {
 
 using test::near;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A matrix product with parameters and a softmax without, both forward 2 s, backward 6 s at 4 samples and 3 s, 10 s
 // at 8.
@@ -94,11 +97,26 @@ TEST_CASE("nothing where the device lacks the kernel", "[cost][profiled]") {
   CHECK(std::get<std::unique_ptr<CostModel>>(made)->time(1, lacking, 4, Precision::fp32).has_value());
 }
 
-TEST_CASE("a model without profiles, or with profiles of two devices, is refused", "[cost][profiled]") {
+TEST_CASE("profiles of several device types: each its own, others scale from the first", "[cost][profiled]") {
   ModelGraph model = profiled_model();
-  model.profiles[0].device = "another";
-  const auto two = make_profiled({.model = model});
-  CHECK_THAT(std::get<Infeasible>(two).reason, Catch::Contains("two device types, 'round' and 'another'"));
+  model.profiles = {{"round", 4, Precision::fp32, {{Seconds{2}, Seconds{6}}, {Seconds{2}, Seconds{6}}}},
+                    {"square", 4, Precision::fp32, {{Seconds{20}, Seconds{60}}, {Seconds{kNever}, Seconds{0}}}}};
+  const DeviceType reference = test::round_device();
+  DeviceType twice = test::round_device("twice");
+  twice.rates[static_cast<std::size_t>(KernelKind::matmul)][0] =
+      2 * *reference.rate(KernelKind::matmul, Precision::fp32);
+  const auto made = make_profiled({.model = model, .reference = &reference});
+  const auto& cost = *std::get<std::unique_ptr<CostModel>>(made);
+  CHECK(cost.time(0, reference, 4, Precision::fp32)->forward.value == near(2));
+  CHECK(cost.time(0, test::round_device("square"), 4, Precision::fp32)->forward.value == near(20));
+  CHECK(cost.time(0, twice, 4, Precision::fp32)->forward.value == near(1));
+  // An infinite time means that this device type has no kernel for the operator; the others do.
+  CHECK(!cost.time(1, test::round_device("square"), 4, Precision::fp32).has_value());
+  CHECK(cost.time(1, reference, 4, Precision::fp32).has_value());
+}
+
+TEST_CASE("a model without profiles is refused", "[cost][profiled]") {
+  ModelGraph model = profiled_model();
   model.profiles.clear();
   const auto none = make_profiled({.model = model});
   CHECK_THAT(std::get<Infeasible>(none).reason, Catch::Contains("has no profile"));

@@ -28,6 +28,24 @@ TEST_CASE("between two devices of a star the bandwidth and the latency count onc
   }
 }
 
+TEST_CASE("a star of two types: the slower end's link decides", "[platform][star]") {
+  DeviceType fast;
+  fast.name = "fast";
+  DeviceType slow;
+  slow.name = "slow";
+  const Platform platform =
+      make_star_platform({{fast, 2, BytesPerSecond{4}}, {slow, 1, BytesPerSecond{1}}}, Seconds{0});
+  CHECK(platform.name == "2 x fast + 1 x slow");
+  REQUIRE(platform.devices.size() == 3);
+  CHECK(platform.devices[1].name == "node/fast-1");
+  CHECK(platform.devices[2].name == "node/slow-0");
+  CHECK(platform.type_of(2) == slow);
+  Router router(platform);
+  CHECK(router.cost(0, 1).time(Bytes{4}).value == near(1));
+  CHECK(router.cost(0, 2).time(Bytes{4}).value == near(4));
+  CHECK(router.cost(2, 1).time(Bytes{4}).value == near(4));
+}
+
 TEST_CASE("over an infinite bandwidth a transfer takes only the latency", "[platform][star]") {
   const BytesPerSecond infinite{std::numeric_limits<double>::infinity()};
   const Platform platform = make_star_platform({}, 2, infinite, Seconds{0.5});
@@ -36,6 +54,7 @@ TEST_CASE("over an infinite bandwidth a transfer takes only the latency", "[plat
 }
 
 TEST_CASE("a star of no devices or no bandwidth is a bug of the caller", "[platform][star]") {
+  CHECK_THROWS_AS(make_star_platform(std::vector<StarDevices>{}, Seconds{0}), std::logic_error);
   CHECK_THROWS_AS(make_star_platform({}, 0, BytesPerSecond{1}, Seconds{0}), std::logic_error);
   CHECK_THROWS_AS(make_star_platform({}, 1, BytesPerSecond{0}, Seconds{0}), std::logic_error);
   CHECK_THROWS_AS(make_star_platform({}, 1, BytesPerSecond{1}, Seconds{-1}), std::logic_error);
