@@ -34,10 +34,9 @@ double step_seconds(const Problem& problem, OperatorId op, const DeviceType& typ
 
 // What a device keeps of an operator whatever the schedule.
 double state_bytes(const Problem& problem, OperatorId op) {
-  return stage_memory(problem.training, problem.model.operators[op].parameters, Bytes{0}, Bytes{0}, Bytes{0},
-                      Recompute::none)
-      .fixed(1)
-      .value;
+  const Operator& what = problem.model.operators[op];
+  const StageAmounts amounts{.parameters = what.parameters, .resident = Bytes{what.resident_bytes}};
+  return memory_of_stage(problem, amounts, Recompute::none).fixed(1).value;
 }
 
 } // namespace

@@ -128,11 +128,13 @@ public:
       least_memory_ = std::min(least_memory_, problem_.platform.type_of(device).memory);
     }
     stash_bytes_.assign(states_.count(), 0.0);
+    resident_bytes_.assign(states_.count(), 0.0);
     indivisible_.assign(states_.count(), 0);
     for (int state = 0; state < states_.count(); ++state) {
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         if (has_bit(states_.ideals.row(state), op)) {
           stash_bytes_[state] += problem_.stash_bytes(op).value;
+          resident_bytes_[state] += problem_.model.operators[op].resident_bytes;
           indivisible_[state] += problem_.model.operators[op].divisible ? 0 : 1;
         }
       }
@@ -172,8 +174,10 @@ private:
                               parameter_bytes(problem_.training).gradient;
     const Bytes stash{(stash_bytes_[stage.to] - stash_bytes_[stage.from]) * share};
     const Bytes incoming = stage.from == 0 ? problem_.input_bytes() : Bytes{sums_.output_bytes[stage.from]};
-    const StageMemory need = stage_memory(problem_.training, parameters, stash, incoming * share,
-                                          Bytes{sums_.output_bytes[stage.to]} * share, problem_.training.recompute);
+    const Bytes resident{resident_bytes_[stage.to] - resident_bytes_[stage.from]};
+    const StageMemory need = memory_of_stage(
+        problem_, {parameters, resident, stash, incoming * share, Bytes{sums_.output_bytes[stage.to]} * share},
+        problem_.training.recompute);
     return need.total(request_.in_flight(0, 1 + after), request_.versions) <= least_memory_;
   }
 
@@ -293,8 +297,8 @@ private:
   int cap_;
   AntichainStates states_;
   LevelStates sums_;
-  std::vector<double> stash_bytes_; // [state]
-  std::vector<int> indivisible_;    // [state]
+  std::vector<double> stash_bytes_, resident_bytes_; // [state]
+  std::vector<int> indivisible_;                     // [state]
   Bytes least_memory_;
 };
 

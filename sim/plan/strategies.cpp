@@ -36,6 +36,10 @@ std::span<const StrategyRow> strategies() {
                   "each operator where one micro-batch finishes earliest, longest way to go first "
                   "(Topcuoglu et al. 2002)",
                   split_heft, false},
+      StrategyRow{"ideal", "least max-load over all ideals, tensors counted with the work (Tarnawski et al. 2020)",
+                  split_ideal, false},
+      StrategyRow{"ideal-linear", "ideal along one order of the operators: nearly as good, and fast",
+                  split_ideal_linear, false},
       StrategyRow{"mcmc", "a random walk over stages and replicas, each plan replayed (Jia et al. 2019, FlexFlow)",
                   split_mcmc, false, true},
       StrategyRow{"random", "cuts and order of devices by chance", split_random, true},

@@ -77,5 +77,7 @@ PlanResult split_mcmc(const PlanRequest&);
 PlanResult split_random(const PlanRequest&);
 PlanResult split_best_of_random(const PlanRequest&);
 PlanResult split_pipedream(const PlanRequest&);
+PlanResult split_ideal(const PlanRequest&);
+PlanResult split_ideal_linear(const PlanRequest&);
 
 } // namespace stagecraft

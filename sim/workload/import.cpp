@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/import.hpp"
 
+#include <algorithm>
 #include <array>
-#include <set>
 
 #include "sim/base/file.hpp"
 #include "sim/workload/json_document.hpp"
@@ -22,10 +22,17 @@ ModelGraph read_onnx_bytes(const std::string& bytes, const std::string& file, co
   return import_onnx(bytes, file, options);
 }
 
+ModelGraph read_dnn_partitioning(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return import_dnn_partitioning(bytes, file, options);
+}
+
 constexpr std::array kModelFormats = {
     ModelFormat{"yaml", "stagecraft's own workload file", ".yaml", read_yaml},
     ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
     ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},
+    ModelFormat{"dnn-partitioning",
+                "problem of dnn-partitioning: nodes with times on two device types, and the devices", ".json",
+                read_dnn_partitioning, "maxFPGAs", true},
 };
 
 } // namespace
@@ -43,12 +50,14 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
 
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
   const std::string suffix = path.extension().string();
-  std::set<std::string> suffixes;
+  std::vector<std::string> suffixes;
   std::vector<std::string> keys;
   std::string bytes;
   json::Value document;
   for (const ModelFormat& format : kModelFormats) {
-    suffixes.emplace(format.suffix);
+    if (std::find(suffixes.begin(), suffixes.end(), format.suffix) == suffixes.end()) {
+      suffixes.emplace_back(format.suffix);
+    }
     if (suffix != format.suffix) {
       continue;
     }
@@ -66,8 +75,7 @@ ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& op
   if (!keys.empty()) {
     throw InputError({path.string(), 0, 0}, "unknown kind of JSON; models are known by a key: " + join(keys));
   }
-  throw InputError({path.string(), 0, 0},
-                   "unknown kind of model file; known suffixes: " + join({suffixes.begin(), suffixes.end()}));
+  throw InputError({path.string(), 0, 0}, "unknown kind of model file; known suffixes: " + join(suffixes));
 }
 
 } // namespace stagecraft

@@ -29,6 +29,10 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file);
 /// ONNX with inferred shapes, docs/formats/onnx.md. Every operator is costed from its shapes or refused by name.
 ModelGraph import_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options);
 
+/// A problem of dnn-partitioning, docs/formats/dnn-partitioning.md: operators are the groups of nodes that must stay
+/// together. Brings devices, tensors, memory, and times on two device types, `fpga` and `cpu`.
+ModelGraph import_dnn_partitioning(std::string_view text, const std::string& file, const ImportOptions& options);
+
 struct ModelFormat {
   std::string_view name, help;
   std::string_view suffix; ///< of the file's name

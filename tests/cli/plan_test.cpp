@@ -96,5 +96,31 @@ TEST_CASE("a plan file with an unknown name is bad input", "[cli]") {
   CHECK_THAT(outcome.err, StartsWith("error: plan.yaml:2:55: unknown operator 'e'"));
 }
 
+// Two nodes of 1 and 3 ms, half a millisecond between them.
+const std::string kProblem = R"({"maxSizePerFPGA": 100, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [
+  {"id": 1, "supportedOnFpga": 1, "cpuLatency": 10, "fpgaLatency": 1, "isBackwardNode": 0, "size": 10},
+  {"id": 2, "supportedOnFpga": 1, "cpuLatency": 30, "fpgaLatency": 3, "isBackwardNode": 0, "size": 10}], "edges": [
+  {"sourceId": 1, "destId": 2, "cost": 0.5}]})";
+
+TEST_CASE("a problem of dnn-partitioning is planned, replayed and shown without a platform", "[cli]") {
+  const Workshop shop;
+  shop.write("problem.json", kProblem);
+  const Json plan = shop.succeed("plan problem.json --strategy ideal --format json").json();
+  CHECK(plan.at("objective").at("name") == "max-load");
+  CHECK(plan.at("objective").at("seconds").get<double>() == near(3.5e-3));
+  const auto scaled = shop.succeed("plan problem.json --cost-scale 10 --strategy ideal --format json").json();
+  CHECK(scaled.at("objective").at("seconds").get<double>() == near(4e-3)); // one device
+  // One micro-batch goes through: 1 ms, half a millisecond on the way, 3 ms, and the gradient's half.
+  const Json run = shop.succeed("replay problem.json --strategy ideal --schedule 1f1b --format json").json();
+  CHECK(run.at("iteration_seconds").get<double>() == near(5e-3));
+  CHECK(run.at("objective").at("seconds").get<double>() == near(3.5e-3));
+  shop.write("study.yaml", "model: problem.json\ncompare: {strategies: [ideal, ideal-linear, optimal]}\n");
+  CHECK(shop.succeed("compare study.yaml --format json").json().at("platform") == "2 x fpga + 1 x cpu");
+  CHECK_THAT(shop.succeed("show problem.json").out, Contains("2 operators") && Contains("measured on cpu"));
+  CHECK(shop.succeed("import dnn-partitioning problem.json --format json").json().at("operators") == 2);
+  CHECK_THAT(shop.run("plan problem.json --cost-scale 0 --strategy ideal").err, Contains("more than 0"));
+  CHECK_THAT(shop.run("plan " + kChain + " --strategy ideal").err, Contains("missing key 'platform'"));
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -9,11 +9,15 @@
 
 namespace stagecraft::test {
 
+/// What is least: the bottleneck of times and boundaries, or the max-load of times and tensors added up.
+enum class Least { bottleneck, max_load };
+
 /// Knows the toy only, none of the planners' code. Sets of operators and devices are bits of a mask.
 class BruteForce {
 public:
   /// `in_order`: devices follow each other as listed, any of them left out.
-  BruteForce(const Toy& toy, bool in_order) : toy_(toy), in_order_(in_order) {
+  BruteForce(const Toy& toy, bool in_order, Least least = Least::bottleneck)
+      : toy_(toy), in_order_(in_order), least_(least) {
     const std::size_t sets = std::size_t{1} << toy.operators.size();
     makers_.assign(toy.operators.size(), 0);
     users_.assign(toy.operators.size(), 0);
@@ -63,7 +67,11 @@ private:
           continue;
         }
         double now = std::max(worst, seconds_[toy_.devices[d].type][stage]);
-        now = last < 0 ? now : std::max(now, 2 * transfer(last, d, cut(before)));
+        if (least_ == Least::max_load) {
+          now = std::max(worst, seconds_[toy_.devices[d].type][stage] + 2 * communication(stage, d));
+        } else if (last >= 0) {
+          now = std::max(now, 2 * transfer(last, d, cut(before)));
+        }
         if (now < best_ && fits(stage, d, stages)) {
           extend(before | stage, used | 1U << d, d, stages + 1, now);
         }
@@ -93,6 +101,18 @@ private:
     return toy_.devices[from].latency + bytes / std::min(toy_.devices[from].bandwidth, toy_.devices[to].bandwidth);
   }
 
+  // Of each tensor that enters or leaves, over the device's own link; a lone device has nothing to talk to.
+  double communication(unsigned stage, int device) const {
+    double seconds = 0;
+    for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
+      const bool inside = ((stage >> op) & 1) != 0;
+      const bool crosses = inside ? (users_[op] & ~stage) != 0 : (users_[op] & stage) != 0;
+      seconds +=
+          crosses ? toy_.devices[device].latency + toy_.operators[op].output / toy_.devices[device].bandwidth : 0;
+    }
+    return seconds;
+  }
+
   // Weights, gradients and optimiser states of 4 B each; in flight as under 1F1B; two buffers for each tensor that
   // enters (the model's input once per source) or leaves.
   bool fits(unsigned stage, int device, int number) const {
@@ -114,6 +134,7 @@ private:
 
   const Toy& toy_;
   bool in_order_;
+  Least least_;
   int total_ = 0;
   double best_ = kInfinite;
   std::vector<unsigned> makers_, users_;

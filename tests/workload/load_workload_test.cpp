@@ -114,7 +114,8 @@ TEST_CASE("repeats of repeats are stopped before they fill the memory", "[worklo
 
 TEST_CASE("a model file is read by its suffix", "[workload]") {
   CHECK(load_model(test::source_dir() / "workloads/alexnet.yaml").name == "alexnet");
-  CHECK_THAT(test::error_of([] { load_model("model.pt"); }), Catch::Contains("known suffixes: .yaml, .onnx, .txt"));
+  CHECK_THAT(test::error_of([] { load_model("model.pt"); }),
+             Catch::Contains("known suffixes: .yaml, .onnx, .txt, .json"));
   CHECK_THAT(test::error_of([] { load_model("absent.yaml"); }), Catch::Contains("no such file"));
 }
 

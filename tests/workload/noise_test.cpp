@@ -41,6 +41,11 @@ TEST_CASE("files with changed bytes are read or refused", "[workload][bad-input]
   onnx.node("Flatten", {"p"}, "f").node("Softmax", {"f"}, "y");
   const std::map<std::string_view, std::string> originals = {
       {"onnx", onnx.bytes()},
+      {"dnn-partitioning",
+       R"({"maxSizePerFPGA": 9, "maxFPGAs": 2, "maxCPUs": 1, "nodes": [{"id": 1, "supportedOnFpga": 1, "cpuLatency": 2,
+       "fpgaLatency": 1, "isBackwardNode": 0, "colorClass": 3, "size": 4}, {"id": 2, "supportedOnFpga": true,
+       "cpuLatency": 2.5, "fpgaLatency": 0, "isBackwardNode": true, "colorClass": 3, "size": 4}],
+       "edges": [{"sourceId": 1, "destId": 2, "cost": 0.5, "size": 7}]})"},
       {"yaml", read_file(test::source_dir() / "workloads/squeezenet.yaml")},
       {"pipedream",
        "1 -- Conv2d(3, 4) -- forward_compute_time=1.5, backward_compute_time=2.5, activation_size=[8.0; "
