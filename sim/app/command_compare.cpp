@@ -134,7 +134,10 @@ std::string to_text(const ComparisonResult& result, const Options& options) {
 } // namespace
 
 int command_compare(const Options& options) {
-  const Study study = study_from(options);
+  Study study = study_from(options);
+  for (const std::string& plan : options.plans) {
+    add_plan(study, plan, options.plan_format);
+  }
   Simulator simulator(study);
   const ComparisonResult result = [&] {
     Progress progress(options.quiet);

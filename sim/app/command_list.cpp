@@ -8,6 +8,7 @@
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/plan_formats.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,6 +79,7 @@ const std::vector<Listing>& listings() {
       {"cost-models", [] { return entries_of(cost_models()); }},
       {"engines", [] { return entries_of(kEngines); }},
       {"formats", [] { return entries_of(model_formats()); }},
+      {"plan-formats", [] { return entries_of(plan_formats()); }},
       {"metrics", [] { return entries_of(kMetrics); }},
   };
   return kListings;
@@ -210,12 +212,14 @@ std::string show_study(const Study& study) {
   for (const int count : study.training.micro_batches) {
     counts.push_back(std::to_string(count));
   }
-  const std::size_t runs = study.strategies.size() * study.schedules.size() * counts.size();
+  const std::size_t splits = study.strategies.size() + study.plans.size();
+  const std::size_t runs = splits * study.schedules.size() * counts.size();
+  const std::string given = study.plans.empty() ? "" : " and " + std::to_string(study.plans.size()) + " plan files";
   return study.name + (study.description.empty() ? "" : ": " + study.description) + "\n" + study.model->name + " on " +
          study.platform.name + ", " + std::to_string(study.training.global_batch) + " samples per iteration in " +
          join(counts, ", ") + " micro-batches, " + std::string(study.engine->name) + " engine, seed " +
          std::to_string(study.seed) + "\n" + std::to_string(runs) +
-         " runs: " + std::to_string(study.strategies.size()) + " strategies x " +
+         " runs: " + std::to_string(study.strategies.size()) + " strategies" + given + " x " +
          std::to_string(study.schedules.size()) + " schedules x " + std::to_string(counts.size()) +
          " numbers of micro-batches\n";
 }

@@ -3,11 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <iostream>
 
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
-#include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -15,6 +13,7 @@
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/plan_file.hpp"
+#include "sim/study/plan_formats.hpp"
 
 namespace stagecraft {
 namespace {
@@ -67,8 +66,8 @@ int report_infeasible(const Options& options, const Run& run) {
   } else if (options.format == "csv") {
     emit(options, to_csv(Comparison{.runs = {run}}));
   } else {
-    std::cerr << run.strategy << " is infeasible: " << run.why_not
-              << (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) << "\n";
+    remark(run.strategy + " is infeasible: " + run.why_not +
+           (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) + "\n");
   }
   return kNothingFeasible;
 }
@@ -103,10 +102,9 @@ int command_plan(const Options& options) {
   }
   emit(options, plan_to_yaml(plan, *study.model, study.platform));
   if (!options.quiet) {
-    std::cerr << stage_table(plan, cost, study) << "bottleneck " << to_text(figures.bottleneck)
-              << " per micro-batch, estimate " << to_text(figures.estimate) << " per iteration, no plan below "
-              << to_text(figures.lower_bound) << "\n"
-              << (plan.note.empty() ? "" : "note: " + plan.note + "\n");
+    remark(stage_table(plan, cost, study) + "bottleneck " + to_text(figures.bottleneck) +
+           " per micro-batch, estimate " + to_text(figures.estimate) + " per iteration, no plan below " +
+           to_text(figures.lower_bound) + "\n" + (plan.note.empty() ? "" : "note: " + plan.note + "\n"));
   }
   return kDone;
 }
@@ -123,7 +121,7 @@ int command_replay(const Options& options) {
   const Study study = study_from(options);
   Plan given;
   if (strategy == nullptr) {
-    given = read_plan(yaml::load(options.plan), *study.model, study.platform);
+    given = load_plan(options.plan, options.plan_format, *study.model, study.platform);
   }
   Simulator simulator(study);
   Scenario scenario{.strategy = strategy,
@@ -167,18 +165,10 @@ namespace {
 std::vector<std::string> defects_of_plan(const Options& options) {
   const Study study = study_from(options);
   Simulator simulator(study);
-  const Plan plan = read_plan(yaml::load(options.file), *study.model, study.platform);
-  std::vector<std::string> defects = plan_defects(plan, *study.model, study.platform);
-  if (defects.empty()) { // the replay knows the true peak of memory
-    Scenario scenario{.plan = &plan, .schedule = &schedule_of(options)};
-    scenario.micro_batches = simulator.choose_micro_batches(scenario);
-    std::vector<Prepared> prepared = simulator.prepare({scenario});
-    simulator.replay(prepared);
-    if (!prepared.front().run.feasible) {
-      defects.push_back(prepared.front().run.why_not);
-    }
-  }
-  return defects;
+  const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
+  Scenario scenario{.plan = &plan, .schedule = &schedule_of(options)};
+  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  return simulator.defects(scenario);
 }
 
 } // namespace
@@ -208,6 +198,38 @@ int command_check(const Options& options) {
     emit(options, text);
   }
   return defects.empty() ? kDone : kNothingFeasible;
+}
+
+int command_export(const Options& options) {
+  if (options.strategy.empty() == options.plan.empty()) {
+    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+  }
+  const PlanFormat& format = find_by_name(plan_formats(), options.what, "plan format", {"export", 0, 0});
+  const Study study = study_from(options);
+  Simulator simulator(study);
+  Plan given;
+  Scenario scenario{.schedule = &schedule_of(options)};
+  if (options.strategy.empty()) {
+    given = load_plan(options.plan, options.plan_format, *study.model, study.platform);
+    scenario.plan = &given;
+  } else {
+    scenario.strategy = &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
+  }
+  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  const PlanResult planned = simulator.plan(scenario);
+  const std::string name = options.strategy.empty() ? options.plan : options.strategy;
+  if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
+    remark(name + " is infeasible: " + reason->reason + "\n");
+    return kNothingFeasible;
+  }
+  const WrittenPlan written = write_plan(
+      format, {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});
+  if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
+    remark("'" + std::string(format.name) + "' cannot express the plan of " + name + ": " + reason->reason + "\n");
+    return kNothingFeasible;
+  }
+  emit(options, std::get<std::string>(written));
+  return kDone;
 }
 
 } // namespace stagecraft

@@ -85,6 +85,11 @@ void add_model_flags(CLI::App& command, Options& options, bool required) {
   add_import_flags(command, options);
 }
 
+void add_plan_format(CLI::App& command, Options& options) {
+  command.add_option("--plan-format", options.plan_format, "of the plan file, where its content does not tell it")
+      ->type_name("NAME");
+}
+
 void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--stages", options.stages, "devices in the pipeline")
       ->required()
@@ -129,6 +134,10 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_study_flags(compare, options, with_csv);
   compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
   compare.add_flag("--all", options.all_rows, "print every row of the table");
+  compare.add_option("--plan", options.plans, "a plan file to rank beside ours, in any form; may be repeated")
+      ->type_name("FILE")
+      ->take_all();
+  add_plan_format(compare, options);
   compare.add_option("--trace", options.trace, "write the winner as a Chrome/Perfetto trace")->type_name("FILE");
 
   CLI::App& judge = add("judge", "planners x models x platforms: wins, regret, bias", command_judge);
@@ -146,7 +155,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_model_flags(replay, options, true);
   add_study_flags(replay, options, with_csv);
   replay.add_option("--strategy", options.strategy, "see `list strategies`");
-  replay.add_option("--plan", options.plan, "a plan file instead of a strategy")->type_name("FILE");
+  replay.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
+  add_plan_format(replay, options);
   replay.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   replay.add_flag("--timeline", options.timeline, "put the timeline into the JSON");
   replay.add_option("--trace", options.trace, "write a Chrome/Perfetto trace")->type_name("FILE");
@@ -157,7 +167,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_schedule_flags(schedule, options);
 
   CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
-  check.add_option("FILE", options.file, "a plan file, or a schedule: .csv")->required();
+  check.add_option("FILE", options.file, "a plan file, in any form, or a schedule: .csv")->required();
+  add_plan_format(check, options);
   add_model_flags(check, options, false);
   add_study_flags(check, options);
   check.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
@@ -169,7 +180,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& list = add("list", "what can be named", command_list);
   list.add_option("KIND", options.what,
-                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats or metrics")
+                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, plan-formats "
+                  "or metrics")
       ->required();
   add_common(list, options);
 
@@ -178,6 +190,15 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   import.add_option("FILE", options.file, "the file")->required();
   add_import_flags(import, options);
   add_common(import, options);
+
+  CLI::App& write = add("export", "one split in the form of another tool", command_export);
+  write.add_option("FORMAT", options.what, "see `list plan-formats`")->required();
+  add_model_flags(write, options, true);
+  add_study_flags(write, options, {"table"});
+  write.add_option("--strategy", options.strategy, "see `list strategies`");
+  write.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
+  add_plan_format(write, options);
+  write.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
   return commands;
 }
 
@@ -209,13 +230,13 @@ int main(int count, char** arguments) {
   try {
     return stagecraft::run(count, arguments);
   } catch (const stagecraft::InputError& failure) {
-    std::cerr << "error: " << failure.what() << "\n";
+    stagecraft::remark("error: " + std::string(failure.what()) + "\n");
     return stagecraft::kBadInput;
   } catch (const std::bad_alloc&) {
     std::cerr << "error: this takes more memory than there is\n";
     return stagecraft::kBadInput;
   } catch (const std::exception& failure) {
-    std::cerr << "stagecraft: a bug, please report it: " << failure.what() << "\n";
+    stagecraft::remark("stagecraft: a bug, please report it: " + std::string(failure.what()) + "\n");
     return stagecraft::kBug;
   }
 }

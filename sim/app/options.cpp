@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "sim/base/file.hpp"
+#include "sim/report/terminal.hpp"
 
 namespace stagecraft {
 
@@ -125,11 +126,13 @@ JudgeStudy judge_study_from(const Options& options) {
 }
 
 void print(const std::string& text) {
-  std::cout << text << std::flush;
+  std::cout << printable(text, use_color()) << std::flush;
   if (!std::cout) {
     throw InputError({"stdout", 0, 0}, "cannot be written");
   }
 }
+
+void remark(const std::string& text) { std::cerr << printable(text, use_color()) << std::flush; }
 
 void emit(const Options& options, const std::string& text) {
   if (options.output.empty()) {

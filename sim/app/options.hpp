@@ -33,7 +33,8 @@ struct Options {
   std::vector<std::string> dimensions;
   std::string cost_scale;
   // plan, replay, schedule, check, compare
-  std::string strategy, schedule, plan, trace;
+  std::string strategy, schedule, plan, plan_format, trace;
+  std::vector<std::string> plans;
   std::string training_micro_batches; ///< "", "auto", or a number
   bool timeline = false, pictures = false, all_rows = false;
   // schedule
@@ -57,8 +58,10 @@ JudgeStudy judge_study_from(const Options& options);
 /// What --dim and --cost-scale say.
 ImportOptions import_options(const Options& options);
 
-/// Text to stdout; InputError when it is lost there.
+/// Text to stdout, control bytes of names written out; InputError when it is lost there.
 void print(const std::string& text);
+/// The same to stderr.
+void remark(const std::string& text);
 
 /// Results: to the file of -o, or stdout.
 void emit(const Options& options, const std::string& text);
@@ -77,5 +80,6 @@ int command_check(const Options& options);
 int command_show(const Options& options);
 int command_list(const Options& options);
 int command_import(const Options& options);
+int command_export(const Options& options);
 
 } // namespace stagecraft

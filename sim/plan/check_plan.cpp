@@ -47,6 +47,65 @@ void check_direction(const ModelGraph& model, const std::vector<int>& home, std:
   }
 }
 
+// The operators of the shortest way by which data leaves stage `s` and comes back, ends included; empty where the stage
+// is convex.
+std::vector<OperatorId> way_out_and_back(const ModelGraph& model, const std::vector<int>& home, int s) {
+  std::vector<OperatorId> from(model.size(), -1);
+  std::vector<OperatorId> reached; // outside, breadth first
+  const auto back = [&](OperatorId op, OperatorId end) {
+    std::vector<OperatorId> way = {end, op};
+    while (home[op] != s) {
+      op = from[op];
+      way.push_back(op);
+    }
+    std::reverse(way.begin(), way.end());
+    return way;
+  };
+  const auto visit = [&](OperatorId op) {
+    for (const OperatorId user : model.successors[op]) {
+      if (home[user] != s && from[user] < 0) {
+        from[user] = op;
+        reached.push_back(user);
+      }
+    }
+  };
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    if (home[op] == s) {
+      visit(op);
+    }
+  }
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const OperatorId user : model.successors[reached[i]]) {
+      if (home[user] == s) {
+        return back(reached[i], user);
+      }
+    }
+    visit(reached[i]);
+  }
+  return {};
+}
+
+// A stage that is not convex would wait for itself. It has data that flows back, so sound plans are not searched.
+void check_convexity(const Plan& plan, const ModelGraph& model, const std::vector<int>& home,
+                     std::vector<std::string>& defects) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::vector<OperatorId> way = way_out_and_back(model, home, static_cast<int>(s));
+    if (way.empty()) {
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const OperatorId op : way) {
+      names.push_back("'" + model.operators[op].name + "'");
+    }
+    constexpr std::size_t kMostNamed = 8;
+    if (names.size() > kMostNamed) {
+      names.erase(names.begin() + kMostNamed / 2, names.end() - kMostNamed / 2);
+      names.insert(names.begin() + kMostNamed / 2, "…");
+    }
+    defects.push_back(stage_name(s) + " is not convex: data leaves it and comes back by " + join(names, " → "));
+  }
+}
+
 void check_devices(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
   if (stage.devices.empty()) {
     defects.push_back(stage_name(s) + " has no device");
@@ -93,7 +152,11 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
   }
   std::vector<int> home(model.size(), -1);
   check_cover(plan, model, home, defects);
+  const std::size_t before = defects.size();
   check_direction(model, home, defects);
+  if (defects.size() > before) {
+    check_convexity(plan, model, home, defects);
+  }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     check_devices(plan.stages[s], s, platform, defects);
   }

@@ -109,21 +109,89 @@ std::string why_no_device(const PlanRequest& request, OperatorId op, int lowest,
          to_text(problem.platform.type_of(request.devices[nearest]).memory);
 }
 
-Plan make_segment_plan(const PlanRequest& request, std::span<const int> place) {
-  const ModelGraph& model = request.problem.model;
+namespace {
+
+std::vector<Segment> segments_by_level(const ModelGraph& model, std::span<const int> place) {
   std::vector<int> level(model.size(), 0);
-  std::map<std::pair<int, int>, Stage> segments;
+  std::map<std::pair<int, int>, Segment> segments;
   for (OperatorId op = 0; op < model.size(); ++op) {
     for (const OperatorId maker : model.predecessors[op]) {
       level[op] = std::max(level[op], level[maker] + (place[maker] != place[op] ? 1 : 0));
     }
-    segments[{level[op], place[op]}].operators.push_back(op);
+    Segment& segment = segments[{level[op], place[op]}];
+    segment.place = place[op];
+    segment.operators.push_back(op);
   }
-  Plan plan;
+  std::vector<Segment> all;
   for (auto& [key, segment] : segments) {
-    segment.devices = {request.devices[key.second]};
-    segment.recompute = request.problem.training.recompute;
-    plan.stages.push_back(std::move(segment));
+    if (segment.place >= 0) {
+      all.push_back(std::move(segment));
+    }
+  }
+  return all;
+}
+
+// One segment for each place, in topological order, the place of the earliest operator first among those ready; nothing
+// where data returns to a place.
+std::vector<Segment> segments_by_place(const ModelGraph& model, std::span<const int> place) {
+  const int places = place.empty() ? 0 : *std::max_element(place.begin(), place.end()) + 2;
+  std::vector<Segment> segments(places); // of place -1 first
+  std::vector<std::set<int>> targets(places);
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    segments[place[op] + 1].place = place[op];
+    segments[place[op] + 1].operators.push_back(op);
+    for (const OperatorId user : model.successors[op]) {
+      if (place[user] != place[op]) {
+        targets[place[op] + 1].insert(place[user] + 1);
+      }
+    }
+  }
+  std::vector<int> missing(places, 0);
+  for (const std::set<int>& to : targets) {
+    for (const int target : to) {
+      ++missing[target];
+    }
+  }
+  std::set<std::pair<OperatorId, int>> ready;
+  const auto offer = [&](int at) {
+    if (missing[at] == 0 && !segments[at].operators.empty()) {
+      ready.emplace(segments[at].operators.front(), at);
+    }
+  };
+  for (int at = 0; at < places; ++at) {
+    offer(at);
+  }
+  std::size_t placed = 0;
+  std::vector<Segment> ordered;
+  while (!ready.empty()) {
+    const int at = ready.begin()->second;
+    ready.erase(ready.begin());
+    placed += segments[at].operators.size();
+    for (const int target : targets[at]) {
+      --missing[target];
+      offer(target);
+    }
+    if (segments[at].place >= 0) {
+      ordered.push_back(std::move(segments[at]));
+    }
+  }
+  return placed == place.size() ? ordered : std::vector<Segment>{};
+}
+
+} // namespace
+
+std::vector<Segment> convex_segments(const ModelGraph& model, std::span<const int> place) {
+  std::vector<Segment> segments = segments_by_place(model, place);
+  return segments.empty() ? segments_by_level(model, place) : segments;
+}
+
+Plan make_segment_plan(const PlanRequest& request, std::span<const int> place) {
+  Plan plan;
+  for (Segment& segment : segments_by_level(request.problem.model, place)) {
+    Stage& stage = plan.stages.emplace_back();
+    stage.operators = std::move(segment.operators);
+    stage.devices = {request.devices[segment.place]};
+    stage.recompute = request.problem.training.recompute;
   }
   return plan;
 }

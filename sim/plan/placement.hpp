@@ -33,6 +33,16 @@ Bytes placed_bytes(const PlanRequest& request, OperatorId op, double held);
 /// device d would need `need[d]`.
 std::string why_no_device(const PlanRequest& request, OperatorId op, int lowest, std::span<const Bytes> need);
 
+/// A convex set of operators that have one place.
+struct Segment {
+  int place = 0;
+  std::vector<OperatorId> operators; ///< ascending
+};
+
+/// A placement as segments in topological order; operators with place -1 are left out. Where data never returns to a
+/// place that it left, each place is one segment.
+std::vector<Segment> convex_segments(const ModelGraph& model, std::span<const int> place);
+
 /// The plan of a placement, place[op] an index into the request's devices, cut into convex segments: the level of an
 /// operator counts the changes of device on the worst path to it, so operators of one device and level form a convex
 /// set, and levels order the segments.

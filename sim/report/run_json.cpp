@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/report/run.hpp"
+#include "sim/report/stage_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -14,15 +14,6 @@ template <class Q> Json values(const std::vector<Q>& quantities) {
     list.push_back(quantity.value);
   }
   return list;
-}
-
-Json to_value(const RunStage& stage) {
-  Json json = {{"operators", stage.operators}, {"devices", stage.devices}, {"tensor_parallel", stage.tensor_parallel},
-               {"recompute", stage.recompute}, {"chunk", stage.chunk},     {"seconds", stage.seconds.value}};
-  if (!stage.shares.empty()) {
-    json["shares"] = stage.shares;
-  }
-  return json;
 }
 
 // Every key of the schema, null until a feasible run fills it.

@@ -22,4 +22,28 @@ inline std::string with_style(std::string_view text, std::string_view codes) {
   return "\x1b[" + std::string(codes) + "m" + std::string(text) + "\x1b[0m";
 }
 
+/// Text that a terminal may be given: control bytes, which a name in a file may hold, are written out as "\x1b". Line
+/// ends, tabs and, where `colors`, the sequences of with_style() stay.
+inline std::string printable(std::string_view text, bool colors) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string safe;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t end = byte == 0x1bU && colors && text.substr(i + 1, 1) == "["
+                                ? text.find_first_not_of("0123456789;", i + 2)
+                                : std::string_view::npos;
+    const bool eight_bit = byte == 0xc2U && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0U;
+    if (end != std::string_view::npos && text[end] == 'm') {
+      safe += text.substr(i, end + 1 - i);
+      i = end;
+    } else if ((byte >= 0x20U && byte != 0x7fU && !eight_bit) || byte == '\n' || byte == '\t') {
+      safe += text[i];
+    } else {
+      const unsigned char code = eight_bit ? static_cast<unsigned char>(text[++i]) : byte;
+      safe += std::string("\\x") + kHex[code >> 4U] + kHex[code & 15U];
+    }
+  }
+  return safe;
+}
+
 } // namespace stagecraft

@@ -46,12 +46,18 @@ void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector
 
 ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
   std::vector<Scenario> scenarios;
-  for (const StrategyRow* strategy : study.strategies) {
+  const auto add = [&](const StrategyRow* strategy, const Plan* plan) {
     for (const ScheduleRow* schedule : study.schedules) {
       for (const int count : study.training.micro_batches) {
-        scenarios.push_back({.strategy = strategy, .schedule = schedule, .micro_batches = count});
+        scenarios.push_back({.strategy = strategy, .plan = plan, .schedule = schedule, .micro_batches = count});
       }
     }
+  };
+  for (const StrategyRow* strategy : study.strategies) {
+    add(strategy, nullptr);
+  }
+  for (const Plan& plan : study.plans) {
+    add(nullptr, &plan);
   }
   ComparisonResult result;
   result.prepared = simulator.prepare(scenarios, progress);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/study/plan_formats.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
@@ -33,12 +34,39 @@ std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::str
   return rows;
 }
 
-void read_compare(yaml::Map& map, Study& study) {
+// A plan's file: below the study's folder, or as given.
+std::filesystem::path find_plan(const Folders& folders, const std::string& name, const Where& where) {
+  std::error_code failure;
+  for (const std::filesystem::path& candidate : {folders.study / name, std::filesystem::path(name)}) {
+    if (std::filesystem::is_regular_file(candidate, failure)) {
+      return candidate.lexically_normal();
+    }
+  }
+  throw InputError(where, "no such plan file '" + name.substr(0, 200) + "'; it is looked for in the study's folder");
+}
+
+// Each a file, or {file, format} where its content does not tell the form.
+void read_plans(yaml::Map& compare, const Folders& folders, Study& study) {
+  for (const yaml::Node* item : compare.list("plans")) {
+    if (item->kind != yaml::Node::Kind::map) {
+      add_plan(study, find_plan(folders, yaml::scalar(*item, "plans"), item->where), "");
+      continue;
+    }
+    yaml::Map map(*item, "plan");
+    const std::filesystem::path path = find_plan(folders, map.text("file"), map.where("file"));
+    const std::string_view format = map.choice("format", plan_formats()).name;
+    map.finish();
+    add_plan(study, path, format);
+  }
+}
+
+void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   const yaml::Node empty{.kind = yaml::Node::Kind::map, .where = map.where()};
   const yaml::Node* node = map.find("compare");
   yaml::Map compare(node != nullptr ? *node : empty, "compare");
   study.strategies = read_rows(compare, "strategies", "strategy", strategies());
   study.schedules = read_rows(compare, "schedules", "schedule", schedules());
+  read_plans(compare, folders, study);
   compare.finish();
 }
 
@@ -102,6 +130,20 @@ Platform find_platform(yaml::Map& map, const ModelGraph& model, const Folders& f
 
 } // namespace
 
+void add_plan(Study& study, const std::filesystem::path& path, std::string_view format) {
+  Plan plan = load_plan(path, format, *study.model, study.platform);
+  const auto called_so = [&](const auto& other) { return other == plan.strategy; };
+  const std::vector<std::string> ours = names_of(strategies());
+  const bool taken = std::any_of(ours.begin(), ours.end(), called_so) ||
+                     std::any_of(study.plans.begin(), study.plans.end(),
+                                 [&](const Plan& other) { return other.strategy == plan.strategy; });
+  const std::string file = path.filename().string();
+  if (taken) {
+    plan.strategy = plan.strategy == file ? path.string() : plan.strategy + " (" + file + ")";
+  }
+  study.plans.push_back(std::move(plan));
+}
+
 yaml::Node study_document(const std::string& model, const std::string& platform) {
   yaml::Node document{.kind = yaml::Node::Kind::map, .where = {"command line", 0, 0}};
   const auto add = [&](const char* key, const std::string& value, const char* flag) {
@@ -141,7 +183,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.training = read_training(map, model);
   study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
   study.profiled_on = profiled_device(study, folders, map.where("model"));
-  read_compare(map, study);
+  read_compare(map, folders, study);
   study.engine = &map.choice("engine", kEngines, "simgrid");
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));

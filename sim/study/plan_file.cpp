@@ -4,46 +4,27 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "sim/report/stage_json.hpp"
+#include "sim/study/plan_formats.hpp"
+#include "sim/study/plan_names.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Index = std::unordered_map<std::string, int>;
 
 constexpr const char* kSchema = "stagecraft/1";
 
-int find_index(const Index& index, const yaml::Node& node, std::string_view what) {
-  const std::string& name = yaml::scalar(node, what);
-  const auto found = index.find(name);
-  if (found == index.end()) {
-    std::vector<std::string> known;
-    for (const auto& [key, value] : index) {
-      known.push_back(key);
-    }
-    std::sort(known.begin(), known.end());
-    constexpr std::size_t kMostListed = 20;
-    if (known.size() <= kMostListed) {
-      throw InputError(node.where, unknown_name(what, name, known));
-    }
-    const std::string close = nearest(name, known);
-    throw InputError(node.where, "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'; " +
-                                     (close.empty() ? "" : "did you mean '" + close + "'? ") +
-                                     "known: " + std::to_string(known.size()) + ", which `stagecraft show` lists");
-  }
-  return found->second;
-}
-
-Stage read_stage(const yaml::Node& node, const Index& operators, const Index& devices) {
+Stage read_stage(const yaml::Node& node, const PlanNames& names) {
   yaml::Map map(node, "stage");
   Stage stage;
   for (const yaml::Node* item : map.list("operators")) {
-    stage.operators.push_back(find_index(operators, *item, "operator"));
+    stage.operators.push_back(names.operator_of(yaml::scalar(*item, "operator"), item->where));
   }
   std::sort(stage.operators.begin(), stage.operators.end());
   for (const yaml::Node* item : map.list("devices")) {
-    stage.devices.push_back(find_index(devices, *item, "device"));
+    stage.devices.push_back(names.device_of(*item));
   }
   for (const yaml::Node* item : map.list("shares")) {
     stage.shares.push_back(yaml::number(*item, "shares", yaml::kFraction));
@@ -58,24 +39,15 @@ Stage read_stage(const yaml::Node& node, const Index& operators, const Index& de
   return stage;
 }
 
-const char* recompute_name(const Stage& stage) { return stage.recompute == Recompute::full ? "full" : "none"; }
-
 } // namespace
 
 Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platform& platform) {
   yaml::Map map(document, "plan");
-  Index operators;
-  for (OperatorId op = 0; op < model.size(); ++op) {
-    operators.emplace(model.operators[op].name, op);
-  }
-  Index devices;
-  for (std::size_t device = 0; device < platform.devices.size(); ++device) {
-    devices.emplace(platform.devices[device].name, static_cast<int>(device));
-  }
+  const PlanNames names(model, platform);
   Plan plan;
   plan.strategy = map.text("strategy", "given");
   for (const yaml::Node* node : map.list("stages")) {
-    plan.stages.push_back(read_stage(*node, operators, devices));
+    plan.stages.push_back(read_stage(*node, names));
   }
   if (const std::string schema = map.text("schema", kSchema); schema != kSchema) {
     throw InputError(map.where("schema"), "'schema' is '" + schema.substr(0, 60) + "'; allowed: " + kSchema);
@@ -94,26 +66,8 @@ Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platfo
 std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigures& figures, const ModelGraph& model,
                          const Platform& platform, bool timing) {
   Json json = {{"schema", kSchema}, {"strategy", plan.strategy}, {"stages", Json::array()}};
-  const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const Stage& stage = plan.stages[s];
-    Json shown = {{"operators", Json::array()}, {"devices", Json::array()}};
-    for (const OperatorId op : stage.operators) {
-      shown["operators"].push_back(model.operators[op].name);
-    }
-    Seconds seconds;
-    for (const ReplicaCost& replica : cost.stages[s].replicas) {
-      shown["devices"].push_back(platform.devices[replica.device].name);
-      seconds = std::max(seconds, replica.busy());
-    }
-    if (!stage.shares.empty()) {
-      shown["shares"] = stage.shares;
-    }
-    shown["tensor_parallel"] = stage.tensor_parallel;
-    shown["recompute"] = recompute_name(stage);
-    shown["chunk"] = stage.devices.size() > 1 ? 0 : s / ranks;
-    shown["seconds"] = seconds.value;
-    json["stages"].push_back(std::move(shown));
+  for (const RunStage& stage : describe_stages(model, platform, plan, cost)) {
+    json["stages"].push_back(to_value(stage));
   }
   json["bottleneck_seconds"] = figures.bottleneck.value;
   json["objective"] =
@@ -147,9 +101,24 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     if (!stage.shares.empty()) {
       text += "    shares: " + Json(stage.shares).dump() + "\n";
     }
-    text += "    recompute: " + std::string(recompute_name(stage)) + "\n    operators: [" + join(operators) + "]\n";
+    if (stage.tensor_parallel > 1) {
+      text += "    tensor_parallel: " + std::to_string(stage.tensor_parallel) + "\n";
+    }
+    text += "    recompute: " + name_of(stage.recompute) + "\n    operators: [" + join(operators) + "]\n";
   }
   return text;
+}
+
+Plan read_stagecraft_plan(const PlanSource& source) {
+  Plan plan = read_plan(source.document(), source.model, source.platform);
+  if (source.document().find("strategy") == nullptr) {
+    plan.strategy.clear(); // the file's name tells more than "given"
+  }
+  return plan;
+}
+
+WrittenPlan write_stagecraft_plan(const PlanToWrite& what) {
+  return plan_to_yaml(what.plan, what.model, what.platform);
 }
 
 } // namespace stagecraft

@@ -9,6 +9,7 @@
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/lower_bound.hpp"
+#include "sim/report/stage_json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,27 +36,6 @@ std::vector<std::string> device_names(const Platform& platform, const std::vecto
     names.push_back(platform.devices[device].name);
   }
   return names;
-}
-
-std::vector<RunStage> describe_stages(const Problem& problem, const Plan& plan, const PlanCost& cost) {
-  std::vector<RunStage> stages;
-  const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const Stage& stage = plan.stages[s];
-    RunStage& shown = stages.emplace_back();
-    for (const OperatorId op : stage.operators) {
-      shown.operators.push_back(problem.model.operators[op].name);
-    }
-    shown.devices = device_names(problem.platform, stage.devices);
-    shown.shares = stage.shares;
-    shown.tensor_parallel = stage.tensor_parallel;
-    shown.recompute = stage.recompute == Recompute::full ? "full" : "none";
-    shown.chunk = stage.devices.size() > 1 ? 0 : static_cast<int>(s / ranks);
-    for (const ReplicaCost& replica : cost.stages[s].replicas) {
-      shown.seconds = std::max(shown.seconds, replica.busy());
-    }
-  }
-  return stages;
 }
 
 } // namespace
@@ -117,7 +97,10 @@ PlanRequest Simulator::request(const Scenario& scenario) {
 PlanResult Simulator::plan_given(const Scenario& scenario) {
   const auto defects = plan_defects(*scenario.plan, *study_.model, study_.platform);
   if (!defects.empty()) {
-    return Infeasible{join(defects, "; ")};
+    constexpr std::size_t kMostTold = 3; // `check` tells all
+    const std::vector<std::string> told(defects.begin(), defects.begin() + std::min(defects.size(), kMostTold));
+    const std::size_t rest = defects.size() - told.size();
+    return Infeasible{join(told, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more defects" : "")};
   }
   if (const std::string lacks = missing_kernel(problem(scenario.micro_batches), *scenario.plan); !lacks.empty()) {
     return Infeasible{lacks};
@@ -227,9 +210,12 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
     }
   }
   Schedule* schedule = std::get_if<Schedule>(&result);
-  if (schedule != nullptr && study_.training.recompute == Recompute::full) {
-    const std::vector<char> all(stages, 1);
-    *schedule = add_recompute(std::move(*schedule), all, {});
+  std::vector<char> recomputing;
+  for (const Stage& stage : plan.stages) {
+    recomputing.push_back(stage.recompute == Recompute::full ? 1 : 0);
+  }
+  if (schedule != nullptr && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
+    *schedule = add_recompute(std::move(*schedule), recomputing, {});
   }
   return result;
 }
@@ -270,7 +256,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.order = prepared.schedule.name;
   run.bottleneck = bottleneck(costs, prepared.plan, cost);
   run.estimate = estimate_iteration(costs, prepared.plan, cost);
-  run.stages = describe_stages(costs, prepared.plan, cost);
+  run.stages = describe_stages(costs.model, costs.platform, prepared.plan, cost);
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
            other.plan.stages == prepared.plan.stages && other.schedule.orders == prepared.schedule.orders &&
@@ -364,8 +350,42 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
   }
 }
 
-// Which device overflows, at which task and by how much, or "".
-std::string Simulator::memory_overflow(const TaskGraph& graph, const Metrics& metrics) const {
+std::vector<std::string> Simulator::defects(const Scenario& scenario) {
+  const Plan& plan = *scenario.plan;
+  std::vector<std::string> defects = plan_defects(plan, *study_.model, study_.platform);
+  if (!defects.empty()) {
+    return defects;
+  }
+  for (const Stage& stage : plan.stages) { // each kind of device once
+    std::vector<int> types;
+    for (const DeviceId device : stage.devices) {
+      const int type = study_.platform.devices[device].type;
+      if (std::find(types.begin(), types.end(), type) == types.end()) {
+        types.push_back(type);
+        std::string lacks = missing_kernel(problem(scenario.micro_batches), type, stage.operators);
+        if (!lacks.empty() && std::find(defects.begin(), defects.end(), lacks) == defects.end()) {
+          defects.push_back(std::move(lacks));
+        }
+      }
+    }
+  }
+  if (defects.empty()) { // the replay knows the true peak of memory
+    std::vector<Prepared> prepared = prepare({scenario});
+    replay(prepared);
+    const Prepared& one = prepared.front();
+    if (one.graph) {
+      defects = memory_overflows(*one.graph, one.run.metrics);
+    }
+    if (defects.empty() && !one.run.feasible) {
+      defects.push_back(one.run.why_not);
+    }
+  }
+  return defects;
+}
+
+// Which devices overflow, at which task and by how much.
+std::vector<std::string> Simulator::memory_overflows(const TaskGraph& graph, const Metrics& metrics) const {
+  std::vector<std::string> overflows;
   for (std::size_t i = 0; i < graph.devices.size(); ++i) {
     const Bytes have = study_.platform.type_of(graph.devices[i]).memory;
     const Bytes need = metrics.peak_memory[i];
@@ -373,11 +393,17 @@ std::string Simulator::memory_overflow(const TaskGraph& graph, const Metrics& me
       const TaskId task = metrics.peak_task[i];
       const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
                           graph.works[graph.work[task]].stage};
-      return "'" + study_.platform.devices[graph.devices[i]].name + "' overflows by " + to_text(need - have) + " at " +
-             to_text(std::span(&action, 1)) + ": " + to_text(need) + " of " + to_text(have);
+      overflows.push_back("'" + study_.platform.devices[graph.devices[i]].name + "' overflows by " +
+                          to_text(need - have) + " at " + to_text(std::span(&action, 1)) + ": " + to_text(need) +
+                          " of " + to_text(have));
     }
   }
-  return "";
+  return overflows;
+}
+
+std::string Simulator::memory_overflow(const TaskGraph& graph, const Metrics& metrics) const {
+  std::vector<std::string> all = memory_overflows(graph, metrics);
+  return all.empty() ? "" : std::move(all.front());
 }
 
 void Simulator::fill(Prepared& prepared) {

@@ -59,6 +59,9 @@ public:
   /// Of the study's numbers of micro-batches the one whose plan is feasible with the least estimate_iteration(); the
   /// first where none is. Sets it in the scenario.
   int choose_micro_batches(Scenario scenario);
+  /// Everything that keeps a given plan from running under its schedule, in words: its shape, kernels that lack, and
+  /// memory as the replay finds it.
+  std::vector<std::string> defects(const Scenario& scenario);
   const Problem& problem(int micro_batches);
   /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
   Seconds single_device_seconds();
@@ -82,7 +85,8 @@ private:
   std::string smallest_fitting_change(const Scenario& scenario);
   std::string missing_memory(const Scenario& scenario);
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
-  std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const;
+  std::vector<std::string> memory_overflows(const TaskGraph& graph, const Metrics& metrics) const;
+  std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const; ///< the first, or ""
   int iterations() const; ///< to replay until the period is steady
   void fill(Prepared& prepared);
 

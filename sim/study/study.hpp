@@ -23,12 +23,17 @@ struct Study {
   std::unique_ptr<CostModel> cost;
   std::vector<const StrategyRow*> strategies;
   std::vector<const ScheduleRow*> schedules;
+  std::vector<Plan> plans; ///< made elsewhere, to run beside the strategies' own
   const EngineRow* engine = &kEngines[0];
   std::uint64_t seed = 1;
 };
 
 /// Reads a study document with settings on top. Throws InputError.
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
+
+/// Reads a plan in any form (plan_formats.hpp) and adds it to the study. A plan called like a strategy or like a plan
+/// before it is called after its file too.
+void add_plan(Study& study, const std::filesystem::path& path, std::string_view format);
 
 /// A document with the model and platform given by flags, to be read by load_study().
 yaml::Node study_document(const std::string& model, const std::string& platform);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/workload/import.hpp"
+#include "sim/workload/pipedream.hpp"
 
 namespace stagecraft {
 namespace {
@@ -20,6 +21,7 @@ struct ProfiledNode {
   std::string id, description;
   double forward = 0, backward = 0;      ///< ms per minibatch
   double activation = 0, parameters = 0; ///< bytes
+  int stage = -1;                        ///< -1 where the file gives none
   Where where;
 };
 
@@ -139,7 +141,8 @@ void parse_fields(const Piece& line, ProfiledNode& node) {
 
 ProfiledNode parse_node(const Piece& line) {
   const std::vector<Piece> parts = split(line, kSeparator);
-  const bool staged = parts.size() == 4 && parts[3].text.starts_with("stage_id=");
+  constexpr std::string_view kStage = "stage_id=";
+  const bool staged = parts.size() == 4 && parts[3].text.starts_with(kStage);
   if (parts.size() != 3 && !staged) {
     throw InputError(line.where, "neither a node nor an edge; allowed: 'id -- description -- fields' with or without "
                                  "' -- stage_id=k', or a tab and 'id -- id'");
@@ -152,6 +155,10 @@ ProfiledNode parse_node(const Piece& line) {
   node.id = parts[0].text;
   node.description = parts[1].text;
   parse_fields(parts[2], node);
+  if (staged) {
+    const Piece number = parts[3].part(kStage.size(), std::string_view::npos);
+    node.stage = parse_integer(number.text, 0, kMostPipedreamStage, number.where);
+  }
   return node;
 }
 
@@ -290,6 +297,19 @@ std::string name_of(const std::filesystem::path& file) {
 }
 
 } // namespace
+
+std::vector<StagedNode> read_pipedream_stages(std::string_view text, const std::string& file) {
+  const Document document = parse_document(text, file);
+  const std::vector<bool> kept = nodes_kept(document, resolve_edges(document));
+  std::vector<StagedNode> nodes;
+  for (size_t v = 0; v < kept.size(); ++v) {
+    if (kept[v]) {
+      const ProfiledNode& node = document.nodes[v];
+      nodes.push_back({node.id, node.stage, node.where});
+    }
+  }
+  return nodes;
+}
 
 ModelGraph import_pipedream(std::string_view text, const std::string& file) {
   const Where whole{file, 1, 1};

@@ -8,6 +8,7 @@
 #include "sim/plan/strategy.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/study/plan_formats.hpp"
 #include "sim/workload/import.hpp"
 #include "sim/workload/training.hpp"
 #include "tests/catch.hpp"
@@ -35,6 +36,7 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
   check_rows("docs/overview.md", cost_models());
   check_rows("docs/overview.md", kEngines);
   check_rows("docs/overview.md", model_formats());
+  check_rows("docs/overview.md", plan_formats());
 }
 
 TEST_CASE("docs/formats/study.md has a row for every value of a training key", "[architecture][docs]") {

@@ -69,6 +69,12 @@ TEST_CASE("data that flows back is named by both ends", "[plan][check]") {
   plan.stages[0].operators = {0, 3};
   plan.stages[1].operators = {1, 2};
   CHECK_THAT(defects_of(plan), Catch::Contains("operator '3' in stage 0 needs '1' in stage 1"));
+  CHECK_THAT(defects_of(plan),
+             Catch::EndsWith("\nstage 0 is not convex: data leaves it and comes back by '0' → '1' → '3'"));
+  // Stages in the wrong order are convex all the same.
+  plan = sound();
+  plan.stages = {{.operators = {1, 2, 3}, .devices = {0}}, {.operators = {0}, .devices = {1}}};
+  CHECK_THAT(defects_of(plan), Catch::Contains("data flows back") && !Catch::Contains("convex"));
 }
 
 TEST_CASE("a device twice in a stage is named once", "[plan][check]") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report/table.hpp"
+#include "sim/report/terminal.hpp"
 #include "tests/catch.hpp"
 
 using namespace stagecraft;
@@ -37,4 +38,13 @@ TEST_CASE("colours change nothing but colours") {
 TEST_CASE("a table without rows is its header; a row too long is a bug") {
   CHECK(to_text({{{"name"}}, {}}, false) == "name\n----\n");
   CHECK_THROWS_AS(to_text({{{"name"}}, {{{"a"}, {"b"}}}}, false), std::logic_error);
+}
+
+TEST_CASE("a terminal gets no control bytes but line ends and our colours") {
+  CHECK(printable("a\tb\n", false) == "a\tb\n");
+  CHECK(printable("\x1b[31mred\x07\x7f\r", false) == "\\x1b[31mred\\x07\\x7f\\x0d");
+  CHECK(printable(with_style("name", "1;32"), true) == "\x1b[1;32mname\x1b[0m");
+  CHECK(printable("\x1b]0;title\x07", true) == "\\x1b]0;title\\x07");
+  CHECK(printable("\x1b[2J", true) == "\\x1b[2J");
+  CHECK(printable("\xc3\xa9\xc2\x9b", false) == "\xc3\xa9\\x9b"); // the eight-bit form of ESC [
 }

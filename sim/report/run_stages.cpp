@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "sim/report/stage_json.hpp"
+
+namespace stagecraft {
+
+std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& platform, const Plan& plan,
+                                      const PlanCost& cost) {
+  std::vector<RunStage> stages;
+  const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    RunStage& shown = stages.emplace_back();
+    for (const OperatorId op : stage.operators) {
+      shown.operators.push_back(model.operators[op].name);
+    }
+    for (const DeviceId device : stage.devices) {
+      shown.devices.push_back(platform.devices[device].name);
+    }
+    shown.shares = stage.shares;
+    shown.tensor_parallel = stage.tensor_parallel;
+    shown.recompute = name_of(stage.recompute);
+    shown.chunk = stage.devices.size() > 1 ? 0 : static_cast<int>(s / ranks);
+    for (const ReplicaCost& replica : cost.stages[s].replicas) {
+      shown.seconds = std::max(shown.seconds, replica.busy());
+    }
+  }
+  return stages;
+}
+
+std::string name_of(Recompute recompute) {
+  const auto row = std::find_if(kRecomputes.begin(), kRecomputes.end(),
+                                [&](const RecomputeRow& known) { return known.recompute == recompute; });
+  return std::string(row->name);
+}
+
+nlohmann::ordered_json to_value(const RunStage& stage) {
+  nlohmann::ordered_json json = {{"operators", stage.operators}, {"devices", stage.devices}};
+  if (!stage.shares.empty()) {
+    json["shares"] = stage.shares;
+  }
+  json["tensor_parallel"] = stage.tensor_parallel;
+  json["recompute"] = stage.recompute;
+  json["chunk"] = stage.chunk;
+  json["seconds"] = stage.seconds.value;
+  return json;
+}
+
+} // namespace stagecraft
