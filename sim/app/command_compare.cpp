@@ -52,6 +52,8 @@ std::vector<std::string> feasible_cells(const Run& run, const std::vector<std::s
           "+" + to_text(100 * run.over_bound(), 0) + " %",
           to_text(100 * run.metrics.bubble_fraction, 1) + " %",
           to_text(peak),
+          to_text(run.energy_per_sample),
+          to_text(run.cost_per_million_samples),
           run.note + (run.note.empty() || as_under.empty() ? "" : "; ") + as_under};
 }
 
@@ -67,6 +69,8 @@ Table table_of(const ComparisonResult& result, bool all) {
                {"over bound", Align::right},
                {"bubble", Align::right},
                {"peak memory", Align::right},
+               {"per sample", Align::right},
+               {"per million", Align::right},
                {"remarks"}},
               {}};
   for (const ShownRun& shown : shown_runs(result, all)) {

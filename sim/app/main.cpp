@@ -185,6 +185,10 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->required();
   add_common(list, options);
 
+  CLI::App& validate = add("validate", "predict measured runs; error per row and in all", command_validate);
+  validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
+  add_common(validate, options, with_csv);
+
   CLI::App& import = add("import", "read a foreign model and sum it up", command_import);
   import.add_option("FORMAT", options.what, "see `list formats`")->required();
   import.add_option("FILE", options.file, "the file")->required();

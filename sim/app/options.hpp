@@ -81,5 +81,6 @@ int command_show(const Options& options);
 int command_list(const Options& options);
 int command_import(const Options& options);
 int command_export(const Options& options);
+int command_validate(const Options& options);
 
 } // namespace stagecraft

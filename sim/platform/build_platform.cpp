@@ -56,14 +56,16 @@ private:
   int host_vertex(int node) const { return static_cast<int>(platform_.devices.size()) + node; }
 
   // Links both ways between a lower vertex (a device, a host below a fabric) and an upper one.
-  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency) {
+  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power) {
     if (platform_.links.size() + 2 > kMostLinks) {
       throw InputError(where_, "more than " + std::to_string(kMostLinks) + " links in the platform");
     }
     const std::string& lower_name = platform_.vertices[static_cast<size_t>(lower)].name;
     const std::string& upper_name = platform_.vertices[static_cast<size_t>(upper)].name;
-    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency});
-    platform_.links.push_back({upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency});
+    const Watts idle = power.idle / 2;
+    const Watts busy = power.busy / 2;
+    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency, idle, busy});
+    platform_.links.push_back({upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency, idle, busy});
   }
 
   void add_node_links(const NodeGroup& group, int node) {
@@ -75,15 +77,15 @@ private:
       int upper = host_vertex(node);
       if (link.kind == NodeLink::Kind::pcie_switch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "pcie-switch-" + std::to_string(switches++));
-        add_links(upper, host_vertex(node), link.uplink, link.latency);
+        add_links(upper, host_vertex(node), link.uplink, link.latency, link.power);
       } else if (link.kind == NodeLink::Kind::nvswitch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
       }
       for (const int device : link.devices) {
-        add_links(first + device, upper, link.bandwidth, link.latency);
+        add_links(first + device, upper, link.bandwidth, link.latency, link.power);
       }
       for (const auto& [one, other] : link.pairs) {
-        add_links(first + one, first + other, link.bandwidth, link.latency);
+        add_links(first + one, first + other, link.bandwidth, link.latency, link.power);
       }
     }
   }
@@ -92,13 +94,13 @@ private:
   int add_nics(const Network& network, int node, int upper) {
     const TwoWay bandwidth{network.bandwidth, network.bandwidth};
     if (!network.nic_per_device) {
-      add_links(host_vertex(node), upper, bandwidth, network.latency);
+      add_links(host_vertex(node), upper, bandwidth, network.latency, network.power);
       return 1;
     }
     const int first = first_device_[static_cast<size_t>(node)];
     const int last = first_device_[static_cast<size_t>(node) + 1];
     for (int device = first; device < last; ++device) {
-      add_links(device, upper, bandwidth, network.latency);
+      add_links(device, upper, bandwidth, network.latency, network.power);
     }
     return last - first;
   }
@@ -121,7 +123,7 @@ private:
       }
       if (nics > 0) {
         const BytesPerSecond uplink = network.bandwidth * nics / network.oversubscription;
-        add_links(leaf, spine, {uplink, uplink}, network.latency);
+        add_links(leaf, spine, {uplink, uplink}, network.latency, {});
       }
     }
   }

@@ -117,6 +117,12 @@ void read_power(const yaml::Node& node, DeviceType& type) {
   if (type.busy < type.idle) {
     throw InputError(map.where("busy"), "'busy' is less than 'idle'; allowed: idle or more");
   }
+  if (map.has("waiting")) {
+    type.waiting = map.quantity<Watts>("waiting", yaml::kNotNegative);
+    if (*type.waiting < type.idle || *type.waiting > type.busy) {
+      throw InputError(map.where("waiting"), "'waiting' is not between 'idle' and 'busy'; allowed: idle to busy");
+    }
+  }
   map.finish();
 }
 

@@ -31,7 +31,10 @@ struct DeviceType {
   BytesPerSecond memory_bandwidth; ///< effective
   Seconds launch_overhead;         ///< per kernel
   Watts idle, busy;
+  std::optional<Watts> waiting; ///< in a job but blocked, as in a kernel that spins for data; `idle` where absent
   DollarsPerSecond price;
+
+  Watts waiting_power() const { return waiting.value_or(idle); }
 
   std::optional<FlopsPerSecond> rate(KernelKind kind, Precision precision) const {
     return rates[static_cast<std::size_t>(kind)][static_cast<std::size_t>(precision)];
@@ -87,6 +90,7 @@ struct Link {
   int from = 0, to = 0; ///< vertices
   BytesPerSecond bandwidth;
   Seconds latency;
+  Watts idle{}, busy{}; ///< of this direction's half of both ends: nothing flowing, full
 
   bool operator==(const Link&) const = default;
 };

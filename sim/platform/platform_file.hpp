@@ -20,6 +20,11 @@ struct TwoWay {
   BytesPerSecond up, down;
 };
 
+/// What a wire draws with both of its directions empty, or full.
+struct LinkPower {
+  Watts idle, busy;
+};
+
 /// One entry of a node's `links`.
 struct NodeLink {
   enum class Kind { pcie_switch, nvlink_pair, nvswitch, host_link };
@@ -29,6 +34,7 @@ struct NodeLink {
   TwoWay bandwidth;
   TwoWay uplink; ///< of a pcie_switch, to the host
   Seconds latency;
+  LinkPower power;
   Where where;
 };
 
@@ -48,6 +54,7 @@ struct Network {
   Seconds latency;          ///< of each link of the network
   int nodes_per_leaf = 1;
   double oversubscription = 1;
+  LinkPower power; ///< of a NIC
 };
 
 struct File {

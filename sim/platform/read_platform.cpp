@@ -107,6 +107,20 @@ std::vector<std::pair<int, int>> read_pairs(yaml::Map& map, int devices) {
   return pairs;
 }
 
+LinkPower read_power(yaml::Map& of) {
+  LinkPower power;
+  if (const yaml::Node* given = of.find("power")) {
+    yaml::Map map(*given, "power");
+    power.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
+    power.busy = map.quantity<Watts>("busy", yaml::kNotNegative);
+    if (power.busy < power.idle) {
+      throw InputError(map.where("busy"), "'busy' is less than 'idle'; allowed: idle or more");
+    }
+    map.finish();
+  }
+  return power;
+}
+
 NodeLink read_link(const yaml::Node& node, int devices) {
   yaml::Map map(node, "link");
   NodeLink link;
@@ -114,6 +128,7 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   link.kind = map.choice("kind", kLinkKinds).kind;
   link.bandwidth = read_bandwidth(map);
   link.latency = map.quantity<Seconds>("latency", yaml::kDelay);
+  link.power = read_power(map);
   if (link.kind == NodeLink::Kind::nvlink_pair) {
     link.pairs = read_pairs(map, devices);
   } else {
@@ -141,6 +156,7 @@ Network read_network(const yaml::Node& node) {
     network.nodes_per_leaf = map.integer("nodes_per_leaf", 1, kMostDevices);
   }
   network.oversubscription = map.number("oversubscription", kAtLeastOne, 1);
+  network.power = read_power(map);
   map.finish();
   return network;
 }

@@ -34,6 +34,8 @@ struct Run {
   std::vector<std::string> devices, unused_devices;
   Metrics metrics;
   double samples_per_second = 0, speedup = 0;
+  Joules energy_per_sample;
+  Dollars cost_per_million_samples;
   Seconds data_stall; ///< waiting for the loader; 0: data is at hand
   Seconds estimate, bottleneck, lower_bound;
   std::optional<Objective> objective;

@@ -63,7 +63,9 @@ const std::vector<CsvColumn>& columns() {
       {"lower_bound_seconds", true, [](const Run& r) { return exact(r.lower_bound.value); }},
       {"over_bound", true, [](const Run& r) { return exact(r.over_bound()); }},
       {"energy_joules", true, [](const Run& r) { return exact(r.metrics.energy.total().value); }},
+      {"joules_per_sample", true, [](const Run& r) { return exact(r.energy_per_sample.value); }},
       {"cost_usd", true, [](const Run& r) { return exact(r.metrics.cost.value); }},
+      {"usd_per_million_samples", true, [](const Run& r) { return exact(r.cost_per_million_samples.value); }},
       {"mean_power_watts", true,
        [](const Run& r) {
          return exact(r.metrics.iteration.value > 0 ? (r.metrics.energy.total() / r.metrics.iteration).value : 0.0);

@@ -43,7 +43,9 @@ Json empty_run(const Run& run) {
                           "energy_joules",
                           "energy",
                           "mean_power_watts",
+                          "joules_per_sample",
                           "cost_usd",
+                          "usd_per_million_samples",
                           "estimate_seconds",
                           "bottleneck_seconds",
                           "optimal_bottleneck_seconds",
@@ -59,9 +61,12 @@ Json empty_run(const Run& run) {
 }
 
 Json energy_of(const Energy& energy) {
-  return {{"devices", {{"idle", energy.devices_idle.value}, {"dynamic", energy.devices_dynamic.value}}},
+  return {{"devices",
+           {{"idle", energy.devices_idle.value},
+            {"waiting", energy.devices_waiting.value},
+            {"dynamic", energy.devices_dynamic.value}}},
           {"hosts", {{"idle", energy.hosts_idle.value}, {"dynamic", energy.hosts_dynamic.value}}},
-          {"links", {{"idle", 0.0}, {"dynamic", energy.links.value}}}};
+          {"links", {{"idle", energy.links_idle.value}, {"dynamic", energy.links_dynamic.value}}}};
 }
 
 Json to_value(const Run& run, bool timing) {
@@ -86,7 +91,9 @@ Json to_value(const Run& run, bool timing) {
     json["energy_joules"] = m.energy.total().value;
     json["energy"] = energy_of(m.energy);
     json["mean_power_watts"] = m.iteration.value > 0 ? (m.energy.total() / m.iteration).value : 0.0;
+    json["joules_per_sample"] = run.energy_per_sample.value;
     json["cost_usd"] = m.cost.value;
+    json["usd_per_million_samples"] = run.cost_per_million_samples.value;
     json["estimate_seconds"] = run.estimate.value;
     json["bottleneck_seconds"] = run.bottleneck.value;
     if (run.optimal_bottleneck) {

@@ -424,6 +424,9 @@ void Simulator::fill(Prepared& prepared) {
   const double batch = study_.training.global_batch;
   run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
   run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
+  constexpr double kMillion = 1e6;
+  run.energy_per_sample = run.metrics.energy.total() / batch;
+  run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
   run.lower_bound = bound(prepared.timeline.iterations == 1);
   const BusiestLink busiest = busiest_link(graph, study_.platform, run.metrics.iteration);
   if (busiest.link >= 0) {

@@ -54,6 +54,35 @@ std::string what_holds_it_back(const Run& best) {
          " of all devices' time, and a device waits for data on its way for at most " + to_text(exposed) + ".";
 }
 
+// Energy and money of the winner, and the run that takes least of either where that is another one.
+std::string what_it_takes(const Comparison& comparison) {
+  const Run& best = comparison.runs.front();
+  const auto least = [&](auto figure) {
+    const Run* found = &best;
+    for (const Run& run : comparison.runs) {
+      found = run.feasible && figure(run) < figure(*found) * (1 - 1e-9) ? &run : found;
+    }
+    return found;
+  };
+  const auto other = [&](const Run& run, const std::string& does, const std::string& figure) {
+    return &run == &best ? "" : "; " + name_of(run) + " " + does + " least, " + figure;
+  };
+  std::string text;
+  if (best.energy_per_sample.value > 0) {
+    const Run& frugal = *least([](const Run& run) { return run.energy_per_sample.value; });
+    text = "It draws " + to_text(best.energy_per_sample) + " per sample, " +
+           to_text(best.metrics.energy.total() / best.metrics.iteration) + " on average" +
+           other(frugal, "draws", to_text(frugal.energy_per_sample)) + ".";
+  }
+  if (best.cost_per_million_samples.value > 0) {
+    const Run& cheap = *least([](const Run& run) { return run.cost_per_million_samples.value; });
+    text += (text.empty() ? "" : " ") + std::string("A million samples cost ") +
+            to_text(best.cost_per_million_samples) + other(cheap, "costs", to_text(cheap.cost_per_million_samples)) +
+            ".";
+  }
+  return text;
+}
+
 // The infeasible run that the least change mends, or nothing to say.
 std::string what_does_not_fit(const Comparison& comparison) {
   std::size_t count = 0;
@@ -99,6 +128,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison) {
     }
     verdict.push_back(against_bound(best));
     verdict.push_back(what_holds_it_back(best));
+    if (std::string takes = what_it_takes(comparison); !takes.empty()) {
+      verdict.push_back(std::move(takes));
+    }
   }
   if (std::string rest = what_does_not_fit(comparison); !rest.empty()) {
     verdict.push_back(std::move(rest));

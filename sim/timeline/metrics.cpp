@@ -94,11 +94,56 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   metrics.peak_task.push_back(peak_task);
 }
 
+// Bytes that each link carries in one iteration.
+std::vector<double> bytes_of_links(const TaskGraph& graph, const Platform& platform) {
+  std::vector<double> bytes(platform.links.size(), 0.0);
+  for (const std::int32_t work : graph.work) {
+    const Work& what = graph.works[work];
+    if (what.transfers()) {
+      for (const LinkId link : graph.legs[what.leg].links) {
+        bytes[link] += what.bytes;
+      }
+    }
+  }
+  return bytes;
+}
+
+// Which vertices belong to the run: devices in use, and all hosts and switches but the hosts of unused nodes.
+std::vector<char> vertices_in_use(const TaskGraph& graph, const Platform& platform, const std::vector<char>& nodes) {
+  std::vector<char> used(platform.vertices.size(), 0);
+  for (std::size_t v = 0; v < used.size(); ++v) {
+    const Vertex& vertex = platform.vertices[v];
+    used[v] = vertex.kind == Vertex::Kind::host ? nodes[vertex.index] : vertex.kind != Vertex::Kind::device;
+  }
+  for (const DeviceId device : graph.devices) {
+    used[device] = 1;
+  }
+  return used;
+}
+
+// A link's power is linear in the rate that flows, so its energy needs the bytes alone. A link counts with both ends.
+void add_links(const TaskGraph& graph, const Platform& platform, const std::vector<char>& nodes, Metrics& metrics) {
+  const auto draws = [](const Link& link) { return link.busy.value > 0; };
+  if (std::none_of(platform.links.begin(), platform.links.end(), draws)) {
+    return;
+  }
+  const std::vector<double> bytes = bytes_of_links(graph, platform);
+  const std::vector<char> used = vertices_in_use(graph, platform, nodes);
+  for (std::size_t id = 0; id < bytes.size(); ++id) {
+    const Link& link = platform.links[id];
+    if (used[link.from] != 0 && used[link.to] != 0) {
+      metrics.energy.links_idle += link.idle * metrics.iteration;
+      metrics.energy.links_dynamic += (link.busy - link.idle) * (Bytes{bytes[id]} / link.bandwidth);
+    }
+  }
+}
+
 void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
   std::vector<char> node_used(platform.nodes.size(), 0);
   for (std::size_t i = 0; i < graph.devices.size(); ++i) {
     const DeviceType& type = platform.type_of(graph.devices[i]);
     metrics.energy.devices_idle += type.idle * metrics.iteration;
+    metrics.energy.devices_waiting += (type.waiting_power() - type.idle) * metrics.waiting[i];
     metrics.energy.devices_dynamic += (type.busy - type.idle) * metrics.busy[i];
     metrics.cost += type.price * metrics.iteration;
     node_used[platform.devices[graph.devices[i]].node] = 1;
@@ -109,6 +154,7 @@ void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metri
       metrics.cost += platform.nodes[node].host.price * metrics.iteration;
     }
   }
+  add_links(graph, platform, node_used, metrics);
 }
 
 } // namespace
@@ -140,15 +186,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
 }
 
 BusiestLink busiest_link(const TaskGraph& graph, const Platform& platform, Seconds iteration) {
-  std::vector<double> bytes(platform.links.size(), 0.0);
-  for (const std::int32_t work : graph.work) {
-    const Work& what = graph.works[work];
-    if (what.transfers()) {
-      for (const LinkId link : graph.legs[what.leg].links) {
-        bytes[link] += what.bytes;
-      }
-    }
-  }
+  const std::vector<double> bytes = bytes_of_links(graph, platform);
   BusiestLink busiest;
   for (LinkId link = 0; link < static_cast<int>(bytes.size()); ++link) {
     const double share = bytes[link] / (platform.links[link].bandwidth * iteration).value;

@@ -10,8 +10,14 @@ namespace stagecraft {
 
 /// Energy of one iteration, split by what draws it.
 struct Energy {
-  Joules devices_idle, devices_dynamic, hosts_idle, hosts_dynamic, links;
-  Joules total() const { return devices_idle + devices_dynamic + hosts_idle + hosts_dynamic + links; }
+  Joules devices_idle;    ///< all devices in use, all the time
+  Joules devices_waiting; ///< what a device that waits draws beyond idle
+  Joules devices_dynamic; ///< what a device that computes draws beyond idle
+  Joules hosts_idle, hosts_dynamic;
+  Joules links_idle, links_dynamic;
+  Joules total() const {
+    return devices_idle + devices_waiting + devices_dynamic + hosts_idle + hosts_dynamic + links_idle + links_dynamic;
+  }
 };
 
 /// Figures of one run. Per-device vectors follow TaskGraph::devices; unused devices have no entry.
@@ -26,8 +32,8 @@ struct Metrics {
   std::vector<TaskId> peak_task; ///< the task that starts when memory peaks
   double bubble_fraction = 0;    ///< 1 - sum busy / (devices * iteration)
   double load_imbalance = 0;     ///< max / mean busy - 1
-  Energy energy;                 ///< devices in use and the hosts of their nodes
-  Dollars cost;                  ///< the same, per iteration
+  Energy energy;                 ///< devices in use, the hosts of their nodes, and the links of both
+  Dollars cost;                  ///< devices in use and the hosts of their nodes, per iteration
   long tasks = 0;                ///< executed over all iterations replayed, transfers included
 };
 

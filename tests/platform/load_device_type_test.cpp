@@ -35,7 +35,8 @@ TEST_CASE("a device type in SI units", "[platform][device]") {
   CHECK(type.launch_overhead.value == near(5e-6));
   CHECK(type.idle.value == near(10));
   CHECK(type.busy.value == near(90));
-  CHECK(type.price.value == near(0.001)); // 3.6 USD in 3600 s
+  CHECK(type.waiting_power().value == near(10)); // as idle unless given
+  CHECK(type.price.value == near(0.001));        // 3.6 USD in 3600 s
   CHECK(type.peak[static_cast<size_t>(Precision::fp16)]->value == near(80e12));
   CHECK_FALSE(type.peak[static_cast<size_t>(Precision::bf16)]);
 }

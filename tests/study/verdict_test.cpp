@@ -22,7 +22,7 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   for (int i = 0; i < naive; ++i) {
     CHECK(comparison.runs[i].strategy != "uniform");
   }
-  REQUIRE(comparison.verdict.size() == 5);
+  REQUIRE(comparison.verdict.size() == 6);
   const std::string name = best.strategy + " under " + best.schedule + " with " + std::to_string(best.micro_batches);
   CHECK_THAT(comparison.verdict[0], StartsWith(name) && Contains(to_text(best.metrics.iteration)) &&
                                         Contains(to_text(best.samples_per_second, 1)) &&
@@ -34,7 +34,9 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
                  Contains(to_text(100 * (best.metrics.iteration / best.lower_bound - 1), 1) + " %"));
   const auto infeasible =
       std::count_if(comparison.runs.begin(), comparison.runs.end(), [](const Run& run) { return !run.feasible; });
-  CHECK_THAT(comparison.verdict[4], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
+  CHECK_THAT(comparison.verdict[4], Contains(to_text(best.energy_per_sample) + " per sample") &&
+                                        Contains("A million samples cost " + to_text(best.cost_per_million_samples)));
+  CHECK_THAT(comparison.verdict[5], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
 }
 
 // 4 MB in 10 s against F + B of 6 s: the link is what holds the pipeline back.

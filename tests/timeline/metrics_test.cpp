@@ -103,6 +103,32 @@ TEST_CASE("energy and money of a small run", "[timeline][metrics]") {
   CHECK(metrics.cost.value == near((2 * 2 + 0.5) * 15.5));
 }
 
+TEST_CASE("a device that waits draws its waiting power where that is known", "[timeline][metrics][energy]") {
+  Example run; // waiting 9 s and 5 s
+  run.platform.types[0].waiting = Watts{30};
+  const Metrics metrics = measure(run.graph, run.timeline, run.platform);
+  CHECK(metrics.energy.devices_idle.value == near(2 * 10 * 15.5));
+  CHECK(metrics.energy.devices_waiting.value == near((30 - 10) * (9 + 5)));
+  CHECK(metrics.energy.devices_dynamic.value == near(100 * 17));
+  run.platform.types[0].waiting.reset();
+  CHECK(measure(run.graph, run.timeline, run.platform).energy.devices_waiting.value == 0);
+}
+
+TEST_CASE("links draw power while they stand and more while data flows", "[timeline][metrics][energy]") {
+  // Two activations and two gradients of 4 B at 4 B/s over two links each: four links are full for 2 s each. The third
+  // device's links are not in use, and do not count.
+  Example run;
+  REQUIRE(run.platform.links.size() == 6);
+  for (Link& link : run.platform.links) {
+    link.idle = Watts{3};
+    link.busy = Watts{8};
+  }
+  const Metrics metrics = measure(run.graph, run.timeline, run.platform);
+  CHECK(metrics.energy.links_idle.value == near(4 * 3 * 15.5));
+  CHECK(metrics.energy.links_dynamic.value == near(4 * 2 * (8 - 3)));
+  CHECK(metrics.energy.total().value == near(2 * 10 * 15.5 + 100 * 17 + 7 * 15.5 + 4 * 3 * 15.5 + 4 * 2 * (8 - 3)));
+}
+
 TEST_CASE("memory peaks where most micro-batches are held", "[timeline][memory]") {
   const Example run;
   const Metrics metrics = measure(run.graph, run.timeline, run.platform);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/csv.hpp"
+
+#include <algorithm>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Cuts a text into rows of cells.
+class Reader {
+public:
+  Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  bool at_end() const { return at_ == text_.size(); }
+
+  std::vector<CsvCell> row() {
+    std::vector<CsvCell> cells;
+    for (bool more = true; more;) {
+      cells.push_back({"", {file_, line_, static_cast<int>(at_ - line_begin_) + 1}});
+      read_cell(cells.back());
+      more = !at_end() && text_[at_] == ',';
+      at_ += more ? 1 : 0;
+    }
+    end_line();
+    return cells;
+  }
+
+private:
+  bool at_line_end() const { return at_end() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n"; }
+
+  void read_cell(CsvCell& cell) {
+    if (!at_end() && text_[at_] == '"') {
+      read_quoted(cell);
+      return;
+    }
+    while (!at_line_end() && text_[at_] != ',') {
+      cell.text += text_[at_++];
+    }
+  }
+
+  void read_quoted(CsvCell& cell) {
+    for (++at_; !at_end(); ++at_) {
+      if (text_[at_] != '"') {
+        cell.text += text_[at_];
+      } else if (text_.substr(at_, 2) == "\"\"") {
+        cell.text += '"';
+        ++at_;
+      } else {
+        ++at_;
+        if (!at_line_end() && text_[at_] != ',') {
+          throw InputError(cell.where, "text follows a closed quote; allowed: a comma or the end of the line");
+        }
+        return;
+      }
+      if (text_[at_] == '\n') {
+        next_line();
+      }
+    }
+    throw InputError(cell.where, "a quote is not closed");
+  }
+
+  void end_line() {
+    at_ += !at_end() && text_[at_] == '\r' ? 1 : 0;
+    if (!at_end()) {
+      next_line();
+      ++at_;
+    }
+  }
+
+  void next_line() {
+    ++line_;
+    line_begin_ = at_ + 1;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0, line_begin_ = 0;
+  int line_ = 1;
+};
+
+std::string quoted(const std::string& text) { return "'" + text.substr(0, 60) + "'"; }
+
+} // namespace
+
+double CsvCell::number(double low, double high) const {
+  const double value = parse_number(text, where);
+  if (value < low || value > high) {
+    throw InputError(where,
+                     quoted(text) + " is out of range; allowed: " + to_text(low, 0) +
+                         (high < std::numeric_limits<double>::infinity() ? " to " + to_text(high, 0) : " or more"));
+  }
+  return value;
+}
+
+int CsvCell::integer(int low, int high) const { return parse_integer(text, low, high, where); }
+
+std::vector<CsvCell> CsvCell::split(char separator) const {
+  std::vector<CsvCell> parts;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back({text.substr(at, end - at), {where.file, where.line, where.column + static_cast<int>(at)}});
+    at = end + 1;
+  }
+  return parts;
+}
+
+CsvTable::CsvTable(std::string_view text, const std::string& file, std::initializer_list<std::string_view> needed) {
+  if (text.empty()) {
+    throw InputError({file, 1, 1}, "an empty file; a line of column names is needed");
+  }
+  Reader reader(text, file);
+  header_ = reader.row();
+  for (std::size_t c = 0; c < header_.size(); ++c) {
+    const auto same = [&](const CsvCell& other) { return other.text == header_[c].text; };
+    if (std::any_of(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(c), same)) {
+      throw InputError(header_[c].where, "a second column " + quoted(header_[c].text) + "; allowed: each once");
+    }
+  }
+  for (const std::string_view column : needed) {
+    if (std::none_of(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; })) {
+      throw InputError({file, 1, 1}, "no column '" + std::string(column) + "'");
+    }
+  }
+  while (!reader.at_end()) {
+    std::vector<CsvCell> row = reader.row();
+    if (row.size() == 1 && row.front().text.empty()) {
+      continue;
+    }
+    if (row.size() != header_.size()) {
+      throw InputError(row.front().where, std::to_string(row.size()) + " cells; allowed: " +
+                                              std::to_string(header_.size()) + ", as the first line has");
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+const CsvCell& CsvTable::at(std::size_t row, std::string_view column) const {
+  const auto found =
+      std::find_if(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; });
+  check(found != header_.end(), "a column of a CSV that was not asked for");
+  return rows_[row][static_cast<std::size_t>(found - header_.begin())];
+}
+
+} // namespace stagecraft

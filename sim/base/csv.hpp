@@ -1,0 +1,44 @@
+// CSV with a header, as measured data comes: every cell knows its place.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+
+/// One value; its place is the column in the line where it begins.
+struct CsvCell {
+  std::string text;
+  Where where;
+
+  /// A finite number in [low, high]; InputError otherwise.
+  double number(double low = 0, double high = std::numeric_limits<double>::infinity()) const;
+  /// An integer in [low, high]; InputError otherwise.
+  int integer(int low, int high) const;
+  /// The parts between separators, each a cell of its own; an empty text has none.
+  std::vector<CsvCell> split(char separator) const;
+};
+
+/// A table by the names of its columns. Columns that nobody asks for are allowed.
+class CsvTable {
+public:
+  /// Reads RFC 4180: cells may be quoted, "" in quotes is a quote. InputError for a line with too many or too few
+  /// cells, an open quote, a column that stands twice, and each of `needed` that is missing.
+  CsvTable(std::string_view text, const std::string& file, std::initializer_list<std::string_view> needed);
+
+  std::size_t rows() const { return rows_.size(); }
+  /// `column` is one of those needed.
+  const CsvCell& at(std::size_t row, std::string_view column) const;
+
+private:
+  std::vector<CsvCell> header_;
+  std::vector<std::vector<CsvCell>> rows_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/validation.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "sim/base/statistics.hpp"
+#include "sim/base/units.hpp"
+#include "sim/report/table.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rows by a member, in order of first appearance.
+using Grouped = std::vector<std::pair<std::string, std::vector<ValidationRow>>>;
+template <class Name> Grouped grouped_by(const std::vector<ValidationRow>& rows, Name name) {
+  Grouped groups;
+  for (const ValidationRow& row : rows) {
+    auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == name(row); });
+    if (found == groups.end()) {
+      found = groups.insert(groups.end(), {name(row), {}});
+    }
+    found->second.push_back(row);
+  }
+  return groups;
+}
+
+std::string metric_of(const ValidationRow& row) { return row.metric; }
+std::string group_of(const ValidationRow& row) { return row.metric + (row.group.empty() ? "" : ", " + row.group); }
+
+Json to_value(const Accuracy& accuracy) {
+  return {{"mape", accuracy.mape},       {"median_ape", accuracy.median_ape},
+          {"p90_ape", accuracy.p90_ape}, {"max_ape", accuracy.max_ape},
+          {"bias", accuracy.bias},       {"spearman", accuracy.spearman ? Json(*accuracy.spearman) : Json()}};
+}
+
+std::string percent(double fraction) { return to_text(100 * fraction, 2) + " %"; }
+
+std::string exact(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
+}
+
+std::string quoted(const std::string& text) {
+  std::string escaped = "\"";
+  for (const char c : text) {
+    escaped += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return escaped + "\"";
+}
+
+std::vector<Cell> cells_of(const std::string& name, const std::vector<ValidationRow>& rows) {
+  const Accuracy accuracy = accuracy_of(rows);
+  return {{name, Style::plain},
+          {std::to_string(rows.size()), Style::plain},
+          {percent(accuracy.mape), Style::plain},
+          {percent(accuracy.median_ape), Style::plain},
+          {percent(accuracy.p90_ape), Style::plain},
+          {percent(accuracy.max_ape), Style::plain},
+          {percent(accuracy.bias), Style::plain},
+          {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
+}
+
+Table table_of_rows(const Validation& validation) {
+  Table table{{{"case"},
+               {"metric"},
+               {"group"},
+               {"measured", Align::right},
+               {"predicted", Align::right},
+               {"error", Align::right}},
+              {}};
+  for (const ValidationRow& row : validation.rows) {
+    table.rows.push_back({{row.case_name, Style::plain},
+                          {row.metric, Style::plain},
+                          {row.group, Style::plain},
+                          {to_text(row.measured, 3), Style::plain},
+                          {to_text(row.predicted, 3), Style::plain},
+                          {percent(row.error()), Style::plain}});
+  }
+  return table;
+}
+
+Table table_of_errors(const Validation& validation) {
+  Table table{{{"errors"},
+               {"rows", Align::right},
+               {"mean", Align::right},
+               {"median", Align::right},
+               {"90 %", Align::right},
+               {"largest", Align::right},
+               {"bias", Align::right},
+               {"rank correlation", Align::right}},
+              {}};
+  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
+    table.rows.push_back(cells_of(name, rows));
+  }
+  table.rows.push_back(cells_of("all", validation.rows));
+  for (const auto& [name, rows] : validation.baselines) {
+    table.rows.push_back(cells_of("baseline: " + name, rows));
+  }
+  return table;
+}
+
+} // namespace
+
+Accuracy accuracy_of(const std::vector<ValidationRow>& rows) {
+  Accuracy accuracy;
+  if (rows.empty()) {
+    return accuracy;
+  }
+  const auto count = static_cast<double>(rows.size());
+  std::vector<double> errors;
+  for (const ValidationRow& row : rows) {
+    errors.push_back(std::abs(row.error()));
+    accuracy.mape += errors.back() / count;
+    accuracy.bias += row.error() / count;
+  }
+  accuracy.median_ape = quantile(errors, 0.5);
+  accuracy.p90_ape = quantile(errors, 0.9);
+  accuracy.max_ape = quantile(errors, 1);
+  double ranked = 0;
+  double sum = 0;
+  for (const auto& [metric, of_metric] : grouped_by(rows, metric_of)) {
+    std::vector<double> measured;
+    std::vector<double> predicted;
+    for (const ValidationRow& row : of_metric) {
+      measured.push_back(row.measured);
+      predicted.push_back(row.predicted);
+    }
+    if (const auto correlation = spearman(measured, predicted)) {
+      ranked += static_cast<double>(of_metric.size());
+      sum += *correlation * static_cast<double>(of_metric.size());
+    }
+  }
+  if (ranked > 0) {
+    accuracy.spearman = sum / ranked;
+  }
+  return accuracy;
+}
+
+std::string to_json(const Validation& validation) {
+  Json json = {{"schema", "stagecraft/1"}, {"source", validation.source}, {"rows", Json::array()}};
+  for (const ValidationRow& row : validation.rows) {
+    json["rows"].push_back({{"case", row.case_name},
+                            {"metric", row.metric},
+                            {"group", row.group.empty() ? Json() : Json(row.group)},
+                            {"measured", row.measured},
+                            {"predicted", row.predicted},
+                            {"error", row.error()}});
+  }
+  json.update(to_value(accuracy_of(validation.rows)));
+  json["groups"] = Json::object();
+  for (const auto& [name, rows] : grouped_by(validation.rows, group_of)) {
+    json["groups"][name] = to_value(accuracy_of(rows));
+    json["groups"][name]["rows"] = rows.size();
+  }
+  json["baselines"] = Json::object();
+  for (const auto& [name, rows] : validation.baselines) {
+    json["baselines"][name] = to_value(accuracy_of(rows));
+  }
+  json["skipped"] = Json::array();
+  for (const SkippedCase& skipped : validation.skipped) {
+    json["skipped"].push_back({{"case", skipped.case_name}, {"why", skipped.why}});
+  }
+  json["notes"] = validation.notes;
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const Validation& validation) {
+  std::string text = "case,metric,group,measured,predicted,error\n";
+  for (const ValidationRow& row : validation.rows) {
+    text += quoted(row.case_name) + "," + row.metric + "," + quoted(row.group) + "," + exact(row.measured) + "," +
+            exact(row.predicted) + "," + exact(row.error()) + "\n";
+  }
+  return text;
+}
+
+std::string to_text(const Validation& validation, bool color) {
+  std::string text = to_text(table_of_rows(validation), color) + "\n" + to_text(table_of_errors(validation), color);
+  if (!validation.skipped.empty()) {
+    Table table{{{"skipped"}, {"why"}}, {}};
+    for (const SkippedCase& skipped : validation.skipped) {
+      table.rows.push_back({{skipped.case_name, Style::plain}, {skipped.why, Style::dim}});
+    }
+    text += "\n" + to_text(table, color);
+  }
+  for (const std::string& note : validation.notes) {
+    text += "\n" + note;
+  }
+  return text + (validation.notes.empty() ? "" : "\n");
+}
+
+} // namespace stagecraft

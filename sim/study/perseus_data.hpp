@@ -1,0 +1,71 @@
+// Measured pipelines as files of runs, instruction times and requested clocks. docs/formats/perseus.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft::perseus {
+
+/// What a stage was asked to run one micro-batch's instruction at; 0: not by clock but under a power limit.
+using Clocks = std::vector<int>; ///< MHz, [micro-batch]
+
+/// Of one stage in one run.
+struct StageClocks {
+  Clocks forward, backward;
+};
+
+/// One row of runs.csv. Rank r runs stage r mod stages; ranks of one stage are its data- and tensor-parallel copies.
+struct Run {
+  std::string configuration, gpu, plan;
+  bool cold = false;      ///< the GPUs were still warming up
+  bool full_clock = true; ///< all instructions at the highest clock, or limited by power alone
+  bool pooled = false;    ///< its window is one of those in InstructionTimes::pooled
+  int iterations = 1;     ///< that the window's means are over
+  int stages = 1, data_parallel = 1, tensor_parallel = 1, micro_batches = 1;
+  double seconds = 0, joules = 0;             ///< per iteration; over all ranks
+  std::vector<double> rank_joules, rank_busy; ///< per iteration, [rank]
+  std::vector<StageClocks> clocks;            ///< [stage]
+  Where where;
+
+  std::string name() const { return configuration + "/" + plan; }
+  int ranks() const { return static_cast<int>(rank_joules.size()); }
+  /// Copies of each stage.
+  int copies() const { return ranks() / stages; }
+};
+
+/// A mean over windows of several runs.
+struct PooledTime {
+  double seconds = 0;
+  double samples = 0;
+};
+
+/// Seconds of one instruction on one stage.
+struct InstructionTimes {
+  int highest = 0;                  ///< MHz
+  double at_highest = 0;            ///< measured in the reference run alone
+  std::map<int, PooledTime> pooled; ///< MHz -> over the windows of all plans below the highest clock
+};
+
+/// Of one stage of one configuration.
+struct StageTimes {
+  InstructionTimes forward, backward;
+  double load = 0; ///< input loading before a forward, measured in the reference run
+};
+
+struct Data {
+  std::vector<Run> runs;
+  std::map<std::string, std::vector<StageTimes>> stages; ///< by configuration
+};
+
+/// The plan whose window `baseline` rows of stages.csv come from.
+inline constexpr const char* kReference = "perseus:1";
+
+/// InputError for anything malformed or missing.
+Data read(const std::filesystem::path& folder);
+
+} // namespace stagecraft::perseus

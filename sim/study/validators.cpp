@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/validators.hpp"
+
+#include <array>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array kValidators = {
+    ValidatorRow{"perseus", "a folder of runs.csv, stages.csv, plans.csv: pipelines at many clocks, time and energy",
+                 is_perseus, validate_perseus},
+};
+
+} // namespace
+
+std::span<const ValidatorRow> validators() { return kValidators; }
+
+Validation validate(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) {
+    throw InputError({path.string()}, "no such file or folder");
+  }
+  std::string known;
+  for (const ValidatorRow& row : kValidators) {
+    if (row.accepts(path)) {
+      return row.validate(path);
+    }
+    known += (known.empty() ? "" : "; ") + std::string(row.help);
+  }
+  throw InputError({path.string()}, "no measured runs of a known kind; allowed: " + known);
+}
+
+} // namespace stagecraft

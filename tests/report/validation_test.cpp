@@ -1,0 +1,59 @@
+// Errors of predictions by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "sim/report/validation.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+std::vector<ValidationRow> rows_of(const std::string& metric, const std::vector<std::pair<double, double>>& pairs) {
+  std::vector<ValidationRow> rows;
+  for (const auto& [measured, predicted] : pairs) {
+    rows.push_back({"case", metric, "", measured, predicted});
+  }
+  return rows;
+}
+
+TEST_CASE("errors over rows", "[report][validation]") {
+  // Errors +10 %, -20 %, 0, +30 %.
+  const Accuracy accuracy = accuracy_of(rows_of("m", {{10, 11}, {20, 16}, {30, 30}, {10, 13}}));
+  CHECK(accuracy.mape == near(0.15));
+  CHECK(accuracy.median_ape == near(0.15));
+  CHECK(accuracy.p90_ape == near(0.27)); // 0.7 of the way from the third to the fourth
+  CHECK(accuracy.max_ape == near(0.3));
+  CHECK(accuracy.bias == near(0.05));
+  CHECK(accuracy_of({}).mape == 0);
+}
+
+TEST_CASE("rank correlation, ties sharing their mean rank", "[report][validation]") {
+  CHECK(accuracy_of(rows_of("m", {{1, 10}, {2, 20}, {3, 400}})).spearman.value() == near(1));
+  CHECK(accuracy_of(rows_of("m", {{1, 3}, {2, 2}, {3, 1}})).spearman.value() == near(-1));
+  // Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: covariance 4.5, variances 4.5 and 5.
+  CHECK(accuracy_of(rows_of("m", {{1, 1}, {2, 2}, {2, 3}, {4, 4}})).spearman.value() == near(4.5 / std::sqrt(4.5 * 5)));
+  CHECK_FALSE(accuracy_of(rows_of("m", {{1, 1}, {2, 2}})).spearman); // too few
+  // Two metrics of three rows, one in order and one in reverse; put together as one they would be in order nearly.
+  std::vector<ValidationRow> both = rows_of("m", {{1, 1}, {2, 2}, {3, 3}});
+  const std::vector<ValidationRow> other = rows_of("n", {{100, 103}, {101, 102}, {102, 101}});
+  both.insert(both.end(), other.begin(), other.end());
+  CHECK(std::abs(accuracy_of(both).spearman.value()) < 1e-12);
+}
+
+TEST_CASE("a validation as JSON, CSV and text", "[report][validation]") {
+  Validation validation{.source = "data", .rows = rows_of("m", {{10, 11}}), .skipped = {{"other", "no clock"}}};
+  validation.baselines["plain"] = rows_of("m", {{10, 20}});
+  const std::string json = to_json(validation);
+  for (const char* key : {"\"schema\"", "\"rows\"", "\"mape\"", "\"median_ape\"", "\"p90_ape\"", "\"max_ape\"",
+                          "\"bias\"", "\"spearman\"", "\"baselines\"", "\"plain\"", "\"skipped\"", "\"no clock\""}) {
+    CHECK_THAT(json, Catch::Contains(key));
+  }
+  CHECK_THAT(to_csv(validation),
+             Catch::StartsWith("case,metric,group,measured,predicted,error\n\"case\",m,\"\",10,11,"));
+  CHECK_THAT(to_text(validation, false), Catch::Contains("10.00 %") && Catch::Contains("baseline: plain"));
+}
+
+} // namespace
+} // namespace stagecraft
