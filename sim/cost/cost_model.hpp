@@ -19,6 +19,12 @@ struct OperatorTime {
   Seconds forward, backward_input, backward_weight;
 };
 
+/// One device's part of an operator that a tensor-parallel group computes together.
+struct Shard {
+  int degree = 1;                  ///< devices of the group
+  bool splits_activations = false; ///< its activations are divided too, not replicated
+};
+
 /// Cost is a function of operator, device type, micro-batch size and precision. Implementations are pure.
 class CostModel {
 public:
@@ -27,6 +33,11 @@ public:
   /// Nothing where the device type lacks the operator's kernel or the precision.
   virtual std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                            Precision precision) const = 0;
+
+  /// Time of one shard, without its communication. FLOPs and parameters are divided by the degree, activations only
+  /// where the shard says so, launches never. Where a cost model knows no parts: one launch a pass, the rest divided.
+  virtual std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples,
+                                                    Precision precision, const Shard& shard) const;
 };
 
 /// What a cost model is made from. `reference` is the device type that the model's first profiles were taken

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "sim/base/named_table.hpp"
 #include "sim/cost/cost_model.hpp"
 
 namespace stagecraft {
+
+std::optional<OperatorTime> CostModel::time_of_shard(OperatorId op, const DeviceType& type, double samples,
+                                                     Precision precision, const Shard& shard) const {
+  auto whole = time(op, type, samples, precision);
+  if (!whole || shard.degree == 1) {
+    return whole;
+  }
+  const auto part = [&](Seconds seconds) {
+    const Seconds launch = std::min(type.launch_overhead, seconds);
+    return launch + (seconds - launch) / shard.degree;
+  };
+  return OperatorTime{part(whole->forward), part(whole->backward_input), part(whole->backward_weight)};
+}
 
 std::span<const CostModelRow> cost_models() {
   static constexpr std::array kRows = {

@@ -27,10 +27,21 @@ public:
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
+    return time_of_shard(op, type, samples, precision, {});
+  }
+
+  std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
+                                            const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    const auto forward = roofline_time(what.forward, what.kind, type, samples, precision);
-    const auto input = roofline_time(what.backward_input, what.kind, type, samples, precision);
-    const auto weight = roofline_time(what.backward_weight, what.kind, type, samples, precision);
+    const auto pass_time = [&](Pass pass) {
+      pass.flops = pass.flops / shard.degree;
+      pass.moved_parameters /= shard.degree;
+      pass.moved_elements /= shard.splits_activations ? shard.degree : 1;
+      return roofline_time(pass, what.kind, type, samples, precision);
+    };
+    const auto forward = pass_time(what.forward);
+    const auto input = pass_time(what.backward_input);
+    const auto weight = pass_time(what.backward_weight);
     if (!forward || !input || !weight) {
       return std::nullopt;
     }

@@ -120,14 +120,32 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
       break;
     }
   }
+  const int degree = stage.tensor_parallel;
+  if (degree < 1 || stage.devices.size() % static_cast<std::size_t>(degree) != 0) {
+    defects.push_back(stage_name(s) + ": tensor_parallel " + std::to_string(degree) + " does not divide its " +
+                      std::to_string(stage.devices.size()) + " devices");
+    return;
+  }
   const double sum = std::accumulate(stage.shares.begin(), stage.shares.end(), 0.0);
   const bool positive = std::all_of(stage.shares.begin(), stage.shares.end(), [](double share) { return share > 0; });
-  if (!stage.shares.empty() && (stage.shares.size() != stage.devices.size() || !positive || std::abs(sum - 1) > 1e-9)) {
-    defects.push_back(stage_name(s) + ": shares must be positive, one per device, and add up to 1");
+  if (!stage.shares.empty() && (stage.shares.size() != stage.replicas() || !positive || std::abs(sum - 1) > 1e-9)) {
+    defects.push_back(stage_name(s) + ": shares must be positive, one per " +
+                      (degree == 1 ? "device" : "group of " + std::to_string(degree) + " devices") +
+                      ", and add up to 1");
   }
-  if (stage.tensor_parallel != 1) {
-    defects.push_back(stage_name(s) + ": tensor_parallel " + std::to_string(stage.tensor_parallel) +
-                      " is not supported; allowed: 1");
+}
+
+void check_recompute(const Stage& stage, std::size_t s, const ModelGraph& model, std::vector<std::string>& defects) {
+  if (stage.recompute != Recompute::selective && !stage.recomputed.empty()) {
+    defects.push_back(stage_name(s) + " lists operators to recompute; allowed: with 'recompute: selective' only");
+  }
+  for (const OperatorId op : stage.recomputed) {
+    if (!std::binary_search(stage.operators.begin(), stage.operators.end(), op)) {
+      const bool known = op >= 0 && op < model.size();
+      defects.push_back(stage_name(s) + " recomputes operator " +
+                        (known ? "'" + model.operators[op].name + "'" : "number " + std::to_string(op)) +
+                        ", which is not in it");
+    }
   }
 }
 
@@ -159,6 +177,7 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
   }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     check_devices(plan.stages[s], s, platform, defects);
+    check_recompute(plan.stages[s], s, model, defects);
   }
   if (std::string replicated = replicated_indivisible(plan, model); !replicated.empty()) {
     defects.push_back(std::move(replicated));

@@ -5,17 +5,21 @@
 #include <map>
 
 #include "sim/cost/collective.hpp"
+#include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Time over the slowest pair of two stages' devices.
+// Time over the slowest pair of two stages' devices that exchange a tensor, either way.
 Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage& to, Bytes bytes) {
   Seconds worst;
-  for (const DeviceId a : from.devices) {
-    for (const DeviceId b : to.devices) {
-      if (a != b) {
-        worst = std::max(worst, problem.path(a, b).time(bytes));
+  for (std::size_t i = 0; i < from.devices.size(); ++i) {
+    for (std::size_t j = 0; j < to.devices.size(); ++j) {
+      const int rank = static_cast<int>(i) % from.tensor_parallel;
+      const int other = static_cast<int>(j) % to.tensor_parallel;
+      if (from.devices[i] != to.devices[j] &&
+          (sends_to(rank, from.tensor_parallel, other) || sends_to(other, to.tensor_parallel, rank))) {
+        worst = std::max(worst, problem.path(from.devices[i], to.devices[j]).time(bytes));
       }
     }
   }
@@ -33,15 +37,18 @@ std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
   return busy;
 }
 
+// Equal shards of the replicas reduce their gradients, each in a ring of its own.
 Seconds all_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
-  const auto ranks = stage.devices.size();
-  PathCost slowest;
-  for (std::size_t i = 0; i < ranks && ranks > 1; ++i) {
-    const PathCost path = problem.path(stage.devices[i], stage.devices[(i + 1) % ranks]);
-    slowest.latency = std::max(slowest.latency, path.latency);
-    slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+  Seconds slowest;
+  for (int rank = 0; rank < stage.tensor_parallel; ++rank) {
+    std::vector<DeviceId> ring;
+    for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
+      ring.push_back(stage.devices[i]);
+    }
+    slowest = std::max(
+        slowest, ring_all_reduce_time(static_cast<int>(ring.size()), cost.gradients, slowest_of_ring(problem, ring)));
   }
-  return ring_all_reduce_time(static_cast<int>(ranks), cost.gradients, slowest);
+  return slowest;
 }
 
 } // namespace

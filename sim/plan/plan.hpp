@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -14,20 +17,42 @@
 
 namespace stagecraft {
 
-/// A convex set of operators on a group of devices. Several devices are replicas: each runs a share of every
-/// micro-batch and they reduce their gradients together.
+/// A convex set of operators on a group of devices. Of r * t devices, replica i is devices i t … i t + t-1, which
+/// compute every operator together, each a shard (tensor parallelism); the replicas each run a share of every
+/// micro-batch, and their equal shards reduce their gradients together.
 struct Stage {
   std::vector<OperatorId> operators; ///< ascending
-  std::vector<DeviceId> devices;
-  std::vector<double> shares; ///< of each device, adding up to 1; empty: equal
-  int tensor_parallel = 1;    ///< no strategy sets more yet
+  std::vector<DeviceId> devices;     ///< replica by replica, in each by rank
+  std::vector<double> shares;        ///< of each replica, adding up to 1; empty: equal
+  int tensor_parallel = 1;           ///< t, which divides the number of devices
   Recompute recompute = Recompute::none;
+  std::vector<OperatorId> recomputed; ///< of a selective stage: those that run forward again, ascending
 
+  std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
-    return shares.empty() ? 1.0 / static_cast<double>(devices.size()) : shares[replica];
+    return shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];
+  }
+  /// Whether an operator of the stage runs forward again before backward.
+  bool recomputes(OperatorId op) const {
+    return recompute == Recompute::full ||
+           (recompute == Recompute::selective && std::binary_search(recomputed.begin(), recomputed.end(), op));
   }
   bool operator==(const Stage&) const = default;
 };
+
+/// How a stage may recompute, as plan files and results name it; a study sets only the first two.
+struct StageRecomputeRow {
+  std::string_view name;
+  Recompute recompute;
+};
+inline constexpr std::array kStageRecomputes = {
+    StageRecomputeRow{"none", Recompute::none},
+    StageRecomputeRow{"full", Recompute::full},
+    StageRecomputeRow{"selective", Recompute::selective},
+};
+constexpr std::string_view name_of(Recompute recompute) {
+  return kStageRecomputes[static_cast<std::size_t>(recompute)].name;
+}
 
 /// What a strategy itself minimised, where it minimises a time.
 struct Objective {

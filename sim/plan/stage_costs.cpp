@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+
+#include "sim/cost/collective.hpp"
+#include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,24 +25,58 @@ std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
 
 struct Sums {
   double forward = 0, input = 0, weight = 0;
+  double again = 0; // forward of what is recomputed
 };
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Times of a share of the micro-batch; the whole micro-batch is in the tables of the problem.
 Sums stage_times(const Problem& problem, const Stage& stage, int type, double share) {
   Sums sums;
   for (const OperatorId op : stage.operators) {
-    if (share == 1) {
-      sums.forward += problem.forward[type][op];
-      sums.input += problem.backward_input[type][op];
-      sums.weight += problem.backward_weight[type][op];
-      continue;
+    double forward = problem.forward[type][op];
+    double input = problem.backward_input[type][op];
+    double weight = problem.backward_weight[type][op];
+    if (share != 1) {
+      const auto time =
+          problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
+      forward = time ? time->forward.value : kNever;
+      input = time ? time->backward_input.value : kNever;
+      weight = time ? time->backward_weight.value : kNever;
     }
-    const auto time =
-        problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
-    const double never = std::numeric_limits<double>::infinity();
-    sums.forward += time ? time->forward.value : never;
-    sums.input += time ? time->backward_input.value : never;
-    sums.weight += time ? time->backward_weight.value : never;
+    sums.forward += forward;
+    sums.input += input;
+    sums.weight += weight;
+    sums.again += stage.recomputes(op) ? forward : 0;
+  }
+  return sums;
+}
+
+// Times of one replica of a tensor-parallel stage: its shards wait for each other at every collective, so the slowest
+// device and the slowest path of the group count for all.
+Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                 const std::vector<DeviceId>& group, double share) {
+  const PathCost slowest = slowest_of_ring(problem, group);
+  const auto collective = [&](Bytes bytes) {
+    return bytes.value > 0 ? ring_all_reduce_time(stage.tensor_parallel, bytes * share, slowest).value : 0;
+  };
+  Sums sums;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    Sums most;
+    for (const DeviceId device : group) {
+      const auto time = problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device),
+                                                   problem.samples * share, problem.training.precision,
+                                                   {stage.tensor_parallel, split.splits_activations[i] != 0});
+      most.forward = std::max(most.forward, time ? time->forward.value : kNever);
+      most.input = std::max(most.input, time ? time->backward_input.value : kNever);
+      most.weight = std::max(most.weight, time ? time->backward_weight.value : kNever);
+    }
+    most.forward += collective(split.forward[i]);
+    most.input += collective(split.backward[i]);
+    sums.forward += most.forward;
+    sums.input += most.input;
+    sums.weight += most.weight;
+    sums.again += stage.recomputes(stage.operators[i]) ? most.forward : 0;
   }
   return sums;
 }
@@ -88,31 +126,81 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
   return borders;
 }
 
-StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
+// What one device of a stage holds, of a whole micro-batch.
+struct Held {
   double parameters = 0;
-  Bytes resident;
-  Bytes stash;
+  Bytes resident;  // as Operator::resident_bytes
+  Bytes kept;      // of operators that are not recomputed, and what the others read from them or from other stages
+  Bytes workspace; // of those recomputed
+};
+
+// The tensors that recomputed operators read and that stay for them, each once.
+Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
+  Bytes sum;
+  std::vector<OperatorId> made; // by what is not recomputed
   for (const OperatorId op : stage.operators) {
-    parameters += problem.model.operators[op].parameters;
-    resident += Bytes{problem.model.operators[op].resident_bytes};
-    stash += problem.stash_bytes(op);
+    if (!stage.recomputes(op)) {
+      continue;
+    }
+    const std::vector<OperatorId>& before = problem.model.predecessors[op];
+    sum += before.empty() ? problem.input_bytes() : Bytes{0};
+    std::copy_if(before.begin(), before.end(), std::back_inserter(made), [&](OperatorId maker) {
+      return !std::binary_search(stage.operators.begin(), stage.operators.end(), maker) || !stage.recomputes(maker);
+    });
   }
-  StageCost cost;
-  cost.gradients = Bytes{std::round(parameters * parameter_bytes(problem.training).gradient)};
-  for (std::size_t replica = 0; replica < stage.devices.size(); ++replica) {
-    const int type = problem.type_index(stage.devices[replica]);
+  std::sort(made.begin(), made.end());
+  made.erase(std::unique(made.begin(), made.end()), made.end());
+  for (const OperatorId op : made) {
+    sum += problem.output_bytes(op);
+  }
+  return sum;
+}
+
+Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  Held held;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    const OperatorId op = stage.operators[i];
+    held.parameters += problem.model.operators[op].parameters;
+    held.resident += Bytes{problem.model.operators[op].resident_bytes};
+    const bool part = !split.splits_activations.empty() && split.splits_activations[i] != 0;
+    const Bytes stash = problem.stash_bytes(op) / (part ? stage.tensor_parallel : 1);
+    (stage.recomputes(op) ? held.workspace : held.kept) += stash;
+  }
+  held.parameters /= stage.tensor_parallel;
+  held.resident = held.resident / stage.tensor_parallel;
+  if (stage.recompute != Recompute::none) {
+    held.kept += inputs_of_recomputed(problem, stage);
+  }
+  return held;
+}
+
+StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
+  const bool grouped = stage.tensor_parallel > 1;
+  const TensorSplit split = grouped ? split_tensors(problem, stage.operators) : TensorSplit{};
+  const Held held = held_by(problem, stage, split);
+  StageCost cost{.tensor_parallel = stage.tensor_parallel};
+  cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
+  for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
-    const Sums times = stage_times(problem, stage, type, share);
-    cost.replicas.push_back(
-        {.device = stage.devices[replica],
-         .share = share,
-         .forward = Seconds{times.forward},
-         .backward_input = Seconds{times.input},
-         .backward_weight = Seconds{times.weight},
-         .recompute = Seconds{stage.recompute == Recompute::full ? times.forward : 0},
-         .optimizer = optimizer_time(problem.training, parameters, problem.platform.types[type]),
-         .memory = memory_of_stage(problem, {parameters, resident, stash * share, incoming * share, outgoing * share},
-                                   stage.recompute)});
+    const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
+    const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
+    for (const DeviceId device : group) {
+      const int type = problem.type_index(device);
+      const Sums times =
+          grouped ? group_times(problem, stage, split, group, share) : stage_times(problem, stage, type, share);
+      const StageAmounts amounts{held.parameters, held.resident, held.kept * share, incoming * share, outgoing * share};
+      StageMemory memory = memory_of_stage(problem, amounts, Recompute::none);
+      memory.workspace = held.workspace * share;
+      cost.replicas.push_back(
+          {.device = device,
+           .share = share,
+           .forward = Seconds{times.forward},
+           .backward_input = Seconds{times.input},
+           .backward_weight = Seconds{times.weight},
+           .recompute = Seconds{times.again},
+           .optimizer = optimizer_time(problem.training, held.parameters, problem.platform.types[type]),
+           .memory = memory});
+    }
   }
   return cost;
 }

@@ -10,22 +10,29 @@
 
 namespace stagecraft {
 
-/// One replica of a stage, for one micro-batch.
+/// One device of a stage, for one micro-batch: a replica, or one shard of a replica.
 struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
-  Seconds forward, backward_input, backward_weight;
-  Seconds recompute; ///< forward again; 0 without recompute
-  Seconds optimizer; ///< per iteration
+  Seconds forward, backward_input, backward_weight; ///< the tensor-parallel group's collectives among them
+  Seconds recompute;                                ///< forward of what runs again; 0 without recompute
+  Seconds optimizer;                                ///< per iteration
   StageMemory memory;
 
   Seconds busy() const { return forward + backward_input + backward_weight + recompute; }
 };
 
 struct StageCost {
-  std::vector<ReplicaCost> replicas;
-  Bytes gradients; ///< reduced over the replicas once per iteration
+  std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
+  Bytes gradients;                   ///< of one shard, reduced over the replicas once per iteration
+  int tensor_parallel = 1;
+
+  int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
 };
+
+/// Whether the device of this rank receives a tensor of another stage from that rank: each takes it whole from the rank
+/// of its own number, modulo the sender's degree.
+constexpr bool sends_to(int from_rank, int from_degree, int to_rank) { return to_rank % from_degree == from_rank; }
 
 /// Tensors made in one stage and needed in a later one, each counted once; per micro-batch.
 struct StageEdge {

@@ -17,6 +17,7 @@ struct RunStage {
   std::vector<double> shares;
   int tensor_parallel = 1;
   std::string recompute = "none";
+  std::vector<std::string> recomputed; ///< operators, where that is "selective"
   int chunk = 0;
   Seconds seconds; ///< forward + backward of one micro-batch
 };

@@ -23,18 +23,15 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     shown.shares = stage.shares;
     shown.tensor_parallel = stage.tensor_parallel;
     shown.recompute = name_of(stage.recompute);
+    for (const OperatorId op : stage.recomputed) {
+      shown.recomputed.push_back(model.operators[op].name);
+    }
     shown.chunk = stage.devices.size() > 1 ? 0 : static_cast<int>(s / ranks);
     for (const ReplicaCost& replica : cost.stages[s].replicas) {
       shown.seconds = std::max(shown.seconds, replica.busy());
     }
   }
   return stages;
-}
-
-std::string name_of(Recompute recompute) {
-  const auto row = std::find_if(kRecomputes.begin(), kRecomputes.end(),
-                                [&](const RecomputeRow& known) { return known.recompute == recompute; });
-  return std::string(row->name);
 }
 
 nlohmann::ordered_json to_value(const RunStage& stage) {
@@ -44,6 +41,9 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   }
   json["tensor_parallel"] = stage.tensor_parallel;
   json["recompute"] = stage.recompute;
+  if (!stage.recomputed.empty()) {
+    json["recomputed"] = stage.recomputed;
+  }
   json["chunk"] = stage.chunk;
   json["seconds"] = stage.seconds.value;
   return json;

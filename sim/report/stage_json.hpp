@@ -13,10 +13,7 @@ namespace stagecraft {
 std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& platform, const Plan& plan,
                                       const PlanCost& cost);
 
-/// "none" or "full", as files and results call it.
-std::string name_of(Recompute recompute);
-
-/// {operators, devices, [shares], tensor_parallel, recompute, chunk, seconds}.
+/// {operators, devices, [shares], tensor_parallel, recompute, [recomputed], chunk, seconds}.
 nlohmann::ordered_json to_value(const RunStage& stage);
 
 } // namespace stagecraft

@@ -117,12 +117,21 @@ private:
   };
 
   void add_sends(Router& router, int from, int to, Bytes bytes, TaskKind kind) {
+    const StageCost& sender = cost_.stages[from];
+    const StageCost& receiver = cost_.stages[to];
     for (std::size_t i = 0; i < lanes_[from].size(); ++i) {
       for (std::size_t j = 0; j < lanes_[to].size(); ++j) {
+        if (!sends_to(sender.rank(i), sender.tensor_parallel, receiver.rank(j))) {
+          continue;
+        }
         const DeviceId a = devices_[lanes_[from][i].device];
         const DeviceId b = devices_[lanes_[to][j].device];
         const double delay = a == b ? 0 : router.cost(a, b).time(bytes).value;
-        sends_[from].push_back({kind, static_cast<std::int32_t>(i), to, static_cast<std::int32_t>(j), delay});
+        const std::size_t group = j - receiver.rank(j); // its ranks wait for what any of them receives
+        for (int rank = 0; rank < receiver.tensor_parallel; ++rank) {
+          const auto lane = static_cast<std::int32_t>(group) + rank;
+          sends_[from].push_back({kind, static_cast<std::int32_t>(i), to, lane, delay});
+        }
       }
     }
   }

@@ -213,16 +213,19 @@ private:
 
   // Sends between the replicas of two stages whose shares of the micro-batch overlap.
   void connect(const StageEdge& edge) {
+    const int from_degree = cost_.stages[edge.from].tensor_parallel;
+    const int to_degree = cost_.stages[edge.to].tensor_parallel;
     double from_start = 0;
-    for (std::size_t i = 0; i < lanes_[edge.from].size(); ++i) {
+    for (std::size_t i = 0; i < lanes_[edge.from].size(); i += from_degree) {
       const double from_end = from_start + cost_.stages[edge.from].replicas[i].share;
       double to_start = 0;
-      for (std::size_t j = 0; j < lanes_[edge.to].size(); ++j) {
+      for (std::size_t j = 0; j < lanes_[edge.to].size(); j += to_degree) {
         const double to_end = to_start + cost_.stages[edge.to].replicas[j].share;
         const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
         if (overlap > 1e-12) {
-          connect(edge, lanes_[edge.from][i], lanes_[edge.to][j],
-                  std::round(edge.bytes.value * std::min(overlap, 1.0)));
+          const double bytes = std::round(edge.bytes.value * std::min(overlap, 1.0));
+          connect(edge, {lanes_[edge.from].data() + i, static_cast<std::size_t>(from_degree)},
+                  {lanes_[edge.to].data() + j, static_cast<std::size_t>(to_degree)}, bytes);
         }
         to_start = to_end;
       }
@@ -230,24 +233,44 @@ private:
     }
   }
 
-  void connect(const StageEdge& edge, const Lane& from, const Lane& to, double bytes) {
-    if (from.device == to.device) {
-      return; // program order holds them
+  // Between two replicas: every rank receives from one, and all ranks of the receiver wait for what any of them
+  // receives, since they compute together.
+  void connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to, double bytes) {
+    const int from_degree = static_cast<int>(from.size());
+    const int to_degree = static_cast<int>(to.size());
+    for (int i = 0; i < from_degree; ++i) {
+      for (int j = 0; j < to_degree; ++j) {
+        if (from[i].device == to[j].device) {
+          continue; // program order holds them
+        }
+        if (sends_to(i, from_degree, j)) {
+          const auto activation = add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to,
+                                               bytes, 1, micro_batches_);
+          runs_.push_back({from[i].forward, activation.first, micro_batches_});
+          for (const Lane& lane : to) {
+            runs_.push_back({activation.second, lane.forward, micro_batches_});
+          }
+        }
+        if (sends_to(j, to_degree, i)) {
+          const auto gradient = add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from,
+                                             bytes, 1, micro_batches_);
+          runs_.push_back({to[j].backward, gradient.first, micro_batches_});
+          for (const Lane& lane : from) {
+            wait_for_gradient(edge.from, lane, gradient.second);
+          }
+        }
+      }
     }
-    const auto activation =
-        add_transfer(TaskKind::transfer, from.device, to.device, edge.from, edge.to, bytes, 1, micro_batches_);
-    runs_.push_back({from.forward, activation.first, micro_batches_});
-    runs_.push_back({activation.second, to.forward, micro_batches_});
-    const auto gradient =
-        add_transfer(TaskKind::transfer, to.device, from.device, edge.to, edge.from, bytes, 1, micro_batches_);
-    runs_.push_back({to.backward, gradient.first, micro_batches_});
-    if (from.recompute == kNone || request_.early_recompute) {
-      runs_.push_back({gradient.second, from.backward, micro_batches_});
+  }
+
+  void wait_for_gradient(int stage, const Lane& lane, TaskId gradient) {
+    if (lane.recompute == kNone || request_.early_recompute) {
+      runs_.push_back({gradient, lane.backward, micro_batches_});
       return;
     }
     for (int m = 0; m < micro_batches_; ++m) {
-      const int number = recomputed_[edge.from].number[m];
-      runs_.push_back({gradient.second + m, number >= 0 ? from.recompute + number : from.backward + m, 1});
+      const int number = recomputed_[stage].number[m];
+      runs_.push_back({gradient + m, number >= 0 ? lane.recompute + number : lane.backward + m, 1});
     }
   }
 
@@ -334,33 +357,41 @@ private:
   void finish_iteration() {
     const TaskId barrier = request_.barrier ? add_join(TaskKind::optimizer) : kNone;
     for (int s = 0; s < stages(); ++s) {
-      const TaskId reduced = lanes_[s].size() > 1 ? add_all_reduce(s) : kNone;
-      for (const Lane& lane : lanes_[s]) {
-        const TaskId ready = reduced != kNone ? reduced : lane.last;
-        if (barrier != kNone) {
-          runs_.push_back({ready, barrier, 1});
-          runs_.push_back({barrier, lane.optimizer, 1});
-        } else if (reduced != kNone) {
-          runs_.push_back({reduced, lane.optimizer, 1});
+      const int degree = cost_.stages[s].tensor_parallel;
+      const bool replicated = static_cast<int>(lanes_[s].size()) > degree;
+      for (int rank = 0; rank < degree; ++rank) {
+        const TaskId reduced = replicated ? add_all_reduce(s, rank) : kNone;
+        for (std::size_t i = rank; i < lanes_[s].size(); i += degree) {
+          const Lane& lane = lanes_[s][i];
+          const TaskId ready = reduced != kNone ? reduced : lane.last;
+          if (barrier != kNone) {
+            runs_.push_back({ready, barrier, 1});
+            runs_.push_back({barrier, lane.optimizer, 1});
+          } else if (reduced != kNone) {
+            runs_.push_back({reduced, lane.optimizer, 1});
+          }
         }
       }
     }
   }
 
-  // A ring: every replica sends 2 (r-1)/r of the gradients to its neighbour, all at once; a join stands before and
-  // after.
-  TaskId add_all_reduce(int stage) {
-    const std::vector<Lane>& lanes = lanes_[stage];
-    const int ranks = static_cast<int>(lanes.size());
+  // A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once;
+  // a join stands before and after.
+  TaskId add_all_reduce(int stage, int rank) {
+    std::vector<const Lane*> ring;
+    for (std::size_t i = rank; i < lanes_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
+      ring.push_back(&lanes_[stage][i]);
+    }
+    const int ranks = static_cast<int>(ring.size());
     const TaskId begin = add_join(TaskKind::all_reduce);
     const TaskId end = add_join(TaskKind::all_reduce);
     const double bytes = std::round(ring_all_reduce_bytes(ranks, cost_.stages[stage].gradients).value);
     for (int i = 0; i < ranks; ++i) {
-      runs_.push_back({lanes[i].last, begin, 1});
-      const auto ring = add_transfer(TaskKind::all_reduce, lanes[i].device, lanes[(i + 1) % ranks].device, stage, stage,
+      runs_.push_back({ring[i]->last, begin, 1});
+      const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
                                      bytes, ring_all_reduce_steps(ranks), 1);
-      runs_.push_back({begin, ring.first, 1});
-      runs_.push_back({ring.second, end, 1});
+      runs_.push_back({begin, sent.first, 1});
+      runs_.push_back({sent.second, end, 1});
     }
     return end;
   }

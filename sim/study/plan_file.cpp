@@ -31,7 +31,11 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names) {
   }
   constexpr int kMostDegree = 1 << 20;
   stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
-  stage.recompute = map.choice("recompute", kRecomputes, "none").recompute;
+  stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
+  for (const yaml::Node* item : map.list("recomputed")) {
+    stage.recomputed.push_back(names.operator_of(yaml::scalar(*item, "operator"), item->where));
+  }
+  std::sort(stage.recomputed.begin(), stage.recomputed.end());
   for (const char* derived : {"chunk", "seconds"}) { // written for readers
     map.find(derived);
   }
@@ -104,7 +108,15 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     if (stage.tensor_parallel > 1) {
       text += "    tensor_parallel: " + std::to_string(stage.tensor_parallel) + "\n";
     }
-    text += "    recompute: " + name_of(stage.recompute) + "\n    operators: [" + join(operators) + "]\n";
+    text += "    recompute: " + std::string(name_of(stage.recompute)) + "\n";
+    if (!stage.recomputed.empty()) {
+      std::vector<std::string> recomputed;
+      for (const OperatorId op : stage.recomputed) {
+        recomputed.push_back(quoted(model.operators[op].name));
+      }
+      text += "    recomputed: [" + join(recomputed) + "]\n";
+    }
+    text += "    operators: [" + join(operators) + "]\n";
   }
   return text;
 }

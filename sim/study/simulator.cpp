@@ -212,7 +212,7 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
   Schedule* schedule = std::get_if<Schedule>(&result);
   std::vector<char> recomputing;
   for (const Stage& stage : plan.stages) {
-    recomputing.push_back(stage.recompute == Recompute::full ? 1 : 0);
+    recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
   }
   if (schedule != nullptr && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
     *schedule = add_recompute(std::move(*schedule), recomputing, {});

@@ -11,7 +11,8 @@
 
 namespace stagecraft {
 
-enum class Recompute { none, full };
+/// What of a stage runs forward again before backward: nothing, everything, or a list of operators.
+enum class Recompute { none, full, selective };
 enum class StepMode { barrier, local };
 
 struct OptimizerRow {

@@ -100,7 +100,7 @@ TEST_CASE("shares are positive, one per device, and add up to 1", "[plan][check]
 TEST_CASE("a degree that no replay supports is refused", "[plan][check]") {
   Plan plan = sound();
   plan.stages[0].tensor_parallel = 2;
-  CHECK(defects_of(plan) == "stage 0: tensor_parallel 2 is not supported; allowed: 1");
+  CHECK(defects_of(plan) == "stage 0: tensor_parallel 2 does not divide its 1 devices");
 }
 
 } // namespace

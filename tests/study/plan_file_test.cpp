@@ -12,7 +12,11 @@ TEST_CASE("a plan goes round through YAML and through JSON", "[study]") {
   const Plan plan{
       .strategy = "mine",
       .stages = {{.operators = {0}, .devices = {0, 1}, .shares = {0.25, 0.75}, .recompute = Recompute::full},
-                 {.operators = {1, 2, 3}, .devices = {1}}}};
+                 {.operators = {1, 2, 3},
+                  .devices = {0, 1},
+                  .tensor_parallel = 2,
+                  .recompute = Recompute::selective,
+                  .recomputed = {1, 3}}}};
   const std::string written = plan_to_yaml(plan, *chain.model, chain.platform);
   CHECK(read_plan(yaml::parse(written, "plan.yaml"), *chain.model, chain.platform) == plan);
   const PlanCost cost = cost_plan(simulator.problem(1), plan);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/tensor_parallel.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+bool has_weights(const Operator& op) {
+  const bool dense = row_of(op.kind).matrix || op.kind == KernelKind::embedding || op.kind == KernelKind::other;
+  return dense && (op.parameters > 0 || op.forward.moved_parameters > 0);
+}
+
+// Works on any part of its input's features alone.
+bool works_on_parts(const Operator& op) {
+  return op.parameters == 0 && (op.kind == KernelKind::elementwise || op.kind == KernelKind::attention ||
+                                op.kind == KernelKind::pooling || op.kind == KernelKind::reshape);
+}
+
+// The operators after `first` up to the one that makes a pair with it; none where there is no such.
+std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<char>& inside, OperatorId first) {
+  std::vector<OperatorId> chain;
+  OperatorId last = first;
+  while (model.successors[last].size() == 1) {
+    last = model.successors[last].front();
+    const Operator& op = model.operators[last];
+    if (inside[last] == 0 || model.predecessors[last].size() != 1) {
+      break;
+    }
+    chain.push_back(last);
+    if (has_weights(op)) {
+      return chain;
+    }
+    if (!works_on_parts(op)) {
+      break;
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage) {
+  const ModelGraph& model = problem.model;
+  std::vector<char> inside(model.size(), 0);
+  for (const OperatorId op : stage) {
+    inside[op] = 1;
+  }
+  std::vector<char> splits(model.size(), 0);
+  std::vector<char> by_columns(model.size(), 0);
+  std::vector<char> by_rows(model.size(), 0);
+  for (const OperatorId op : stage) {
+    const std::vector<OperatorId> chain = has_weights(model.operators[op]) && by_rows[op] == 0
+                                              ? second_half(model, inside, op)
+                                              : std::vector<OperatorId>{};
+    for (const OperatorId split : chain) {
+      splits[split] = 1;
+    }
+    if (!chain.empty()) {
+      by_columns[op] = by_rows[chain.back()] = 1;
+    }
+  }
+  TensorSplit split;
+  for (const OperatorId op : stage) {
+    const bool weights = has_weights(model.operators[op]);
+    Bytes input;
+    for (const OperatorId before : model.predecessors[op]) {
+      input += problem.output_bytes(before);
+    }
+    const bool has_gradient = weights && by_rows[op] == 0 && model.operators[op].kind != KernelKind::embedding;
+    split.splits_activations.push_back(splits[op]);
+    split.forward.push_back(weights && by_columns[op] == 0 ? problem.output_bytes(op) : Bytes{0});
+    split.backward.push_back(has_gradient ? input : Bytes{0});
+  }
+  return split;
+}
+
+PathCost slowest_of_ring(const Problem& problem, const std::vector<DeviceId>& ring) {
+  PathCost slowest;
+  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i) {
+    const PathCost path = problem.path(ring[i], ring[(i + 1) % ring.size()]);
+    slowest.latency = std::max(slowest.latency, path.latency);
+    slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+  }
+  return slowest;
+}
+
+} // namespace stagecraft

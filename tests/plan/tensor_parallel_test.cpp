@@ -1,0 +1,210 @@
+// Tensor-parallel stages and selective recompute: times, memory, traffic and replays by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/tensor_parallel.hpp"
+
+#include <map>
+
+#include "sim/replay/replay.hpp"
+#include "sim/schedule/task_graph.hpp"
+#include "sim/timeline/metrics.hpp"
+#include "tests/catch.hpp"
+#include "tests/plan/problems.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// Two operators with weights, of 6 and 9 s, and one of 3 s between them, of the kind given. Links of 2 B/s and 1 s.
+struct Chain : test::World {
+  explicit Chain(KernelKind between, int devices) : World(toy_of(devices)) {
+    model.operators[0].kind = model.operators[2].kind = KernelKind::matmul;
+    model.operators[1].kind = between;
+  }
+
+  static test::Toy toy_of(int devices) {
+    test::Toy toy;
+    toy.operators = {{{6}, 8, 10, 40}, {{3}, 8, 0, 20}, {{9}, 4, 20, 60}};
+    toy.edges = test::chain_edges(3);
+    toy.devices.assign(devices, {0, 2, 1});
+    toy.micro_batches = 2;
+    return toy;
+  }
+};
+
+Plan grouped(const std::vector<std::vector<OperatorId>>& stages, const std::vector<std::vector<DeviceId>>& devices,
+             const std::vector<int>& degrees) {
+  Plan plan;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    plan.stages.push_back({.operators = stages[s], .devices = devices[s], .tensor_parallel = degrees[s]});
+  }
+  return plan;
+}
+
+TaskGraph graph_of(Chain& world, const Plan& plan) {
+  const PlanCost cost = cost_plan(world.problem, plan);
+  const ScheduleResult made = make_schedule(find_by_name(schedules(), "1f1b", "schedule", {"test", 0, 0}),
+                                            {static_cast<int>(plan.stages.size()), world.toy.micro_batches, 1});
+  std::vector<char> again;
+  for (const Stage& stage : plan.stages) {
+    again.push_back(stage.recompute != Recompute::none ? 1 : 0);
+  }
+  const Schedule schedule = add_recompute(std::get<Schedule>(made), again, {});
+  return make_task_graph({.cost = cost, .schedule = schedule, .router = world.router});
+}
+
+double replayed(Chain& world, const Plan& plan) {
+  const TaskGraph graph = graph_of(world, plan);
+  const ReplayRequest request{&graph, 1};
+  const Timeline analytic = replay_analytic(world.platform, {&request, 1}).front();
+  const Timeline simgrid = replay_simgrid(world.platform, {&request, 1}).front();
+  for (std::size_t task = 0; task < analytic.finish.size(); ++task) {
+    CHECK(analytic.finish[task] == near(simgrid.finish[task]));
+  }
+  return measure(graph, analytic, world.platform).iteration.value;
+}
+
+TEST_CASE("two devices do half of the work each and sum each output and input gradient", "[plan][tensor]") {
+  // Normalization needs whole rows, so the operators round it are no pair. A ring of 2 over n bytes takes n/2 + 2 s.
+  // Forward: 18/3/2, and the outputs of 8 and 4 B; backward: 18/3/2, and the gradient of operator 2's input, 8 B.
+  Chain world(KernelKind::normalization, 2);
+  const PlanCost cost = cost_plan(world.problem, grouped({{0, 1, 2}}, {{0, 1}}, {2}));
+  REQUIRE(cost.stages[0].replicas.size() == 2);
+  for (const ReplicaCost& shard : cost.stages[0].replicas) {
+    CHECK(shard.share == 1);
+    CHECK(shard.forward.value == near(3 + (4 + 2) + (2 + 2)));
+    CHECK(shard.backward_input.value == near(3 + (4 + 2)));
+    CHECK(shard.backward_weight.value == near(3));
+    CHECK(shard.memory.weights.value == near(30 * 4 / 2.0));
+    CHECK(shard.memory.per_micro_batch.value == near(40 + 20 + 60)); // replicated on both
+  }
+  CHECK(cost.stages[0].gradients.value == near(30 * 4 / 2.0));
+}
+
+TEST_CASE("columns then rows halve the collectives and split what stands between", "[plan][tensor]") {
+  Chain world(KernelKind::elementwise, 2);
+  const PlanCost cost = cost_plan(world.problem, grouped({{0, 1, 2}}, {{0, 1}}, {2}));
+  const ReplicaCost& shard = cost.stages[0].replicas[0];
+  CHECK(shard.forward.value == near(3 + (2 + 2)));
+  CHECK(shard.backward_input.value == near(3)); // the first operator is a source: nobody needs its input's gradient
+  CHECK(shard.memory.per_micro_batch.value == near(40 + 20 / 2.0 + 60 / 2.0));
+  // A cut between them leaves two operators on their own.
+  const PlanCost cut = cost_plan(world.problem, grouped({{0, 1}, {2}}, {{0, 1}, {0, 1}}, {2, 2}));
+  CHECK(cut.stages[0].replicas[0].forward.value == near(1.5 + (4 + 2)));
+  CHECK(cut.stages[1].replicas[0].backward_input.value == near(1.5 + (4 + 2)));
+  CHECK(cut.stages[1].replicas[0].memory.per_micro_batch.value == near(60));
+}
+
+TEST_CASE("two groups of two: half of the samples each, equal shards reduce together", "[plan][tensor]") {
+  Chain world(KernelKind::elementwise, 4);
+  const Plan plan = grouped({{0, 1, 2}}, {{0, 1, 2, 3}}, {2});
+  const PlanCost cost = cost_plan(world.problem, plan);
+  CHECK(cost.stages[0].replicas[3].share == 0.5);
+  CHECK(cost.stages[0].replicas[3].forward.value == near(1.5 + (1 + 2))); // 2 B of the output
+  // Gradients of 15 parameters, 60 B, over rings {0, 2} and {1, 3}: 60/2 + 2 s.
+  const double micro_batch = 1.5 + 3 + 1.5 + 1.5;
+  CHECK(estimate_iteration(world.problem, plan, cost).value == near(2 * micro_batch + 32));
+  CHECK(replayed(world, plan) == near(2 * micro_batch + 32));
+  const TaskGraph graph = graph_of(world, plan);
+  std::map<DeviceId, double> sent;
+  for (const Work& work : graph.works) {
+    sent[work.transfers() ? graph.devices[work.device] : -1] += work.transfers() ? work.bytes : 0;
+  }
+  CHECK((sent[0] == 60 && sent[1] == 60 && sent[2] == 60 && sent[3] == 60));
+}
+
+TEST_CASE("a pipeline of groups sends whole tensors from rank to rank", "[plan][tensor]") {
+  // F of a stage waits for both ranks; the cut of 8 B takes 1 + 4 s, and again for its gradient. Operator 2 sums its
+  // output of 4 B forward and its input's gradient of 8 B backward.
+  Chain world(KernelKind::elementwise, 4);
+  const Plan plan = grouped({{0, 1}, {2}}, {{0, 1}, {2, 3}}, {2, 2});
+  const double f0 = 1.5 + 6;
+  const double b0 = 3;
+  const double f1 = 1.5 + 4;
+  const double b1 = 1.5 + 6 + 1.5;
+  // 1F1B of two micro-batches: F0 twice; the second F1 waits for neither; B0 of the second ends it all.
+  const double second_forward = std::max(2 * f0 + 5, f0 + 5 + f1 + b1);
+  const double end = std::max(second_forward + f1 + b1 + 5, f0 + 5 + f1 + b1 + 5 + b0) + b0;
+  CHECK(replayed(world, plan) == near(end));
+}
+
+// Which devices send how many bytes of one micro-batch to which stage.
+std::map<std::pair<DeviceId, int>, double> sent_by(Chain& world, const Plan& plan) {
+  const TaskGraph graph = graph_of(world, plan);
+  std::map<std::pair<DeviceId, int>, double> bytes;
+  for (const Work& work : graph.works) {
+    if (work.transfers() && work.kind == TaskKind::transfer) {
+      bytes[{graph.devices[work.device], work.to_stage}] += work.bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("each rank of an unequal neighbour takes the tensor from its own number, modulo", "[plan][tensor]") {
+  using Sent = std::map<std::pair<DeviceId, int>, double>;
+  Chain world(KernelKind::elementwise, 4);
+  CHECK(sent_by(world, grouped({{0, 1}, {2}}, {{0, 1}, {2}}, {2, 1})) == Sent{{{0, 1}, 8}, {{2, 0}, 16}});
+  CHECK(sent_by(world, grouped({{0, 1}, {2}}, {{0}, {1, 2}}, {1, 2})) == Sent{{{0, 1}, 16}, {{1, 0}, 8}});
+  CHECK(sent_by(world, grouped({{0, 1}, {2}}, {{0, 1}, {2, 3}}, {2, 1})) ==
+        Sent{{{0, 1}, 8}, {{2, 0}, 8}, {{3, 0}, 8}}); // two replicas of half a micro-batch, for both ranks each
+}
+
+TEST_CASE("the list order knows groups too", "[plan][tensor]") {
+  Chain world(KernelKind::elementwise, 4);
+  const Plan plan = grouped({{0}, {1}, {2}}, {{0, 1}, {2, 3}, {0, 1}}, {2, 2, 2});
+  const PlanCost cost = cost_plan(world.problem, plan);
+  const Schedule schedule = make_list_schedule(world.router, plan, cost, 2);
+  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = world.router});
+  const ReplayRequest request{&graph, 1};
+  const Timeline timeline = replay_analytic(world.platform, {&request, 1}).front();
+  CHECK(timeline.finish.size() == static_cast<std::size_t>(graph.tasks()));
+  CHECK(measure(graph, timeline, world.platform).iteration > Seconds{18});
+}
+
+TEST_CASE("a roofline divides FLOPs and parameters, never launches", "[plan][tensor]") {
+  Operator op;
+  op.name = "op";
+  op.kind = KernelKind::matmul;
+  op.forward = {Flops{80}, 6, 20, 1};
+  op.parameters = 20;
+  const ModelGraph model = make_graph("one", {op}, {}, {}, {"test", 0, 0});
+  const CostModelResult made = make_roofline({model});
+  const CostModel& cost = *std::get<std::unique_ptr<CostModel>>(made);
+  DeviceType type;
+  for (auto& row : type.rates) {
+    row.fill(FlopsPerSecond{1});
+  }
+  type.memory_bandwidth = BytesPerSecond{4};
+  type.launch_overhead = Seconds{3};
+  const auto forward = [&](const Shard& shard) {
+    return cost.time_of_shard(0, type, 1, Precision::fp32, shard)->forward.value;
+  };
+  CHECK(forward({1}) == near(3 + 80));
+  CHECK(forward({4}) == near(3 + 20));
+  CHECK(forward({16}) == near(3 + 6 + 20 / 16.0)); // bound by memory: 4 B an element at 4 B/s, activations whole
+  CHECK(forward({16, true}) == near(3 + 5));       // activations divided too: bound by FLOPs again
+}
+
+TEST_CASE("a stage recomputes some of its operators", "[plan][recompute]") {
+  Chain world(KernelKind::elementwise, 1);
+  Plan plan = grouped({{0, 1, 2}}, {{0}}, {1});
+  plan.stages[0].recompute = Recompute::selective;
+  plan.stages[0].recomputed = {1, 2};
+  const PlanCost cost = cost_plan(world.problem, plan);
+  const ReplicaCost& replica = cost.stages[0].replicas[0];
+  CHECK(replica.recompute.value == near((3 + 9) / 3.0));
+  CHECK(replica.memory.per_micro_batch.value == near(40 + 8)); // what operator 0 keeps, and its output for operator 1
+  CHECK(replica.memory.workspace.value == near(20 + 60));
+  CHECK(replayed(world, plan) == near(2 * (18 + 4)));
+  // All of them is what a full recompute is.
+  plan.stages[0].recomputed = {0, 1, 2};
+  const PlanCost all = cost_plan(world.problem, plan);
+  plan.stages[0].recompute = Recompute::full;
+  plan.stages[0].recomputed = {};
+  const PlanCost full = cost_plan(world.problem, plan);
+  CHECK(all.stages[0].replicas[0].busy() == full.stages[0].replicas[0].busy());
+  CHECK(all.stages[0].replicas[0].memory.total(3, 1) == full.stages[0].replicas[0].memory.total(3, 1));
+}
+
+} // namespace
+} // namespace stagecraft
