@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "sim/cost/collective.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -57,16 +58,16 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
 Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
                  const std::vector<DeviceId>& group, double share) {
   const PathCost slowest = slowest_of_ring(problem, group);
-  const auto collective = [&](Bytes bytes) {
-    return bytes.value > 0 ? ring_all_reduce_time(stage.tensor_parallel, bytes * share, slowest).value : 0;
+  const auto collective = [&](std::optional<Bytes> bytes) {
+    return bytes ? ring_all_reduce_time(stage.tensor_parallel, *bytes * share, slowest).value : 0;
   };
   Sums sums;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
     for (const DeviceId device : group) {
-      const auto time = problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device),
-                                                   problem.samples * share, problem.training.precision,
-                                                   {stage.tensor_parallel, split.splits_activations[i] != 0});
+      const auto time =
+          problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device), problem.samples * share,
+                                     problem.training.precision, split.shards[i]);
       most.forward = std::max(most.forward, time ? time->forward.value : kNever);
       most.input = std::max(most.input, time ? time->backward_input.value : kNever);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kNever);
@@ -162,7 +163,7 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     const OperatorId op = stage.operators[i];
     held.parameters += problem.model.operators[op].parameters;
     held.resident += Bytes{problem.model.operators[op].resident_bytes};
-    const bool part = !split.splits_activations.empty() && split.splits_activations[i] != 0;
+    const bool part = !split.shards.empty() && split.shards[i].splits_activations;
     const Bytes stash = problem.stash_bytes(op) / (part ? stage.tensor_parallel : 1);
     (stage.recomputes(op) ? held.workspace : held.kept) += stash;
   }
@@ -176,7 +177,7 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
 
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
   const bool grouped = stage.tensor_parallel > 1;
-  const TensorSplit split = grouped ? split_tensors(problem, stage.operators) : TensorSplit{};
+  const TensorSplit split = grouped ? split_tensors(problem, stage.operators, stage.tensor_parallel) : TensorSplit{};
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};

@@ -40,7 +40,7 @@ std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<c
 
 } // namespace
 
-TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage) {
+TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
   const ModelGraph& model = problem.model;
   std::vector<char> inside(model.size(), 0);
   for (const OperatorId op : stage) {
@@ -67,10 +67,10 @@ TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>&
     for (const OperatorId before : model.predecessors[op]) {
       input += problem.output_bytes(before);
     }
-    const bool has_gradient = weights && by_rows[op] == 0 && model.operators[op].kind != KernelKind::embedding;
-    split.splits_activations.push_back(splits[op]);
-    split.forward.push_back(weights && by_columns[op] == 0 ? problem.output_bytes(op) : Bytes{0});
-    split.backward.push_back(has_gradient ? input : Bytes{0});
+    const bool differentiates = !model.predecessors[op].empty() && model.operators[op].kind != KernelKind::embedding;
+    split.shards.push_back({weights || splits[op] != 0 ? degree : 1, splits[op] != 0});
+    split.forward.push_back(weights && by_columns[op] == 0 ? std::optional(problem.output_bytes(op)) : std::nullopt);
+    split.backward.push_back(weights && differentiates && by_rows[op] == 0 ? std::optional(input) : std::nullopt);
   }
   return split;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/plan/problem.hpp"
@@ -10,15 +11,17 @@ namespace stagecraft {
 
 /// Per operator of a stage, in its order.
 struct TensorSplit {
-  std::vector<char> splits_activations; ///< inside a pair, or its second operator: works on its part of the input
-  std::vector<Bytes> forward, backward; ///< all-reduced over the group after the pass, for one micro-batch
+  std::vector<Shard> shards; ///< of degree 1: each device of the group does the whole operator
+  /// All-reduced over the group after the pass, for one micro-batch; nothing where it needs none.
+  std::vector<std::optional<Bytes>> forward, backward;
 };
 
-/// Every operator with weights (matrix kinds, embeddings, and those of unknown kind) sums its output over the group in
-/// forward and its input's gradient in backward. Two of them that follow each other in a chain within the stage, with
-/// nothing but element-wise operators, attention, pooling and views in between, are a pair: the first is divided by
-/// columns and sums no output, the second by rows and sums no gradient. Each is in one pair at most, the earliest.
-TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage);
+/// Every operator with weights (matrix kinds, embeddings, and those of unknown kind) is divided; it sums its output
+/// over the group in forward and its input's gradient in backward. Two of them that follow each other in a chain within
+/// the stage, with nothing but element-wise operators, attention, pooling and views in between, are a pair: the first
+/// is divided by columns and sums no output, the second by rows and sums no gradient, and what is in between is divided
+/// too. Each is in one pair at most, the earliest. All other operators run whole on every device.
+TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree);
 
 /// The slowest latency and bandwidth between neighbours of a ring.
 PathCost slowest_of_ring(const Problem& problem, const std::vector<DeviceId>& ring);

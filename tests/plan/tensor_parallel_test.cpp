@@ -1,9 +1,8 @@
 // Tensor-parallel stages and selective recompute: times, memory, traffic and replays by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/tensor_parallel.hpp"
-
 #include <map>
 
+#include "sim/plan/tensor_parallel.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/task_graph.hpp"
 #include "sim/timeline/metrics.hpp"
@@ -65,16 +64,17 @@ double replayed(Chain& world, const Plan& plan) {
 }
 
 TEST_CASE("two devices do half of the work each and sum each output and input gradient", "[plan][tensor]") {
-  // Normalization needs whole rows, so the operators round it are no pair. A ring of 2 over n bytes takes n/2 + 2 s.
-  // Forward: 18/3/2, and the outputs of 8 and 4 B; backward: 18/3/2, and the gradient of operator 2's input, 8 B.
+  // Normalization needs whole rows: both devices do it whole, and the operators round it are no pair. A ring of 2 over
+  // n bytes takes n/2 + 2 s. Each pass: (6/2 + 3 + 9/2)/3; forward the outputs of 8 and 4 B, backward the gradient of
+  // operator 2's input, 8 B.
   Chain world(KernelKind::normalization, 2);
   const PlanCost cost = cost_plan(world.problem, grouped({{0, 1, 2}}, {{0, 1}}, {2}));
   REQUIRE(cost.stages[0].replicas.size() == 2);
   for (const ReplicaCost& shard : cost.stages[0].replicas) {
     CHECK(shard.share == 1);
-    CHECK(shard.forward.value == near(3 + (4 + 2) + (2 + 2)));
-    CHECK(shard.backward_input.value == near(3 + (4 + 2)));
-    CHECK(shard.backward_weight.value == near(3));
+    CHECK(shard.forward.value == near(3.5 + (4 + 2) + (2 + 2)));
+    CHECK(shard.backward_input.value == near(3.5 + (4 + 2)));
+    CHECK(shard.backward_weight.value == near(3.5));
     CHECK(shard.memory.weights.value == near(30 * 4 / 2.0));
     CHECK(shard.memory.per_micro_batch.value == near(40 + 20 + 60)); // replicated on both
   }
@@ -90,7 +90,7 @@ TEST_CASE("columns then rows halve the collectives and split what stands between
   CHECK(shard.memory.per_micro_batch.value == near(40 + 20 / 2.0 + 60 / 2.0));
   // A cut between them leaves two operators on their own.
   const PlanCost cut = cost_plan(world.problem, grouped({{0, 1}, {2}}, {{0, 1}, {0, 1}}, {2, 2}));
-  CHECK(cut.stages[0].replicas[0].forward.value == near(1.5 + (4 + 2)));
+  CHECK(cut.stages[0].replicas[0].forward.value == near(2 + (4 + 2))); // (6/2 + 3)/3
   CHECK(cut.stages[1].replicas[0].backward_input.value == near(1.5 + (4 + 2)));
   CHECK(cut.stages[1].replicas[0].memory.per_micro_batch.value == near(60));
 }
@@ -118,8 +118,8 @@ TEST_CASE("a pipeline of groups sends whole tensors from rank to rank", "[plan][
   // output of 4 B forward and its input's gradient of 8 B backward.
   Chain world(KernelKind::elementwise, 4);
   const Plan plan = grouped({{0, 1}, {2}}, {{0, 1}, {2, 3}}, {2, 2});
-  const double f0 = 1.5 + 6;
-  const double b0 = 3;
+  const double f0 = 2 + 6;
+  const double b0 = 4;
   const double f1 = 1.5 + 4;
   const double b1 = 1.5 + 6 + 1.5;
   // 1F1B of two micro-batches: F0 twice; the second F1 waits for neither; B0 of the second ends it all.
