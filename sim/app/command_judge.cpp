@@ -1,5 +1,8 @@
 // stagecraft judge: planners x models x platforms.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/file.hpp"
@@ -95,13 +98,18 @@ std::string summary(const Judgement& judgement) {
                      " is the best planner: " + std::to_string(best.wins) + " wins in " + std::to_string(best.cases) +
                      " cases, a median regret of " + percent(best.median_regret) + ", and " +
                      percent(best.median_over_bound) + " over the bound that no plan beats.\n";
-  for (const PlannerScore& score : judgement.planners) {
-    if (score.median_manual_seconds) {
-      const double fastest = std::max(best.median_planning_seconds, 1e-9);
-      text += "A person takes " + to_text(*score.median_manual_seconds) + " per split as modelled, " +
-              to_text(score.median_manual_seconds->value / fastest, 0) + " times as long as " + best.planner + ".\n";
-    }
+  const auto manual = std::find_if(judgement.planners.begin(), judgement.planners.end(),
+                                   [](const PlannerScore& score) { return score.median_manual_seconds.has_value(); });
+  if (manual == judgement.planners.end()) {
+    return text;
   }
+  const std::string& first = judgement.plans.front().planner; // the one that the study asks about
+  const auto asked = std::find_if(judgement.planners.begin(), judgement.planners.end(),
+                                  [&](const PlannerScore& score) { return score.planner == first; });
+  const double planning = std::max(asked->median_planning_seconds, 1e-9);
+  text += "As modelled, a person takes " + to_text(*manual->median_manual_seconds) + " per split, " +
+          to_text(manual->median_manual_seconds->value / planning, 0) + " times as long as " + first +
+          "; to measure every operator takes " + to_text(*judgement.median_profile_seconds) + ".\n";
   return text;
 }
 

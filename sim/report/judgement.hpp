@@ -47,8 +47,9 @@ struct PlannerScore {
 
 struct Judgement {
   std::string name, schedule, engine;
-  std::vector<PlannerScore> planners; ///< by median regret, those without a plan that fits last
-  std::vector<JudgedPlan> plans;      ///< model by model, platform by platform, planners in the order asked for
+  std::optional<Seconds> median_profile_seconds; ///< of measuring every operator, as the study models it
+  std::vector<PlannerScore> planners;            ///< by median regret, those without a plan that fits last
+  std::vector<JudgedPlan> plans; ///< model by model, platform by platform, planners in the order asked for
 };
 
 /// Fills in regret, over_bound and bias of all plans, and the scores.

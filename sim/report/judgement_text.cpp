@@ -70,9 +70,13 @@ Json to_value(const JudgedPlan& plan, bool timing) {
 } // namespace
 
 std::string to_json(const Judgement& judgement, bool timing) {
-  Json json = {{"schema", "stagecraft/1"},       {"name", text_or_null(judgement.name)},
-               {"schedule", judgement.schedule}, {"engine", judgement.engine},
-               {"planners", Json::array()},      {"plans", Json::array()}};
+  Json json = {{"schema", "stagecraft/1"},
+               {"name", text_or_null(judgement.name)},
+               {"schedule", judgement.schedule},
+               {"engine", judgement.engine},
+               {"median_profile_seconds", optional_value(judgement.median_profile_seconds)},
+               {"planners", Json::array()},
+               {"plans", Json::array()}};
   for (const PlannerScore& score : judgement.planners) {
     json["planners"].push_back(to_value(score, timing));
   }

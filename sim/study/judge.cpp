@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <list>
 
@@ -40,6 +41,21 @@ public:
       judged.push_back(describe(study_.planners[i], choices[i], prepared));
     }
     return judged;
+  }
+
+  // Measuring each operator of the smallest micro-batch on one device of each type, kernels that there are.
+  double profile_seconds() {
+    const Problem& problem =
+        simulator_.problem(*std::max_element(read_.training.micro_batches.begin(), read_.training.micro_batches.end()));
+    double seconds = 0;
+    for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
+      for (OperatorId op = 0; op < problem.model.size(); ++op) {
+        const double once =
+            problem.forward[type][op] + problem.backward_input[type][op] + problem.backward_weight[type][op];
+        seconds += std::isinf(once) ? 0 : once;
+      }
+    }
+    return study_.manual->profile_repetitions * seconds;
   }
 
 private:
@@ -188,12 +204,17 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
   Judgement judgement{.name = study.name, .schedule = std::string(study.schedule->name)};
   const std::size_t all = study.models.size() * study.platforms.size();
   std::size_t done = 0;
+  std::vector<double> profiles;
   for (const yaml::Node& model : study.models) {
     for (const yaml::Node& platform : study.platforms) {
       const Study read =
           load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings);
       judgement.engine = read.engine->name;
-      std::vector<JudgedPlan> judged = Case(study, read).judge();
+      Case one(study, read);
+      const std::vector<JudgedPlan> judged = one.judge();
+      if (study.manual) {
+        profiles.push_back(one.profile_seconds());
+      }
       judgement.plans.insert(judgement.plans.end(), judged.begin(), judged.end());
       if (progress) {
         progress(++done, all);
@@ -201,6 +222,9 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
     }
   }
   score(judgement);
+  if (!profiles.empty()) {
+    judgement.median_profile_seconds = Seconds{quantile(profiles, 0.5)};
+  }
   return judgement;
 }
 

@@ -21,10 +21,12 @@ struct Planner {
 };
 
 /// What it would take a person to split a model: trials * (edit + launch + iterations * iteration time of the trial).
+/// And what it takes to measure every operator, forward and backward, on one device of each type.
 struct ManualWork {
   int trials = 5;
   Seconds edit{60}, launch{30};
   int iterations = 20;
+  int profile_repetitions = 100;
 };
 
 /// Right by construction but for the models and platforms, which are read one by one as they are judged.

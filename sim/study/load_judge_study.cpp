@@ -83,6 +83,7 @@ std::optional<ManualWork> read_manual(yaml::Map& map) {
   work.edit = manual.quantity<Seconds>("edit", yaml::kNotNegative, work.edit);
   work.launch = manual.quantity<Seconds>("launch", yaml::kNotNegative, work.launch);
   work.iterations = manual.integer("iterations", 0, kMost, work.iterations);
+  work.profile_repetitions = manual.integer("profile_repetitions", 1, kMost, work.profile_repetitions);
   manual.finish();
   return work;
 }

@@ -1,0 +1,27 @@
+// What the tests of studies share: a shipped study's file, and its page.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "sim/base/file.hpp"
+#include "sim/study/inputs.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft::test {
+
+inline const std::filesystem::path kReports = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "reports";
+
+inline Folders folders_of(const std::string& study) { return {kReports / study, STAGECRAFT_SOURCE_DIR}; }
+
+/// Whether the page of a study says this, line breaks aside.
+inline void check_says(const std::string& study, const std::string& words) {
+  std::string page = read_file(kReports / study / "README.md");
+  for (char& c : page) {
+    c = c == '\n' ? ' ' : c;
+  }
+  INFO("reports/" << study << "/README.md should say: " << words);
+  CHECK(page.find(words) != std::string::npos);
+}
+
+} // namespace stagecraft::test
