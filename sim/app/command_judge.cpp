@@ -56,6 +56,8 @@ Table plan_table(const Judgement& judgement) {
                {"planner"},
                {"M", Align::right},
                {"iteration", Align::right},
+               {"speedup", Align::right},
+               {"imbalance", Align::right},
                {"regret", Align::right},
                {"over bound", Align::right},
                {"bias", Align::right},
@@ -68,6 +70,8 @@ Table plan_table(const Judgement& judgement) {
     if (plan.feasible) {
       row.push_back({std::to_string(plan.micro_batches), style});
       row.push_back({to_text(plan.iteration), style});
+      row.push_back({to_text(plan.speedup, 2), style});
+      row.push_back({percent(plan.load_imbalance), style});
       for (const double share : {plan.regret, plan.over_bound, plan.bias}) {
         row.push_back({percent(share), style});
       }
@@ -75,7 +79,7 @@ Table plan_table(const Judgement& judgement) {
       row.push_back({""});
       row.push_back({"infeasible", Style::bad});
     }
-    row.resize(8);
+    row.resize(table.columns.size() - 1);
     std::string remark = plan.feasible ? plan.note : plan.why_not;
     if (plan.spread && plan.spread->feasible > 0) {
       const Spread& spread = *plan.spread;

@@ -50,6 +50,8 @@ Json to_value(const JudgedPlan& plan, bool timing) {
   set("estimate_seconds", plan.estimate.value);
   set("bottleneck_seconds", plan.bottleneck.value);
   set("lower_bound_seconds", plan.lower_bound.value);
+  set("speedup", plan.speedup);
+  set("load_imbalance", plan.load_imbalance);
   set("regret", plan.regret);
   set("over_bound", plan.over_bound);
   set("bias", plan.bias);
@@ -95,12 +97,12 @@ std::string to_csv(const Judgement& judgement) {
     return out + "\"";
   };
   std::string csv = "planner,model,platform,micro_batches,feasible,why_not,iteration_seconds,estimate_seconds,"
-                    "lower_bound_seconds,regret,over_bound,bias\n";
+                    "lower_bound_seconds,speedup,load_imbalance,regret,over_bound,bias\n";
   for (const JudgedPlan& plan : judgement.plans) {
     csv += quoted(plan.planner) + "," + quoted(plan.model) + "," + quoted(plan.platform) + "," +
            std::to_string(plan.micro_batches) + "," + (plan.feasible ? "true" : "false") + "," + quoted(plan.why_not);
-    for (const double value :
-         {plan.iteration.value, plan.estimate.value, plan.lower_bound.value, plan.regret, plan.over_bound, plan.bias}) {
+    for (const double value : {plan.iteration.value, plan.estimate.value, plan.lower_bound.value, plan.speedup,
+                               plan.load_imbalance, plan.regret, plan.over_bound, plan.bias}) {
       csv += "," + (plan.feasible ? Json(value).dump() : std::string());
     }
     csv += "\n";

@@ -167,6 +167,8 @@ private:
       judged.estimate = run.estimate;
       judged.bottleneck = run.bottleneck;
       judged.lower_bound = run.lower_bound;
+      judged.speedup = run.speedup;
+      judged.load_imbalance = run.metrics.load_imbalance;
     }
     return judged;
   }

@@ -32,8 +32,8 @@ std::vector<double> ratios(const Iterations& of, const Iterations& to) {
 }
 
 TEST_CASE("reports/wang-2020 says what its study gives", "[reports]") {
-  JudgeStudy study = load_judge_study(yaml::load(test::kReports / "wang-2020/study.yaml"), test::folders_of("wang-2020"),
-                                      {{"judge.planners.4.draws", "10"}});
+  JudgeStudy study = load_judge_study(yaml::load(test::kReports / "wang-2020/study.yaml"),
+                                      test::folders_of("wang-2020"), {{"judge.planners.4.draws", "10"}});
   const Judgement judgement = judge(study);
   CHECK(study.models.size() >= 8);
   CHECK(study.platforms.size() >= 4);
