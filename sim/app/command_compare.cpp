@@ -16,10 +16,20 @@ namespace {
 constexpr std::size_t kShownFeasible = 20;
 constexpr std::size_t kShownInfeasible = 10;
 
-/// A row of the table: a run, and the schedules under which the same split runs in the same order.
+/// A row of the table: a run, the schedules under which its strategy's split runs in the same order, and the strategies
+/// that came to the same split.
 struct ShownRun {
   std::size_t run;
-  std::vector<std::string> same;
+  std::vector<std::string> schedules, strategies;
+
+  void add(const Run& shown, const Run& equal) {
+    const bool same_strategy = equal.strategy == shown.strategy;
+    std::vector<std::string>& names = same_strategy ? schedules : strategies;
+    const std::string& name = same_strategy ? equal.schedule : equal.strategy;
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
 };
 
 // The best runs, each order of work once, and a few infeasible ones; with `all`, every run by itself.
@@ -30,21 +40,33 @@ std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
   std::size_t infeasible = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto same = std::find_if(shown.begin(), shown.end(), [&](const ShownRun& other) {
-      return runs[i].feasible && result.of_run[other.run] == result.of_run[i] &&
-             runs[other.run].strategy == runs[i].strategy;
+      return runs[i].feasible && result.of_run[other.run] == result.of_run[i];
     });
     if (!all && same != shown.end()) {
-      same->same.push_back(runs[i].schedule);
+      same->add(runs[same->run], runs[i]);
     } else if (all || (runs[i].feasible ? feasible++ < kShownFeasible : infeasible++ < kShownInfeasible)) {
-      shown.push_back({i, {}});
+      shown.push_back({i, {}, {}});
     }
   }
   return shown;
 }
 
-std::vector<std::string> feasible_cells(const Run& run, const std::vector<std::string>& same) {
+std::string remarks_of(const Run& run, const ShownRun& shown) {
+  std::vector<std::string> remarks;
+  if (!run.note.empty()) {
+    remarks.push_back(run.note);
+  }
+  if (!shown.schedules.empty()) {
+    remarks.push_back("the same as under " + join(shown.schedules));
+  }
+  if (!shown.strategies.empty()) {
+    remarks.push_back("the same split as " + join(shown.strategies));
+  }
+  return join(remarks, "; ");
+}
+
+std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown) {
   const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
-  const std::string as_under = same.empty() ? "" : "the same as under " + join(same);
   return {to_text(run.metrics.iteration),
           to_text(run.estimate),
           to_text(run.samples_per_second, 1),
@@ -54,7 +76,7 @@ std::vector<std::string> feasible_cells(const Run& run, const std::vector<std::s
           to_text(peak),
           to_text(run.energy_per_sample),
           to_text(run.cost_per_million_samples),
-          run.note + (run.note.empty() || as_under.empty() ? "" : "; ") + as_under};
+          remarks_of(run, shown)};
 }
 
 Table table_of(const ComparisonResult& result, bool all) {
@@ -83,7 +105,7 @@ Table table_of(const ComparisonResult& result, bool all) {
                              {run.schedule + order, style},
                              {std::to_string(run.micro_batches), style}};
     if (run.feasible) {
-      for (std::string& text : feasible_cells(run, shown.same)) {
+      for (std::string& text : feasible_cells(run, shown)) {
         row.push_back({std::move(text), style});
       }
     } else {

@@ -10,7 +10,7 @@
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/split_by_hand.hpp"
-#include "sim/study/plan_file.hpp"
+#include "sim/study/plan_formats.hpp"
 
 namespace stagecraft {
 namespace {
@@ -126,7 +126,7 @@ private:
 
   std::optional<Plan> read_answer(const Planner& planner, const std::string& output, std::string& why_not) const {
     try {
-      Plan plan = read_plan(yaml::parse(output, planner.name), *read_.model, read_.platform);
+      Plan plan = read_plan_text({output, planner.name, *read_.model, read_.platform}, "");
       plan.strategy = planner.name;
       why_not = join(plan_defects(plan, *read_.model, read_.platform), "; ");
       return why_not.empty() ? std::optional(std::move(plan)) : std::nullopt;
