@@ -35,9 +35,9 @@ TEST_CASE("reports/ju-2024 says what its study gives", "[reports]") {
     const char* model;
     double flush_4, flush_8, asynchronous_4, asynchronous_8;
   };
-  for (const Row& row : {Row{"vgg16-cifar10", 2.97, 4.79, 3.27, 5.41}, Row{"resnet50-cifar10", 2.95, 4.24, 3.45, 6.14},
-                         Row{"densenet121-cifar10", 2.93, 4.33, 3.34, 5.74},
-                         Row{"squeezenet-cifar10", 2.42, 2.95, 3.06, 4.01}}) {
+  for (const Row& row :
+       {Row{"vgg16-cifar10", 2.97, 4.79, 3.27, 5.41}, Row{"resnet50-cifar10", 2.95, 4.24, 3.45, 6.14},
+        Row{"densenet121-cifar10", 2.93, 4.33, 3.34, 5.74}, Row{"squeezenet-cifar10", 2.42, 2.95, 3.06, 4.01}}) {
     INFO(row.model);
     const JudgedPlan& four = plan_of(judgement, "antichain", row.model, "one-server-4");
     const JudgedPlan& eight = plan_of(judgement, "antichain", row.model, "one-server-8");
@@ -52,17 +52,18 @@ TEST_CASE("reports/ju-2024 says what its study gives", "[reports]") {
 }
 
 TEST_CASE("the measured ResNet-50 profile gives the published pair", "[reports]") {
-  const std::filesystem::path profile = std::filesystem::path(STAGECRAFT_SOURCE_DIR) /
-                                        "../shared/data/pipedream/profiles/resnet50.graph.txt";
+  const std::filesystem::path profile =
+      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream/profiles/resnet50.graph.txt";
   if (!std::filesystem::exists(profile)) {
     std::cout << "skipped: no " << profile << "\n";
     return;
   }
-  const Judgement judgement = judged({{"judge.models", "['" + profile.string() + "']"},
-                                      {"judge.platforms", "[{devices: 4, bandwidth: 10 GB/s}, {devices: 8, bandwidth: 10 GB/s}]"},
-                                      {"judge.planners", "[antichain]"},
-                                      {"training.global_batch", "64"},
-                                      {"training.micro_batches", "64"}});
+  const Judgement judgement =
+      judged({{"judge.models", "['" + profile.string() + "']"},
+              {"judge.platforms", "[{devices: 4, bandwidth: 10 GB/s}, {devices: 8, bandwidth: 10 GB/s}]"},
+              {"judge.planners", "[antichain]"},
+              {"training.global_batch", "64"},
+              {"training.micro_batches", "64"}});
   REQUIRE(judgement.plans.size() == 2);
   CHECK(judgement.plans[0].speedup == Approx(3.40).margin(0.006));
   CHECK(judgement.plans[1].speedup == Approx(3.85).margin(0.006));
