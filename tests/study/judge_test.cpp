@@ -103,7 +103,7 @@ TEST_CASE("a foreign planner that fails is a row with its reason", "[study][judg
   CHECK_THAT(reason("{name: mine, command: [sleep, '60'], timeout: 50 ms}"), Catch::Contains("longer than 50"));
   CHECK_THAT(reason("{name: mine, command: ['false']}"), Catch::Contains("status 1"));
   CHECK_THAT(reason("{name: mine, command: [no-such-planner]}"), Catch::Contains("cannot be run"));
-  CHECK_THAT(reason(printing("{stages: [")), Catch::Contains("mine:1:"));
+  CHECK_THAT(reason(printing("{stages: [")), Catch::Contains("mine:2:1"));
   CHECK_THAT(reason(printing("{stages: [{operators: [a], devices: [nowhere]}]}")), Catch::Contains("nowhere"));
   CHECK_THAT(reason(printing("")), Catch::Contains("mine"));
 }
