@@ -47,6 +47,8 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{"pipedream",
                   "stages with replicas over devices and nodes, least steady stage time (Narayanan et al. 2019)",
                   split_pipedream, true},
+      StrategyRow{"dapple", "replicated stages of least latency, placed on servers by three policies (Fan et al. 2021)",
+                  split_dapple, true, true},
   };
   return kRows;
 }

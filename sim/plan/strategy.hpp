@@ -79,5 +79,6 @@ PlanResult split_best_of_random(const PlanRequest&);
 PlanResult split_pipedream(const PlanRequest&);
 PlanResult split_ideal(const PlanRequest&);
 PlanResult split_ideal_linear(const PlanRequest&);
+PlanResult split_dapple(const PlanRequest&);
 
 } // namespace stagecraft
