@@ -69,6 +69,9 @@ Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> oper
       stage.shares.push_back(shares[i]);
     }
   }
+  if (stage.devices.size() == 1) {
+    stage.shares.clear(); // as stages without replicas have it elsewhere
+  }
   return stage;
 }
 

@@ -1,11 +1,14 @@
 // Work for the instruction counter: one schedule, task graph, replay and metrics of a pipeline with uneven stages.
 //   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, simgrid, or list (analytic after a list schedule)
 // Prints the number of tasks executed; tests/bench/run takes differences of two sizes.
+//   bench STRATEGY DEVICES OPERATORS      one plan of an uneven chain; prints its number of stages
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 
+#include "sim/plan/strategy.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/timeline/metrics.hpp"
@@ -37,16 +40,57 @@ Plan chain_plan(int stages) {
   return plan;
 }
 
+// A chain of operators with times and tensors that differ, on equal devices.
+std::size_t stages_planned(const std::string& strategy, int devices, int operators) {
+  std::vector<Operator> chain(operators);
+  std::vector<std::pair<int, int>> edges;
+  Profile profile{.samples = 1};
+  for (int op = 0; op < operators; ++op) {
+    chain[op].name = std::to_string(op);
+    chain[op].parameters = 1e5 + 1e4 * ((op * 53) % 97);
+    chain[op].output_elements = 1e4 + 100 * ((op * 37) % 101);
+    profile.times.push_back({Seconds{1e-3 * (1 + (op * 29) % 13)}, Seconds{1e-3 * (2 + (op * 31) % 17)}});
+    if (op > 0) {
+      edges.emplace_back(op - 1, op);
+    }
+  }
+  const ModelGraph model = make_graph("chain", chain, edges, {profile}, {});
+  DeviceType type;
+  type.name = "bench";
+  type.memory = Bytes{std::numeric_limits<double>::infinity()};
+  type.memory_bandwidth = BytesPerSecond{1e12};
+  for (auto& rates : type.rates) {
+    rates.fill(FlopsPerSecond{1e12});
+  }
+  const Platform platform = make_star_platform(type, devices, BytesPerSecond{1e9}, Seconds{5e-6});
+  const auto cost = make_profiled({.model = model});
+  const Training training;
+  Router router(platform);
+  const Problem problem =
+      make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1);
+  PlanRequest request{.problem = problem, .devices = {}, .in_flight = [](int, int) { return 1.0; }};
+  for (DeviceId device = 0; device < devices; ++device) {
+    request.devices.push_back(device);
+  }
+  const PlanResult plan = make_plan(find_by_name(strategies(), strategy, "strategy", {}), request);
+  return std::get<Plan>(plan).stages.size();
+}
+
 } // namespace
 
 int main(int count, char** arguments) {
   if (count != 4) {
-    std::fprintf(stderr, "usage: bench analytic|simgrid|list STAGES MICRO_BATCHES\n");
+    std::fprintf(stderr,
+                 "usage: bench analytic|simgrid|list STAGES MICRO_BATCHES, or bench STRATEGY DEVICES OPERATORS\n");
     return 2;
   }
   const std::string engine = arguments[1];
   const int stages = std::atoi(arguments[2]);
   const int micro_batches = std::atoi(arguments[3]);
+  if (engine != "analytic" && engine != "simgrid" && engine != "list") {
+    std::printf("%zu\n", stages_planned(engine, stages, micro_batches));
+    return 0;
+  }
   DeviceType type;
   type.name = "bench";
   const Platform platform = make_star_platform(type, stages, BytesPerSecond{1e10}, Seconds{5e-6});
