@@ -17,6 +17,7 @@ constexpr double kWeightGradientShare = 0.5;
 // The profiles of one device type, by size.
 struct Series {
   std::string device;
+  int tensor_parallel = 1;
   std::vector<const Profile*> by_size;
 };
 
@@ -24,9 +25,11 @@ class Profiled : public CostModel {
 public:
   Profiled(const ModelGraph& model, const DeviceType* reference) : model_(model), reference_(reference) {
     for (const Profile& profile : model.profiles) {
-      const auto same =
-          std::find_if(series_.begin(), series_.end(), [&](const Series& one) { return one.device == profile.device; });
-      Series& series = same == series_.end() ? series_.emplace_back(Series{profile.device, {}}) : *same;
+      const auto same = std::find_if(series_.begin(), series_.end(), [&](const Series& one) {
+        return one.device == profile.device && one.tensor_parallel == profile.tensor_parallel;
+      });
+      Series& series =
+          same == series_.end() ? series_.emplace_back(Series{profile.device, profile.tensor_parallel, {}}) : *same;
       series.by_size.push_back(&profile);
     }
     for (Series& series : series_) {
@@ -37,7 +40,19 @@ public:
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
-    const Series& series = series_of(type);
+    return time_in(*series_of(type, 1), op, type, samples, precision);
+  }
+
+  std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
+                                            const Shard& shard) const override {
+    const Series* measured = series_of(type, shard.degree);
+    return measured != nullptr ? time_in(*measured, op, type, samples, precision)
+                               : CostModel::time_of_shard(op, type, samples, precision, shard);
+  }
+
+private:
+  std::optional<OperatorTime> time_in(const Series& series, OperatorId op, const DeviceType& type, double samples,
+                                      Precision precision) const {
     const std::optional<double> factor = device_factor(op, series, type, precision);
     const MeasuredTime measured = at_size(op, series, type, samples);
     if (!factor || !std::isfinite(measured.forward.value)) {
@@ -49,12 +64,15 @@ public:
                         measured.backward * (*factor * weight_share)};
   }
 
-private:
-  // Measured on this very type, or else the first, from which others are scaled.
-  const Series& series_of(const DeviceType& type) const {
-    const auto own =
-        std::find_if(series_.begin(), series_.end(), [&](const Series& series) { return series.device == type.name; });
-    return own != series_.end() ? *own : series_.front();
+  // Measured on this very type, or else the first, from which others are scaled; nullptr where none has this degree.
+  const Series* series_of(const DeviceType& type, int tensor_parallel) const {
+    const Series* found = nullptr;
+    for (const Series& series : series_) {
+      if (series.tensor_parallel == tensor_parallel && (found == nullptr || series.device == type.name)) {
+        found = &series;
+      }
+    }
+    return found;
   }
 
   // Relative duration on `type`: matrix kernels by their rates, the others by memory bandwidth.

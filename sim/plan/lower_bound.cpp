@@ -26,6 +26,17 @@ std::vector<double> sizes_to_try(const Problem& problem) {
   return sizes;
 }
 
+// 1, and the tensor degrees that were measured: others take no less than their part of it.
+std::vector<int> degrees_to_try(const Problem& problem) {
+  std::vector<int> degrees = {1};
+  for (const Profile& profile : problem.model.profiles) {
+    if (std::find(degrees.begin(), degrees.end(), profile.tensor_parallel) == degrees.end()) {
+      degrees.push_back(profile.tensor_parallel);
+    }
+  }
+  return degrees;
+}
+
 // Optimiser step without its launch, which a device pays once for all its operators.
 double step_seconds(const Problem& problem, OperatorId op, const DeviceType& type) {
   const double parameters = problem.model.operators[op].parameters;
@@ -34,6 +45,13 @@ double step_seconds(const Problem& problem, OperatorId op, const DeviceType& typ
 
 // What a device keeps of an operator whatever the schedule.
 double state_bytes(const Problem& problem, OperatorId op) {
+  if (!problem.model.configurations.empty()) { // of a group all devices hold their shards
+    double least = kNever;
+    for (const Configuration& one : problem.model.configurations[op]) {
+      least = std::min(least, one.tensor_parallel * one.resident.value);
+    }
+    return finite_or_zero(least);
+  }
   const Operator& what = problem.model.operators[op];
   const StageAmounts amounts{.parameters = what.parameters, .resident = Bytes{what.resident_bytes}};
   return memory_of_stage(problem, amounts, Recompute::none).fixed(1).value;
@@ -52,14 +70,18 @@ LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devi
     const double scale = problem.samples / samples;
     for (std::size_t type = 0; type < types; ++type) {
       for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
-        const auto time = problem.cost.time(op, problem.platform.types[type], samples, problem.training.precision);
-        if (!time) {
-          continue;
+        for (const int degree : degrees_to_try(problem)) { // a group takes at least its degree times as much in all
+          const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], samples,
+                                                       problem.training.precision, {degree});
+          const auto lower = [&](double& least, Seconds seconds) {
+            least = std::min(least, seconds.value * scale * degree);
+          };
+          if (time) {
+            lower(times.forward[type][op], time->forward);
+            lower(times.backward_input[type][op], time->backward_input);
+            lower(times.all[type][op], time->forward + time->backward_input + time->backward_weight);
+          }
         }
-        const auto lower = [&](double& least, Seconds seconds) { least = std::min(least, seconds.value * scale); };
-        lower(times.forward[type][op], time->forward);
-        lower(times.backward_input[type][op], time->backward_input);
-        lower(times.all[type][op], time->forward + time->backward_input + time->backward_weight);
       }
     }
   }
@@ -359,7 +381,8 @@ double reduced_seconds(const Problem& problem, const LeastTimes& times, const st
 
 Seconds communication_bound(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
   constexpr std::size_t kMostDevices = 256; // pairs are looked at one by one
-  if (devices.size() < 2 || devices.size() > kMostDevices || !is_connected(problem.model)) {
+  if (devices.size() < 2 || devices.size() > kMostDevices || !is_connected(problem.model) ||
+      !problem.model.configurations.empty()) { // measured groups do not say what they send
     return Seconds{0};
   }
   const std::vector<DeviceId> able = that_hold_all(problem, devices);

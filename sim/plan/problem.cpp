@@ -105,7 +105,8 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};
   problem.micro_batches = micro_batches;
   problem.samples = static_cast<double>(training.global_batch) / micro_batches;
-  problem.divisible_at_will = !model.profiles.empty() && training.global_batch == 1;
+  problem.divisible_at_will =
+      (!model.profiles.empty() && training.global_batch == 1) || !model.configurations.empty(); // whole micro-batches
   fill_times(problem);
   fill_prefix(problem);
   return problem;

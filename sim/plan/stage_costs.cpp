@@ -72,8 +72,9 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
       most.input = std::max(most.input, time ? time->backward_input.value : kNever);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kNever);
     }
-    most.forward += collective(split.forward[i]);
-    most.input += collective(split.backward[i]);
+    const double exchange = split.exchanged[i].value * share * slowest.seconds_per_byte;
+    most.forward += collective(split.forward[i]) + exchange;
+    most.input += collective(split.backward[i]) + exchange;
     sums.forward += most.forward;
     sums.input += most.input;
     sums.weight += most.weight;
@@ -157,7 +158,24 @@ Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
   return sum;
 }
 
+// As the file of the model measured it, where it did.
+Held held_as_given(const Problem& problem, const Stage& stage) {
+  Held held;
+  for (const OperatorId op : stage.operators) {
+    const Configuration* one = find_configuration(problem.model, op, stage.tensor_parallel, stage.recomputes(op));
+    if (one != nullptr) {
+      held.parameters += one->parameters.value / parameter_bytes(problem.training).gradient;
+      held.resident += one->resident;
+      held.kept += one->per_micro_batch * problem.samples;
+    }
+  }
+  return held;
+}
+
 Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& split) {
+  if (!problem.model.configurations.empty()) {
+    return held_as_given(problem, stage);
+  }
   Held held;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     const OperatorId op = stage.operators[i];

@@ -70,6 +70,8 @@ PlanResult split_capability_calibrated(const PlanRequest&);
 PlanResult split_by_hand(const PlanRequest&);
 PlanResult split_antichain(const PlanRequest&);
 PlanResult split_optimal(const PlanRequest&);
+PlanResult split_piper(const PlanRequest&);
+PlanResult split_amp(const PlanRequest&);
 PlanResult split_earliest_finish(const PlanRequest&);
 PlanResult split_earliest_finish_contiguous(const PlanRequest&);
 PlanResult split_heft(const PlanRequest&);

@@ -38,6 +38,19 @@ std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<c
   return {};
 }
 
+// What a group exchanges of an operator's tensors because its neighbours are in other stages.
+Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<char>& inside, OperatorId op,
+                        const Configuration& measured) {
+  Bytes sum;
+  for (std::size_t edge = 0; edge < measured.incoming.size(); ++edge) {
+    sum += inside[model.predecessors[op][edge]] == 0 ? measured.incoming[edge] : Bytes{0};
+  }
+  for (std::size_t edge = 0; edge < measured.outgoing.size(); ++edge) {
+    sum += inside[model.successors[op][edge]] == 0 ? measured.outgoing[edge] : Bytes{0};
+  }
+  return sum;
+}
+
 } // namespace
 
 TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
@@ -62,6 +75,14 @@ TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>&
   }
   TensorSplit split;
   for (const OperatorId op : stage) {
+    const Configuration* measured = find_configuration(model, op, degree, false);
+    split.exchanged.push_back(measured != nullptr ? exchanged_at_cuts(model, inside, op, *measured) : Bytes{0});
+    if (measured != nullptr) {
+      split.shards.push_back({degree});
+      split.forward.emplace_back();
+      split.backward.emplace_back();
+      continue;
+    }
     const bool weights = has_weights(model.operators[op]);
     Bytes input;
     for (const OperatorId before : model.predecessors[op]) {

@@ -14,13 +14,15 @@ struct TensorSplit {
   std::vector<Shard> shards; ///< of degree 1: each device of the group does the whole operator
   /// All-reduced over the group after the pass, for one micro-batch; nothing where it needs none.
   std::vector<std::optional<Bytes>> forward, backward;
+  std::vector<Bytes> exchanged; ///< sent in either pass, where a file says so
 };
 
 /// Every operator with weights (matrix kinds, embeddings, and those of unknown kind) is divided; it sums its output
 /// over the group in forward and its input's gradient in backward. Two of them that follow each other in a chain within
 /// the stage, with nothing but element-wise operators, attention, pooling and views in between, are a pair: the first
 /// is divided by columns and sums no output, the second by rows and sums no gradient, and what is in between is divided
-/// too. Each is in one pair at most, the earliest. All other operators run whole on every device.
+/// too. Each is in one pair at most, the earliest. All other operators run whole on every device. Operators that the
+/// model's file measured at this degree have all that in their times, but for what it says a cut adds.
 TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree);
 
 /// The slowest latency and bandwidth between neighbours of a ring.

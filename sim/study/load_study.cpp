@@ -74,7 +74,18 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
                                         [](const Profile& profile) { return profile.samples == 0; });
-  Training training = node != nullptr ? load_training(*node, unknown_size) : Training{};
+  const bool whole_micro_batches =
+      model.micro_batches > 0 && (node == nullptr || node->find("global_batch") == nullptr);
+  Training training = node != nullptr ? load_training(*node, unknown_size || whole_micro_batches) : Training{};
+  if (whole_micro_batches) { // the file counts in them: they are its samples
+    const bool given = node != nullptr && node->find("micro_batches") != nullptr;
+    if (training.micro_batches.size() > 1) {
+      throw InputError(map.where("training"),
+                       "several 'micro_batches' need a batch; allowed: 'global_batch' beside them");
+    }
+    training.micro_batches = {given ? training.micro_batches.front() : model.micro_batches};
+    training.global_batch = training.micro_batches.front();
+  }
   if (!model.profiles.empty() && model.profiles.front().precision != training.precision) {
     throw InputError(map.where("training"), "the model's profile was taken in " +
                                                 std::string(row_of(model.profiles.front().precision).name) +

@@ -33,6 +33,8 @@ constexpr std::array kModelFormats = {
     ModelFormat{"dnn-partitioning",
                 "problem of dnn-partitioning: nodes with times on two device types, and the devices", ".json",
                 read_dnn_partitioning, "maxFPGAs", true},
+    ModelFormat{"piper", "Piper's planning input: times and memory per tensor degree, and devices", ".json",
+                import_piper, "maxMemoryPerDevice", true},
 };
 
 } // namespace

@@ -26,6 +26,9 @@ ModelGraph load_workload(const yaml::Node& document);
 /// PipeDream's profile, docs/formats/pipedream.md: input placeholders and `__getitem__` sinks are dropped.
 ModelGraph import_pipedream(std::string_view text, const std::string& file);
 
+/// Piper's planning inputs: docs/formats/piper.md.
+ModelGraph import_piper(const std::string& bytes, const std::string& file, const ImportOptions& options);
+
 /// ONNX with inferred shapes, docs/formats/onnx.md. Every operator is costed from its shapes or refused by name.
 ModelGraph import_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options);
 

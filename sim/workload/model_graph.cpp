@@ -140,6 +140,19 @@ ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::ve
   return graph;
 }
 
+const Configuration* find_configuration(const ModelGraph& model, OperatorId op, int tensor_parallel, bool recompute) {
+  const Configuration* found = nullptr;
+  if (model.configurations.empty()) {
+    return found;
+  }
+  for (const Configuration& one : model.configurations[static_cast<std::size_t>(op)]) {
+    if (one.tensor_parallel == tensor_parallel && (found == nullptr || one.recompute == recompute)) {
+      found = &one;
+    }
+  }
+  return found;
+}
+
 ModelTotals totals_of(const ModelGraph& model) {
   ModelTotals totals;
   for (const Operator& op : model.operators) {

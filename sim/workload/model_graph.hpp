@@ -45,6 +45,18 @@ struct Profile {
   double samples = 0; ///< of the micro-batch; 0 when the file does not say
   Precision precision = Precision::fp32;
   std::vector<MeasuredTime> times; ///< per operator
+  int tensor_parallel = 1;         ///< devices that ran each operator together
+};
+
+/// One way to run an operator as its file measured it: on a tensor-parallel group of some size, with forward run again
+/// or not (Tarnawski et al. 2021). Amounts are of one device of the group and one micro-batch.
+struct Configuration {
+  int tensor_parallel = 1;
+  bool recompute = false;
+  Seconds seconds;                       ///< all passes, with communication inside the group
+  Bytes parameters;                      ///< whose gradients replicas reduce
+  Bytes per_micro_batch, resident;       ///< memory held per micro-batch in flight, and all the time
+  std::vector<Bytes> incoming, outgoing; ///< [predecessor], [successor]: exchanged in the group where a cut parts them
 };
 
 /// A tensor with all operators that make or use it. A stage that holds some of them but not all receives or sends it
@@ -76,9 +88,18 @@ struct ModelGraph {
   /// The file gives memory as a whole: a stage holds its operators' resident bytes and, in flight, their stash.
   /// Weights, gradients, optimiser states and buffers are not added.
   bool memory_given = false;
+  /// Per operator, all ways to run it that the file gives; none where it gives no such. With them edge_bytes, of each
+  /// operator's edges to its successors, and micro_batches, how many make a batch.
+  std::vector<std::vector<Configuration>> configurations;
+  std::vector<std::vector<Bytes>> edge_bytes;
+  int micro_batches = 0;
 
   int size() const { return static_cast<int>(operators.size()); }
 };
+
+/// The configuration of an operator at a tensor degree, that with the other choice of recompute where there is no such;
+/// nullptr where the file gives none at this degree.
+const Configuration* find_configuration(const ModelGraph& model, OperatorId op, int tensor_parallel, bool recompute);
 
 /// Sorts operators topologically, ties by the order given, and builds both adjacency lists from edges between
 /// positions of `operators`. Throws InputError blaming `where` for a cycle (naming its operators) or a dangling edge.

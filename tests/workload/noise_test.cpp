@@ -47,6 +47,12 @@ TEST_CASE("files with changed bytes are read or refused", "[workload][bad-input]
        "cpuLatency": 2.5, "fpgaLatency": 0, "isBackwardNode": true, "colorClass": 3, "size": 4}],
        "edges": [{"sourceId": 1, "destId": 2, "cost": 0.5, "size": 7}]})"},
       {"yaml", read_file(test::source_dir() / "workloads/squeezenet.yaml")},
+      {"piper",
+       R"({"maxDevices": 4, "maxMemoryPerDevice": 100, "bandwidth": 10, "mbsInBatch": 6, "nodes": [{"id": 7, "TMPCs":
+       {"1": [{"id": "vanilla", "timePerSample": 6, "parameterSize": 8, "memoryUsageA": 1, "memoryUsageB": 2,
+       "syncTimeFw": {}, "syncTimeBw": {"8": 1}}]}}, {"id": 8, "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 6,
+       "parameterSize": 8, "memoryUsageA": 1, "memoryUsageB": 2, "syncTimeFw": {"7": 1}, "syncTimeBw": {}}]}}],
+       "edges": [{"sourceId": 7, "destId": 8, "communicationCost": 20}]})"},
       {"pipedream",
        "1 -- Conv2d(3, 4) -- forward_compute_time=1.5, backward_compute_time=2.5, activation_size=[8.0; "
        "4.0], parameter_size=4.0 -- stage_id=1\n2 -- Add -- forward_compute_time=0, backward_compute_time=0, "

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/piper_costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "sim/cost/collective.hpp"
+#include "sim/plan/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// The slowest path between any two of the devices, or between any two of one node.
+PathCost slowest_path(const Problem& problem, const std::vector<DeviceId>& devices, bool within_nodes) {
+  PathCost slowest;
+  for (const DeviceId a : devices) {
+    for (const DeviceId b : devices) {
+      if (a != b && (!within_nodes || problem.platform.devices[a].node == problem.platform.devices[b].node)) {
+        const PathCost path = problem.path(a, b);
+        slowest.latency = std::max(slowest.latency, path.latency);
+        slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+      }
+    }
+  }
+  return slowest;
+}
+
+std::vector<int> types_of(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::set<int> types;
+  for (const DeviceId device : devices) {
+    types.insert(problem.type_index(device));
+  }
+  return {types.begin(), types.end()};
+}
+
+// Whether groups of so many devices fit into the nodes without a rest.
+bool divides_nodes(const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
+  std::map<int, int> count;
+  for (const DeviceId device : devices) {
+    ++count[problem.platform.devices[device].node];
+  }
+  if (count.size() == 1) {
+    return degree <= static_cast<int>(devices.size());
+  }
+  return std::all_of(count.begin(), count.end(), [&](const auto& node) { return node.second % degree == 0; });
+}
+
+// The file's own configurations at a degree. Times on another device type scale as the cost model says.
+PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, int degree) {
+  PiperDegree made{degree, {}};
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    auto& options = made.options.emplace_back();
+    double scale = 0;
+    double vanilla = 0;
+    for (const int type : types) {
+      const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
+                                                   problem.training.precision, {degree});
+      scale = std::max(scale, time ? (time->forward + time->backward_input + time->backward_weight).value : kNever);
+    }
+    for (const Configuration& one : problem.model.configurations[op]) {
+      if (one.tensor_parallel == degree && (vanilla == 0 || !one.recompute)) {
+        vanilla = one.seconds.value;
+      }
+    }
+    for (Configuration one : problem.model.configurations[op]) {
+      const bool forced = problem.training.recompute == Recompute::full;
+      if (one.tensor_parallel == degree && std::isfinite(scale) && (one.recompute || !forced)) {
+        one.seconds = vanilla > 0 ? one.seconds * (scale / vanilla) : one.seconds;
+        options.push_back(std::move(one));
+      }
+    }
+    std::stable_sort(options.begin(), options.end(),
+                     [](const auto& a, const auto& b) { return a.recompute < b.recompute; });
+  }
+  return made;
+}
+
+// Configurations from the cost model. Recompute is an option of an operator only where its inputs are less than its
+// stash: they stay.
+PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& devices, const std::vector<int>& types,
+                           int degree) {
+  const ModelGraph& model = problem.model;
+  std::vector<OperatorId> all(model.size());
+  std::iota(all.begin(), all.end(), 0);
+  const TensorSplit split = degree > 1 ? split_tensors(problem, all, degree) : TensorSplit{};
+  const PathCost path = slowest_path(problem, devices, true);
+  const Bytes per_parameter = stage_memory(problem.training, 1, {}, {}, {}, Recompute::none).fixed(1);
+  PiperDegree made{degree, {}};
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    const Shard shard = degree > 1 ? split.shards[op] : Shard{};
+    OperatorTime slowest{};
+    for (const int type : types) {
+      const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
+                                                   problem.training.precision, shard);
+      slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kNever});
+      slowest.backward_input =
+          std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kNever});
+    }
+    auto& options = made.options.emplace_back();
+    made.forward.push_back(slowest.forward.value);
+    if (!std::isfinite(slowest.forward.value)) {
+      continue;
+    }
+    if (degree > 1) {
+      const auto collective = [&](std::optional<Bytes> bytes) {
+        return bytes ? ring_all_reduce_time(degree, *bytes, path) : Seconds{0};
+      };
+      slowest.forward += collective(split.forward[op]);
+      slowest.backward_input += collective(split.backward[op]);
+      made.forward.back() = slowest.forward.value;
+    }
+    Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};
+    for (const OperatorId before : model.predecessors[op]) {
+      input += problem.output_bytes(before);
+    }
+    const double parameters = model.operators[op].parameters / degree;
+    const Bytes stash = problem.stash_bytes(op) / (shard.splits_activations ? degree : 1);
+    Configuration one{.tensor_parallel = degree,
+                      .seconds = slowest.forward + slowest.backward_input,
+                      .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
+                      .per_micro_batch = stash,
+                      .resident = per_parameter * parameters +
+                                  Bytes{model.memory_given ? model.operators[op].resident_bytes / degree : 0}};
+    const bool forced = problem.training.recompute == Recompute::full;
+    if (!forced) {
+      options.push_back(one);
+    }
+    if (forced || input < stash) {
+      one.recompute = true;
+      one.seconds += slowest.forward;
+      one.per_micro_batch = forced ? Bytes{0} : input;
+      one.resident += stash; // brought back for one micro-batch
+      options.push_back(one);
+    }
+  }
+  return made;
+}
+
+} // namespace
+
+double PiperInstance::held(int s, int replicas) const {
+  return given ? std::ceil(static_cast<double>(s) / replicas) : in_flight[s] / replicas;
+}
+
+bool PiperInstance::allows_replicas(int replicas) const {
+  if (given) {
+    return problem.micro_batches % replicas == 0;
+  }
+  const double samples = problem.samples / replicas;
+  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+}
+
+PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices) {
+  const Problem& problem = request.problem;
+  PiperInstance made{.problem = problem, .devices = std::move(devices)};
+  made.given = !problem.model.configurations.empty();
+  made.memory = kNever;
+  for (const DeviceId device : made.devices) {
+    made.memory = std::min(made.memory, problem.platform.type_of(device).memory.value);
+  }
+  made.seconds_per_byte = slowest_path(problem, made.devices, false).seconds_per_byte;
+  const std::vector<int> types = types_of(problem, made.devices);
+  std::set<int> degrees = {1, 2, 4, 8};
+  if (made.given) {
+    degrees.clear();
+    for (const auto& configurations : problem.model.configurations) {
+      for (const Configuration& one : configurations) {
+        degrees.insert(one.tensor_parallel);
+      }
+    }
+  }
+  for (const int degree : degrees) {
+    if (divides_nodes(problem, made.devices, degree)) {
+      made.degrees.push_back(made.given ? given_degree(problem, types, degree)
+                                        : derived_degree(problem, made.devices, types, degree));
+    }
+  }
+  const int most = static_cast<int>(made.devices.size());
+  made.in_flight.assign(most + 1, 0.0);
+  for (int s = 1; s <= most && !made.given; ++s) { // the s-th stage from the end, of any number of stages
+    for (int stages = s; stages <= most; ++stages) {
+      made.in_flight[s] = std::max(made.in_flight[s], request.in_flight(stages - s, stages));
+    }
+  }
+  return made;
+}
+
+PiperSegment::PiperSegment(const PiperInstance& instance, const PiperDegree& degree, std::vector<OperatorId> operators)
+    : instance_(instance), degree_(degree), operators_(std::move(operators)) {
+  const ModelGraph& model = instance.problem.model;
+  const auto inside = [&](OperatorId op) { return std::binary_search(operators_.begin(), operators_.end(), op); };
+  std::set<OperatorId> incoming;
+  for (const OperatorId op : operators_) {
+    auto& exchanges = exchange_bytes_.emplace_back(degree.options[op].size(), 0.0);
+    const auto exchange = [&](const std::vector<Bytes> Configuration::*side, std::size_t edge) {
+      for (std::size_t option = 0; option < exchanges.size(); ++option) {
+        const std::vector<Bytes>& bytes = degree.options[op][option].*side;
+        exchanges[option] += bytes.empty() ? 0 : bytes[edge].value;
+      }
+    };
+    const auto& before = model.predecessors[op];
+    for (std::size_t edge = 0; edge < before.size(); ++edge) {
+      if (inside(before[edge])) {
+        continue;
+      }
+      exchange(&Configuration::incoming, edge);
+      if (instance.given) {
+        const auto& users = model.successors[before[edge]];
+        const auto at = std::lower_bound(users.begin(), users.end(), op) - users.begin();
+        border_in_ += model.edge_bytes[before[edge]][at].value;
+      } else if (incoming.insert(before[edge]).second) {
+        border_in_ += instance.problem.output_bytes(before[edge]).value;
+      }
+    }
+    indivisible_ = indivisible_ || !model.operators[op].divisible;
+    entering_ += before.empty() ? instance.problem.input_bytes().value : 0;
+    const auto& after = model.successors[op];
+    bool leaves = false;
+    for (std::size_t edge = 0; edge < after.size(); ++edge) {
+      if (!inside(after[edge])) {
+        exchange(&Configuration::outgoing, edge);
+        border_bytes_ += instance.given ? model.edge_bytes[op][edge].value : 0;
+        leaves = true;
+      }
+    }
+    border_bytes_ += leaves && !instance.given ? instance.problem.output_bytes(op).value : 0;
+  }
+  entering_ += border_in_;
+  leaving_ = border_bytes_;
+  border_bytes_ += border_in_;
+}
+
+// What each option adds to the load and to the memory with d replicas.
+void PiperSegment::weigh(int replicas) {
+  if (weighed_ == replicas) {
+    return;
+  }
+  weighed_ = replicas;
+  items_.assign(operators_.size(), {});
+  fastest_.assign(operators_.size(), 0);
+  fastest_seconds_ = fastest_held_ = fastest_resident_ = 0;
+  const double d = replicas;
+  const double batches = instance_.problem.micro_batches;
+  for (std::size_t i = 0; i < operators_.size(); ++i) {
+    const auto& options = degree_.options[operators_[i]];
+    for (std::size_t option = 0; option < options.size(); ++option) {
+      const Configuration& one = options[option];
+      // PipeDream's parameter server: 4 (d-1)/d of the parameters, once for all micro-batches.
+      const double bytes = 2 * exchange_bytes_[i][option] / d + 4 * (d - 1) * one.parameters.value / d / batches;
+      items_[i].push_back({one.seconds.value / d + bytes * instance_.seconds_per_byte, one.per_micro_batch.value,
+                           one.resident.value, one.recompute});
+      if (items_[i][option].seconds < items_[i][fastest_[i]].seconds) {
+        fastest_[i] = static_cast<int>(option);
+      }
+    }
+    const Item& best = items_[i][fastest_[i]];
+    fastest_seconds_ += best.seconds;
+    fastest_held_ += best.per_micro_batch;
+    fastest_resident_ += best.resident;
+  }
+  fastest_seconds_ += 2 * border_bytes_ / d * instance_.seconds_per_byte;
+  const Problem& problem = instance_.problem;
+  if (!instance_.given) {
+    fastest_resident_ += problem.model.memory_given ? 0 : 2 * (entering_ + leaving_) / d;
+    fastest_held_ += problem.training.recompute == Recompute::full ? entering_ : 0;
+  }
+}
+
+// Sets the choice and its load; false where not even the least memory fits.
+bool PiperSegment::choose(double held) {
+  chosen_ = fastest_;
+  seconds_ = fastest_seconds_;
+  double excess = fastest_held_ * held + fastest_resident_ - instance_.memory;
+  if (excess <= 0) {
+    return true;
+  }
+  const auto memory = [&](const Item& item) { return item.per_micro_batch * held + item.resident; };
+  std::vector<std::tuple<double, int, int>> swaps; // seconds per byte saved, operator, option
+  double saving = 0;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Item& now = items_[i][chosen_[i]];
+    double most = 0;
+    for (std::size_t option = 0; option < items_[i].size(); ++option) {
+      const double saved = memory(now) - memory(items_[i][option]);
+      most = std::max(most, saved);
+      if (saved > 1e-9) {
+        swaps.emplace_back((items_[i][option].seconds - now.seconds) / saved, static_cast<int>(i),
+                           static_cast<int>(option));
+      }
+    }
+    saving += most;
+  }
+  if (saving < excess) {
+    return false;
+  }
+  std::sort(swaps.begin(), swaps.end());
+  for (const auto& [price, i, option] : swaps) {
+    const Item& now = items_[i][chosen_[i]];
+    excess -= memory(now) - memory(items_[i][option]);
+    seconds_ += items_[i][option].seconds - now.seconds;
+    chosen_[i] = option;
+    if (excess < 1e-9) {
+      break;
+    }
+  }
+  return true;
+}
+
+// The whole stage recomputed: only what enters it stays, which no choice per operator sees.
+bool PiperSegment::choose_all_recomputed(int replicas, double held, double limit) {
+  const Problem& problem = instance_.problem;
+  if (instance_.given || problem.training.recompute == Recompute::full) {
+    return false;
+  }
+  double seconds = fastest_seconds_;
+  for (const OperatorId op : operators_) {
+    seconds += degree_.forward[op] / replicas;
+  }
+  const double memory = entering_ * held + fastest_resident_ + fastest_held_ / replicas; // all back for one micro-batch
+  if (memory > instance_.memory || seconds >= limit * (1 - 1e-9)) {
+    return false;
+  }
+  seconds_ = seconds;
+  return true;
+}
+
+double PiperSegment::load(int replicas, double held) {
+  if (indivisible_ && replicas * degree_.degree > 1) {
+    return kNever;
+  }
+  weigh(replicas);
+  const bool fits = choose(held);
+  const bool plain = fits && chosen_ == fastest_;
+  all_recomputed_ = !plain && choose_all_recomputed(replicas, held, fits ? seconds_ : kNever);
+  return fits || all_recomputed_ ? seconds_ : kNever;
+}
+
+PiperStage PiperSegment::stage(int replicas, double held) {
+  PiperStage made{.load = load(replicas, held)};
+  for (std::size_t i = 0; i < operators_.size() && !all_recomputed_; ++i) {
+    if (items_[i][chosen_[i]].recompute) {
+      made.recomputed.push_back(operators_[i]);
+    }
+  }
+  if (all_recomputed_ || made.recomputed.size() == operators_.size()) {
+    made.recompute = Recompute::full;
+    made.recomputed.clear();
+  } else if (!made.recomputed.empty()) {
+    made.recompute = Recompute::selective;
+  }
+  return made;
+}
+
+} // namespace stagecraft

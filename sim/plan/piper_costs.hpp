@@ -1,0 +1,88 @@
+// What Piper's dynamic program knows of a model and of the devices it plans for (Tarnawski et al. 2021).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "sim/plan/antichains.hpp"
+#include "sim/plan/strategy.hpp"
+
+namespace stagecraft {
+
+/// The ways to run each operator at one tensor degree: at most one without recompute and one with.
+struct PiperDegree {
+  int degree = 1;
+  std::vector<std::vector<Configuration>> options; ///< [operator]; none where it cannot run so
+  std::vector<double> forward;                     ///< [operator], seconds; only where not given
+};
+
+/// Equal devices, as Piper takes them: of several types each operator has its slowest time, and memory is the least.
+struct PiperInstance {
+  const Problem& problem;
+  std::vector<DeviceId> devices;
+  std::vector<PiperDegree> degrees; ///< ascending
+  double memory = 0;                ///< bytes of each device
+  double seconds_per_byte = 0;      ///< over the slowest pair of devices
+  /// As in Piper's own files: a replica takes every d-th micro-batch whole, each edge is paid for, and the in-flight
+  /// count is ceil(s / d) with s the replicas of this stage and all later ones. Otherwise a replica takes 1/d of each
+  /// micro-batch, tensors are paid for once a stage, buffers count, and the count is the schedule's, s being the number
+  /// of stages from here on.
+  bool given = false;
+  std::vector<double> in_flight; ///< [s], of whole micro-batches; where not given
+
+  int step(int replicas) const { return given ? replicas : 1; }
+  /// Micro-batches, in whole ones, that a device of a stage holds.
+  double held(int s, int replicas) const;
+  bool allows_replicas(int replicas) const;
+};
+
+/// An instance over these devices, which the request lists among others. Degrees are those of the model's file, or 1,
+/// 2, 4 and 8 as far as they divide the devices of every node.
+PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices);
+
+/// A way to run one stage.
+struct PiperStage {
+  double load = 0; ///< seconds per micro-batch
+  Recompute recompute = Recompute::none;
+  std::vector<OperatorId> recomputed; ///< where selective
+};
+
+/// A set of operators between two states at one degree, ready for any number of replicas.
+class PiperSegment {
+public:
+  PiperSegment(const PiperInstance& instance, const PiperDegree& degree, std::vector<OperatorId> operators);
+
+  /// The least load that memory allows with d replicas and `held` micro-batches in flight, options chosen by the
+  /// original's heuristic: start from the fastest, then take the swaps that cost least time per byte saved, in order,
+  /// until it fits. Infinite where nothing fits.
+  double load(int replicas, double held);
+  /// The same with the choice.
+  PiperStage stage(int replicas, double held);
+
+private:
+  struct Item {
+    double seconds = 0, per_micro_batch = 0, resident = 0;
+    bool recompute = false;
+  };
+  void weigh(int replicas);
+  bool choose(double held);
+  bool choose_all_recomputed(int replicas, double held, double limit);
+
+  const PiperInstance& instance_;
+  const PiperDegree& degree_;
+  std::vector<OperatorId> operators_;
+  double border_bytes_ = 0;                         // of tensors in and out, without exchanges
+  double border_in_ = 0;                            // of tensors in
+  double entering_ = 0, leaving_ = 0;               // the model's input among the former
+  std::vector<std::vector<double>> exchange_bytes_; // [operator][option]
+  bool indivisible_ = false;                        // an operator that runs on one device only
+  int weighed_ = 0;
+  std::vector<std::vector<Item>> items_; // [operator][option], for `weighed_` replicas
+  double fastest_seconds_ = 0, fastest_held_ = 0, fastest_resident_ = 0;
+  std::vector<int> fastest_, chosen_;
+  double seconds_ = 0;
+  bool all_recomputed_ = false;
+};
+
+} // namespace stagecraft
