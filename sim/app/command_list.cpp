@@ -51,7 +51,7 @@ constexpr std::array kMetrics = {
     Metric{"utilization", "busy / iteration, per device"},
     Metric{"waiting_seconds", "iteration - busy, per device, s"},
     Metric{"exposed_communication_seconds", "waiting for data already sent, per device, s"},
-    Metric{"data_stall_seconds", "waiting for the loader, s"},
+    Metric{"data_stall_seconds", "the longest that a device waits for its loader, s"},
     Metric{"peak_memory_bytes", "per device, B"},
     Metric{"energy_joules", "devices in use, their hosts and links, per iteration, J"},
     Metric{"joules_per_sample", "energy / global batch, J"},

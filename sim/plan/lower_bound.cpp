@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/cost/collective.hpp"
+#include "sim/cost/streams.hpp"
 
 namespace stagecraft {
 namespace {
@@ -395,6 +396,44 @@ Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices
   Seconds bound = std::max(work_bound(problem, times), indivisible_bound(problem, times, from_empty));
   if (from_empty) {
     bound = std::max({bound, path_bound(problem, times), communication_bound(problem, times, devices)});
+  }
+  return bound;
+}
+
+namespace {
+
+// Of all three passes, how long one resource of a device is taken.
+Seconds resource_seconds(const Problem& problem, OperatorId op, const DeviceType& type, double samples,
+                         const OperatorTime& time, double Kernel::*share) {
+  const Operator& passes = problem.model.operators[op];
+  const auto taken = [&](const Pass& pass, Seconds seconds) {
+    const Kernel kernel = kernel_of(pass, passes.kind, type, samples, problem.training.precision, seconds);
+    return kernel.work * kernel.*share;
+  };
+  return Seconds{taken(passes.forward, time.forward) + taken(passes.backward_input, time.backward_input) +
+                 taken(passes.backward_weight, time.backward_weight)};
+}
+
+} // namespace
+
+Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices) {
+  Seconds bound;
+  for (double Kernel::*share : {&Kernel::compute, &Kernel::bandwidth}) {
+    LeastTimes times = least_times(problem, devices);
+    for (std::size_t type = 0; type < times.devices.size(); ++type) {
+      for (OperatorId op = 0; op < problem.model.size(); ++op) {
+        double least = kNever;
+        for (const double samples : sizes_to_try(problem)) {
+          const DeviceType& on = problem.platform.types[type];
+          if (const auto time = problem.cost.time(op, on, samples, problem.training.precision)) {
+            const Seconds taken = resource_seconds(problem, op, on, samples, *time, share);
+            least = std::min(least, taken.value * (problem.samples / samples));
+          }
+        }
+        times.all[type][op] = least;
+      }
+    }
+    bound = std::max(bound, work_bound(problem, times));
   }
   return bound;
 }

@@ -38,4 +38,8 @@ Seconds communication_bound(const Problem& problem, const LeastTimes& times, con
 /// barrier`), so that its makespan is its period.
 Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices, bool from_empty);
 
+/// A bound for plans whose kernels run on several streams, where they overlap but each resource of a device does its
+/// part one after the other: work_bound() of the arithmetic alone, or of the memory bandwidth alone, launches aside.
+Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices);
+
 } // namespace stagecraft

@@ -27,6 +27,7 @@ struct Stage {
   int tensor_parallel = 1;           ///< t, which divides the number of devices
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< of a selective stage: those that run forward again, ascending
+  int streams = 0; ///< of its device that its kernels run on; 0: as the training says
 
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
@@ -66,8 +67,9 @@ struct Plan {
   std::string strategy;
   std::vector<Stage> stages;
   std::optional<Objective> objective;
-  std::string note;          ///< what a reader must know: a search cut short, branches contracted
-  bool memory_bound = false; ///< the split would differ with more memory; if not, it serves whatever schedule it fits
+  std::string note;            ///< what a reader must know: a search cut short, branches contracted
+  bool default_loader = false; ///< fed as frameworks do unless told: one worker, a queue of one, cores that spin
+  bool memory_bound = false;   ///< the split would differ with more memory; if not, it serves whatever schedule it fits
   bool operator==(const Plan&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "sim/cost/collective.hpp"
+#include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -26,29 +27,27 @@ std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
 
 struct Sums {
   double forward = 0, input = 0, weight = 0;
-  double again = 0; // forward of what is recomputed
+  double overlap = 0; // of both gradients at once
+  double again = 0;   // forward of what is recomputed
 };
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Times of a share of the micro-batch; the whole micro-batch is in the tables of the problem.
+// Exactly 0 where one gradient follows the other; nothing to speak of where there is no kernel at all.
+double backward_overlap(const StreamTimes& times) {
+  const double apart = times.backward_input + times.backward_weight;
+  return times.backward < apart ? apart - times.backward : 0;
+}
+
+// Times of a share of the micro-batch on the streams of one device.
 Sums stage_times(const Problem& problem, const Stage& stage, int type, double share) {
-  Sums sums;
-  for (const OperatorId op : stage.operators) {
-    double forward = problem.forward[type][op];
-    double input = problem.backward_input[type][op];
-    double weight = problem.backward_weight[type][op];
-    if (share != 1) {
-      const auto time =
-          problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
-      forward = time ? time->forward.value : kNever;
-      input = time ? time->backward_input.value : kNever;
-      weight = time ? time->backward_weight.value : kNever;
-    }
-    sums.forward += forward;
-    sums.input += input;
-    sums.weight += weight;
-    sums.again += stage.recomputes(op) ? forward : 0;
+  const int streams = stage.streams > 0 ? stage.streams : problem.training.streams;
+  const StreamTimes times = stream_times(problem, stage.operators, type, share, streams);
+  Sums sums{times.forward, times.backward_input, times.backward_weight, backward_overlap(times)};
+  if (stage.recompute == Recompute::full) {
+    sums.again = times.forward;
+  } else if (stage.recompute == Recompute::selective) {
+    sums.again = stream_times(problem, stage.recomputed, type, share, streams).forward;
   }
   return sums;
 }
@@ -216,6 +215,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
            .forward = Seconds{times.forward},
            .backward_input = Seconds{times.input},
            .backward_weight = Seconds{times.weight},
+           .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
            .optimizer = optimizer_time(problem.training, held.parameters, problem.platform.types[type]),
            .memory = memory});

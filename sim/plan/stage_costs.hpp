@@ -15,11 +15,13 @@ struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< the tensor-parallel group's collectives among them
-  Seconds recompute;                                ///< forward of what runs again; 0 without recompute
-  Seconds optimizer;                                ///< per iteration
+  Seconds overlap;   ///< by which both gradients are faster at once than one after the other, on several streams
+  Seconds recompute; ///< forward of what runs again; 0 without recompute
+  Seconds optimizer; ///< per iteration
   StageMemory memory;
 
-  Seconds busy() const { return forward + backward_input + backward_weight + recompute; }
+  Seconds backward() const { return backward_input + backward_weight - overlap; } ///< both at once
+  Seconds busy() const { return forward + backward() + recompute; }
 };
 
 struct StageCost {

@@ -61,6 +61,7 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);
 
 PlanResult split_single(const PlanRequest&);
 PlanResult split_data_parallel(const PlanRequest&);
+PlanResult split_framework(const PlanRequest&);
 PlanResult split_uniform(const PlanRequest&);
 PlanResult split_parameters(const PlanRequest&);
 PlanResult split_block_partition(const PlanRequest&);
@@ -69,6 +70,7 @@ PlanResult split_capability_refined(const PlanRequest&);
 PlanResult split_capability_calibrated(const PlanRequest&);
 PlanResult split_by_hand(const PlanRequest&);
 PlanResult split_antichain(const PlanRequest&);
+PlanResult split_layered(const PlanRequest&);
 PlanResult split_optimal(const PlanRequest&);
 PlanResult split_piper(const PlanRequest&);
 PlanResult split_amp(const PlanRequest&);

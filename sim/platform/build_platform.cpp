@@ -1,4 +1,5 @@
-// Laying a platform out: devices first among the vertices, then hosts, switches and fabric; links both ways.
+// Laying a platform out: devices first among the vertices, then hosts, switches, fabric and disks; links both ways, but
+// one out of each disk.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/platform_file.hpp"
 
@@ -24,6 +25,7 @@ public:
     if (file_.network) {
       add_network(*file_.network);
     }
+    add_disks();
     return std::move(platform_);
   }
 
@@ -125,6 +127,16 @@ private:
         const BytesPerSecond uplink = network.bandwidth * nics / network.oversubscription;
         add_links(leaf, spine, {uplink, uplink}, network.latency, {});
       }
+    }
+  }
+
+  void add_disks() {
+    for (int node = 0; node < static_cast<int>(platform_.nodes.size()); ++node) {
+      Node& owner = platform_.nodes[static_cast<size_t>(node)];
+      const int disk = add_vertex(Vertex::Kind::disk, owner.name + "/disk", node);
+      owner.disk = static_cast<LinkId>(platform_.links.size());
+      platform_.links.push_back({owner.name + "/disk>" + owner.name + "/host", disk, host_vertex(node),
+                                 owner.host.disk_bandwidth, Seconds{0}});
     }
   }
 

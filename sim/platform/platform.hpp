@@ -61,6 +61,7 @@ struct Host {
 struct Node {
   std::string name;
   Host host;
+  LinkId disk = -1; ///< from the node's disk to its host; -1: no limit
 
   bool operator==(const Node&) const = default;
 };
@@ -76,10 +77,10 @@ struct Device {
 /// A vertex of the network. Data may pass through switches and the hosts of the two ends' nodes, never through a third
 /// device or node.
 struct Vertex {
-  enum class Kind { device, host, internal_switch, fabric_switch };
+  enum class Kind { device, host, internal_switch, fabric_switch, disk };
   Kind kind = Kind::device;
   std::string name;
-  int index = -1; ///< the DeviceId of a device, the node index of a host, -1 otherwise
+  int index = -1; ///< the DeviceId of a device, the node index of a host or disk, -1 otherwise
 
   bool operator==(const Vertex&) const = default;
 };

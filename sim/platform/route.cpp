@@ -24,7 +24,8 @@ Router::Router(const Platform& platform)
   for (size_t link = 0; link < platform.links.size(); ++link) {
     const auto from = static_cast<size_t>(platform.links[link].from);
     outgoing_[from].push_back(static_cast<LinkId>(link));
-    if (platform.vertices[from].kind != Vertex::Kind::device) {
+    const Vertex::Kind tail = platform.vertices[from].kind;
+    if (tail != Vertex::Kind::device && tail != Vertex::Kind::disk) { // nothing passes through either
       incoming_[static_cast<size_t>(platform.links[link].to)].push_back(static_cast<LinkId>(link));
     }
   }
@@ -42,6 +43,10 @@ const Route* Router::find(DeviceId from, DeviceId to) {
     entry->second = make_route(from, to);
   }
   return entry->second ? &*entry->second : nullptr;
+}
+
+std::optional<Leg> Router::from_host(DeviceId to) {
+  return find_leg(host_vertex_[static_cast<size_t>(platform_.devices[static_cast<size_t>(to)].node)], to);
 }
 
 PathCost Router::cost(DeviceId from, DeviceId to) {

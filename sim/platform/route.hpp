@@ -41,6 +41,9 @@ public:
 
   /// The route between two devices; stays valid while the router lives. Nothing where there is none.
   const Route* find(DeviceId from, DeviceId to);
+  /// The way from the host of a device's node to the device, for data that the host has made; nothing where there is
+  /// none.
+  std::optional<Leg> from_host(DeviceId to);
   /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
   PathCost cost(DeviceId from, DeviceId to);
 

@@ -10,15 +10,13 @@ namespace {
 
 class Recurrence {
 public:
-  Recurrence(const TaskGraph& graph, int iterations) : graph_(graph), tasks_(graph.tasks()), iterations_(iterations) {
+  Recurrence(const TaskGraph& graph, int iterations)
+      : graph_(graph), tasks_(graph.tasks()), iterations_(iterations), has_ties_(!graph.ties.empty()) {
     const std::size_t executed = static_cast<std::size_t>(tasks_) * iterations;
     timeline_.iterations = iterations;
     timeline_.start.assign(executed, 0.0); // until a task starts, the latest arrival of its inputs
     timeline_.finish.resize(executed);
-    waits_.reserve(executed);
-    for (int i = 0; i < iterations; ++i) {
-      waits_.insert(waits_.end(), graph.waits.begin(), graph.waits.end());
-    }
+    waits_ = graph.waits_over(iterations);
     for (const Work& work : graph.works) {
       kinds_.push_back({work.seconds.value, work.computes() ? work.device : -1});
     }
@@ -29,12 +27,18 @@ public:
   }
 
   Timeline run() {
+    if (!graph_.ties.empty()) {
+      start_loading();
+    }
     for (Device& device : devices_) {
       advance(device);
-      while (!woken_.empty()) {
-        const std::int32_t next = woken_.back();
-        woken_.pop_back();
-        advance(devices_[next]);
+      while (!woken_.empty() || !tied_.empty()) {
+        follow_ties();
+        while (!woken_.empty()) {
+          const std::int32_t next = woken_.back();
+          woken_.pop_back();
+          advance(devices_[next]);
+        }
       }
     }
     for (const Device& device : devices_) {
@@ -61,6 +65,41 @@ private:
     double free = 0;
   };
 
+  struct Arrival {
+    std::size_t base; // iteration * tasks
+    TaskId task;
+    double time;
+  };
+
+  // What waits for nothing, batches that fit into the empty queue, begins at once.
+  void start_loading() {
+    for (std::size_t now = 0; now < waits_.size(); ++now) {
+      const auto task = static_cast<TaskId>(now % tasks_);
+      if (waits_[now] == 0 && kinds_[graph_.work[task]].device < 0) {
+        ++waits_[now];
+        tied_.push_back({now - task, task, 0});
+      }
+    }
+  }
+
+  void tie(std::size_t base, std::size_t task, double time, bool from_start) {
+    for (const Tie& tie : graph_.ties_of(static_cast<TaskId>(task))) {
+      const std::size_t later = base + static_cast<std::size_t>(tie.iterations) * tasks_;
+      if (tie.from_start == from_start && later < waits_.size()) {
+        tied_.push_back({later, tie.to, time});
+      }
+    }
+  }
+
+  void follow_ties() {
+    while (!tied_.empty()) {
+      const Arrival next = tied_.back();
+      tied_.pop_back();
+      arrive(next.base, next.task, next.time);
+      release_pending(next.base);
+    }
+  }
+
   // Runs the device's program as far as inputs allow.
   void advance(Device& device) {
     while (device.iteration < iterations_ && waits_[device.head] == 0) {
@@ -76,22 +115,29 @@ private:
         device.base += tasks_;
       }
       device.head = device.base + device.program[device.position];
+      if (has_ties_) {
+        tie(base, now - base, start, true);
+        tie(base, now - base, device.free, false);
+      }
       release(base, now - base, device.free);
     }
   }
 
   // Passes a finish on to all successors; transfers and joins among them finish at once.
   void release(std::size_t base, std::size_t task, double finish) {
-    for (;;) {
-      for (const TaskId next : graph_.successors_of(static_cast<TaskId>(task))) {
-        arrive(base, next, finish);
-      }
-      if (pending_.empty()) {
-        return;
-      }
-      task = pending_.back();
+    for (const TaskId next : graph_.successors_of(static_cast<TaskId>(task))) {
+      arrive(base, next, finish);
+    }
+    release_pending(base);
+  }
+
+  void release_pending(std::size_t base) {
+    while (!pending_.empty()) {
+      const TaskId task = pending_.back();
       pending_.pop_back();
-      finish = timeline_.finish[base + task];
+      for (const TaskId next : graph_.successors_of(task)) {
+        arrive(base, next, timeline_.finish[base + task]);
+      }
     }
   }
 
@@ -112,6 +158,10 @@ private:
       }
       time = arrival + kind.seconds;
       timeline_.finish[base + task] = time;
+      if (has_ties_) {
+        tie(base, task, arrival, true);
+        tie(base, task, time, false);
+      }
       const auto next = graph_.successors_of(task);
       if (next.size() != 1) {
         pending_.push_back(task);
@@ -123,12 +173,14 @@ private:
 
   const TaskGraph& graph_;
   int tasks_, iterations_;
+  bool has_ties_;
   Timeline timeline_;
   std::vector<std::int32_t> waits_;
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_;
+  std::vector<Arrival> tied_; // along ties, not followed yet
 };
 
 } // namespace

@@ -74,9 +74,7 @@ public:
   Phase(const Network& network, const ReplayRequest& request, std::span<double> start, std::span<double> finish)
       : network_(network), graph_(*request.graph), iterations_(request.iterations), start_(start), finish_(finish),
         begin_(clock_now()) {
-    for (int i = 0; i < iterations_; ++i) {
-      waits_.insert(waits_.end(), graph_.waits.begin(), graph_.waits.end());
-    }
+    waits_ = graph_.waits_over(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     for (const Leg& leg : graph_.legs) {
@@ -85,6 +83,11 @@ public:
   }
 
   void start() {
+    for (Executed executed = 0; executed < waits_.size() && !graph_.ties.empty(); ++executed) {
+      if (waits_[executed] == 0 && !graph_.works[graph_.work[task_of(executed)]].computes()) { // the first batches
+        after(Seconds{0}, [this, executed] { begin(executed); });
+      }
+    }
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
       dispatch(device);
     }
@@ -131,6 +134,7 @@ private:
     busy_[device] = 1;
     ++position_[device];
     start_[executed] = now();
+    follow_ties(executed, true);
     after(graph_.works[graph_.work[task_of(executed)]].seconds, [this, executed, device] {
       busy_[device] = 0;
       finish(executed);
@@ -146,16 +150,41 @@ private:
     finish_[executed] = now();
     const Executed base = executed - task_of(executed);
     for (const TaskId next : graph_.successors_of(task_of(executed))) {
-      if (--waits_[base + next] > 0) {
-        continue;
+      arrive(base + next);
+    }
+    follow_ties(executed, false);
+  }
+
+  void arrive(Executed executed) {
+    if (--waits_[executed] == 0) {
+      begin(executed);
+    }
+  }
+
+  // Starts a task that waits for nothing any more; a computation when its device comes to it.
+  void begin(Executed executed) {
+    const Work& work = graph_.works[graph_.work[task_of(executed)]];
+    if (work.computes()) {
+      dispatch(work.device);
+      return;
+    }
+    start_[executed] = now();
+    follow_ties(executed, true);
+    if (work.transfers()) {
+      transfer(executed, work);
+    } else if (work.loads()) {
+      after(work.seconds, [this, executed] { finish(executed); });
+    } else {
+      finish(executed);
+    }
+  }
+
+  void follow_ties(Executed executed, bool from_start) {
+    for (const Tie& tie : graph_.ties_of(task_of(executed))) {
+      const Executed later = executed - task_of(executed) + static_cast<Executed>(tie.iterations) * graph_.tasks();
+      if (tie.from_start == from_start && later < waits_.size()) {
+        arrive(later + tie.to);
       }
-      const Work& work = graph_.works[graph_.work[next]];
-      if (work.computes()) {
-        dispatch(work.device);
-        continue;
-      }
-      start_[base + next] = now();
-      work.transfers() ? transfer(base + next, work) : finish(base + next);
     }
   }
 

@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kDevices = 1, kLinks = 2; // process ids
+constexpr int kDevices = 1, kLinks = 2, kHosts = 3; // process ids
 
 long nanoseconds(double seconds) { return std::lround(seconds * 1e9); }
 
@@ -36,6 +36,12 @@ std::string_view category_of(TaskKind kind) {
     return "all-reduce";
   case TaskKind::optimizer:
     return "optimizer";
+  case TaskKind::read:
+    return "read";
+  case TaskKind::load:
+    return "load";
+  case TaskKind::copy:
+    return "copy";
   }
   return "";
 }
@@ -64,6 +70,7 @@ public:
     name_process(kLinks, "links");
     write_devices();
     write_links();
+    write_hosts();
     write_arrows();
     write_memory();
     text_.back() = '\n'; // the last comma
@@ -200,12 +207,46 @@ private:
     }
   }
 
+  // A row per core of a host that loads batches: each takes the first that is free.
+  void write_hosts() {
+    if (graph_.workers == 0) {
+      return;
+    }
+    name_process(kHosts, "host cores");
+    std::vector<std::pair<long, std::size_t>> loads; // by their starts
+    for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
+      if (work_of(static_cast<TaskId>(entry % tasks_)).loads()) {
+        loads.emplace_back(nanoseconds(timeline_.start[entry]), entry);
+      }
+    }
+    std::sort(loads.begin(), loads.end());
+    std::vector<std::pair<int, long>> rows; // node, and when its core is free again
+    for (const auto& [start, entry] : loads) {
+      const auto task = static_cast<TaskId>(entry % tasks_);
+      const int node = work_of(task).node;
+      auto row = std::find_if(rows.begin(), rows.end(),
+                              [&, at = start](const auto& core) { return core.first == node && core.second <= at; });
+      if (row == rows.end()) {
+        rows.emplace_back(node, 0);
+        row = rows.end() - 1;
+        name_row(kHosts, static_cast<int>(rows.size()), platform_.nodes[node].name + " loader core");
+      }
+      row->second = nanoseconds(timeline_.finish[entry]);
+      begin_slice({kHosts, static_cast<int>(row - rows.begin()) + 1, start, row->second}, TaskKind::load);
+      add("L", long{graph_.micro_batch[task]}, "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]},
+          ",\"iteration\":", static_cast<long>(entry / tasks_), "}},");
+    }
+  }
+
   void write_transfer(const Slice& slice, std::size_t entry) {
     const auto task = static_cast<TaskId>(entry % tasks_);
     const Work& work = work_of(task);
     begin_slice(slice, work.kind);
     if (work.kind == TaskKind::all_reduce) {
       add("all-reduce@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
+    } else if (work.kind != TaskKind::transfer) { // for the loader
+      add(category_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},
+          "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]});
     } else {
       add(work.stage < work.to_stage ? "activation " : "gradient ", long{graph_.micro_batch[task]}, "@",
           long{work.stage}, ">", long{work.to_stage}, "\",\"args\":{\"stage\":", long{work.stage},

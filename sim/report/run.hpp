@@ -16,10 +16,17 @@ struct RunStage {
   std::vector<std::string> operators, devices;
   std::vector<double> shares;
   int tensor_parallel = 1;
+  int streams = 0; ///< 0: as the training says
   std::string recompute = "none";
   std::vector<std::string> recomputed; ///< operators, where that is "selective"
   int chunk = 0;
   Seconds seconds; ///< forward + backward of one micro-batch
+};
+
+/// The loader of each device of the first stage, as it ran.
+struct RunLoader {
+  int workers = 0, queue = 0;
+  std::string host; ///< spin or block
 };
 
 /// Per-device vectors follow `devices`. Where `feasible` is false only the first fields and `why_not` have values.
@@ -37,7 +44,8 @@ struct Run {
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;
-  Seconds data_stall; ///< waiting for the loader; 0: data is at hand
+  Seconds data_stall; ///< the longest that a device waits for its loader; 0: data is at hand
+  std::optional<RunLoader> loader;
   Seconds estimate, bottleneck, lower_bound;
   std::optional<Objective> objective;
   /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran

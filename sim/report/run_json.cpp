@@ -39,6 +39,7 @@ Json empty_run(const Run& run) {
                           "waiting_seconds",
                           "exposed_communication_seconds",
                           "data_stall_seconds",
+                          "loader",
                           "peak_memory_bytes",
                           "energy_joules",
                           "energy",
@@ -60,13 +61,32 @@ Json empty_run(const Run& run) {
   return json;
 }
 
-Json energy_of(const Energy& energy) {
+// Where the energy of an iteration goes, and the mean power of each part; they add up to the whole.
+Json components_of(const Energy& energy, Seconds iteration) {
+  Json json;
+  const auto add = [&](const char* name, Joules joules) {
+    json[name] = {{"joules", joules.value}, {"mean_watts", iteration.value > 0 ? (joules / iteration).value : 0.0}};
+  };
+  add("devices_idle", energy.devices_idle);
+  add("devices_waiting", energy.devices_waiting);
+  add("devices_dynamic", energy.devices_dynamic);
+  add("hosts_idle", energy.hosts_idle);
+  add("loader_cores_busy", energy.loaders_busy);
+  add("loader_cores_waiting", energy.loaders_waiting);
+  add("driver_cores_waiting", energy.drivers_waiting);
+  add("links_idle", energy.links_idle);
+  add("links_dynamic", energy.links_dynamic);
+  return json;
+}
+
+Json energy_of(const Energy& energy, Seconds iteration) {
   return {{"devices",
            {{"idle", energy.devices_idle.value},
             {"waiting", energy.devices_waiting.value},
             {"dynamic", energy.devices_dynamic.value}}},
           {"hosts", {{"idle", energy.hosts_idle.value}, {"dynamic", energy.hosts_dynamic.value}}},
-          {"links", {{"idle", energy.links_idle.value}, {"dynamic", energy.links_dynamic.value}}}};
+          {"links", {{"idle", energy.links_idle.value}, {"dynamic", energy.links_dynamic.value}}},
+          {"components", components_of(energy, iteration)}};
 }
 
 Json to_value(const Run& run, bool timing) {
@@ -87,9 +107,12 @@ Json to_value(const Run& run, bool timing) {
     json["waiting_seconds"] = values(m.waiting);
     json["exposed_communication_seconds"] = values(m.exposed);
     json["data_stall_seconds"] = run.data_stall.value;
+    if (run.loader) {
+      json["loader"] = {{"workers", run.loader->workers}, {"queue", run.loader->queue}, {"host", run.loader->host}};
+    }
     json["peak_memory_bytes"] = values(m.peak_memory);
     json["energy_joules"] = m.energy.total().value;
-    json["energy"] = energy_of(m.energy);
+    json["energy"] = energy_of(m.energy, m.iteration);
     json["mean_power_watts"] = m.iteration.value > 0 ? (m.energy.total() / m.iteration).value : 0.0;
     json["joules_per_sample"] = run.energy_per_sample.value;
     json["cost_usd"] = m.cost.value;

@@ -22,6 +22,7 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     }
     shown.shares = stage.shares;
     shown.tensor_parallel = stage.tensor_parallel;
+    shown.streams = stage.streams;
     shown.recompute = name_of(stage.recompute);
     for (const OperatorId op : stage.recomputed) {
       shown.recomputed.push_back(model.operators[op].name);
@@ -43,6 +44,9 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   json["recompute"] = stage.recompute;
   if (!stage.recomputed.empty()) {
     json["recomputed"] = stage.recomputed;
+  }
+  if (stage.streams > 0) {
+    json["streams"] = stage.streams;
   }
   json["chunk"] = stage.chunk;
   json["seconds"] = stage.seconds.value;

@@ -252,9 +252,7 @@ private:
       ++lane;
     }
     const ReplicaCost& replica = cost_.stages[action.stage].replicas[lane];
-    const Seconds time = action.kind == TaskKind::forward
-                             ? replica.forward
-                             : replica.recompute + replica.backward_input + replica.backward_weight;
+    const Seconds time = action.kind == TaskKind::forward ? replica.forward : replica.recompute + replica.backward();
     schedule_.orders[device].push_back(action);
     busy_[device] = 1;
     running_[device] = {now, lane, action};

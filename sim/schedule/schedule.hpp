@@ -15,10 +15,21 @@
 namespace stagecraft {
 
 /// Kinds of work. B is the whole backward pass unless the schedule splits it; then B is the input gradient, W the
-/// weight gradient.
-enum class TaskKind : std::uint8_t { forward, backward, weight, recompute, transfer, all_reduce, optimizer };
+/// weight gradient. A batch of the loader is read from disk, loaded (decoded on a host core) and copied to its device.
+enum class TaskKind : std::uint8_t {
+  forward,
+  backward,
+  weight,
+  recompute,
+  transfer,
+  all_reduce,
+  optimizer,
+  read,
+  load,
+  copy
+};
 
-inline constexpr std::string_view kTaskLetters = "FBWRTAO";
+inline constexpr std::string_view kTaskLetters = "FBWRTAODLC";
 
 /// One piece of work of a schedule.
 struct Action {

@@ -48,7 +48,11 @@ public:
     if (request_.blocking_sends) {
       block_sends();
     }
+    if (request_.loading != nullptr) {
+      load_batches(*request_.loading);
+    }
     write_edges();
+    write_ties();
     return std::move(graph_);
   }
 
@@ -140,7 +144,7 @@ private:
       return add(work, micro_batches_);
     };
     lane.forward = block(TaskKind::forward, replica.forward, kept, Bytes{0});
-    const Seconds whole = replica.backward_input + replica.backward_weight;
+    const Seconds whole = replica.backward();
     lane.backward =
         block(TaskKind::backward, splits ? replica.backward_input : whole, Bytes{0}, splits ? Bytes{0} : all);
     if (splits) {
@@ -417,6 +421,75 @@ private:
     }
   }
 
+  // Each device of the first stage has a loader: read, load and copy before each of its forwards. The ties keep its
+  // workers and its queue: batch n waits until its worker is done with batch n - workers, and until batch n - queue is
+  // taken, which is when that one's forward starts. Batches come in the order in which the device takes them.
+  void load_batches(const Loading& loading) {
+    graph_.workers = loading.workers;
+    graph_.queue = loading.queue;
+    graph_.host = loading.host;
+    const int repeats = std::min(loading.workers, loading.queue);
+    graph_.cycle = repeats / std::gcd(repeats, micro_batches_);
+    for (std::size_t replica = 0; replica < lanes_.front().size(); ++replica) {
+      const Lane& lane = lanes_.front()[replica];
+      const ReplicaLoading& one = loading.replicas[replica];
+      const TaskId load = add({.kind = TaskKind::load, .node = one.node, .seconds = one.decode}, micro_batches_);
+      const TaskId read = add_copies(TaskKind::read, lane.device, one.disk, one.read);
+      const TaskId copy = add_copies(TaskKind::copy, lane.device, one.copy, one.copied);
+      if (read != kNone) {
+        runs_.push_back({read, load, micro_batches_});
+      }
+      runs_.push_back({load, copy != kNone ? copy : lane.forward, micro_batches_});
+      if (copy != kNone) {
+        runs_.push_back({copy, lane.forward, micro_batches_});
+      }
+      std::vector<TaskId> taken; // forwards of the stage in program order
+      for (const TaskId task : graph_.program_of(lane.device)) {
+        if (task >= lane.forward && task < lane.forward + micro_batches_) {
+          taken.push_back(task - lane.forward);
+        }
+      }
+      const TaskId claim = read != kNone ? read : load;
+      for (int n = 0; n < micro_batches_; ++n) {
+        const auto tie = [&](TaskId from, int ahead, bool from_start) {
+          const TaskId to = claim + taken[(n + ahead) % micro_batches_];
+          ties_.emplace_back(from, Tie{to, (n + ahead) / micro_batches_, from_start});
+        };
+        tie(load + taken[n], loading.workers, false);
+        tie(lane.forward + taken[n], loading.queue, true);
+      }
+    }
+  }
+
+  // One transfer per micro-batch for a device's loader; none where it takes no time.
+  TaskId add_copies(TaskKind kind, int device, const Leg& leg, Bytes bytes) {
+    if (bytes.value < 1 || std::isinf(leg.bandwidth.value)) {
+      return kNone;
+    }
+    const auto index = static_cast<std::int32_t>(graph_.legs.size());
+    graph_.legs.push_back(leg);
+    return add({.kind = kind,
+                .device = device,
+                .leg = index,
+                .seconds = leg.latency + bytes / leg.bandwidth,
+                .latency = leg.latency,
+                .bytes = bytes.value},
+               micro_batches_);
+  }
+
+  void write_ties() {
+    if (ties_.empty()) {
+      return;
+    }
+    std::stable_sort(ties_.begin(), ties_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    graph_.tie_begin.assign(graph_.work.size() + 1, 0);
+    for (const auto& [from, tie] : ties_) {
+      ++graph_.tie_begin[from + 1];
+      graph_.ties.push_back(tie);
+    }
+    std::partial_sum(graph_.tie_begin.begin(), graph_.tie_begin.end(), graph_.tie_begin.begin());
+  }
+
   void write_edges() {
     const std::size_t tasks = graph_.work.size();
     graph_.waits.assign(tasks, 0);
@@ -450,9 +523,24 @@ private:
   std::vector<Recomputed> recomputed_; // per stage
   std::vector<std::vector<Lane>> lanes_;
   std::vector<Run> runs_;
+  std::vector<std::pair<TaskId, Tie>> ties_; // by the task they start from
 };
 
 } // namespace
+
+std::vector<std::int32_t> TaskGraph::waits_over(int iterations) const {
+  std::vector<std::int32_t> counts;
+  counts.reserve(waits.size() * iterations);
+  for (int i = 0; i < iterations; ++i) {
+    counts.insert(counts.end(), waits.begin(), waits.end());
+  }
+  for (const Tie& tie : ties) {
+    for (int i = tie.iterations; i < iterations; ++i) {
+      ++counts[static_cast<std::size_t>(i) * waits.size() + tie.to];
+    }
+  }
+  return counts;
+}
 
 TaskGraph make_task_graph(const TaskGraphRequest& request) { return Builder(request).build(); }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/plan/loading.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -16,19 +17,28 @@ struct Work {
   TaskKind kind = TaskKind::forward;
   std::int32_t device = -1; ///< index into TaskGraph::devices of the computing device; of the sender for a transfer
   std::int32_t leg = -1;    ///< of a transfer; -1: computation, or a join that takes no time
+  std::int32_t node = -1;   ///< whose core a batch is loaded on
   std::int32_t stage = 0;
   std::int32_t to_stage = 0; ///< of a transfer
-  Seconds seconds;           ///< of a computation; of a transfer that has its links for itself
+  Seconds seconds;           ///< of a computation or load; of a transfer that has its links for itself
   Seconds latency;           ///< of a transfer, paid before its bytes flow
   double bytes = 0;          ///< of a transfer, a whole number
   Bytes acquire, release;    ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
   bool transfers() const { return leg >= 0; }
+  bool loads() const { return node >= 0; } ///< on a host core, which ties keep for it
+};
+
+/// An order that edges cannot say: task `to`, `iterations` later, starts no earlier than another ends, or starts.
+struct Tie {
+  TaskId to = 0;
+  std::int32_t iterations = 0;
+  bool from_start = false;
 };
 
 /// Flat arrays over tasks. A device runs its program in order; a task also waits for all tasks that it succeeds.
-/// Iterations repeat the graph: they are tied by program order alone.
+/// Iterations repeat the graph: they are bound by program order, and by ties where there is a loader.
 struct TaskGraph {
   std::vector<Work> works;
   std::vector<Leg> legs;                     ///< of transfers
@@ -40,8 +50,13 @@ struct TaskGraph {
   std::vector<DeviceId> devices;           ///< in use, in order of their first stage
   std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
-  std::vector<Bytes> fixed_memory; ///< [device]: weights, gradients, optimiser, buffers
-  int joins = 0;                   ///< tasks that only join others
+  std::vector<Bytes> fixed_memory;     ///< [device]: weights, gradients, optimiser, buffers
+  int joins = 0;                       ///< tasks that only join others
+  std::vector<std::int32_t> tie_begin; ///< [task], and the end; empty where there are no ties
+  std::vector<Tie> ties;
+  int workers = 0, queue = 0;           ///< of each loader; 0: data is at hand
+  int cycle = 1;                        ///< iterations after which a loader's pattern repeats
+  HostWait host = HostWait::unmodelled; ///< what waiting cores do
 
   int tasks() const { return static_cast<int>(work.size()); }
   int executed() const { return tasks() - joins; }
@@ -51,6 +66,12 @@ struct TaskGraph {
   std::span<const TaskId> program_of(std::size_t device) const {
     return {program.data() + program_begin[device], program.data() + program_begin[device + 1]};
   }
+  std::span<const Tie> ties_of(TaskId task) const {
+    return tie_begin.empty() ? std::span<const Tie>{}
+                             : std::span{ties.data() + tie_begin[task], ties.data() + tie_begin[task + 1]};
+  }
+  /// Of each iteration and task the number of predecessors, ties from earlier iterations among them.
+  std::vector<std::int32_t> waits_over(int iterations) const;
 };
 
 struct TaskGraphRequest {
@@ -61,10 +82,11 @@ struct TaskGraphRequest {
   bool blocking_sends = false;
   bool early_recompute = true;
   int versions = 1;
+  const Loading* loading = nullptr; ///< nothing: data is at hand
 };
 
 /// The shared pass behind every schedule: adds transfers (each tensor once per destination device, resharding between
-/// unequal replica groups), a ring all-reduce per replicated stage, and the optimiser step.
+/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader.
 TaskGraph make_task_graph(const TaskGraphRequest& request);
 
 } // namespace stagecraft

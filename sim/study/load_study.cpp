@@ -192,6 +192,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   refuse_rooflines_without_rates(map, model);
   study.platform = find_platform(map, model, folders, of_platform);
   study.training = read_training(map, model);
+  if (const yaml::Node* loader = map.find("loader")) {
+    study.loader = load_loader(*loader);
+  }
   study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);

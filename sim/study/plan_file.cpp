@@ -36,6 +36,8 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names) {
     stage.recomputed.push_back(names.operator_of(yaml::scalar(*item, "operator"), item->where));
   }
   std::sort(stage.recomputed.begin(), stage.recomputed.end());
+  constexpr int kMostStreams = 128;
+  stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
   for (const char* derived : {"chunk", "seconds"}) { // written for readers
     map.find(derived);
   }
@@ -107,6 +109,9 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     }
     if (stage.tensor_parallel > 1) {
       text += "    tensor_parallel: " + std::to_string(stage.tensor_parallel) + "\n";
+    }
+    if (stage.streams > 0) {
+      text += "    streams: " + std::to_string(stage.streams) + "\n";
     }
     text += "    recompute: " + std::string(name_of(stage.recompute)) + "\n";
     if (!stage.recomputed.empty()) {

@@ -16,6 +16,25 @@ namespace {
 
 constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
 
+// Whole cycles of the loader, and at least four iterations.
+int window_of(const TaskGraph& graph) {
+  constexpr int kLeast = 4;
+  return graph.workers == 0 ? 1 : (kLeast + graph.cycle - 1) / graph.cycle * graph.cycle;
+}
+
+// Most forwards of the first stage that follow one another.
+int longest_burst(const Schedule& schedule) {
+  int longest = 1;
+  for (const auto& order : schedule.orders) {
+    int burst = 0;
+    for (const Action& action : order) {
+      burst = action.stage == 0 && action.kind == TaskKind::forward ? burst + 1 : 0;
+      longest = std::max(longest, burst);
+    }
+  }
+  return longest;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -222,7 +241,9 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
 
 bool Simulator::is_replayable(int micro_batches) const {
   constexpr double kMostActions = 2e7; // their task graph fills some five gigabytes
-  return static_cast<double>(micro_batches) * static_cast<double>(devices_.size()) <= kMostActions;
+  constexpr double kIterations = 16;   // are replayed with a loader
+  const double actions = static_cast<double>(micro_batches) * static_cast<double>(devices_.size());
+  return (study_.loader ? kIterations : 1) * actions <= kMostActions;
 }
 
 void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier) {
@@ -257,24 +278,55 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.bottleneck = bottleneck(costs, prepared.plan, cost);
   run.estimate = estimate_iteration(costs, prepared.plan, cost);
   run.stages = describe_stages(costs.model, costs.platform, prepared.plan, cost);
+  for (RunStage& stage : run.stages) {
+    stage.streams = stage.streams > 0 ? stage.streams : study_.training.streams;
+  }
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
            other.plan.stages == prepared.plan.stages && other.schedule.orders == prepared.schedule.orders &&
-           other.schedule.splits_backward == prepared.schedule.splits_backward;
+           other.schedule.splits_backward == prepared.schedule.splits_backward &&
+           other.plan.default_loader == prepared.plan.default_loader;
   });
   if (twin != earlier.end()) {
     prepared.twin = static_cast<int>(twin - earlier.begin());
     return;
   }
-  prepared.graph = std::make_unique<TaskGraph>(graph_of(cost, prepared.schedule));
+  auto graph = graph_of(costs, prepared.plan, cost, prepared.schedule);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&graph)) {
+    run.why_not = reason->reason;
+    return;
+  }
+  prepared.graph = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(graph)));
 }
 
-TaskGraph Simulator::graph_of(const PlanCost& cost, const Schedule& schedule) {
-  return make_task_graph({.cost = cost,
-                          .schedule = schedule,
-                          .router = router_,
-                          .barrier = study_.training.step == StepMode::barrier,
-                          .blocking_sends = study_.training.blocking_sends});
+std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, const Plan& plan, const PlanCost& cost,
+                                                        const Schedule& schedule) {
+  TaskGraphRequest request{.cost = cost,
+                           .schedule = schedule,
+                           .router = router_,
+                           .barrier = study_.training.step == StepMode::barrier,
+                           .blocking_sends = study_.training.blocking_sends};
+  if (!study_.loader) {
+    return make_task_graph(request);
+  }
+  Loader loader = *study_.loader;
+  if (plan.default_loader) {
+    loader.workers = loader.queue = 1;
+    loader.host = HostWait::spin;
+  }
+  Demand demand{.burst = longest_burst(schedule)};
+  if (!loader.workers) {
+    const TaskGraph unfed = make_task_graph(request);
+    const ReplayRequest replay{&unfed, iterations(unfed)};
+    const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
+    demand.step = measure(unfed, timeline, study_.platform).iteration / schedule.micro_batches;
+  }
+  const auto loading = plan_loading(problem, plan, cost, loader, demand);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&loading)) {
+    return *reason;
+  }
+  request.loading = &std::get<Loading>(loading);
+  return make_task_graph(request);
 }
 
 Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches) {
@@ -288,9 +340,14 @@ Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, in
   if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
     return {.why_not = reason->reason};
   }
-  const TaskGraph graph = graph_of(cost, std::get<Schedule>(order));
-  const ReplayRequest request{&graph, iterations()};
-  const Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
+  const auto made = graph_of(costs, plan, cost, std::get<Schedule>(order));
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return {.why_not = reason->reason};
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const ReplayRequest request{&graph, iterations(graph)};
+  Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
+  timeline.window = window_of(graph);
   const Metrics metrics = measure(graph, timeline, study_.platform);
   if (std::string overflow = memory_overflow(graph, metrics); !overflow.empty()) {
     return {.why_not = std::move(overflow)};
@@ -316,14 +373,21 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios,
   return all;
 }
 
-int Simulator::iterations() const { return study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep; }
+int Simulator::iterations(const TaskGraph& graph) const {
+  if (graph.workers == 0) {
+    return study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
+  }
+  const int begun = graph.workers + graph.queue; // batches, until the queue and all workers have been through
+  const int micro_batches = 1 + *std::max_element(graph.micro_batch.begin(), graph.micro_batch.end());
+  return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
+}
 
 void Simulator::replay(std::vector<Prepared>& prepared) {
   std::vector<ReplayRequest> requests;
   std::vector<Prepared*> replayed;
   for (Prepared& one : prepared) {
     if (one.graph) {
-      requests.push_back({one.graph.get(), iterations()});
+      requests.push_back({one.graph.get(), iterations(*one.graph)});
       replayed.push_back(&one);
     }
   }
@@ -332,6 +396,7 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
   const double seconds = seconds_since(start);
   for (std::size_t i = 0; i < replayed.size(); ++i) {
     replayed[i]->timeline = std::move(timelines[i]);
+    replayed[i]->timeline.window = window_of(*replayed[i]->graph);
     replayed[i]->run.replay_seconds = seconds / static_cast<double>(replayed.size());
     fill(*replayed[i]);
   }
@@ -421,13 +486,20 @@ void Simulator::fill(Prepared& prepared) {
     return;
   }
   run.feasible = true;
+  if (graph.workers > 0) {
+    const auto host = std::find_if(kHostWaits.begin(), kHostWaits.end(),
+                                   [&](const HostWaitRow& row) { return row.wait == graph.host; });
+    run.loader = RunLoader{graph.workers, graph.queue, std::string(host->name)};
+    run.data_stall = *std::max_element(run.metrics.stall.begin(), run.metrics.stall.end());
+  }
   const double batch = study_.training.global_batch;
   run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
   run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
   constexpr double kMillion = 1e6;
   run.energy_per_sample = run.metrics.energy.total() / batch;
   run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
-  run.lower_bound = bound(prepared.timeline.iterations == 1);
+  const bool streams = std::any_of(run.stages.begin(), run.stages.end(), [](auto& stage) { return stage.streams > 1; });
+  run.lower_bound = streams ? bound_of_streams() : bound(prepared.timeline.iterations == 1);
   const BusiestLink busiest = busiest_link(graph, study_.platform, run.metrics.iteration);
   if (busiest.link >= 0) {
     run.busiest_link = study_.platform.links[busiest.link].name;
@@ -465,6 +537,14 @@ Seconds Simulator::bound(bool from_empty) {
     known = known ? std::min(*known, bound) : bound;
   }
   return *known;
+}
+
+Seconds Simulator::bound_of_streams() {
+  for (const int count : bound_of_streams_ ? std::vector<int>{} : study_.training.micro_batches) {
+    const Seconds bound = lower_bound_of_streams(problem(count), devices_);
+    bound_of_streams_ = bound_of_streams_ ? std::min(*bound_of_streams_, bound) : bound;
+  }
+  return *bound_of_streams_;
 }
 
 // Tries more micro-batches of the same batch, then full recompute at the same number, then memory: whatever fits first

@@ -68,6 +68,8 @@ public:
   /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
   /// sim/plan/lower_bound.hpp.
   Seconds bound(bool from_empty);
+  /// The same for runs whose kernels may overlap.
+  Seconds bound_of_streams();
 
 private:
   struct Planned {
@@ -78,7 +80,8 @@ private:
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
   PlanRequest request_with(const Scenario& scenario, const Problem& problem);
-  TaskGraph graph_of(const PlanCost& cost, const Schedule& schedule);
+  std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Plan& plan, const PlanCost& cost,
+                                               const Schedule& schedule);
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
@@ -87,7 +90,7 @@ private:
   void prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier);
   std::vector<std::string> memory_overflows(const TaskGraph& graph, const Metrics& metrics) const;
   std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const; ///< the first, or ""
-  int iterations() const; ///< to replay until the period is steady
+  int iterations(const TaskGraph& graph) const; ///< to replay until the period is steady
   void fill(Prepared& prepared);
 
   const Study& study_;
@@ -98,7 +101,7 @@ private:
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.
   std::map<std::tuple<const StrategyRow*, int, int>, Plan> unbound_;
-  std::optional<Seconds> single_;
+  std::optional<Seconds> single_, bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; ///< [from empty]
 };
 

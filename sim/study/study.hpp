@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/plan/strategy.hpp"
@@ -19,6 +20,7 @@ struct Study {
   std::unique_ptr<const ModelGraph> model; ///< stays in place when the study moves: the cost model refers to it
   Platform platform;
   Training training;
+  std::optional<Loader> loader;                  ///< nothing: data is at hand
   std::unique_ptr<const DeviceType> profiled_on; ///< device type of the model's profiles, where it is known
   std::unique_ptr<CostModel> cost;
   std::vector<const StrategyRow*> strategies;

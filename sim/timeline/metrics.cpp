@@ -17,15 +17,15 @@ double end_of_iteration(const TaskGraph& graph, const Timeline& timeline, int it
   return end;
 }
 
-// For each task, the transfer among its predecessors that finished last in the given iteration. A join, such as the end
-// of an all-reduce, hands on the one that it waited for.
+// For each task, the transfer or load among its predecessors that finished last in the given iteration. A join, such as
+// the end of an all-reduce, hands on the one that it waited for.
 std::vector<TaskId> last_inputs(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
   std::vector<TaskId> last(graph.tasks(), -1);
   const double* finish = timeline.finish.data() + base;
   std::vector<char> transfers;
   std::vector<char> computes;
   for (const Work& work : graph.works) {
-    transfers.push_back(work.transfers() ? 1 : 0);
+    transfers.push_back(work.transfers() || work.loads() ? 1 : 0);
     computes.push_back(work.computes() ? 1 : 0);
   }
   const auto hand_on = [&](TaskId task, TaskId transfer) {
@@ -60,10 +60,14 @@ double exposed_part(double free, double start, double sent, double arrived) {
   return std::max(0.0, std::min(start, arrived) - std::max(free, sent));
 }
 
-// Busy and exposed time and peak memory of one device, along its program in the last iteration.
-void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, const std::vector<TaskId>& last,
-                 Metrics& metrics) {
-  const std::size_t base = static_cast<std::size_t>(timeline.iterations - 1) * graph.tasks();
+bool feeds(const Work& work) {
+  return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
+}
+
+// Adds a part of busy, exposed and stalled time of one device, along its program in one iteration; and its peak memory.
+void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
+                 const std::vector<TaskId>& last, Metrics& metrics) {
+  const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
   const auto program = graph.program_of(device);
@@ -72,12 +76,14 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   TaskId peak_task = program.front();
   double busy = 0;
   double exposed = 0;
+  double stall = 0;
   // A device waits for its first input too, since the last task of the iteration before.
-  double free = timeline.iterations > 1 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
+  double free = iteration > 0 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
     const Work& work = graph.works[graph.work[task]];
     if (start[task] > free && last[task] >= 0) {
-      exposed += exposed_part(free, start[task], start[last[task]], finish[last[task]]);
+      const bool fed = feeds(graph.works[graph.work[last[task]]]);
+      (fed ? stall : exposed) += exposed_part(free, start[task], fed ? free : start[last[task]], finish[last[task]]);
     }
     free = finish[task];
     busy += free - start[task];
@@ -88,10 +94,40 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
     }
     level -= work.release.value;
   }
-  metrics.busy.push_back(Seconds{busy});
-  metrics.exposed.push_back(Seconds{exposed});
-  metrics.peak_memory.push_back(Bytes{peak});
-  metrics.peak_task.push_back(peak_task);
+  metrics.busy[device] += Seconds{busy / timeline.window};
+  metrics.exposed[device] += Seconds{exposed / timeline.window};
+  metrics.stall[device] += Seconds{stall / timeline.window};
+  if (peak > metrics.peak_memory[device].value) {
+    metrics.peak_memory[device] = Bytes{peak};
+    metrics.peak_task[device] = peak_task;
+  }
+}
+
+// Cores that load batches, and cores that drive a device each. What drivers do while they do not wait is the same in
+// every mode and part of no figure.
+void add_host_cores(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
+  if (graph.host == HostWait::unmodelled) {
+    return;
+  }
+  Energy& energy = metrics.energy;
+  const bool spins = graph.host == HostWait::spin;
+  std::vector<double> loaded(graph.works.size(), 0.0);
+  for (const std::int32_t work : graph.work) {
+    loaded[work] += graph.works[work].loads() ? graph.works[work].seconds.value : 0;
+  }
+  for (std::size_t work = 0; work < graph.works.size(); ++work) {
+    if (graph.works[work].loads()) { // one loader
+      const Host& host = platform.nodes[graph.works[work].node].host;
+      const Seconds waiting = graph.workers * metrics.iteration - Seconds{loaded[work]};
+      energy.loaders_busy += host.core_busy * Seconds{loaded[work]};
+      energy.loaders_waiting += spins ? host.core_spin * waiting : Joules{0};
+    }
+  }
+  for (const DeviceId device : graph.devices) {
+    const Host& host = platform.nodes[platform.devices[device].node].host;
+    energy.drivers_waiting += spins ? host.core_spin * metrics.iteration : Joules{0};
+  }
+  energy.hosts_dynamic = energy.loaders_busy + energy.loaders_waiting + energy.drivers_waiting;
 }
 
 // Bytes that each link carries in one iteration.
@@ -155,6 +191,7 @@ void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metri
     }
   }
   add_links(graph, platform, node_used, metrics);
+  add_host_cores(graph, platform, metrics);
 }
 
 } // namespace
@@ -164,14 +201,25 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   const int last_iteration = timeline.iterations - 1;
   const double end = end_of_iteration(graph, timeline, last_iteration);
   metrics.makespan = Seconds{end_of_iteration(graph, timeline, 0)};
-  metrics.iteration =
-      last_iteration == 0 ? Seconds{end} : Seconds{end - end_of_iteration(graph, timeline, last_iteration - 1)};
+  const int before = last_iteration - timeline.window; // the window
+  metrics.iteration = Seconds{(end - (before < 0 ? 0 : end_of_iteration(graph, timeline, before))) / timeline.window};
   const std::size_t base = static_cast<std::size_t>(last_iteration) * graph.tasks();
-  const std::vector<TaskId> last = last_inputs(graph, timeline, base);
+  metrics.busy.resize(graph.devices.size());
+  metrics.exposed.resize(graph.devices.size());
+  metrics.stall.resize(graph.devices.size());
+  metrics.peak_memory.resize(graph.devices.size());
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    metrics.peak_task.push_back(graph.program_of(device).front());
+  }
+  for (int iteration = before + 1; iteration <= last_iteration; ++iteration) {
+    const std::vector<TaskId> last = last_inputs(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
+    for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+      walk_device(graph, timeline, device, iteration, last, metrics);
+    }
+  }
   Seconds total;
   Seconds largest;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    walk_device(graph, timeline, device, last, metrics);
     metrics.waiting.push_back(metrics.iteration - metrics.busy[device]);
     metrics.tail.push_back(Seconds{end - timeline.finish[base + graph.program_of(device).back()]});
     total += metrics.busy[device];

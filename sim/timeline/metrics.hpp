@@ -14,6 +14,7 @@ struct Energy {
   Joules devices_waiting; ///< what a device that waits draws beyond idle
   Joules devices_dynamic; ///< what a device that computes draws beyond idle
   Joules hosts_idle, hosts_dynamic;
+  Joules loaders_busy, loaders_waiting, drivers_waiting; ///< add up to hosts_dynamic
   Joules links_idle, links_dynamic;
   Joules total() const {
     return devices_idle + devices_waiting + devices_dynamic + hosts_idle + hosts_dynamic + links_idle + links_dynamic;
@@ -27,7 +28,8 @@ struct Metrics {
   std::vector<Seconds> busy;    ///< F, B, W, R and optimiser, per iteration
   std::vector<Seconds> waiting; ///< iteration - busy
   std::vector<Seconds> tail;    ///< from the device's last task to the end of the iteration, within waiting
-  std::vector<Seconds> exposed; ///< waiting for data already on its way, in the last iteration
+  std::vector<Seconds> exposed; ///< waiting for data already on its way
+  std::vector<Seconds> stall;   ///< waiting for the loader
   std::vector<Bytes> peak_memory;
   std::vector<TaskId> peak_task; ///< the task that starts when memory peaks
   double bubble_fraction = 0;    ///< 1 - sum busy / (devices * iteration)

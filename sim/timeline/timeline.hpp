@@ -12,6 +12,7 @@ namespace stagecraft {
 struct Timeline {
   int iterations = 1;
   std::vector<double> start, finish;
+  int window = 1; ///< so many last iterations are one period of the steady state; figures are means over them
 };
 
 } // namespace stagecraft

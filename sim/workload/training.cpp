@@ -84,6 +84,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will) {
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
+  constexpr int kMostStreams = 128;
+  training.streams = map.integer("streams", 1, kMostStreams, training.streams);
   map.finish();
   return training;
 }

@@ -57,6 +57,7 @@ struct Training {
   StepMode step = StepMode::barrier;
   bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
   int chunks = 2;              ///< per device, for schedules that interleave
+  int streams = 1;             ///< of a device, for the kernels of a stage; 1: one after another
 };
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of

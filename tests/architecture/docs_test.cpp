@@ -10,6 +10,7 @@
 #include "sim/schedule/schedule.hpp"
 #include "sim/study/plan_formats.hpp"
 #include "sim/workload/import.hpp"
+#include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
 #include "tests/catch.hpp"
 
@@ -44,6 +45,7 @@ TEST_CASE("docs/formats/study.md has a row for every value of a training key", "
   check_rows("docs/formats/study.md", kPrecisions);
   check_rows("docs/formats/study.md", kRecomputes);
   check_rows("docs/formats/study.md", kStepModes);
+  check_rows("docs/formats/study.md", kHostWaits);
 }
 
 std::vector<fs::path> documents() {

@@ -36,7 +36,7 @@ TEST_CASE("devices, nodes and vertices are numbered in the order of the file", "
     }
   }
   // Each way: 2 x (1 uplink + 3 devices), 1 host link, 3 NICs.
-  CHECK(platform.links.size() == 2 * (2 * 4 + 1 + 3));
+  CHECK(platform.links.size() == 2 * (2 * 4 + 1 + 3) + 3);
 }
 
 TEST_CASE("a node without a count keeps its name, with one it gets a number", "[platform]") {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/stream_times.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/cost/streams.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Times of the stage's operators for its share; the whole micro-batch is in the tables of the problem.
+std::vector<OperatorTime> operator_times(const Problem& problem, std::span<const OperatorId> operators, int type,
+                                         double share) {
+  std::vector<OperatorTime> times;
+  for (const OperatorId op : operators) {
+    if (share == 1) {
+      times.push_back({Seconds{problem.forward[type][op]}, Seconds{problem.backward_input[type][op]},
+                       Seconds{problem.backward_weight[type][op]}});
+      continue;
+    }
+    const auto time =
+        problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
+    times.push_back(time ? *time : OperatorTime{Seconds{kNever}, Seconds{kNever}, Seconds{kNever}});
+  }
+  return times;
+}
+
+class StageKernels {
+public:
+  StageKernels(const Problem& problem, std::span<const OperatorId> operators, int type, double share)
+      : problem_(problem), operators_(operators), type_(problem.platform.types[type]),
+        samples_(problem.samples * share), times_(operator_times(problem, operators, type, share)) {}
+
+  const std::vector<OperatorTime>& times() const { return times_; }
+
+  KernelGraph forward() const {
+    KernelGraph graph;
+    for (std::size_t at = 0; at < operators_.size(); ++at) {
+      const Operator& op = problem_.model.operators[operators_[at]];
+      add(graph, op.forward, op.kind, times_[at].forward, inside(problem_.model.predecessors[operators_[at]]));
+    }
+    return graph;
+  }
+
+  // From the last operator to the first: the gradient of an output is there when all its users in the stage have made
+  // theirs. Kernels of no time hand on what they wait for.
+  KernelGraph backward(bool input, bool weight) const {
+    KernelGraph graph;
+    std::vector<int> gradient(operators_.size(), -1);
+    for (std::size_t at = operators_.size(); at-- > 0;) {
+      const Operator& op = problem_.model.operators[operators_[at]];
+      std::vector<int> after;
+      for (const int user : inside(problem_.model.successors[operators_[at]])) {
+        if (gradient[user] >= 0) {
+          after.push_back(gradient[user]);
+        }
+      }
+      std::sort(after.begin(), after.end());
+      after.erase(std::unique(after.begin(), after.end()), after.end());
+      if (weight && times_[at].backward_weight.value > 0) {
+        add(graph, op.backward_weight, op.kind, times_[at].backward_weight, after);
+      }
+      if (input) {
+        gradient[at] = static_cast<int>(graph.kernels.size());
+        add(graph, op.backward_input, op.kind, times_[at].backward_input, std::move(after));
+      }
+    }
+    return graph;
+  }
+
+private:
+  void add(KernelGraph& graph, const Pass& pass, KernelKind kind, Seconds time, std::vector<int> after) const {
+    graph.kernels.push_back(kernel_of(pass, kind, type_, samples_, problem_.training.precision, time));
+    graph.predecessors.push_back(std::move(after));
+  }
+
+  // Places in the stage of those operators that are in it.
+  std::vector<int> inside(const std::vector<OperatorId>& operators) const {
+    std::vector<int> places;
+    for (const OperatorId op : operators) {
+      const auto found = std::lower_bound(operators_.begin(), operators_.end(), op);
+      if (found != operators_.end() && *found == op) {
+        places.push_back(static_cast<int>(found - operators_.begin()));
+      }
+    }
+    return places;
+  }
+
+  const Problem& problem_;
+  std::span<const OperatorId> operators_;
+  const DeviceType& type_;
+  double samples_;
+  std::vector<OperatorTime> times_;
+};
+
+} // namespace
+
+StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
+                         int streams) {
+  const StageKernels kernels(problem, operators, type, share);
+  StreamTimes sums;
+  for (const OperatorTime& time : kernels.times()) {
+    sums.forward += time.forward.value;
+    sums.backward_input += time.backward_input.value;
+    sums.backward_weight += time.backward_weight.value;
+  }
+  sums.backward = sums.backward_input + sums.backward_weight;
+  if (streams <= 1 || sums.forward + sums.backward == kNever) {
+    return sums;
+  }
+  const double launch = problem.platform.types[type].launch_overhead.value;
+  sums.forward = best_seconds(kernels.forward(), streams, launch);
+  sums.backward_input = best_seconds(kernels.backward(true, false), streams, launch);
+  sums.backward_weight = best_seconds(kernels.backward(false, true), streams, launch);
+  sums.backward =
+      std::min(sums.backward_input + sums.backward_weight, best_seconds(kernels.backward(true, true), streams, launch));
+  return sums;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/loader.hpp"
+
+#include "sim/base/named_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::optional<int> read_count(yaml::Map& map, std::string_view key) {
+  constexpr int kMost = 10'000;
+  if (map.text(key, "auto") == "auto") {
+    return std::nullopt;
+  }
+  return map.integer(key, 1, kMost);
+}
+
+// A time on one core, or work that its speed turns into one.
+void read_decode(yaml::Map& map, Loader& loader) {
+  const yaml::Node* node = map.find("decode");
+  if (node == nullptr) {
+    return;
+  }
+  if (yaml::scalar(*node, "decode").ends_with("FLOP")) {
+    loader.decode_work = yaml::quantity<Flops>(*node, "decode", yaml::kNotNegative);
+  } else {
+    loader.decode = yaml::quantity<Seconds>(*node, "decode", yaml::kDelay);
+  }
+}
+
+} // namespace
+
+Loader load_loader(const yaml::Node& node) {
+  yaml::Map map(node, "loader");
+  Loader loader;
+  loader.workers = read_count(map, "workers");
+  loader.queue = read_count(map, "queue");
+  loader.bytes_per_sample = map.quantity<Bytes>("bytes_per_sample", yaml::kNotNegative, Bytes{0});
+  read_decode(map, loader);
+  loader.host = map.choice("host", kHostWaits, "spin").wait;
+  map.finish();
+  return loader;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,135 @@
+// Streams on one device: numbers by hand, and what no schedule can beat.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <random>
+
+#include "sim/cost/streams.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+Approx near(double value) { return Approx(value).epsilon(1e-9); }
+
+// a -> {b, c, d} -> e, of 1, 3, 2, 2 and 1 s.
+KernelGraph fork(double gap, double share) {
+  KernelGraph graph;
+  for (const double seconds : {1, 3, 2, 2, 1}) {
+    graph.kernels.push_back({.gap = gap, .work = seconds - gap, .compute = share, .bandwidth = 0});
+  }
+  graph.predecessors = {{}, {0}, {0}, {0}, {1, 2, 3}};
+  return graph;
+}
+
+TEST_CASE("two streams by hand", "[cost][streams]") {
+  // Levels {a}, {b | c, d}, {e}: 1 + max(3, 2 + 2) + 1.
+  const KernelGraph graph = fork(0, 0.5);
+  CHECK(levels_of(graph) == std::vector<int>{0, 1, 1, 1, 2});
+  CHECK(sequential_seconds(graph) == near(9));
+  CHECK(layered_seconds(graph, 2, 0) == near(6));
+  CHECK(layered_seconds(graph, 2, 0.25) == near(6.5)); // two boundaries
+  CHECK(layered_seconds(graph, 1, 0) == near(9));
+  CHECK(unsynchronised_seconds(graph, 2) == near(6));
+  CHECK(layered_seconds(fork(0, 0.3), 3, 0) == near(5)); // the longest path
+}
+
+TEST_CASE("kernels that fill the device gain nothing but the gaps", "[cost][streams]") {
+  CHECK(layered_seconds(fork(0, 1), 2, 0) == near(9));
+  CHECK(layered_seconds(fork(0, 1), 3, 0) == near(9));
+  // Three kernels of 0.75: shares of 2.25 make 7 s of work with three at work until 2 s of each are done (4.5 s), then
+  // b has a second left alone.
+  CHECK(layered_seconds(fork(0, 0.75), 3, 0) == near(1 + 4.5 + 1 + 1));
+  // Gaps of half a second: stream 0 b; stream 1 c, d. All gaps but the first of a level lie beside work.
+  //   0.5-: b and c share 1.5 + 1.5 = 3 s of work until 3.5; d's gap beside b's last second 3.5-4, d and b share
+  //   0.5 and 0.5 s until 5, d alone until 6.
+  CHECK(layered_seconds(fork(0.5, 1), 2, 0) == near(1 + 6 + 1));
+}
+
+TEST_CASE("kernels bound by different resources run beside each other", "[cost][streams]") {
+  KernelGraph graph;
+  graph.kernels = {{.work = 2, .compute = 1, .bandwidth = 0.2}, {.work = 2, .compute = 0.1, .bandwidth = 0.8}};
+  graph.predecessors = {{}, {}};
+  CHECK(layered_seconds(graph, 2, 0) == near(2 * 1.1)); // arithmetic is asked for 1.1 times
+}
+
+TEST_CASE("a kernel with slack moves to the level where it costs least", "[cost][streams]") {
+  // a(1) -> b(4) -> c(1), and d(4) beside them: with a it would take 4 + 4 + 1, beside b it costs nothing.
+  KernelGraph graph;
+  for (const double seconds : {1, 4, 1, 4}) {
+    graph.kernels.push_back({.work = seconds, .compute = 0.5, .bandwidth = 0});
+  }
+  graph.predecessors = {{}, {0}, {1}, {}};
+  CHECK(layered_seconds(graph, 2, 0) == near(1 + 4 + 1));
+}
+
+TEST_CASE("cheap element-wise kernels run inside their producer", "[cost][streams]") {
+  KernelGraph graph;
+  graph.kernels = {{.gap = 1, .work = 4},
+                   {.gap = 1, .work = 0.5, .element_wise = true},
+                   {.gap = 1, .work = 0.5, .element_wise = true},
+                   {.gap = 1, .work = 2, .element_wise = true}}; // not cheap
+  graph.predecessors = {{}, {0}, {1}, {2}};
+  const KernelGraph fused = fuse_cheap(graph, 1);
+  REQUIRE(fused.kernels.size() == 2);
+  CHECK(fused.kernels[0].seconds() == near(6));
+  CHECK(fused.predecessors[1] == std::vector<int>{0});
+  CHECK(sequential_seconds(fused) == near(9)); // of 11: two launches less
+}
+
+TEST_CASE("the shares of a kernel are what it asks of the device", "[cost][streams]") {
+  DeviceType type;
+  type.rates[static_cast<std::size_t>(KernelKind::matmul)].fill(FlopsPerSecond{100});
+  type.memory_bandwidth = BytesPerSecond{40};
+  type.launch_overhead = Seconds{0.5};
+  const Pass pass{.flops = Flops{100}, .moved_elements = 2, .moved_parameters = 1, .kernels = 1};
+  // Two samples: 200 FLOP in 2 s at best, 20 B in 0.5 s; it takes 4 s and a launch.
+  const Kernel kernel = kernel_of(pass, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
+  CHECK(kernel.gap == near(0.5));
+  CHECK(kernel.work == near(4));
+  CHECK(kernel.compute == near(0.5));
+  CHECK(kernel.bandwidth == near(0.125));
+  const Kernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
+  CHECK(unknown.compute == 1); // fills the device, for all we know
+}
+
+TEST_CASE("nothing is faster than the longest path or the work of a resource, nor slower than one by one",
+          "[cost][streams][conformance]") {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<> uniform(0, 1);
+  for (int n = 0; n < 300; ++n) {
+    CAPTURE(n);
+    KernelGraph graph;
+    const int kernels = 1 + static_cast<int>(uniform(random) * 14);
+    std::vector<double> path(kernels, 0.0);
+    double compute = 0;
+    double bandwidth = 0;
+    double longest = 0;
+    for (int k = 0; k < kernels; ++k) {
+      graph.kernels.push_back({.gap = 0.2 * uniform(random),
+                               .work = uniform(random),
+                               .compute = uniform(random),
+                               .bandwidth = uniform(random)});
+      graph.predecessors.emplace_back();
+      for (int before = 0; before < k; ++before) {
+        if (uniform(random) < 0.2) {
+          graph.predecessors.back().push_back(before);
+          path[k] = std::max(path[k], path[before]);
+        }
+      }
+      path[k] += graph.kernels[k].seconds();
+      longest = std::max(longest, path[k]);
+      compute += graph.kernels[k].compute * graph.kernels[k].work;
+      bandwidth += graph.kernels[k].bandwidth * graph.kernels[k].work;
+    }
+    const double bound = std::max({longest, compute, bandwidth}) * (1 - 1e-9);
+    for (const int streams : {1, 2, 4, 20}) {
+      CHECK(layered_seconds(graph, streams, 0) >= bound);
+      CHECK(unsynchronised_seconds(graph, streams) >= bound);
+      CHECK(best_seconds(graph, streams, 0) <= sequential_seconds(graph) * (1 + 1e-9));
+    }
+    CHECK(unsynchronised_seconds(graph, 1) == near(sequential_seconds(graph)));
+  }
+}
+
+} // namespace
+} // namespace stagecraft
