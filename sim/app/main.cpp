@@ -51,7 +51,7 @@ void add_study_flags(CLI::App& command, Options& options, const std::vector<std:
   command.add_option("--set", options.settings, "KEY=VALUE over any key of the study, as training.global_batch=64")
       ->type_name("KEY=VALUE")
       ->take_all();
-  command.add_option("--engine", options.engine, "simgrid or analytic")->type_name("NAME");
+  command.add_option("--engine", options.engine, "simgrid, simgrid-full or analytic")->type_name("NAME");
   command.add_option("--cost-model", options.cost_model, "auto, roofline, profiled or constant")->type_name("NAME");
   command.add_option("--seed", options.seed, "seed of strategies that draw")->type_name("N");
 }
@@ -144,6 +144,9 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   judge.add_option("STUDY", options.study, "a study file with the key 'judge'")->required();
   add_study_flags(judge, options, with_csv);
   judge.add_flag("--all", options.all_rows, "print every plan beside the scores");
+  CLI::App& adapt = add("adapt", "training over time in a world that changes: adapting or not", command_adapt);
+  adapt.add_option("STUDY", options.study, "a study file with the key adapt")->required();
+  add_study_flags(adapt, options, with_csv);
 
   CLI::App& plan = add("plan", "one split, as a plan file", command_plan);
   add_model_flags(plan, options, true);

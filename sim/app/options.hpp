@@ -73,6 +73,7 @@ int terminal_width();
 
 int command_compare(const Options& options);
 int command_judge(const Options& options);
+int command_adapt(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
 int command_schedule(const Options& options);

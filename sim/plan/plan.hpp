@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/plan/rounds.hpp"
 #include "sim/platform/platform.hpp"
 #include "sim/workload/model_graph.hpp"
 #include "sim/workload/training.hpp"
@@ -27,7 +28,7 @@ struct Stage {
   int tensor_parallel = 1;           ///< t, which divides the number of devices
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< of a selective stage: those that run forward again, ascending
-  int streams = 0; ///< of its device that its kernels run on; 0: as the training says
+  int streams = 0;                    ///< of its device that its kernels run on; 0: as the training says
 
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
@@ -70,6 +71,7 @@ struct Plan {
   std::string note;            ///< what a reader must know: a search cut short, branches contracted
   bool default_loader = false; ///< fed as frameworks do unless told: one worker, a queue of one, cores that spin
   bool memory_bound = false;   ///< the split would differ with more memory; if not, it serves whatever schedule it fits
+  std::vector<BalanceRound> rounds; ///< of a strategy that measures its plans round by round
   bool operator==(const Plan&) const = default;
 };
 

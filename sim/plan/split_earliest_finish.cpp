@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/plan/balance.hpp"
 #include "sim/plan/placement.hpp"
 
 namespace stagecraft {
@@ -14,9 +15,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Placement {
 public:
-  Placement(const PlanRequest& request, bool contiguous)
-      : request_(request), problem_(request.problem), contiguous_(contiguous), place_(problem_.model.size(), -1),
-        first_done_(problem_.model.size(), 0.0), free_(request.devices.size(), 0.0), memory_(request.devices.size()) {}
+  Placement(const PlanRequest& request, std::span<const double> weights, bool contiguous)
+      : request_(request), problem_(request.problem), weights_(weights), contiguous_(contiguous),
+        place_(problem_.model.size(), -1), first_done_(problem_.model.size(), 0.0), free_(request.devices.size(), 0.0),
+        memory_(request.devices.size()) {}
 
   // The reason when an operator finds no device, else "".
   std::string run() {
@@ -47,7 +49,7 @@ private:
       auto key() const { return std::tuple(finish, start, time); }
     } best;
     for (int d = lowest; d < devices; ++d) {
-      const double time = problem_.seconds(problem_.type_index(request_.devices[d]), op);
+      const double time = problem_.seconds(problem_.type_index(request_.devices[d]), op) / weights_[d];
       if (std::isinf(time)) {
         continue;
       }
@@ -127,6 +129,7 @@ private:
 
   const PlanRequest& request_;
   const Problem& problem_;
+  std::span<const double> weights_; // of the request's devices
   bool contiguous_;
   bool memory_bound_ = false;
   std::vector<int> place_; // index into request_.devices
@@ -134,8 +137,8 @@ private:
   std::vector<Bytes> memory_;
 };
 
-PlanResult split(const PlanRequest& request, bool contiguous) {
-  Placement placement(request, contiguous);
+PlanResult place(const PlanRequest& request, std::span<const double> weights, bool contiguous) {
+  Placement placement(request, weights, contiguous);
   if (const std::string reason = placement.run(); !reason.empty()) {
     return Infeasible{reason};
   }
@@ -144,8 +147,20 @@ PlanResult split(const PlanRequest& request, bool contiguous) {
 
 } // namespace
 
-PlanResult split_earliest_finish(const PlanRequest& request) { return split(request, false); }
+PlanResult place_earliest_finish(const PlanRequest& request, std::span<const double> weights) {
+  return place(request, weights, false);
+}
 
-PlanResult split_earliest_finish_contiguous(const PlanRequest& request) { return split(request, true); }
+PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights) {
+  return place(request, weights, true);
+}
+
+PlanResult split_earliest_finish(const PlanRequest& request) {
+  return place_earliest_finish(request, std::vector(request.devices.size(), 1.0));
+}
+
+PlanResult split_earliest_finish_contiguous(const PlanRequest& request) {
+  return place_earliest_finish_contiguous(request, std::vector(request.devices.size(), 1.0));
+}
 
 } // namespace stagecraft

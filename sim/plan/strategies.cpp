@@ -59,6 +59,8 @@ std::span<const StrategyRow> strategies() {
                   split_pipedream, true},
       StrategyRow{"dapple", "replicated stages of least latency, placed on servers by three policies (Fan et al. 2021)",
                   split_dapple, true, true},
+      StrategyRow{"dynamic", "weights per device from measured waiting times, a new split from them (2022 patent)",
+                  split_dynamic, false, true},
   };
   return kRows;
 }

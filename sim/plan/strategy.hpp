@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/plan/balance_options.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
@@ -22,6 +23,7 @@ struct Evaluation {
   std::vector<Seconds> busy;     ///< of each of them
   std::vector<Seconds> tail;     ///< of each, from its last task to the end of the iteration
   std::string why_not;           ///< why the plan cannot run; the rest is empty then
+  double noise = 0;              ///< standard error of `iteration`, relative, where several were measured
 };
 
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
@@ -36,8 +38,9 @@ struct PlanRequest {
   /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;
-  int budget = 200;     ///< most plans that a strategy may have evaluated
-  int state_cap = 6000; ///< antichain states, docs/decisions/0004-state-cap.md
+  int budget = 200;       ///< most plans that a strategy may have evaluated
+  BalanceOptions balance; ///< of the strategy dynamic
+  int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
 };
 
 struct StrategyRow {
@@ -84,5 +87,6 @@ PlanResult split_pipedream(const PlanRequest&);
 PlanResult split_ideal(const PlanRequest&);
 PlanResult split_ideal_linear(const PlanRequest&);
 PlanResult split_dapple(const PlanRequest&);
+PlanResult split_dynamic(const PlanRequest&);
 
 } // namespace stagecraft

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sim/replay/replay.hpp"
+#include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
 namespace {
 
 class Recurrence {
 public:
-  Recurrence(const TaskGraph& graph, int iterations)
-      : graph_(graph), tasks_(graph.tasks()), iterations_(iterations), has_ties_(!graph.ties.empty()) {
+  Recurrence(const TaskGraph& graph, int iterations, std::span<const SpeedChange> speeds)
+      : graph_(graph), tasks_(graph.tasks()), iterations_(iterations), has_ties_(!graph.ties.empty()),
+        speeds_(graph, speeds) {
     const std::size_t executed = static_cast<std::size_t>(tasks_) * iterations;
     timeline_.iterations = iterations;
     timeline_.start.assign(executed, 0.0); // until a task starts, the latest arrival of its inputs
@@ -106,7 +107,8 @@ private:
       const std::size_t now = device.head;
       const std::size_t base = device.base;
       const double start = std::max(timeline_.start[now], device.free);
-      device.free = start + kinds_[graph_.work[now - base]].seconds;
+      const Kind& kind = kinds_[graph_.work[now - base]];
+      device.free = speeds_.constant() ? start + kind.seconds : speeds_.finish(kind.device, start, kind.seconds);
       timeline_.start[now] = start;
       timeline_.finish[now] = device.free;
       if (++device.position == static_cast<std::int32_t>(device.program.size())) {
@@ -174,6 +176,7 @@ private:
   const TaskGraph& graph_;
   int tasks_, iterations_;
   bool has_ties_;
+  Speeds speeds_;
   Timeline timeline_;
   std::vector<std::int32_t> waits_;
   std::vector<Kind> kinds_; // [work]
@@ -188,7 +191,7 @@ private:
 std::vector<Timeline> replay_analytic(const Platform& /*platform*/, std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
   for (const ReplayRequest& request : requests) {
-    timelines.push_back(Recurrence(*request.graph, request.iterations).run());
+    timelines.push_back(Recurrence(*request.graph, request.iterations, request.speeds).run());
   }
   return timelines;
 }

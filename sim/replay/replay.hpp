@@ -11,10 +11,18 @@
 
 namespace stagecraft {
 
+/// From a moment on a device computes `speed` times as fast as its tasks say, until its next change. Transfers stay.
+struct SpeedChange {
+  DeviceId device = 0;
+  Seconds at;       ///< from the start of the first iteration
+  double speed = 1; ///< more than 0
+};
+
 /// One graph to run, `iterations` times in a row.
 struct ReplayRequest {
   const TaskGraph* graph = nullptr;
   int iterations = 1;
+  std::span<const SpeedChange> speeds = {}; ///< every engine integrates them exactly
 };
 
 /// Runs a batch of graphs. Throws std::runtime_error when tasks remain that never became ready (a deadlock in the
@@ -28,6 +36,10 @@ std::vector<Timeline> replay_analytic(const Platform& platform, std::span<const 
 /// that any number of platforms can be replayed by one process.
 std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests);
 
+/// The same with computations as SimGrid Execs on hosts that have speed profiles: SimGrid integrates what the other
+/// engines compute themselves. A fresh child for each request with speed changes, whose dates are absolute.
+std::vector<Timeline> replay_simgrid_full(const Platform& platform, std::span<const ReplayRequest> requests);
+
 struct EngineRow {
   std::string_view name, help;
   ReplayFunction replay;
@@ -35,6 +47,8 @@ struct EngineRow {
 
 inline constexpr std::array kEngines = {
     EngineRow{"simgrid", "max-min sharing of links by SimGrid, computations as timers", replay_simgrid},
+    EngineRow{"simgrid-full", "the same with computations by SimGrid too, on hosts with speed profiles",
+              replay_simgrid_full},
     EngineRow{"analytic", "every transfer has its links for itself; a hundred times faster", replay_analytic},
 };
 

@@ -1,17 +1,20 @@
 // Replay on SimGrid. It sees links and flows only: dependencies and program order are ours, a computation and a latency
-// are timers, the bytes of a transfer are a Comm. docs/decisions/0002-simgrid-as-flow-engine.md says why.
-// SPDX-License-Identifier: Apache-2.0
+// are timers, the bytes of a transfer are a Comm; in the engine simgrid-full a computation is an Exec.
+// docs/decisions/0002-simgrid-as-flow-engine.md says why. SPDX-License-Identifier: Apache-2.0
+#include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #include "sim/base/child.hpp"
-#include "sim/replay/replay.hpp"
+#include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
 namespace {
@@ -24,7 +27,7 @@ double clock_now() { return sg::Engine::get_clock(); }
 // host's way out, so every topology fits and nothing grows with pairs of devices.
 class Network {
 public:
-  Network(const Platform& platform, std::span<const ReplayRequest> requests) {
+  Network(const Platform& platform, std::span<const ReplayRequest> requests, bool computes) {
     zone_ = sg::create_star_zone("network");
     sink_ = zone_->create_host("sink", 1.0);
     zone_->add_route(sink_->get_netpoint(), nullptr, nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
@@ -35,13 +38,47 @@ public:
         add(platform, leg);
       }
     }
+    for (std::size_t request = 0; computes && request < requests.size(); ++request) {
+      add_computers(requests[request], request);
+    }
     zone_->seal();
+  }
+
+  /// One per device of a request's graph; none where computations are timers.
+  std::vector<sg::Host*> computers(std::size_t request) const {
+    return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
 
   sg::Host* sender(const Leg& leg) const { return senders_.at(leg.links); }
   sg::Host* sink() const { return sink_; }
 
 private:
+  // Speeds as parts of the largest, which is the host's own.
+  void add_computers(const ReplayRequest& request, std::size_t number) {
+    const Speeds speeds(*request.graph, request.speeds);
+    std::vector<sg::Host*>& hosts = computers_.emplace_back();
+    for (std::size_t device = 0; device < request.graph->devices.size(); ++device) {
+      const std::string name = "computer-" + std::to_string(number) + "-" + std::to_string(device);
+      double largest = 1;
+      const auto steps = speeds.constant() ? std::span<const Speeds::Step>{} : speeds.steps(device);
+      for (const Speeds::Step& step : steps) {
+        largest = std::max(largest, step.speed);
+      }
+      hosts.push_back(zone_->create_host(name, largest));
+      if (!steps.empty()) {
+        std::ostringstream profile;
+        profile << std::setprecision(17);
+        if (steps.front().at > 0) {
+          profile << "0 " << 1 / largest << "\n";
+        }
+        for (const Speeds::Step& step : steps) {
+          profile << step.at << " " << step.speed / largest << "\n";
+        }
+        hosts.back()->set_speed_profile(simgrid::kernel::profile::ProfileBuilder::from_string(name, profile.str(), -1));
+      }
+    }
+  }
+
   void add(const Platform& platform, const Leg& leg) {
     if (std::isinf(leg.bandwidth.value) || senders_.contains(leg.links)) {
       return;
@@ -66,14 +103,16 @@ private:
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
   std::map<std::vector<LinkId>, sg::Host*> senders_;
+  std::vector<std::vector<sg::Host*>> computers_; // [request][device of the graph]
 };
 
-// One graph on the running engine.
+// One graph on the running engine. With hosts, one per device of the graph, computations are Execs on them.
 class Phase {
 public:
-  Phase(const Network& network, const ReplayRequest& request, std::span<double> start, std::span<double> finish)
-      : network_(network), graph_(*request.graph), iterations_(request.iterations), start_(start), finish_(finish),
-        begin_(clock_now()) {
+  Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> start,
+        std::span<double> finish)
+      : network_(network), graph_(*request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
+        hosts_(std::move(hosts)), start_(start), finish_(finish), begin_(clock_now()) {
     waits_ = graph_.waits_over(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
@@ -100,7 +139,9 @@ public:
     }
     last_ = std::move(live_[slot - 1]); // the last reference must outlive the callback
     free_slots_.push_back(slot - 1);
-    finish(executed_of_slot_[slot - 1]);
+    const Executed executed = executed_of_slot_[slot - 1];
+    const Work& work = graph_.works[graph_.work[task_of(executed)]];
+    work.computes() ? computed(executed, work.device) : finish(executed);
   }
 
   bool complete() const {
@@ -135,11 +176,34 @@ private:
     ++position_[device];
     start_[executed] = now();
     follow_ties(executed, true);
-    after(graph_.works[graph_.work[task_of(executed)]].seconds, [this, executed, device] {
-      busy_[device] = 0;
-      finish(executed);
-      dispatch(device);
-    });
+    const Seconds seconds = graph_.works[graph_.work[task_of(executed)]].seconds;
+    if (!hosts_.empty() && seconds.value > 0) {
+      compute(executed, *hosts_[device], seconds);
+      return;
+    }
+    const Seconds lasts = speeds_.constant() ? seconds : Seconds{speeds_.finish(device, now(), seconds.value) - now()};
+    after(lasts, [this, executed, device] { computed(executed, device); });
+  }
+
+  void computed(Executed executed, std::size_t device) {
+    busy_[device] = 0;
+    finish(executed);
+    dispatch(device);
+  }
+
+  // A host of speed 1 does a second's work in a second.
+  void compute(Executed executed, sg::Host& host, Seconds seconds) {
+    const sg::ExecPtr exec = sg::Exec::init();
+    exec->set_flops_amount(seconds.value);
+    const std::size_t slot = take_slot(executed);
+    exec->set_data(reinterpret_cast<void*>(slot + 1));
+    live_[slot] = exec;
+    exec->set_host(&host);
+#if SIMGRID_VERSION >= 33600
+    exec->detach();
+#else
+    exec->vetoable_start();
+#endif
   }
 
   template <class Then> static void after(Seconds delay, Then then) {
@@ -196,11 +260,7 @@ private:
     }
   }
 
-  void flow(Executed executed, const Work& work) {
-    if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
-      finish(executed);
-      return;
-    }
+  std::size_t take_slot(Executed executed) {
     std::size_t slot = live_.size();
     if (free_slots_.empty()) {
       live_.emplace_back();
@@ -210,6 +270,15 @@ private:
       free_slots_.pop_back();
     }
     executed_of_slot_[slot] = executed;
+    return slot;
+  }
+
+  void flow(Executed executed, const Work& work) {
+    if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
+      finish(executed);
+      return;
+    }
+    const std::size_t slot = take_slot(executed);
     const sg::CommPtr comm = sg::Comm::sendto_init();
     comm->set_payload_size(static_cast<std::uint64_t>(work.bytes));
     comm->set_data(reinterpret_cast<void*>(slot + 1));
@@ -221,6 +290,8 @@ private:
   const Network& network_;
   const TaskGraph& graph_;
   int iterations_;
+  Speeds speeds_;
+  std::vector<sg::Host*> hosts_;
   std::span<double> start_, finish_;
   double begin_;
   std::vector<std::int32_t> waits_;
@@ -234,7 +305,8 @@ private:
 };
 
 // Graphs run one after the other on one engine; the clock goes on, so each measures from its own start.
-void run_batch(const Platform& platform, std::span<const ReplayRequest> requests, std::span<double> times) {
+void run_batch(const Platform& platform, std::span<const ReplayRequest> requests, std::span<double> times,
+               bool computes) {
   // Max-min sharing without TCP's quirks; latencies are ours, and events are merged only within 1e-12 s.
   std::vector<std::string> words = {"stagecraft",
                                     "--log=root.thres:error",
@@ -249,7 +321,7 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
   arguments.push_back(nullptr);
   int count = static_cast<int>(words.size());
   sg::Engine engine(&count, arguments.data());
-  const Network network(platform, requests);
+  const Network network(platform, requests, computes);
   Phase* phase = nullptr;
   const auto finished = [&phase](sg::Activity const& activity) { phase->finished(activity); };
 #if SIMGRID_VERSION >= 33400
@@ -258,9 +330,11 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
   sg::Activity::on_completion_cb(finished);
 #endif
   std::size_t at = 0;
-  for (const ReplayRequest& request : requests) {
+  for (std::size_t number = 0; number < requests.size(); ++number) {
+    const ReplayRequest& request = requests[number];
     const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
-    Phase current(network, request, times.subspan(at, executed), times.subspan(at + executed, executed));
+    Phase current(network, request, network.computers(number), times.subspan(at, executed),
+                  times.subspan(at + executed, executed));
     phase = &current;
     current.start();
     engine.run();
@@ -271,19 +345,31 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
   }
 }
 
-} // namespace
-
-std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests) {
+// The largest batch from `first` on that one engine may run. Speed profiles have absolute dates, so that a request with
+// speed changes must be its engine's first and only one where SimGrid computes.
+std::size_t batch_end(std::span<const ReplayRequest> requests, std::size_t first, bool computes) {
   constexpr std::size_t kBatch = 200; // a fresh clock now and then keeps its resolution
+  std::size_t end = first + 1;
+  while (end < requests.size() && end - first < kBatch &&
+         !(computes && (!requests[first].speeds.empty() || !requests[end].speeds.empty()))) {
+    ++end;
+  }
+  return end;
+}
+
+std::vector<Timeline> replay_in_batches(const Platform& platform, std::span<const ReplayRequest> requests,
+                                        bool computes) {
   std::vector<Timeline> timelines;
-  for (std::size_t first = 0; first < requests.size(); first += kBatch) {
-    const auto batch = requests.subspan(first, std::min(kBatch, requests.size() - first));
+  for (std::size_t first = 0; first < requests.size();) {
+    const std::size_t end = batch_end(requests, first, computes);
+    const auto batch = requests.subspan(first, end - first);
+    first = end;
     std::size_t doubles = 0;
     for (const ReplayRequest& request : batch) {
       doubles += 2 * static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
     }
     SharedDoubles shared(doubles);
-    run_in_child([&] { run_batch(platform, batch, shared.values()); });
+    run_in_child([&] { run_batch(platform, batch, shared.values(), computes); });
     auto from = shared.values().begin();
     for (const ReplayRequest& request : batch) {
       const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
@@ -292,6 +378,16 @@ std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const R
     }
   }
   return timelines;
+}
+
+} // namespace
+
+std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests) {
+  return replay_in_batches(platform, requests, false);
+}
+
+std::vector<Timeline> replay_simgrid_full(const Platform& platform, std::span<const ReplayRequest> requests) {
+  return replay_in_batches(platform, requests, true);
 }
 
 } // namespace stagecraft

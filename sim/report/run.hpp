@@ -29,6 +29,24 @@ struct RunLoader {
   std::string host; ///< spin or block
 };
 
+/// A round of dynamic balancing by names. Vectors per device follow `devices`.
+struct RunRound {
+  struct Group {
+    std::vector<std::string> operators, devices;
+    bool operator==(const Group&) const = default;
+  };
+  std::vector<Group> stages;
+  std::vector<std::string> devices; ///< present
+  std::vector<double> weights;
+  std::vector<Group> candidates; ///< operators with the devices they may run on
+  double step = 1;
+  bool held = false;
+  Seconds iteration, largest_waiting, mean_waiting;
+  std::vector<Seconds> waiting, tail;
+  std::vector<double> waiting_shares;
+  std::string why_not, action;
+};
+
 /// Per-device vectors follow `devices`. Where `feasible` is false only the first fields and `why_not` have values.
 struct Run {
   std::string strategy, schedule; ///< as asked for
@@ -57,6 +75,7 @@ struct Run {
 
   int folded_replicas = 1;
   std::vector<RunStage> stages;
+  std::vector<RunRound> rounds; ///< of a strategy that measures its plans round by round
   std::string busiest_link;
   double busiest_link_share = 0;
   double planning_seconds = 0, replay_seconds = 0; ///< of this program; not deterministic
@@ -72,6 +91,9 @@ struct Comparison {
 /// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call.
 std::string to_json(const Comparison& comparison, bool timing);
 std::string to_json(const Run& run, bool timing, const std::string& timeline_json);
+
+/// The list `rounds` of a run, as JSON.
+std::string to_json(const std::vector<RunRound>& rounds);
 
 /// One line per run; lists joined by semicolons.
 std::string to_csv(const Comparison& comparison);

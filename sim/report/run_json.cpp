@@ -16,6 +16,39 @@ template <class Q> Json values(const std::vector<Q>& quantities) {
   return list;
 }
 
+Json to_value(const std::vector<RunRound::Group>& groups) {
+  Json list = Json::array();
+  for (const RunRound::Group& group : groups) {
+    list.push_back({{"operators", group.operators}, {"devices", group.devices}});
+  }
+  return list;
+}
+
+// Candidates are null where they are those of the round before.
+Json to_value(const std::vector<RunRound>& rounds) {
+  Json list = Json::array();
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    const RunRound& round = rounds[r];
+    const bool ran = round.why_not.empty();
+    const bool repeats = r > 0 && rounds[r - 1].candidates == round.candidates;
+    list.push_back({{"stages", to_value(round.stages)},
+                    {"devices", round.devices},
+                    {"candidates", repeats ? Json() : to_value(round.candidates)},
+                    {"weights", round.weights},
+                    {"step", round.step},
+                    {"held", round.held},
+                    {"iteration_seconds", ran ? Json(round.iteration.value) : Json()},
+                    {"waiting_seconds", values(round.waiting)},
+                    {"largest_waiting_seconds", ran ? Json(round.largest_waiting.value) : Json()},
+                    {"mean_waiting_seconds", ran ? Json(round.mean_waiting.value) : Json()},
+                    {"waiting_shares", round.waiting_shares},
+                    {"tail_seconds", values(round.tail)},
+                    {"why_not", ran ? Json() : Json(round.why_not)},
+                    {"action", round.action}});
+  }
+  return list;
+}
+
 // Every key of the schema, null until a feasible run fills it.
 Json empty_run(const Run& run) {
   Json json = {{"strategy", run.strategy},
@@ -132,6 +165,9 @@ Json to_value(const Run& run, bool timing) {
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
     }
+    if (!run.rounds.empty()) {
+      json["rounds"] = to_value(run.rounds);
+    }
   }
   if (timing) {
     json["timing"] = {{"planning_seconds", run.planning_seconds}, {"replay_seconds", run.replay_seconds}};
@@ -140,6 +176,8 @@ Json to_value(const Run& run, bool timing) {
 }
 
 } // namespace
+
+std::string to_json(const std::vector<RunRound>& rounds) { return to_value(rounds).dump(); }
 
 std::string to_json(const Comparison& comparison, bool timing) {
   Json json = {{"schema", "stagecraft/1"},        {"model", comparison.model},

@@ -70,6 +70,79 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   compare.finish();
 }
 
+// Speeds by device type, 1 where none is given.
+std::vector<double> read_beliefs(yaml::Map& map, const Platform& platform) {
+  std::vector<double> speeds(platform.devices.size(), 1.0);
+  const yaml::Node* node = map.find("believed");
+  if (node == nullptr) {
+    return speeds;
+  }
+  yaml::Map believed(*node, "believed");
+  yaml::Map of_types(believed.node("device_speed"), "device_speed");
+  for (const DeviceType& type : platform.types) {
+    const double speed = of_types.number(type.name, kSpeed, 1);
+    for (std::size_t d = 0; d < speeds.size(); ++d) {
+      speeds[d] = platform.devices[d].type == &type - platform.types.data() ? speed : speeds[d];
+    }
+  }
+  of_types.finish();
+  believed.finish();
+  return speeds;
+}
+
+AdaptEvent read_event(const yaml::Node& node, int iterations, const Platform& platform) {
+  yaml::Map map(node, "event");
+  AdaptEvent event;
+  event.iteration = map.integer("iteration", 0, iterations - 1);
+  const Device& device = map.choice("device", platform.devices);
+  event.device = static_cast<DeviceId>(&device - platform.devices.data());
+  event.leaves = map.boolean("leaves", false);
+  if (event.leaves == map.has("speed")) {
+    throw InputError(node.where, "an event is one change; allowed: 'speed', or 'leaves: true'");
+  }
+  event.speed = map.number("speed", kSpeed, 1);
+  map.finish();
+  return event;
+}
+
+std::optional<AdaptOptions> read_adapt(yaml::Map& map, const Platform& platform) {
+  const yaml::Node* node = map.find("adapt");
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  yaml::Map adapt(*node, "adapt");
+  AdaptOptions options;
+  constexpr int kMostIterations = 1'000'000;
+  options.iterations = adapt.integer("iterations", 1, kMostIterations, options.iterations);
+  options.round_iterations = adapt.integer("round_iterations", 1, kMostIterations, options.round_iterations);
+  options.schedule = &adapt.choice("schedule", schedules(), "1f1b");
+  options.jitter = adapt.number("jitter", {0, 0.5, true, "0 to 0.5"}, 0);
+  for (const yaml::Node* event : adapt.list("events")) {
+    options.events.push_back(read_event(*event, options.iterations, platform));
+  }
+  std::stable_sort(options.events.begin(), options.events.end(),
+                   [](const AdaptEvent& a, const AdaptEvent& b) { return a.iteration < b.iteration; });
+  adapt.finish();
+  return options;
+}
+
+BalanceOptions read_balance(yaml::Map& map) {
+  BalanceOptions options;
+  const yaml::Node* node = map.find("dynamic");
+  if (node == nullptr) {
+    return options;
+  }
+  yaml::Map dynamic(*node, "dynamic");
+  options.placement = &dynamic.choice("placement", kPlacements, options.placement->name);
+  options.update = dynamic.choice("update", kWeightUpdates, "mean").update;
+  options.balanced = dynamic.number("balanced", yaml::kFraction, options.balanced);
+  options.changed = dynamic.number("changed", yaml::kFraction, options.changed);
+  constexpr int kMostRounds = 1000;
+  options.rounds = dynamic.integer("rounds", 1, kMostRounds, options.rounds);
+  dynamic.finish();
+  return options;
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -198,6 +271,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);
+  study.balance = read_balance(map);
+  study.believed_speeds = read_beliefs(map, study.platform);
+  study.adapt = read_adapt(map, study.platform);
   study.engine = &map.choice("engine", kEngines, "simgrid");
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));

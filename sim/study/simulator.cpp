@@ -10,6 +10,7 @@
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/lower_bound.hpp"
 #include "sim/report/stage_json.hpp"
+#include "sim/study/describe_rounds.hpp"
 
 namespace stagecraft {
 namespace {
@@ -62,6 +63,10 @@ std::vector<std::string> device_names(const Platform& platform, const std::vecto
 Simulator::Simulator(const Study& study) : study_(study), router_(study.platform) {
   devices_.resize(study.platform.devices.size());
   std::iota(devices_.begin(), devices_.end(), 0);
+  const auto& speeds = study.believed_speeds;
+  if (std::any_of(speeds.begin(), speeds.end(), [](double speed) { return speed != 1; })) {
+    believed_ = at_speeds(study.platform, *study.cost, speeds);
+  }
 }
 
 const Problem& Simulator::problem(int micro_batches) {
@@ -69,6 +74,18 @@ const Problem& Simulator::problem(int micro_batches) {
   if (!slot) {
     slot = std::make_unique<Problem>(
         make_problem(*study_.model, study_.platform, *study_.cost, study_.training, router_, micro_batches));
+  }
+  return *slot;
+}
+
+const Problem& Simulator::believed(int micro_batches) {
+  if (!believed_) {
+    return problem(micro_batches);
+  }
+  std::unique_ptr<Problem>& slot = believed_problems_[micro_batches];
+  if (!slot) {
+    slot = std::make_unique<Problem>(
+        make_problem(*study_.model, believed_->platform, *believed_->cost, study_.training, router_, micro_batches));
   }
   return *slot;
 }
@@ -90,8 +107,10 @@ std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, 
 
 // A request with costs of any problem; replays are those of the study's own.
 PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& problem) {
-  PlanRequest request{
-      .problem = problem, .devices = devices_, .seed = scenario.seed != 0 ? scenario.seed : study_.seed};
+  PlanRequest request{.problem = problem,
+                      .devices = devices_,
+                      .seed = scenario.seed != 0 ? scenario.seed : study_.seed,
+                      .balance = study_.balance};
   if (scenario.orders != nullptr) {
     request.chunks = chunks_of(*scenario.orders);
     request.in_flight = [counts = in_flight(*scenario.orders)](int stage, int) {
@@ -101,7 +120,7 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
   }
   request.chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
-  if (&problem == &this->problem(scenario.micro_batches)) {
+  if (&problem == &believed(scenario.micro_batches)) {
     request.evaluate = [this, schedule = scenario.schedule, count = scenario.micro_batches](const Plan& plan) {
       return evaluate(plan, *schedule, count);
     };
@@ -110,7 +129,7 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
 }
 
 PlanRequest Simulator::request(const Scenario& scenario) {
-  return request_with(scenario, problem(scenario.micro_batches));
+  return request_with(scenario, believed(scenario.micro_batches));
 }
 
 PlanResult Simulator::plan_given(const Scenario& scenario) {
@@ -178,7 +197,7 @@ int Simulator::choose_micro_batches(Scenario scenario) {
     scenario.micro_batches = count;
     const PlanResult result = plan(scenario);
     if (const Plan* plan = std::get_if<Plan>(&result)) {
-      const Seconds estimate = estimate_iteration(problem(count), *plan, cost_plan(problem(count), *plan));
+      const Seconds estimate = estimate_iteration(believed(count), *plan, cost_plan(believed(count), *plan));
       constexpr double kTie = 1e-9;
       if (estimate < (1 - kTie) * least) {
         least = estimate;
@@ -266,6 +285,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   prepared.plan = std::move(std::get<Plan>(result));
   run.note = prepared.plan.note;
   run.objective = prepared.plan.objective;
+  run.rounds = describe_rounds(prepared.plan.rounds, *study_.model, study_.platform);
   const Problem& costs = problem(scenario.micro_batches);
   const PlanCost cost = cost_plan(costs, prepared.plan);
   auto order = make_order(scenario, prepared.plan, cost);
@@ -329,30 +349,70 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
   return make_task_graph(request);
 }
 
-Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches) {
+std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,
+                                                        int micro_batches) {
   const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches};
   const Problem& costs = problem(micro_batches);
   if (std::string lacks = missing_kernel(costs, plan); !lacks.empty()) {
-    return {.why_not = std::move(lacks)};
+    return Infeasible{std::move(lacks)};
   }
   const PlanCost cost = cost_plan(costs, plan);
   const auto order = make_order(scenario, plan, cost);
   if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
-    return {.why_not = reason->reason};
+    return *reason;
   }
-  const auto made = graph_of(costs, plan, cost, std::get<Schedule>(order));
-  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
-    return {.why_not = reason->reason};
-  }
-  const TaskGraph& graph = std::get<TaskGraph>(made);
-  const ReplayRequest request{&graph, iterations(graph)};
-  Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
+  return graph_of(costs, plan, cost, std::get<Schedule>(order));
+}
+
+Evaluation Simulator::evaluation_of(const TaskGraph& graph, Timeline timeline) const {
   timeline.window = window_of(graph);
   const Metrics metrics = measure(graph, timeline, study_.platform);
   if (std::string overflow = memory_overflow(graph, metrics); !overflow.empty()) {
     return {.why_not = std::move(overflow)};
   }
   return {.iteration = metrics.iteration, .devices = graph.devices, .busy = metrics.busy, .tail = metrics.tail};
+}
+
+Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches) {
+  const auto made = graph_of(plan, schedule, micro_batches);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return {.why_not = reason->reason};
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const ReplayRequest request{&graph, iterations(graph)};
+  return evaluation_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
+}
+
+std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                                               std::span<const std::vector<double>> speeds) {
+  const auto made = graph_of(plan, schedule, micro_batches);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return std::vector(speeds.size(), Evaluation{.why_not = reason->reason});
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  std::vector<std::vector<SpeedChange>> changes(speeds.size());
+  std::vector<ReplayRequest> requests;
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    for (const DeviceId device : devices_) {
+      if (speeds[i][device] != 1) {
+        changes[i].push_back({device, Seconds{0}, speeds[i][device]});
+      }
+    }
+    requests.push_back({&graph, iterations(graph), changes[i]});
+  }
+  std::vector<Evaluation> evaluations;
+  for (Timeline& timeline : study_.engine->replay(study_.platform, requests)) {
+    evaluations.push_back(evaluation_of(graph, std::move(timeline)));
+  }
+  return evaluations;
+}
+
+PlanRequest Simulator::request(const Problem& problem, const ScheduleRow& schedule, std::vector<DeviceId> devices) {
+  return {.problem = problem,
+          .devices = std::move(devices),
+          .in_flight = in_flight_of(schedule, 1, problem.micro_batches),
+          .seed = study_.seed,
+          .balance = study_.balance};
 }
 
 std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios, const ProgressCall& progress) {
@@ -410,6 +470,7 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
       one.run.order = mine.order;
       one.run.note = mine.note;
       one.run.objective = mine.objective;
+      one.run.rounds = mine.rounds;
       one.run.planning_seconds = mine.planning_seconds;
     }
   }

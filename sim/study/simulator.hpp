@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/cost/device_speeds.hpp"
 #include "sim/report/run.hpp"
 #include "sim/study/study.hpp"
 
@@ -52,6 +53,14 @@ public:
   /// What the engine `analytic` measures of a plan under a schedule: what planners that search are given.
   Evaluation evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
 
+  /// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
+  /// type says; an evaluation for each such list. The noise is 0.
+  std::vector<Evaluation> evaluate_at(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                                      std::span<const std::vector<double>> speeds);
+
+  /// What strategies that ask for replays get, and what the schedule holds in flight, for a problem of the caller's.
+  PlanRequest request(const Problem& problem, const ScheduleRow& schedule, std::vector<DeviceId> devices);
+
   /// The plan alone, checked against memory and kernels.
   PlanResult plan(const Scenario& scenario);
   /// What the scenario's strategy is called with. The simulator must outlive it.
@@ -63,6 +72,8 @@ public:
   /// memory as the replay finds it.
   std::vector<std::string> defects(const Scenario& scenario);
   const Problem& problem(int micro_batches);
+  /// The same as planners believe it to be, key `believed` of the study.
+  const Problem& believed(int micro_batches);
   /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
   Seconds single_device_seconds();
   /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
@@ -80,8 +91,11 @@ private:
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
   PlanRequest request_with(const Scenario& scenario, const Problem& problem);
+  /// A graph to replay; without one, the reason.
   std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Plan& plan, const PlanCost& cost,
                                                const Schedule& schedule);
+  std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
+  Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
   std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
@@ -96,7 +110,8 @@ private:
   const Study& study_;
   Router router_;
   std::vector<DeviceId> devices_;
-  std::map<int, std::unique_ptr<Problem>> problems_;
+  std::map<int, std::unique_ptr<Problem>> problems_, believed_problems_;
+  std::optional<SpeedWorld> believed_; ///< where it differs from the truth
   std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.

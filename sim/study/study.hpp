@@ -14,6 +14,26 @@
 
 namespace stagecraft {
 
+/// What a device's speed may be, in parts of the speed that its type says.
+inline constexpr yaml::Range kSpeed{0.001, 1000, true, "0.001 to 1000"};
+
+/// Something that happens to a device before an iteration of `adapt`.
+struct AdaptEvent {
+  int iteration = 0;
+  DeviceId device = 0;
+  double speed = 1; ///< from then on, in parts of what its type says
+  bool leaves = false;
+};
+
+/// Key `adapt` of a study: training over time.
+struct AdaptOptions {
+  int iterations = 100;
+  int round_iterations = 5; ///< after which a policy may change the plan
+  const ScheduleRow* schedule = nullptr;
+  double jitter = 0;              ///< standard deviation of a device's speed in one iteration
+  std::vector<AdaptEvent> events; ///< by iteration
+};
+
 /// Right by construction: the loader has checked every name and number.
 struct Study {
   std::string name, description;
@@ -26,8 +46,12 @@ struct Study {
   std::vector<const StrategyRow*> strategies;
   std::vector<const ScheduleRow*> schedules;
   std::vector<Plan> plans; ///< made elsewhere, to run beside the strategies' own
+  BalanceOptions balance;  ///< of the strategy dynamic
+  /// Per device, how fast planners believe it is, in parts of its true speed; replays know the truth.
+  std::vector<double> believed_speeds;
   const EngineRow* engine = &kEngines[0];
   std::uint64_t seed = 1;
+  std::optional<AdaptOptions> adapt;
 };
 
 /// Reads a study document with settings on top. Throws InputError.

@@ -8,8 +8,8 @@ namespace {
 using Catch::Contains;
 using Catch::StartsWith;
 
-const std::vector<std::string> kCommands = {"compare", "plan", "replay", "schedule", "check",
-                                            "show",    "list", "import", "export"};
+const std::vector<std::string> kCommands = {"compare", "adapt", "plan", "replay", "schedule",
+                                            "check",   "show",  "list", "import", "export"};
 
 TEST_CASE("every command explains itself", "[cli]") {
   const Workshop shop;

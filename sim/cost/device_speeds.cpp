@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cost/device_speeds.hpp"
+
+#include <charconv>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+struct Scaled {
+  DeviceType original;
+  double speed = 1;
+};
+
+// The inner model's time on the original type, over the speed: exact for every cost model.
+class ScaledCost : public CostModel {
+public:
+  ScaledCost(const CostModel& inner, std::map<std::string, Scaled> types) : inner_(inner), types_(std::move(types)) {}
+
+  std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
+                                   Precision precision) const override {
+    const auto scaled = types_.find(type.name);
+    if (scaled == types_.end()) {
+      return inner_.time(op, type, samples, precision);
+    }
+    const auto time = inner_.time(op, scaled->second.original, samples, precision);
+    const double factor = 1 / scaled->second.speed;
+    return time ? std::optional(OperatorTime{time->forward * factor, time->backward_input * factor,
+                                             time->backward_weight * factor})
+                : time;
+  }
+
+private:
+  const CostModel& inner_;
+  std::map<std::string, Scaled> types_; // by the name of the scaled type
+};
+
+std::string scaled_name(const std::string& name, double speed) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, speed).ptr;
+  return name + " at " + std::string(digits, end) + " of its speed";
+}
+
+DeviceType scaled_type(DeviceType type, double speed) {
+  type.name = scaled_name(type.name, speed);
+  for (auto& of_kind : type.rates) {
+    for (auto& rate : of_kind) {
+      rate = rate ? std::optional(*rate * speed) : rate;
+    }
+  }
+  type.memory_bandwidth = type.memory_bandwidth * speed;
+  type.launch_overhead = type.launch_overhead / speed;
+  return type;
+}
+
+} // namespace
+
+SpeedWorld at_speeds(const Platform& platform, const CostModel& cost, std::span<const double> speeds) {
+  SpeedWorld world{platform, nullptr};
+  std::map<std::string, Scaled> scaled;
+  std::map<std::pair<int, double>, int> index;
+  for (std::size_t d = 0; d < platform.devices.size(); ++d) {
+    if (speeds[d] == 1) {
+      continue;
+    }
+    const int type = platform.devices[d].type;
+    const auto [slot, is_new] = index.try_emplace({type, speeds[d]}, static_cast<int>(world.platform.types.size()));
+    if (is_new) {
+      world.platform.types.push_back(scaled_type(platform.types[type], speeds[d]));
+      scaled[world.platform.types.back().name] = {platform.types[type], speeds[d]};
+    }
+    world.platform.devices[d].type = slot->second;
+  }
+  world.cost = std::make_unique<ScaledCost>(cost, std::move(scaled));
+  return world;
+}
+
+} // namespace stagecraft
