@@ -16,6 +16,9 @@ double all_cuts(const LatencyChain& chain, int part, int first, double bottlenec
   if (part == chain.parts) {
     return first == chain.layers ? chain.repeats * bottleneck + sum : test::kInfinite;
   }
+  if (first == chain.layers) {
+    return test::kInfinite; // nothing left for this part
+  }
   const double before = part > 0 ? chain.transfer(part, first) : 0;
   double best = test::kInfinite;
   for (int last = first + 1; last <= chain.layers; ++last) {
