@@ -18,6 +18,7 @@ using PlaceFunction = PlanResult (*)(const PlanRequest& request, std::span<const
 PlanResult place_contiguous(const PlanRequest& request, std::span<const double> weights);
 PlanResult place_earliest_finish(const PlanRequest& request, std::span<const double> weights);
 PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights);
+PlanResult place_earliest_finish_divided(const PlanRequest& request, std::span<const double> weights);
 
 struct PlacementRow {
   std::string_view name, help;
@@ -30,6 +31,9 @@ inline constexpr std::array kPlacements = {
                  place_earliest_finish},
     PlacementRow{"earliest-finish-contiguous", "the same, devices never going back along a path, as eft-contiguous",
                  place_earliest_finish_contiguous},
+    PlacementRow{"earliest-finish-divided",
+                 "as earliest-finish, an operator's samples shared out by weight where it finishes earlier so",
+                 place_earliest_finish_divided},
 };
 
 /// By what factor a device's weight grows after a round of T seconds, its waiting W, the mean over n devices Wm, at

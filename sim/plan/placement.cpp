@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "sim/plan/shares.hpp"
+#include "sim/plan/stream_times.hpp"
+
 namespace stagecraft {
 
 std::vector<double> upward_ranks(const std::vector<std::vector<int>>& successors, std::span<const double> seconds,
@@ -63,6 +66,15 @@ std::vector<double> mean_seconds(const PlanRequest& request) {
     mean[op] /= std::max(able, 1);
   }
   return mean;
+}
+
+double share_seconds(const Problem& problem, int type, OperatorId op, double share) {
+  if (share == 1) {
+    return problem.seconds(type, op);
+  }
+  const StreamTimes times = stream_times(problem, std::span(&op, 1), type, share, 1);
+  const double again = problem.training.recompute == Recompute::full ? times.forward : 0;
+  return times.forward + times.backward + again;
 }
 
 PathCost mean_path(const PlanRequest& request) {
@@ -185,15 +197,27 @@ std::vector<Segment> convex_segments(const ModelGraph& model, std::span<const in
   return segments.empty() ? segments_by_level(model, place) : segments;
 }
 
-Plan make_segment_plan(const PlanRequest& request, std::span<const int> place) {
+Plan make_segment_plan(const PlanRequest& request, std::span<const int> place, std::span<const std::vector<int>> places,
+                       std::span<const double> weights) {
   Plan plan;
   for (Segment& segment : segments_by_level(request.problem.model, place)) {
-    Stage& stage = plan.stages.emplace_back();
-    stage.operators = std::move(segment.operators);
-    stage.devices = {request.devices[segment.place]};
-    stage.recompute = request.problem.training.recompute;
+    std::vector<DeviceId> devices;
+    std::vector<double> theirs;
+    for (const int d : places[segment.place]) {
+      devices.push_back(request.devices[d]);
+      theirs.push_back(weights[d]);
+    }
+    plan.stages.push_back(make_replicated_stage(request.problem, std::move(segment.operators), devices, theirs));
   }
   return plan;
+}
+
+Plan make_segment_plan(const PlanRequest& request, std::span<const int> place) {
+  std::vector<std::vector<int>> places;
+  for (int d = 0; d < static_cast<int>(request.devices.size()); ++d) {
+    places.push_back({d});
+  }
+  return make_segment_plan(request, place, places, std::vector(places.size(), 1.0));
 }
 
 } // namespace stagecraft

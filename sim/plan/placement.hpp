@@ -23,6 +23,10 @@ std::vector<int> order_by_rank(const std::vector<std::vector<int>>& successors, 
 /// Mean over devices of an operator's forward + backward time; those that lack its kernel are left out, 0 if all do.
 std::vector<double> mean_seconds(const PlanRequest& request);
 
+/// Forward + backward time of a share of a micro-batch, with forward again where training recomputes; infinite without
+/// the kernel.
+double share_seconds(const Problem& problem, int type, OperatorId op, double share);
+
 /// Mean over ordered pairs of the request's devices.
 PathCost mean_path(const PlanRequest& request);
 
@@ -43,9 +47,13 @@ struct Segment {
 /// place that it left, each place is one segment.
 std::vector<Segment> convex_segments(const ModelGraph& model, std::span<const int> place);
 
-/// The plan of a placement, place[op] an index into the request's devices, cut into convex segments: the level of an
-/// operator counts the changes of device on the worst path to it, so operators of one device and level form a convex
-/// set, and levels order the segments.
+/// The plan of a placement, place[op] an index into `places`, each a list of indices into the request's devices, cut
+/// into convex segments: the level of an operator counts the changes of device on the worst path to it, so operators of
+/// one device and level form a convex set, and levels order the segments. A place of several devices becomes replicas,
+/// shares in proportion to their speed on the stage, device d taken to be weights[d] times as fast as its costs say.
+Plan make_segment_plan(const PlanRequest& request, std::span<const int> place, std::span<const std::vector<int>> places,
+                       std::span<const double> weights);
+/// The same where place[op] is an index into the request's devices.
 Plan make_segment_plan(const PlanRequest& request, std::span<const int> place);
 
 } // namespace stagecraft

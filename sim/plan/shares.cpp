@@ -52,14 +52,14 @@ AbleDevices able_devices(const PlanRequest& request) {
 }
 
 Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> operators,
-                            std::span<const DeviceId> devices) {
+                            std::span<const DeviceId> devices, std::span<const double> weights) {
   std::vector<double> speeds;
-  for (const DeviceId device : devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
     double seconds = 0;
     for (const OperatorId op : operators) {
-      seconds += problem.seconds(problem.type_index(device), op);
+      seconds += problem.seconds(problem.type_index(devices[i]), op);
     }
-    speeds.push_back(1 / std::max(seconds, 1e-300));
+    speeds.push_back((weights.empty() ? 1 : weights[i]) / std::max(seconds, 1e-300));
   }
   const std::vector<double> shares = shares_by_speed(problem, speeds);
   Stage stage{.operators = std::move(operators), .recompute = problem.training.recompute};

@@ -22,9 +22,10 @@ struct AbleDevices {
 };
 AbleDevices able_devices(const PlanRequest& request);
 
-/// A stage of these operators on these devices, in proportion to their speed on it; devices left without a sample are
-/// left out. All must have the kernels.
+/// A stage of these operators on these devices, in proportion to their speed on it, each taken to be `weights` times as
+/// fast as its costs say where weights are given; devices left without a sample are left out. All must have the
+/// kernels.
 Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> operators,
-                            std::span<const DeviceId> devices);
+                            std::span<const DeviceId> devices, std::span<const double> weights = {});
 
 } // namespace stagecraft

@@ -33,6 +33,7 @@ struct RunLoader {
 struct RunRound {
   struct Group {
     std::vector<std::string> operators, devices;
+    std::vector<double> shares; ///< of the devices, where they share the samples unequally
     bool operator==(const Group&) const = default;
   };
   std::vector<Group> stages;

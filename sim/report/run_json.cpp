@@ -19,7 +19,10 @@ template <class Q> Json values(const std::vector<Q>& quantities) {
 Json to_value(const std::vector<RunRound::Group>& groups) {
   Json list = Json::array();
   for (const RunRound::Group& group : groups) {
-    list.push_back({{"operators", group.operators}, {"devices", group.devices}});
+    Json& json = list.emplace_back(Json{{"operators", group.operators}, {"devices", group.devices}});
+    if (!group.shares.empty()) {
+      json["shares"] = group.shares;
+    }
   }
   return list;
 }

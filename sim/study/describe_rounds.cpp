@@ -20,6 +20,7 @@ std::vector<RunRound> describe_rounds(const std::vector<BalanceRound>& rounds, c
     RunRound& named = described.emplace_back();
     for (const Stage& stage : round.stages) {
       named.stages.push_back(group(stage.operators, stage.devices));
+      named.stages.back().shares = stage.shares;
     }
     for (const Candidates& candidates : round.candidates) {
       named.candidates.push_back(group(candidates.operators, candidates.devices));

@@ -146,6 +146,33 @@ TEST_CASE("planners believe the study's speeds, replays know better", "[study][a
         near(compare(right, truth).comparison.runs[0].metrics.iteration.value)); // all alike: the same split
 }
 
+TEST_CASE("an operator too large to balance is shared out by the true speeds within a few rounds", "[study][adapt]") {
+  // Operator b takes 60 s of the 69 s of a sample; device 0 computes at a third of its speed from the beginning. Twelve
+  // samples in each of two micro-batches: nine to three balance, and whole operators leave device 0 next to nothing.
+  const auto run = [](const std::string& placement) {
+    const Study read = study(chain_study("training: {global_batch: 24, micro_batches: 2}\n"
+                                         "adapt: {iterations: 12, round_iterations: 1, schedule: gpipe,"
+                                         " events: [{iteration: 0, device: 'node/profiled-0', speed: 0.33333333}]}\n"
+                                         "dynamic: {placement: " +
+                                         placement + "}\n"),
+                             {{"model.layers.1.forward_time", "20 s"}, {"model.layers.1.backward_time", "40 s"}});
+    Simulator simulator(read);
+    return adapt(read, simulator).policies[1];
+  };
+  const AdaptPolicy divided = run("earliest-finish-divided");
+  CHECK(divided.balancing.front().stages.front().shares == std::vector<double>{0.5, 0.5});
+  const std::vector<double> by_speed = {0.25, 0.75};
+  const auto shared = std::find_if(divided.balancing.begin(), divided.balancing.end(), [&](const RunRound& round) {
+    return round.stages.size() == 1 && round.stages[0].shares == by_speed;
+  });
+  CHECK(shared - divided.balancing.begin() <= 3);
+  CHECK(divided.balancing.back().stages[0].shares == by_speed);
+  CHECK(divided.balancing.back().held);
+  // Nine samples of 69 s twice over; alone, b takes 24 * 60 s on the quick device.
+  CHECK(divided.rounds.back().iteration.value == Approx(2 * 9 * 69).epsilon(0.01));
+  CHECK(run("earliest-finish").rounds.back().iteration.value >= 24 * 60);
+}
+
 Adaptation adapt_report(const char* name) {
   const fs::path file = kRoot / "reports/patent-2022" / (std::string(name) + ".yaml");
   const Study read = load_study(yaml::load(file), {file.parent_path(), kRoot}, {});
