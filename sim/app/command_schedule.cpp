@@ -143,9 +143,10 @@ std::string to_picture(const Drawn& drawn, const Options& options) {
 int command_schedule(const Options& options) {
   const ScheduleRow& row = find_by_name(schedules(), options.schedule, "schedule", {"NAME", 0, 0});
   constexpr int kUsualChunks = 2;
-  const int chunks = options.chunks > 0 ? options.chunks : row.interleaves ? kUsualChunks : 1;
-  if (chunks > 1 && !row.interleaves) {
-    throw InputError({"--chunks", 0, 0}, "'" + std::string(row.name) + "' has one stage per device; allowed: 1");
+  const int chunks = options.chunks > 0 ? options.chunks : chunks_of(row, kUsualChunks);
+  if (row.chunks > 0 && chunks != row.chunks) {
+    throw InputError({"--chunks", 0, 0}, "'" + std::string(row.name) + "' has " + std::to_string(row.chunks) +
+                                             " stages per device; allowed: " + std::to_string(row.chunks));
   }
   const DeviceTimes times = read_times(options, row);
   constexpr double kMostTasks = 1e8; // some gigabytes

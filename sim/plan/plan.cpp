@@ -17,7 +17,7 @@ std::vector<DeviceId> devices_of(const Plan& plan) {
   return devices;
 }
 
-bool is_pipeline(const Plan& plan, int chunks) {
+bool is_pipeline(const Plan& plan, int chunks, Dealing dealing) {
   const std::size_t stages = plan.stages.size();
   if (stages == 0 || stages % chunks != 0) {
     return false;
@@ -25,7 +25,7 @@ bool is_pipeline(const Plan& plan, int chunks) {
   const std::size_t ranks = stages / chunks;
   std::size_t devices = 0;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (plan.stages[s].devices != plan.stages[s % ranks].devices) {
+    if (plan.stages[s].devices != plan.stages[rank_of(static_cast<int>(s), static_cast<int>(ranks), dealing)].devices) {
       return false;
     }
     devices += s < ranks ? plan.stages[s].devices.size() : 0;

@@ -77,11 +77,21 @@ struct Plan {
 
 using PlanResult = std::variant<Plan, Infeasible>;
 
+/// How several stages per rank are dealt out on P ranks: stage s lives on rank s mod P; or every second round goes
+/// back, so that stages 2P-1 and 0 share a rank.
+enum class Dealing { rounds, snake };
+
+/// The rank on which a stage lives.
+constexpr int rank_of(int stage, int ranks, Dealing dealing) {
+  const int place = stage % ranks;
+  return dealing == Dealing::snake && stage / ranks % 2 == 1 ? ranks - 1 - place : place;
+}
+
 /// Devices that the plan uses, each once, in order of their first stage.
 std::vector<DeviceId> devices_of(const Plan& plan);
 
-/// Whether stage s runs on device s mod P and nowhere else, `chunks` stages on each of P devices: the shape that named
-/// pipeline schedules ask for. A single stage, replicated or not, has it too when chunks is 1.
-bool is_pipeline(const Plan& plan, int chunks);
+/// Whether stage s runs on the device of its rank and nowhere else, `chunks` stages on each of P devices: the shape
+/// that named pipeline schedules ask for. A single stage, replicated or not, has it too when chunks is 1.
+bool is_pipeline(const Plan& plan, int chunks, Dealing dealing = Dealing::rounds);
 
 } // namespace stagecraft

@@ -268,7 +268,9 @@ private:
     }
     busy_[here] = 0;
     const std::int32_t lane = running_[here].lane;
-    const auto [kind, m, stage] = running_[here].action;
+    const TaskKind kind = running_[here].action.kind;
+    const std::int32_t m = running_[here].action.micro_batch;
+    const std::int32_t stage = running_[here].action.stage;
     if (kind == TaskKind::forward) {
       arrive(lane, {TaskKind::backward, m, stage});
     }

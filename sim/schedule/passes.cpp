@@ -13,10 +13,39 @@ namespace stagecraft {
 std::string to_text(std::span<const Action> order) {
   std::string text;
   for (const Action& action : order) {
-    text += (text.empty() ? "" : " ") + std::string(1, kTaskLetters[static_cast<std::size_t>(action.kind)]) +
-            std::to_string(action.micro_batch) + "@" + std::to_string(action.stage);
+    text += (text.empty()   ? ""
+             : action.fused ? "+"
+                            : " ") +
+            std::string(1, kTaskLetters[static_cast<std::size_t>(action.kind)]) + std::to_string(action.micro_batch) +
+            "@" + std::to_string(action.stage);
   }
   return text;
+}
+
+Schedule from_empty(const Schedule& schedule) {
+  if (schedule.flushes) {
+    return schedule;
+  }
+  Schedule alone = schedule;
+  alone.flushes = true;
+  int ahead = 0; // iterations by which the earliest forward runs before its own
+  for (const auto& order : schedule.orders) {
+    for (const Action& action : order) {
+      ahead = std::max(ahead, action.micro_batch / schedule.micro_batches);
+    }
+  }
+  for (std::size_t rank = 0; rank < schedule.orders.size(); ++rank) {
+    alone.orders[rank].clear();
+    for (int shift = ahead; shift >= 0; --shift) {
+      for (Action action : schedule.orders[rank]) {
+        if (action.micro_batch / schedule.micro_batches == shift) {
+          action.micro_batch %= schedule.micro_batches;
+          alone.orders[rank].push_back(action);
+        }
+      }
+    }
+  }
+  return alone;
 }
 
 std::vector<double> in_flight(const Schedule& schedule) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,35 +35,65 @@ inline constexpr std::string_view kTaskLetters = "FBWRTAODLC";
 /// One piece of work of a schedule.
 struct Action {
   TaskKind kind = TaskKind::forward;
-  std::int32_t micro_batch = 0;
-  std::int32_t stage = 0; ///< global: chunk * ranks + rank where stages are dealt out in turn
+  std::int32_t micro_batch = 0; ///< where iterations overlap, those of the next one follow on: M, M + 1, …
+  std::int32_t stage = 0;       ///< global: in a chain of all stages
+  bool fused = false; ///< one with the action before it: they start together and what both make leaves at their end
   bool operator==(const Action&) const = default;
 };
 
-/// Per rank the order of work of one iteration. Rank r is the r-th device of a plan, or all replicas of a stage.
+/// Per rank the order of work of one iteration. Rank r is the r-th device of a plan, or all replicas of a stage. A
+/// stage may live on several ranks, each micro-batch of it on one of them: then every one of them holds its weights,
+/// and they reduce their gradients together.
 struct Schedule {
   std::string name;
   int stages = 0, micro_batches = 0;
   bool splits_backward = false;
+  /// Whether the pipeline runs dry between iterations. Without it the orders are those of the steady state: ranks go
+  /// from one iteration to the next without a pause, and forwards of later iterations stand among those of this one.
+  bool flushes = true;
+  bool steps_each_micro_batch = false; ///< the optimiser runs after every backward, not once per iteration
+  bool predicts_weights = false;       ///< each forward first extrapolates its weights (XPipe)
+  std::vector<int> versions;           ///< [stage]: versions of its weights that a rank keeps; empty: 1 each
+  std::vector<double> staleness;       ///< [stage]: optimiser steps between the weights that F used and those that its
+                                       ///< gradient updates; empty: 0 each
   std::vector<std::vector<Action>> orders;
   bool operator==(const Schedule&) const = default;
+};
+
+/// What a schedule that goes by times knows of a stage. Equal stages unless given.
+struct StageFigures {
+  double forward = 1, backward_input = 1, backward_weight = 1; ///< s per micro-batch
+  double activation = 1;                                       ///< held from F until B, or until W where B is split
 };
 
 struct ScheduleRequest {
   int ranks = 1;
   int micro_batches = 1;
-  int chunks = 1; ///< stages per rank; only 1 for schedules that do not interleave
+  int chunks = 1;            ///< stages per rank; rows with a number of their own ignore it
+  std::vector<int> replicas; ///< [stage], for schedules whose replicas take whole micro-batches in turn; empty: 1 each
+  std::vector<StageFigures> figures; ///< [stage]; empty: equal stages
+  std::vector<double> hops;          ///< [stage]: s from it to the next, one less than stages; empty: 0
+  std::vector<double> room;          ///< [rank]: most activations held at once, in their unit; empty: as the row says
+  /// Period of an order as the replay finds it, s; infinite where it does not fit. Empty: a replay of the figures.
+  std::function<double(const Schedule&)> evaluate;
 };
 
 using ScheduleResult = std::variant<Schedule, Infeasible>;
 
 struct ScheduleRow {
   std::string_view name, help;
-  bool splits_backward;
-  bool interleaves; ///< several stages per rank
   ScheduleResult (*make)(const ScheduleRequest& request);
+  bool splits_backward = false;
+  int chunks = 1;                    ///< stages per rank; 0: as many as asked for
+  Dealing dealing = Dealing::rounds; ///< where they live
+  bool both_ways = false;            ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
+  bool in_turn = false;              ///< replicas of a stage are ranks, which take whole micro-batches in turn
+  std::string_view planned_as = {};  ///< schedule whose counts planners assume, for one made after the plan
 };
 std::span<const ScheduleRow> schedules();
+
+/// Stages per rank of a row's schedule when `asked` are asked for.
+constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks > 0 ? row.chunks : asked; }
 
 /// The row's schedule, or why it cannot be had for these numbers.
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request);
@@ -71,7 +102,11 @@ ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& requ
 /// until B, or until W where backward is split.
 std::vector<double> in_flight(const Schedule& schedule);
 
-/// "F0@0 B0@0 …", micro-batch @ global stage.
+/// One iteration alone, of a schedule whose iterations overlap: what its ranks do from empty until the pipeline is
+/// empty again. Of any other schedule, the schedule.
+Schedule from_empty(const Schedule& schedule);
+
+/// "F0@0 B0@0 …", micro-batch @ global stage; + joins what is fused.
 std::string to_text(std::span<const Action> order);
 
 /// Every defect, in words: a missing or repeated task, a task of a stage on two ranks, or a cycle of waiting tasks,

@@ -7,26 +7,31 @@ namespace stagecraft {
 
 std::span<const ScheduleRow> schedules() {
   static constexpr std::array kRows = {
-      ScheduleRow{"accumulate", "one stage, gradients of all micro-batches added up", false, false, make_accumulate},
-      ScheduleRow{"naive", "one micro-batch at a time through all stages", false, false, make_naive},
-      ScheduleRow{"gpipe", "all forwards, then all backwards (Huang et al. 2019)", false, false, make_gpipe},
-      ScheduleRow{"1f1b", "one forward, one backward, with a flush (DAPPLE, PipeDream-Flush)", false, false,
-                  make_one_f_one_b},
-      ScheduleRow{"eager-1f1b", "1f1b with twice the warm-up, to hide slow links", false, false,
-                  make_eager_one_f_one_b},
-      ScheduleRow{"interleaved", "1f1b over several chunks per device (Narayanan et al. 2021)", false, true,
-                  make_interleaved},
-      ScheduleRow{"zb-h1", "backward split in two, weight gradients fill bubbles, memory of 1f1b (Qi et al. 2023)",
-                  true, false, make_zb_h1},
+      ScheduleRow{"accumulate", "one stage, gradients of all micro-batches added up", make_accumulate},
+      ScheduleRow{"naive", "one micro-batch at a time through all stages", make_naive},
+      ScheduleRow{"gpipe", "all forwards, then all backwards (Huang et al. 2019)", make_gpipe},
+      ScheduleRow{"1f1b", "one forward, one backward, with a flush (DAPPLE, PipeDream-Flush)", make_one_f_one_b},
+      ScheduleRow{"eager-1f1b", "1f1b with twice the warm-up, to hide slow links", make_eager_one_f_one_b},
+      ScheduleRow{.name = "interleaved",
+                  .help = "1f1b over several chunks per device (Narayanan et al. 2021)",
+                  .make = make_interleaved,
+                  .chunks = 0},
+      ScheduleRow{.name = "zb-h1",
+                  .help = "backward split in two, weight gradients fill bubbles, memory of 1f1b (Qi et al. 2023)",
+                  .make = make_zb_h1,
+                  .splits_backward = true},
   };
   return kRows;
 }
 
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request) {
-  ScheduleResult result = row.make(request);
+  ScheduleRequest asked = request;
+  asked.chunks = chunks_of(row, request.chunks);
+  ScheduleResult result = row.make(asked);
   if (Schedule* schedule = std::get_if<Schedule>(&result)) {
     schedule->name = row.name;
-    schedule->stages = request.ranks * request.chunks;
+    schedule->stages = row.in_turn && !request.replicas.empty() ? static_cast<int>(request.replicas.size())
+                                                                : request.ranks * asked.chunks;
     schedule->micro_batches = request.micro_batches;
     schedule->splits_backward = row.splits_backward;
   }

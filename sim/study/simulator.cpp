@@ -41,7 +41,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
-  return schedule.interleaves && (strategy == nullptr || strategy->pipeline) ? training.chunks : 1;
+  return strategy == nullptr || strategy->pipeline ? chunks_of(schedule, training.chunks) : 1;
 }
 
 // Of a given schedule; 1 where its ranks do not divide its stages, which its check will say.
@@ -239,7 +239,7 @@ std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenari
   if (scenario.orders != nullptr) {
     result = fit_orders(*scenario.orders, plan, scenario.micro_batches);
   } else {
-    const int wanted = scenario.schedule->interleaves ? study_.training.chunks : 1;
+    const int wanted = chunks_of(*scenario.schedule, study_.training.chunks);
     const int chunks = stages % wanted == 0 && is_pipeline(plan, wanted) ? wanted : 1;
     if (is_pipeline(plan, chunks)) {
       result = make_schedule(*scenario.schedule, {stages / chunks, scenario.micro_batches, chunks});

@@ -170,11 +170,11 @@ TEST_CASE("energy equals what SimGrid's energy plugins count, for every schedule
     const Platform platform = star_of(ranks);
     Router router(platform);
     test::Pipeline pipeline{.ranks = ranks, .bandwidth = 64, .latency = 0.25};
-    for (int s = 0; s < ranks * (row.interleaves ? 2 : 1); ++s) {
+    for (int s = 0; s < ranks * chunks_of(row, 2); ++s) {
       pipeline.stages.push_back({1 + test::pick_seconds(random), 1 + test::pick_seconds(random), 0.5, 0.75});
       pipeline.bytes.push_back(test::pick(random, 40, 400)); // flows last seconds, and meet
     }
-    const ScheduleResult made = make_schedule(row, {ranks, 6, row.interleaves ? 2 : 1});
+    const ScheduleResult made = make_schedule(row, {ranks, 6, chunks_of(row, 2)});
     REQUIRE(std::holds_alternative<Schedule>(made));
     const PlanCost cost = test::cost_of(pipeline);
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = std::get<Schedule>(made), .router = router});

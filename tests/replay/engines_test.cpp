@@ -72,7 +72,7 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
       std::vector<TaskGraph> graphs;
       while (cases.size() < kCases) {
         PipelineCase one;
-        const int chunks = row.interleaves ? test::pick(random, 1, 3) : 1;
+        const int chunks = chunks_of(row, test::pick(random, 1, 3));
         const ScheduleResult made = make_schedule(row, {ranks, test::pick(random, 1, 12), chunks});
         if (!std::holds_alternative<Schedule>(made)) {
           continue;

@@ -14,7 +14,7 @@ TEST_CASE("every schedule is sound for all small numbers, or says why it cannot 
   for (const ScheduleRow& row : schedules()) {
     for (int p = 1; p <= 8; ++p) {
       for (int m = 1; m <= 12; ++m) {
-        for (int v = 1; v <= (row.interleaves ? 3 : 1); ++v) {
+        for (int v = 1; v <= chunks_of(row, 3); ++v) {
           const ScheduleResult made = make_schedule(row, {p, m, v});
           const ScheduleResult again = make_schedule(row, {p, m, v});
           if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -113,7 +113,7 @@ TEST_CASE("a cycle over two ranks is told from end to end", "[schedule][defects]
 TEST_CASE("a broken order of every schedule is found", "[schedule][defects]") {
   for (const ScheduleRow& row : schedules()) {
     const int p = row.name == "accumulate" ? 1 : 3;
-    const Schedule sound = test::schedule_of(row.name, p, 6, row.interleaves ? 2 : 1);
+    const Schedule sound = test::schedule_of(row.name, p, 6, chunks_of(row, 2));
     for (std::size_t at = 0; at < sound.orders[0].size(); ++at) {
       Schedule missing = sound;
       missing.orders[0].erase(missing.orders[0].begin() + static_cast<std::ptrdiff_t>(at));

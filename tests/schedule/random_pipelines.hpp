@@ -26,7 +26,7 @@ inline RandomCase random_case(const ScheduleRow& row, std::mt19937& random) {
   for (;;) {
     RandomCase one;
     const int ranks = pick(random, 1, 6);
-    const int chunks = row.interleaves ? pick(random, 1, 3) : 1;
+    const int chunks = chunks_of(row, pick(random, 1, 3));
     const ScheduleResult made = make_schedule(row, {ranks, pick(random, 1, 12), chunks});
     if (!std::holds_alternative<Schedule>(made)) {
       continue;

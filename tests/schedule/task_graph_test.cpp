@@ -135,8 +135,10 @@ TEST_CASE("devices that hold both sides of a boundary send nothing to themselves
   const PlanCost cost = grouped({{0}, {0}}, 600, 0);
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
   Router router(platform);
-  const Schedule schedule{
-      "by hand", 2, 1, false, {{{forward, 0, 0}, {forward, 0, 1}, {backward, 0, 1}, {backward, 0, 0}}}};
+  const Schedule schedule{.name = "by hand",
+                          .stages = 2,
+                          .micro_batches = 1,
+                          .orders = {{{forward, 0, 0}, {forward, 0, 1}, {backward, 0, 1}, {backward, 0, 0}}}};
   REQUIRE(schedule_defects(schedule).empty());
   CHECK(make_task_graph({.cost = cost, .schedule = schedule, .router = router}).legs.empty());
 }
