@@ -41,48 +41,4 @@ struct PiperInstance {
 /// 2, 4 and 8 as far as they divide the devices of every node.
 PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices);
 
-/// A way to run one stage.
-struct PiperStage {
-  double load = 0; ///< seconds per micro-batch
-  Recompute recompute = Recompute::none;
-  std::vector<OperatorId> recomputed; ///< where selective
-};
-
-/// A set of operators between two states at one degree, ready for any number of replicas.
-class PiperSegment {
-public:
-  PiperSegment(const PiperInstance& instance, const PiperDegree& degree, std::vector<OperatorId> operators);
-
-  /// The least load that memory allows with d replicas and `held` micro-batches in flight, options chosen by the
-  /// original's heuristic: start from the fastest, then take the swaps that cost least time per byte saved, in order,
-  /// until it fits. Infinite where nothing fits.
-  double load(int replicas, double held);
-  /// The same with the choice.
-  PiperStage stage(int replicas, double held);
-
-private:
-  struct Item {
-    double seconds = 0, per_micro_batch = 0, resident = 0;
-    bool recompute = false;
-  };
-  void weigh(int replicas);
-  bool choose(double held);
-  bool choose_all_recomputed(int replicas, double held, double limit);
-
-  const PiperInstance& instance_;
-  const PiperDegree& degree_;
-  std::vector<OperatorId> operators_;
-  double border_bytes_ = 0;                         // of tensors in and out, without exchanges
-  double border_in_ = 0;                            // of tensors in
-  double entering_ = 0, leaving_ = 0;               // the model's input among the former
-  std::vector<std::vector<double>> exchange_bytes_; // [operator][option]
-  bool indivisible_ = false;                        // an operator that runs on one device only
-  int weighed_ = 0;
-  std::vector<std::vector<Item>> items_; // [operator][option], for `weighed_` replicas
-  double fastest_seconds_ = 0, fastest_held_ = 0, fastest_resident_ = 0;
-  std::vector<int> fastest_, chosen_;
-  double seconds_ = 0;
-  bool all_recomputed_ = false;
-};
-
 } // namespace stagecraft

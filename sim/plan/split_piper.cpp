@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "sim/plan/piper_costs.hpp"
+#include "sim/plan/piper_segments.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,20 +35,23 @@ struct Solution {
 // at its first stage. States are closed under predecessors, so a stage stands in front of what its upper state leaves.
 class Solver {
 public:
-  Solver(const PiperInstance& instance, const AntichainStates& states, std::vector<int> used, double limit)
-      : instance_(instance), states_(states), used_(std::move(used)), limit_(limit),
-        devices_(static_cast<int>(instance.devices.size())) {
-    most_ = instance.given ? std::min(instance.problem.micro_batches, devices_) : devices_;
+  /// Loads above `limit` are of no use.
+  Solver(PiperSums& sums, std::vector<int> used, double limit)
+      : instance_(sums.instance()), states_(sums.states()), sums_(sums), segment_(sums), used_(std::move(used)),
+        limit_(limit), devices_(static_cast<int>(instance_.devices.size())) {
+    most_ = instance_.given ? std::min(instance_.problem.micro_batches, devices_) : devices_;
     width_ = static_cast<std::size_t>(devices_ + 1) * (most_ + 1);
     best_.assign(used_.size() * width_, kNever);
     choice_.resize(used_.size() * width_);
     std::fill_n(best_.begin() + static_cast<std::ptrdiff_t>((used_.size() - 1) * width_), width_, 0.0);
     sum_up();
+    bound_devices();
   }
 
   Solution run() {
     for (int lower = static_cast<int>(used_.size()) - 2; lower >= 0; --lower) {
-      for (int upper = lower + 1; upper < static_cast<int>(used_.size()); ++upper) {
+      for (int upper = lower + 1; upper < static_cast<int>(used_.size()) && least_[lower] <= most_devices_[lower];
+           ++upper) {
         for (std::size_t t = 0; t < instance_.degrees.size(); ++t) {
           if (may_be_stage(lower, upper, t)) {
             add_stage(lower, upper, t);
@@ -65,88 +68,130 @@ private:
     return state * width_ + static_cast<std::size_t>(k) * (most_ + 1) + s;
   }
 
+  std::vector<double> of_used(const std::vector<double>& of_all) const {
+    std::vector<double> values;
+    for (const int state : used_) {
+      values.push_back(of_all[state]);
+    }
+    return values;
+  }
+
   // Per state and degree, over its ideal: least times, least memory, operators that cannot run.
   void sum_up() {
     for (const PiperDegree& degree : instance_.degrees) {
-      auto& seconds = seconds_.emplace_back();
-      auto& bytes = bytes_.emplace_back();
-      auto& lacking = lacking_.emplace_back();
-      for (const int state : used_) {
-        double time = 0;
-        double memory = 0;
-        int missing = 0;
-        for (OperatorId op = 0; op < instance_.problem.model.size(); ++op) {
-          if (!has_bit(states_.ideals.row(state), op)) {
-            continue;
-          }
-          double least_time = kNever;
-          double least_memory = kNever;
-          for (const Configuration& one : degree.options[op]) {
-            least_time = std::min(least_time, one.seconds.value);
-            least_memory = std::min(least_memory, one.resident.value);
-          }
-          missing += degree.options[op].empty() ? 1 : 0;
-          time += degree.options[op].empty() ? 0 : least_time;
-          memory += degree.options[op].empty() ? 0 : least_memory;
+      const auto least = [&](OperatorId op, const auto& of) {
+        double value = degree.options[op].empty() ? 0 : kNever;
+        for (const Configuration& one : degree.options[op]) {
+          value = std::min(value, of(one));
         }
-        seconds.push_back(time);
-        bytes.push_back(memory);
-        lacking.push_back(missing);
+        return value;
+      };
+      seconds_.push_back(of_used(sums_.sum(
+          [&](OperatorId op) { return least(op, [](const Configuration& one) { return one.seconds.value; }); })));
+      bytes_.push_back(of_used(sums_.sum(
+          [&](OperatorId op) { return least(op, [](const Configuration& one) { return one.resident.value; }); })));
+      lacking_.push_back(of_used(sums_.sum([&](OperatorId op) { return degree.options[op].empty() ? 1.0 : 0.0; })));
+    }
+  }
+
+  // The numbers of devices that may run what lies above a state: enough for that, and enough left for the rest, within
+  // the limit. A device of a group of t that runs for s seconds does at most t s of an operator's time at degree t.
+  void bound_devices() {
+    const std::vector<double> work = of_used(sums_.sum([&](OperatorId op) {
+      double least = kNever;
+      for (const PiperDegree& degree : instance_.degrees) {
+        for (const Configuration& one : degree.options[op]) {
+          least = std::min(least, degree.degree * one.seconds.value);
+        }
       }
+      return std::isinf(least) ? 0 : least;
+    }));
+    constexpr double kRounding = 1e-6;
+    const double room = std::min(limit_ * (1 + kRounding), std::numeric_limits<double>::max()); // infinity times 0
+    for (const double below : work) {
+      int least = 0;
+      while (least < devices_ && work.back() - below > room * least) {
+        ++least;
+      }
+      int most = devices_;
+      while (most > 0 && below > room * (devices_ - most)) {
+        --most;
+      }
+      least_.push_back(least);
+      most_devices_.push_back(most);
     }
   }
 
   // Cheap bounds first: kernels, memory that no choice can save, the fastest times.
   bool may_be_stage(int lower, int upper, std::size_t t) const {
     const int replicas = devices_ / instance_.degrees[t].degree;
-    return lacking_[t][upper] == lacking_[t][lower] &&
+    return lacking_[t][upper] == lacking_[t][lower] && least_[upper] <= most_devices_[upper] &&
            (bytes_[t][upper] - bytes_[t][lower]) * (1 - kTie) <= instance_.memory &&
            (seconds_[t][upper] - seconds_[t][lower]) / replicas <= limit_ * (1 + kTie) &&
            is_subset(states_.ideals.row(used_[lower]), states_.ideals.row(used_[upper]));
   }
 
-  std::vector<OperatorId> operators_between(int lower, int upper) const {
-    std::vector<OperatorId> operators;
-    for (OperatorId op = 0; op < instance_.problem.model.size(); ++op) {
-      if (has_bit(states_.ideals.row(used_[upper]), op) && !has_bit(states_.ideals.row(used_[lower]), op)) {
-        operators.push_back(op);
-      }
-    }
-    return operators;
-  }
+  // A stage between two states, its devices, what it and the stages after it have in flight.
+  struct Candidate {
+    int lower, upper, degree, replicas;
+    int devices, step, first, last; ///< of k
+  };
 
   void add_stage(int lower, int upper, std::size_t t) {
     const int degree = instance_.degrees[t].degree;
-    PiperSegment segment(instance_, instance_.degrees[t], operators_between(lower, upper));
+    segment_.set(used_[lower], used_[upper], static_cast<int>(t));
     for (int replicas = 1; replicas * degree <= devices_; ++replicas) {
+      const int devices = replicas * degree;
+      const Candidate candidate{lower,
+                                upper,
+                                static_cast<int>(t),
+                                replicas,
+                                devices,
+                                instance_.step(replicas),
+                                std::max({devices, least_[lower], devices + least_[upper]}),
+                                std::min(most_devices_[lower], devices + most_devices_[upper])};
       const double least = (seconds_[t][upper] - seconds_[t][lower]) / replicas;
-      if (!instance_.allows_replicas(replicas) || least > limit_ * (1 + kTie)) {
-        continue;
+      if (candidate.first <= candidate.last && instance_.allows_replicas(replicas) && least <= limit_ * (1 + kTie) &&
+          segment_.fastest(replicas) * (1 - kTie) <= limit_) {
+        add_candidate(candidate);
       }
-      const int step = instance_.step(replicas);
-      double held = -1;
-      double load = kNever;
-      for (int s = step; s <= most_; ++s) {
-        if (const double now = instance_.held(s, replicas); now != held) {
-          held = now;
-          load = segment.load(replicas, held);
+    }
+  }
+
+  void add_candidate(const Candidate& one) {
+    const double fastest = segment_.fastest(one.replicas);
+    double held = -1;
+    double load = -1; // not known yet
+    for (int s = one.step; s <= most_; ++s) {
+      if (const double now = instance_.held(s, one.replicas); now != held) {
+        held = now;
+        load = -1;
+      }
+      for (int k = one.first; k <= one.last; ++k) {
+        const double after = best_[cell(one.upper, k - one.devices, s - one.step)];
+        double& best = best_[cell(one.lower, k, s)];
+        if (!is_better(std::max(fastest * (1 - kTie), after), best)) {
+          continue; // whatever memory asks for
+        }
+        if (load < 0) {
+          load = segment_.load(one.replicas, held);
         }
         if (std::isinf(load)) {
-          break; // more in flight needs no less memory
+          return; // more in flight needs no less memory
         }
         if (load > limit_ * (1 + kTie)) {
-          continue;
+          break;
         }
-        for (int k = replicas * degree; k <= devices_; ++k) {
-          const double value = std::max(load, best_[cell(upper, k - replicas * degree, s - step)]);
-          double& best = best_[cell(lower, k, s)];
-          if (value < best * (1 - kTie) || (std::isinf(best) && value < kNever)) {
-            best = value;
-            choice_[cell(lower, k, s)] = {upper, static_cast<std::int32_t>(t), replicas};
-          }
+        if (const double value = std::max(load, after); is_better(value, best)) {
+          best = value;
+          choice_[cell(one.lower, k, s)] = {one.upper, one.degree, one.replicas};
         }
       }
     }
+  }
+
+  static bool is_better(double value, double best) {
+    return value < best * (1 - kTie) || (std::isinf(best) && value < kNever);
   }
 
   // "At most": fewer devices or less in flight serve too.
@@ -155,7 +200,7 @@ private:
       for (int s = 0; s <= most_; ++s) {
         const auto take = [&](std::size_t other) {
           const std::size_t here = cell(lower, k, s);
-          if (best_[other] < best_[here] * (1 - kTie) || (std::isinf(best_[here]) && best_[other] < kNever)) {
+          if (is_better(best_[other], best_[here])) {
             best_[here] = best_[other];
             choice_[here] = choice_[other];
           }
@@ -175,7 +220,7 @@ private:
     for (int k = 1; k <= devices_; ++k) {
       for (int s = 1; s <= most_; ++s) {
         const double value = best_[cell(0, k, s)];
-        if (value < found.load * (1 - kTie) || (std::isinf(found.load) && value < kNever)) {
+        if (is_better(value, found.load)) {
           found.load = value;
           found.devices = k;
           found.s = s;
@@ -199,14 +244,16 @@ private:
 
   const PiperInstance& instance_;
   const AntichainStates& states_;
+  PiperSums& sums_;
+  PiperSegment segment_;
   std::vector<int> used_; // states, from the empty one to the whole graph
-  double limit_;          // loads above it are of no use
+  double limit_;
   int devices_, most_ = 0;
   std::size_t width_ = 0;
   std::vector<double> best_;
   std::vector<Choice> choice_;
-  std::vector<std::vector<double>> seconds_, bytes_; // [degree][used state]
-  std::vector<std::vector<int>> lacking_;
+  std::vector<std::vector<double>> seconds_, bytes_, lacking_; // [degree][used state]
+  std::vector<int> least_, most_devices_;                      // [used state]
 };
 
 // Some of the prefixes of the topological order: they are nested, so a coarse plan can be made of them.
@@ -234,14 +281,17 @@ std::vector<int> coarse_states(const AntichainStates& states, int operators, int
   return coarse;
 }
 
-// The first plan bounds the second, which looks at every state: the result is the least load over all of them.
-Solution solve(const PiperInstance& instance, const AntichainStates& states) {
-  constexpr int kCoarse = 24;
-  const int operators = instance.problem.model.size();
-  const Solution coarse = Solver(instance, states, coarse_states(states, operators, kCoarse), kNever).run();
-  std::vector<int> all(states.count());
+// Plans over few states bound those over more, and at last over all: the result is the least load over all of them, or
+// nothing when none is below `limit`.
+Solution solve(PiperSums& sums, double limit) {
+  const int operators = sums.instance().problem.model.size();
+  for (const int count : {24, 96}) {
+    const Solution coarse = Solver(sums, coarse_states(sums.states(), operators, count), limit).run();
+    limit = std::min(limit, coarse.load);
+  }
+  std::vector<int> all(sums.states().count());
   std::iota(all.begin(), all.end(), 0);
-  return Solver(instance, states, std::move(all), coarse.load).run();
+  return Solver(sums, std::move(all), limit).run();
 }
 
 // The devices of each stage: groups of t within a node, the largest groups first, so that none is torn.
@@ -271,25 +321,20 @@ std::vector<std::vector<DeviceId>> place(const PiperInstance& instance, const So
   return placed;
 }
 
-Plan make_piper_plan(const PiperInstance& instance, const AntichainStates& states, const Solution& solution) {
+Plan make_piper_plan(PiperSums& sums, const Solution& solution) {
+  const PiperInstance& instance = sums.instance();
   Plan plan;
   const auto placed = place(instance, solution);
+  PiperSegment segment(sums);
   for (std::size_t i = 0; i < solution.choices.size(); ++i) {
     const Choice& choice = solution.choices[i];
-    Stage stage;
-    for (OperatorId op = 0; op < instance.problem.model.size(); ++op) {
-      if (has_bit(states.ideals.row(choice.upper), op) && !has_bit(states.ideals.row(solution.states[i]), op)) {
-        stage.operators.push_back(op);
-      }
-    }
-    const PiperDegree& degree = instance.degrees[choice.degree];
-    PiperStage chosen = PiperSegment(instance, degree, stage.operators)
-                            .stage(choice.replicas, instance.held(solution.in_flight[i], choice.replicas));
-    stage.devices = placed[i];
-    stage.tensor_parallel = degree.degree;
-    stage.recompute = chosen.recompute;
-    stage.recomputed = std::move(chosen.recomputed);
-    plan.stages.push_back(std::move(stage));
+    segment.set(solution.states[i], choice.upper, choice.degree);
+    PiperStage chosen = segment.stage(choice.replicas, instance.held(solution.in_flight[i], choice.replicas));
+    plan.stages.push_back({.operators = segment.operators(),
+                           .devices = placed[i],
+                           .tensor_parallel = instance.degrees[choice.degree].degree,
+                           .recompute = chosen.recompute,
+                           .recomputed = std::move(chosen.recomputed)});
   }
   plan.objective = Objective{"max-load", Seconds{solution.load}};
   plan.memory_bound = true;
@@ -364,10 +409,11 @@ PlanResult split_piper(const PlanRequest& request) {
       }
     }
     const PiperInstance instance = piper_instance(request, devices);
-    const Solution solution = solve(instance, states);
+    PiperSums sums(instance, states);
+    const Solution solution = solve(sums, least);
     if (solution.load < least * (1 - kTie) || (std::isinf(least) && solution.load < kNever)) {
       least = solution.load;
-      Plan plan = make_piper_plan(instance, states, solution);
+      Plan plan = make_piper_plan(sums, solution);
       plan.note = note_of(states, cap);
       if (types.size() > 1) {
         plan.note += std::string(plan.note.empty() ? "" : "; ") + "planned as if the " +
