@@ -82,8 +82,8 @@ const PiperWay& PiperSums::way(int degree, int replicas) {
     for (const Configuration& one : options) {
       // PipeDream's parameter server: 4 (d-1)/d of the parameters, once for all micro-batches.
       const double bytes = 4 * (d - 1) * one.parameters.value / d / instance_.problem.micro_batches;
-      items.push_back({one.seconds.value / d + bytes * instance_.seconds_per_byte, one.per_micro_batch.value,
-                       one.resident.value});
+      items.push_back(
+          {one.seconds.value / d + bytes * instance_.seconds_per_byte, one.per_micro_batch.value, one.resident.value});
     }
     made->fastest.push_back(fastest_of(items));
   }
@@ -275,8 +275,7 @@ bool PiperSegment::choose(double held, Taken* taken) {
     while (at != swaps.cheapest_first.end() && (!inside(at->op) || exchanges(at->op))) {
       ++at;
     }
-    const bool takes_own =
-        own != own_swaps_.end() && (at == swaps.cheapest_first.end() || is_cheaper(*own, *at));
+    const bool takes_own = own != own_swaps_.end() && (at == swaps.cheapest_first.end() || is_cheaper(*own, *at));
     if (!takes_own && at == swaps.cheapest_first.end()) {
       break;
     }

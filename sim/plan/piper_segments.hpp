@@ -21,8 +21,8 @@ struct PiperItem {
 
 /// One tensor degree with so many replicas; sums are of the fastest options.
 struct PiperWay {
-  std::vector<std::vector<PiperItem>> items;            ///< [operator][option]
-  std::vector<int> fastest;                             ///< [operator]: option; -1 where there is none
+  std::vector<std::vector<PiperItem>> items;              ///< [operator][option]
+  std::vector<int> fastest;                               ///< [operator]: option; -1 where there is none
   std::vector<double> seconds, per_micro_batch, resident; ///< [state], over its ideal
 };
 

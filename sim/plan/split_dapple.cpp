@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
+#include <optional>
 
 #include "sim/cost/collective.hpp"
 #include "sim/plan/antichains.hpp"
@@ -31,7 +31,8 @@ class Search {
 public:
   Search(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
       : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
-        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0) {
+        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0), need_(states.count(), 0.0),
+        least_need_after_(need_), left_bytes_(need_) {
     for (int state = 0; state <= last_; ++state) {
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         const bool whole = has_bit(states_.ideals.row(state), op) && !problem_.model.operators[op].divisible;
@@ -39,12 +40,17 @@ public:
       }
     }
     measure_work();
+    measure_devices();
   }
 
   // All pipelines of two stages by their score, and for each number of stages those of least block; with `total` > 0
   // only those of so many stages, each of which fits in memory.
   std::vector<Candidate> candidates(int total) {
     total_ = total;
+    in_flight_.clear();
+    for (int stage = 0; stage < total; ++stage) {
+      in_flight_.push_back(request_.in_flight(stage, total));
+    }
     std::vector<Candidate> found;
     if (total == 0 || total == 2) {
       found = best_pairs();
@@ -118,14 +124,42 @@ private:
     balanced_ = costs_.weighted.back() / all;
   }
 
+  // Per edge its device types and least memory, per node the memory of the devices not in use; edges that enter a node
+  // are numbered, so that paths between edges that can follow each other lie in a table.
+  void measure_devices() {
+    std::vector<int> entering(sets_.leaving.size(), 0);
+    std::vector<double> used(sets_.leaving.size(), 0.0);
+    for (const DeviceSets::Edge& edge : sets_.edges) {
+      auto& types = types_.emplace_back();
+      for (std::size_t type = 0; type < edge.of_type.size(); ++type) {
+        if (edge.of_type[type] > 0) {
+          types.push_back({type, edge.of_type[type]});
+        }
+      }
+      Bytes least{kNever};
+      double all = 0;
+      for (const DeviceId device : edge.devices) {
+        least = std::min(least, problem_.platform.type_of(device).memory);
+        all += problem_.platform.type_of(device).memory.value;
+      }
+      least_memory_.push_back(least);
+      used[edge.to] = used[edge.from] + all;
+      entering_.push_back(entering[edge.to]++);
+    }
+    const double all = *std::max_element(used.begin(), used.end());
+    for (std::size_t node = 0; node < used.size(); ++node) {
+      memory_left_.push_back(std::isinf(all) ? kNever : (all - used[node]) + kTie * all);
+    }
+    for (const DeviceSets::Edge& edge : sets_.edges) {
+      paths_.emplace_back(entering[edge.from]);
+    }
+  }
+
   // Shares in proportion to speed: 1 / sum of speeds.
   double seconds_of(const std::vector<std::vector<double>>& upto, int edge, int from, int to) const {
-    const auto& of_type = sets_.edges[edge].of_type;
     double speed = 0;
-    for (std::size_t type = 0; type < of_type.size(); ++type) {
-      if (of_type[type] > 0) {
-        speed += of_type[type] / std::max(0.0, upto[type][to] - costs_.seconds[type][from]);
-      }
+    for (const auto& [type, count] : types_[edge]) {
+      speed += count / std::max(0.0, upto[type][to] - costs_.seconds[type][from]);
     }
     return 1 / speed;
   }
@@ -135,16 +169,18 @@ private:
   double sending(int from_edge, int to_edge, int state) {
     const auto& from = sets_.edges[from_edge].devices;
     const auto& to = sets_.edges[to_edge].devices;
-    const std::uint64_t key = static_cast<std::uint64_t>(from_edge) * sets_.edges.size() + to_edge;
-    const auto [slot, is_new] = paths_.try_emplace(key);
-    PathCost& path = slot->second;
-    for (std::size_t a = 0; is_new && a < from.size(); ++a) {
-      for (const DeviceId b : to) {
-        const PathCost one = problem_.path(from[a], b);
-        path.latency = std::max(path.latency, one.latency);
-        path.seconds_per_byte = std::max(path.seconds_per_byte, one.seconds_per_byte);
+    std::optional<PathCost>& known = paths_[to_edge][entering_[from_edge]];
+    if (!known) {
+      known.emplace();
+      for (const DeviceId a : from) {
+        for (const DeviceId b : to) {
+          const PathCost one = problem_.path(a, b);
+          known->latency = std::max(known->latency, one.latency);
+          known->seconds_per_byte = std::max(known->seconds_per_byte, one.seconds_per_byte);
+        }
       }
     }
+    const PathCost& path = *known;
     const double parallel = static_cast<double>(std::min(from.size(), to.size()));
     return path.time(Bytes{costs_.cut_bytes[state] / parallel}).value;
   }
@@ -170,9 +206,25 @@ private:
                      Bytes{costs_.stash_bytes[to] - costs_.stash_bytes[from]} * share,
                      Bytes{costs_.cut_bytes[from] + costs_.input_bytes[to] - costs_.input_bytes[from]} * share,
                      Bytes{costs_.cut_bytes[to]} * share, problem_.training.recompute);
-    const Bytes bytes = need.total(request_.in_flight(stage, total_), request_.versions);
-    return std::all_of(devices.begin(), devices.end(),
-                       [&](DeviceId device) { return bytes <= problem_.platform.type_of(device).memory; });
+    return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
+  }
+
+  // What a stage on `share` of the samples needs at least, as differences of sums up to a state: to the state itself,
+  // and to whichever of those from there on needs least. Of the rest all stages together need `left_bytes_`.
+  void measure_memory(int stage, double share) {
+    const Training& training = problem_.training;
+    const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
+    const auto held = [&](int at) { return training.recompute == Recompute::full ? 1 : in_flight_[at]; };
+    double held_later = stage + 1 < total_ ? held(stage + 1) : 0;
+    for (int later = stage + 2; later < total_; ++later) {
+      held_later = std::min(held_later, held(later));
+    }
+    for (int state = last_; state >= 0; --state) {
+      need_[state] = costs_.parameters[state] * per_parameter + costs_.stash_bytes[state] * share * held(stage);
+      least_need_after_[state] = state == last_ ? need_[state] : std::min(need_[state], least_need_after_[state + 1]);
+      left_bytes_[state] = (costs_.parameters[last_] - costs_.parameters[state]) * per_parameter +
+                           (costs_.stash_bytes[last_] - costs_.stash_bytes[state]) * held_later;
+    }
   }
 
   void rate(Candidate& candidate) {
@@ -256,8 +308,14 @@ private:
   void extend(const std::vector<Cell>& before, std::vector<Cell>& after, int edge, int stage, double limit,
               bool amortised, bool must_end) {
     const std::size_t width = static_cast<std::size_t>(last_) + 1;
-    const Cell* here = before.data() + sets_.edges[edge].from * width;
-    Cell* there = after.data() + sets_.edges[edge].to * width;
+    const DeviceSets::Edge& set = sets_.edges[edge];
+    if (total_ > 0) {
+      measure_memory(stage, 1.0 / static_cast<double>(set.devices.size()));
+    }
+    const double most_bytes = least_memory_[edge].value * (1 + kTie);
+    const double most_work = limit * speed_left_[set.to] * (1 + kTie);
+    const Cell* here = before.data() + set.from * width;
+    Cell* there = after.data() + set.to * width;
     for (int k = 0; k < last_; ++k) {
       if (here[k].block > limit || here[k].block == kNever ||
           left_[k] > limit * speed_left_[sets_.edges[edge].from] * (1 + kTie)) {
@@ -269,6 +327,12 @@ private:
       }
       const auto& above = costs_.above[k];
       for (auto at = must_end ? above.end() - 1 : above.begin(); at != above.end(); ++at) {
+        if (total_ > 0 && least_need_after_[*at] - need_[k] > most_bytes) {
+          break;
+        }
+        if (left_[*at] > most_work || left_bytes_[*at] > memory_left_[set.to]) {
+          continue;
+        }
         if (seconds_of(least_after_, edge, k, *at) > limit) {
           break;
         }
@@ -291,8 +355,14 @@ private:
   std::vector<int> indivisible_; // [state]
   std::vector<double> left_, speed_left_;
   std::vector<std::vector<double>> least_after_;
-  double balanced_ = 0; ///< the block if all work were spread evenly
-  std::unordered_map<std::uint64_t, PathCost> paths_;
+  double balanced_ = 0;                                            ///< the block if all work were spread evenly
+  std::vector<std::vector<std::pair<std::size_t, double>>> types_; // [edge]: device types and how many
+  std::vector<Bytes> least_memory_;                                // [edge]
+  std::vector<double> memory_left_;                                // [node]
+  std::vector<int> entering_;                                      // [edge]: its number at the node it leads to
+  std::vector<std::vector<std::optional<PathCost>>> paths_;        // [edge][number of the one before]
+  std::vector<double> in_flight_;                                  // [stage] of `total_`
+  std::vector<double> need_, least_need_after_, left_bytes_;       // [state], of measure_memory()
 };
 
 // Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
