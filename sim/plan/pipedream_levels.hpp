@@ -52,12 +52,21 @@ struct StageCandidate {
   int level, from, to, replicas, after;
 };
 
+/// What a stage needs at least on each of its workers: `fixed`, and of what is held per micro-batch in flight its
+/// replica's share, both differences of sums over states.
+struct LevelMemory {
+  std::vector<double> fixed, per_micro_batch; ///< [state], bytes
+  std::vector<double> held;                   ///< [innermost units of the group that run later stages]: in flight
+  double capacity = 0;                        ///< bytes of a worker
+};
+
 struct LevelOptions {
   /// Activations are sent in 1/compression of their bytes; nothing: sending them takes no time.
   std::optional<double> compression = 1;
   bool straight = false;                           ///< no stage is replicated
   bool fewer_units = false;                        ///< units may stay idle
   std::function<bool(const StageCandidate&)> fits; ///< none: memory has no limit
+  std::optional<LevelMemory> memory;               ///< where `fits` asks for no less; only makes the search shorter
 };
 
 /// Stages of one level, and how each is split over the units that one replica has.

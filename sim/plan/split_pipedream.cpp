@@ -127,6 +127,9 @@ public:
     for (const DeviceId device : devices_) {
       least_memory_ = std::min(least_memory_, problem_.platform.type_of(device).memory);
     }
+    for (int after = 0; after < static_cast<int>(devices_.size()); ++after) {
+      in_flight_.push_back(request_.in_flight(0, 1 + after));
+    }
     stash_bytes_.assign(states_.count(), 0.0);
     resident_bytes_.assign(states_.count(), 0.0);
     indivisible_.assign(states_.count(), 0);
@@ -144,6 +147,9 @@ public:
   std::optional<Plan> plan(Memory memory, bool fewer_units) const {
     LevelOptions options{.fewer_units = fewer_units};
     options.fits = [&](const StageCandidate& stage) { return can_be(stage, memory); };
+    if (memory != Memory::ignored) {
+      options.memory = least_needs(memory);
+    }
     const auto found = pipedream_plan(sums_, hierarchy_.levels, options);
     if (!found) {
       return std::nullopt;
@@ -165,10 +171,6 @@ private:
     if (memory == Memory::ignored || stage.level > 0) {
       return true;
     }
-    int after = stage.after;
-    if (memory == Memory::after_anywhere && hierarchy_.levels.size() > 1) {
-      after += (hierarchy_.levels[1].units - 1) * hierarchy_.levels[0].units;
-    }
     const double share = 1.0 / stage.replicas;
     const double parameters = (sums_.parameter_bytes[stage.to] - sums_.parameter_bytes[stage.from]) /
                               parameter_bytes(problem_.training).gradient;
@@ -178,7 +180,30 @@ private:
     const StageMemory need = memory_of_stage(
         problem_, {parameters, resident, stash, incoming * share, Bytes{sums_.output_bytes[stage.to]} * share},
         problem_.training.recompute);
-    return need.total(request_.in_flight(0, 1 + after), request_.versions) <= least_memory_;
+    return need.total(held(stage.after, memory), request_.versions) <= least_memory_;
+  }
+
+  // With so many units of its own group after a stage.
+  double held(int after, Memory memory) const {
+    const bool anywhere = memory == Memory::after_anywhere && hierarchy_.levels.size() > 1;
+    return in_flight_[after + (anywhere ? (hierarchy_.levels[1].units - 1) * hierarchy_.levels[0].units : 0)];
+  }
+
+  // What can_be() asks for, less what crosses the borders.
+  LevelMemory least_needs(Memory memory) const {
+    const bool again = problem_.training.recompute == Recompute::full; // one micro-batch at a time is brought back
+    LevelMemory needs{{}, stash_bytes_, {}, least_memory_.value};
+    for (int state = 0; state < states_.count(); ++state) {
+      const double parameters = sums_.parameter_bytes[state] / parameter_bytes(problem_.training).gradient;
+      needs.fixed.push_back(memory_of_stage(problem_, {parameters, Bytes{resident_bytes_[state]}, {}, {}, {}},
+                                            problem_.training.recompute)
+                                .fixed(request_.versions)
+                                .value);
+    }
+    for (int after = 0; after < hierarchy_.levels[0].units; ++after) {
+      needs.held.push_back(again ? 1 : held(after, memory));
+    }
+    return needs;
   }
 
   std::string note(bool fewer_units) const {
@@ -299,6 +324,7 @@ private:
   LevelStates sums_;
   std::vector<double> stash_bytes_, resident_bytes_; // [state]
   std::vector<int> indivisible_;                     // [state]
+  std::vector<double> in_flight_;                    // at the first stage when so many more follow
   Bytes least_memory_;
 };
 
