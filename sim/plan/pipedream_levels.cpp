@@ -64,15 +64,11 @@ public:
   }
 
   /// The most seconds that the operators between two states may take on all units of a level; 0 where they are of no
-  /// use. Groups of the level may be replicas of each other, as many as the rest of the work leaves.
+  /// use. Groups of the level may be replicas of each other, as many as what stands before and after leaves.
   double most_seconds(int level, int from, int to) const {
-    const double rest =
-        std::max((states_.seconds.back() - states_.seconds[to] + states_.seconds[from]) / seconds_,
-                 memory_workers(0, from) + memory_workers(to, static_cast<int>(states_.seconds.size()) - 1));
-    const double group = group_[level];
-    const double groups = std::floor((workers_ - rest) / group);
-    const double work = (states_.seconds[to] - states_.seconds[from]) / seconds_;
-    return groups >= 1 && std::max(work, memory_workers(from, to)) <= groups * group ? seconds_ * groups : 0;
+    const int last = static_cast<int>(states_.seconds.size()) - 1;
+    const double groups = workers_ / group_[level] - groups_for(level, 0, from) - groups_for(level, to, last);
+    return groups >= 1 && groups_for(level, from, to) <= groups ? seconds_ * groups : 0;
   }
 
   /// How many workers it takes at least to hold the operators between two states.
@@ -93,6 +89,12 @@ public:
 
 private:
   static constexpr double kRounding = 1e-6;
+
+  // Whole groups of a level that are needed for them at least.
+  double groups_for(int level, int from, int to) const {
+    const double workers = std::max((states_.seconds[to] - states_.seconds[from]) / seconds_, memory_workers(from, to));
+    return from == to ? 0 : std::max(1.0, std::ceil(workers / group_[level]));
+  }
 
   const LevelStates& states_;
   const LevelMemory* memory_;
