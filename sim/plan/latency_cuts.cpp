@@ -18,9 +18,10 @@ public:
     seconds_.assign(static_cast<std::size_t>(chain.parts) * width_ * width_, kNever);
     transfer_.assign(static_cast<std::size_t>(chain.parts) * width_, 0.0);
     for (int part = 0; part < chain.parts; ++part) {
-      for (int first = part; first < chain.layers; ++first) {
+      const int later = chain.parts - 1 - part; // each has a layer
+      for (int first = part; first <= (part == 0 ? 0 : chain.layers - 1 - later); ++first) {
         transfer_[part * width_ + first] = part > 0 ? chain.transfer(part, first) : 0;
-        for (int last = first + 1; last <= chain.layers; ++last) {
+        for (int last = later == 0 ? chain.layers : first + 1; last <= chain.layers - later; ++last) {
           seconds_[at(part, first, last)] = chain.seconds(part, first, last);
         }
       }

@@ -141,22 +141,39 @@ Bytes least_memory(const Problem& problem, const std::vector<DeviceId>& devices)
   return least;
 }
 
-// Memory of layers [first, last) on a device of a stage. What crosses its borders and which activations a group divides
-// is only known of a whole plan: the bound is from below, or from above where `careful`.
-Bytes memory_bound(const PlanRequest& request, const Degrees& degrees, int part, int first, int last, bool careful) {
-  const Problem& problem = request.problem;
-  const Prefix& prefix = problem.prefix;
-  const auto between = [&](const std::vector<double>& sums) { return sums[last] - sums[first]; };
-  const double share = 1.0 / degrees.data;
-  const double input = first == 0 ? problem.input_bytes().value : prefix.cut_bytes[first];
-  const StageAmounts amounts{.parameters = between(prefix.parameters) / degrees.tensor,
-                             .resident = Bytes{between(prefix.resident_bytes) / degrees.tensor},
-                             .stash = Bytes{between(prefix.stash_bytes) * share / (careful ? 1 : degrees.tensor)},
-                             .incoming = Bytes{careful ? input * share : 0},
-                             .outgoing = Bytes{careful ? prefix.cut_bytes[last] * share : 0}};
-  return memory_of_stage(problem, amounts, problem.training.recompute)
-      .total(request.in_flight(part, degrees.pipeline), request.versions);
-}
+// Memory of layers [first, last) on a device of a stage, which is linear in what they hold. What crosses its borders
+// and which activations a group divides is only known of a whole plan: the bound is from below, or from above where
+// `careful`.
+class MemoryBound {
+public:
+  MemoryBound(const PlanRequest& request, const Degrees& degrees, int part, bool careful)
+      : prefix_(request.problem.prefix), input_(request.problem.input_bytes().value) {
+    const Problem& problem = request.problem;
+    const double in_flight = request.in_flight(part, degrees.pipeline);
+    const auto bytes_of = [&](const StageAmounts& amounts) {
+      return memory_of_stage(problem, amounts, problem.training.recompute).total(in_flight, request.versions).value;
+    };
+    const double share = 1.0 / degrees.data;
+    const Bytes border{careful ? share : 0};
+    parameter_ = bytes_of({.parameters = 1.0 / degrees.tensor});
+    resident_ = bytes_of({.resident = Bytes{1.0 / degrees.tensor}});
+    stash_ = bytes_of({.stash = Bytes{share / (careful ? 1 : degrees.tensor)}});
+    incoming_ = bytes_of({.incoming = border});
+    outgoing_ = bytes_of({.outgoing = border});
+  }
+
+  double bytes(int first, int last) const {
+    const auto between = [&](const std::vector<double>& sums) { return sums[last] - sums[first]; };
+    return between(prefix_.parameters) * parameter_ + between(prefix_.resident_bytes) * resident_ +
+           between(prefix_.stash_bytes) * stash_ + (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ +
+           prefix_.cut_bytes[last] * outgoing_;
+  }
+
+private:
+  const Prefix& prefix_;
+  double input_;
+  double parameter_ = 0, resident_ = 0, stash_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
+};
 
 // The plan of one configuration, or nothing.
 std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool careful) {
@@ -172,9 +189,11 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
     sums.push_back(times.of(devices));
   }
   std::vector<Bytes> memory;
+  std::vector<MemoryBound> needs;
   std::vector<std::vector<PathCost>> paths(1);
   for (std::size_t part = 0; part < stages.size(); ++part) {
     memory.push_back(least_memory(problem, stages[part]));
+    needs.emplace_back(request, degrees, static_cast<int>(part), careful);
     if (part > 0) {
       paths.push_back(paths_between(problem, stages[part - 1], stages[part]));
     }
@@ -182,13 +201,15 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
   LatencyChain chain{.layers = problem.model.size(), .parts = degrees.pipeline};
   chain.repeats = problem.micro_batches - 1;
   chain.seconds = [&](int part, int first, int last) {
+    if (needs[part].bytes(first, last) > memory[part].value) {
+      return kNever;
+    }
     double slowest = 0;
     for (const std::vector<double>* one : sums[part]) {
       const double seconds = (*one)[last] - (*one)[first];
       slowest = std::max(slowest, std::isfinite(seconds) ? seconds : kNever);
     }
-    const bool fits = memory_bound(request, degrees, part, first, last, careful) <= memory[part];
-    return fits ? slowest : kNever;
+    return slowest;
   };
   chain.transfer = [&](int part, int at) {
     Seconds worst;
@@ -227,13 +248,16 @@ public:
   // All products of three degrees that use so many devices.
   void try_devices(int devices) {
     constexpr int kMostTensor = 8;
-    constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
     const double layers = request_.problem.model.size();
     for (int tensor = 1; tensor <= std::min(devices, kMostTensor); tensor *= 2) {
       for (int data = 1; data * tensor <= devices; ++data) {
         const int pipeline = devices / (tensor * data);
-        if (pipeline * tensor * data == devices && pipeline <= layers && pipeline * layers * layers <= kMostCells &&
-            divides_samples(request_.problem, data)) {
+        if (pipeline * tensor * data != devices || pipeline > layers || !divides_samples(request_.problem, data)) {
+          continue;
+        }
+        if (pipeline * layers * layers > kMostCells) {
+          fewest_left_out = fewest_left_out > 0 ? std::min(fewest_left_out, pipeline) : pipeline;
+        } else {
           consider({tensor, data, pipeline});
         }
       }
@@ -241,8 +265,11 @@ public:
   }
 
   std::optional<Plan> best;
+  int fewest_left_out = 0; ///< pipelines of so many stages and more were too large to plan
 
 private:
+  static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
+
   void consider(const Degrees& degrees) {
     for (const bool careful : {false, true}) {
       std::optional<Plan> plan = cut(request_, degrees, careful);
@@ -290,13 +317,25 @@ std::string why_none(const PlanRequest& request) {
 
 PlanResult split_amp(const PlanRequest& request) {
   Search search{request};
-  for (int devices = static_cast<int>(request.devices.size()); devices > 0 && !search.best; --devices) {
-    search.try_devices(devices);
-    if (search.best && devices < static_cast<int>(request.devices.size())) {
-      search.best->note = "no degrees use more than " + std::to_string(devices) + " devices";
-    }
+  int used = static_cast<int>(request.devices.size());
+  for (; used > 0 && !search.best; --used) {
+    search.try_devices(used);
   }
-  return search.best ? PlanResult{std::move(*search.best)} : PlanResult{Infeasible{why_none(request)}};
+  std::string left_out;
+  if (search.fewest_left_out > 0) {
+    left_out = "pipelines of " + std::to_string(search.fewest_left_out) +
+               " and more stages were left out: too many cuts of " + std::to_string(request.problem.model.size()) +
+               " layers";
+  }
+  if (!search.best) {
+    return Infeasible{why_none(request) + (left_out.empty() ? "" : "; " + left_out)};
+  }
+  std::string& note = search.best->note;
+  if (++used < static_cast<int>(request.devices.size())) {
+    note = "no degrees use more than " + std::to_string(used) + " devices";
+  }
+  note += (note.empty() || left_out.empty() ? "" : "; ") + left_out;
+  return std::move(*search.best);
 }
 
 } // namespace stagecraft
