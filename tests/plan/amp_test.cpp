@@ -139,5 +139,14 @@ TEST_CASE("replicas stand pipeline first", "[plan][amp]") {
   CHECK(plan.stages[1].devices == std::vector<DeviceId>{1, 3});
 }
 
+TEST_CASE("pipelines too large to plan are named", "[plan][amp]") {
+  // 4e7 cells are 6324 layers squared: with 6400 not even one stage is planned.
+  const test::World world(equal_chain(6400, 1, 1));
+  const PlanResult result = test::plan_of(world, "amp");
+  REQUIRE(std::holds_alternative<Infeasible>(result));
+  CHECK_THAT(std::get<Infeasible>(result).reason,
+             Catch::Contains("pipelines of 1 and more stages were left out: too many cuts of 6400 layers"));
+}
+
 } // namespace
 } // namespace stagecraft

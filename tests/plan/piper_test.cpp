@@ -8,6 +8,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/piper_segments.hpp"
 #include "sim/workload/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
@@ -226,6 +227,62 @@ TEST_CASE("on chains of a cost model the load is the least of all splits", "[pla
     CHECK(plan.objective->value.value <= least * (1 + 1e-9));
     CHECK((grouped || plan.objective->value.value == near(least)));
     CHECK(join(plan_defects(plan, world.model, world.platform), "; ").empty());
+  }
+}
+
+TEST_CASE("a stage of any graph costs what its operators and borders say", "[plan][piper]") {
+  // The load of d replicas without a limit of memory: times/d, tensors in and out once each, 4 (d-1)/d of the
+  // parameters' gradients per M micro-batches. With just as much memory as 2 micro-batches need it stays that, with a
+  // byte less it does not, unless an operator recomputes in no time.
+  std::mt19937 random(9);
+  for (int n = 0; n < 40; ++n) {
+    test::Toy toy = test::random_toy(random, {.operators = 7});
+    toy.types.resize(1);
+    toy.devices.assign(3, {0, 4});
+    test::World world(toy);
+    world.problem.divisible_at_will = true;
+    PiperInstance instance = piper_instance(world.request(), {0, 1, 2});
+    const AntichainStates states = antichain_states(world.model, 1000);
+    const auto above = states_above(states);
+    PiperSums sums(instance, states);
+    PiperSegment segment(sums);
+    for (int lower = 0; lower < states.count(); ++lower) {
+      for (const int upper : above[lower]) {
+        std::vector<char> inside(world.model.size());
+        double seconds = 0;
+        double parameters = 0;
+        double stash = 0;
+        bool for_nothing = false;
+        for (OperatorId op = 0; op < world.model.size(); ++op) {
+          inside[op] = has_bit(states.ideals.row(upper), op) && !has_bit(states.ideals.row(lower), op) ? 1 : 0;
+          seconds += inside[op] != 0 ? toy.operators[op].seconds[0] : 0;
+          parameters += inside[op] != 0 ? toy.operators[op].parameters : 0;
+          stash += inside[op] != 0 ? toy.operators[op].stash : 0;
+          for_nothing = for_nothing || (inside[op] != 0 && toy.operators[op].seconds[0] == 0);
+        }
+        const Problem::Border border = world.problem.border(inside);
+        double sent = border.outgoing.value;
+        for (OperatorId op = 0; op < world.model.size(); ++op) {
+          const auto& users = world.model.successors[op];
+          sent +=
+              inside[op] == 0 && std::any_of(users.begin(), users.end(), [&](int user) { return inside[user] != 0; })
+                  ? world.problem.output_bytes(op).value
+                  : 0;
+        }
+        segment.set(lower, upper, 0);
+        for (int d = 1; d <= 3; ++d) {
+          const double load =
+              seconds / d + 2 * sent / d / 4 + 4.0 * (d - 1) * 4 * parameters / d / toy.micro_batches / 4;
+          CAPTURE(n, lower, upper, d);
+          instance.memory = test::kInfinite;
+          CHECK(segment.load(d, 2) == near(load));
+          instance.memory = 12 * parameters + 2 * stash + 2 * (border.incoming + border.outgoing).value / d + 1e-6;
+          CHECK(segment.load(d, 2) == near(load));
+          instance.memory -= 1;
+          CHECK((segment.load(d, 2) > load * (1 + 1e-9) || for_nothing));
+        }
+      }
+    }
   }
 }
 
