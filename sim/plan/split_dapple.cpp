@@ -108,6 +108,7 @@ private:
       }
     }
     for (int state = 0; state <= last_; ++state) {
+      chain_ = chain_ && static_cast<int>(costs_.above[state].size()) == last_ - state;
       left_.push_back(costs_.weighted.back() - costs_.weighted[state]);
     }
     std::vector<double> used(sets_.leaving.size(), 0.0);
@@ -242,14 +243,24 @@ private:
     candidate.latency = dapple_latency(parts, problem_.micro_batches);
   }
 
+  // The score of two stages if transfers and reductions took no time.
+  double computing_score(int first, int second, int cut) const {
+    const double before = seconds(first, 0, cut);
+    const double after = seconds(second, cut, last_);
+    return ((problem_.micro_batches - 1) * std::max(before, after) + before + after) * (1 - kTie);
+  }
+
   std::vector<Candidate> best_pairs() {
     std::vector<Candidate> best; // ascending in score
     for (const int first : sets_.leaving[0]) {
       for (const int second : sets_.leaving[sets_.edges[first].to]) {
         for (int cut = 1; cut < last_; ++cut) {
+          const bool is_full = best.size() == static_cast<std::size_t>(kMostPairs);
+          if (is_full && computing_score(first, second, cut) >= best.back().score) {
+            continue;
+          }
           Candidate pair{{first, second}, {cut, last_}};
           rate(pair);
-          const bool is_full = best.size() == static_cast<std::size_t>(kMostPairs);
           if ((is_full && pair.score >= best.back().score * (1 - kTie)) || !can_be(first, 0, cut, 0) ||
               !can_be(second, cut, last_, 1)) {
             continue;
@@ -314,6 +325,8 @@ private:
     }
     const double most_bytes = least_memory_[edge].value * (1 + kTie);
     const double most_work = limit * speed_left_[set.to] * (1 + kTie);
+    const auto first = std::partition_point(left_.begin(), left_.end(), [&](double left) { return left > most_work; });
+    const auto nearest = static_cast<std::int32_t>(first - left_.begin()); // where states form a chain
     const Cell* here = before.data() + set.from * width;
     Cell* there = after.data() + set.to * width;
     for (int k = 0; k < last_; ++k) {
@@ -326,18 +339,23 @@ private:
         continue;
       }
       const auto& above = costs_.above[k];
-      for (auto at = must_end ? above.end() - 1 : above.begin(); at != above.end(); ++at) {
+      auto at = must_end ? above.end() - 1 : above.begin();
+      if (chain_ && !must_end) {
+        at += std::clamp(nearest - *at, 0, static_cast<std::int32_t>(above.size()) - 1);
+      }
+      for (; at != above.end(); ++at) {
         if (total_ > 0 && least_need_after_[*at] - need_[k] > most_bytes) {
           break;
         }
         if (left_[*at] > most_work || left_bytes_[*at] > memory_left_[set.to]) {
           continue;
         }
-        if (seconds_of(least_after_, edge, k, *at) > limit) {
+        const double busy = seconds(edge, k, *at);
+        if ((chain_ ? busy : seconds_of(least_after_, edge, k, *at)) > limit) {
           break;
         }
         const double spread = amortised ? reduction(edge, k, *at) / problem_.micro_batches : 0;
-        const double block = std::max(base, seconds(edge, k, *at) + spread);
+        const double block = std::max(base, busy + spread);
         if (block <= limit && block < there[*at].block * (1 - kTie) && can_be(edge, k, *at, stage)) {
           there[*at] = {block, edge, k};
         }
@@ -352,6 +370,7 @@ private:
   DeviceSets sets_;
   int last_;
   int total_ = 0;
+  bool chain_ = true;            // every state holds the one before it
   std::vector<int> indivisible_; // [state]
   std::vector<double> left_, speed_left_;
   std::vector<std::vector<double>> least_after_;
