@@ -1,10 +1,13 @@
 // Work for the instruction counter: one schedule, task graph, replay and metrics of a pipeline with uneven stages.
 //   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, simgrid, or list (analytic after a list schedule)
 // Prints the number of tasks executed; tests/bench/run takes differences of two sizes.
-//   bench STRATEGY DEVICES OPERATORS      one plan of an uneven chain; prints its number of stages
+//   bench STRATEGY DEVICES OPERATORS      one plan of an uneven chain on DEVICES, or on N+M of which M are half as
+//   fast;
+//                                         prints its number of stages and the milliseconds of processor time it took
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <string>
 
@@ -40,21 +43,13 @@ Plan chain_plan(int stages) {
   return plan;
 }
 
-// A chain of operators with times and tensors that differ, on equal devices.
-std::size_t stages_planned(const std::string& strategy, int devices, int operators) {
-  std::vector<Operator> chain(operators);
-  std::vector<std::pair<int, int>> edges;
-  Profile profile{.samples = 1};
-  for (int op = 0; op < operators; ++op) {
-    chain[op].name = std::to_string(op);
-    chain[op].parameters = 1e5 + 1e4 * ((op * 53) % 97);
-    chain[op].output_elements = 1e4 + 100 * ((op * 37) % 101);
-    profile.times.push_back({Seconds{1e-3 * (1 + (op * 29) % 13)}, Seconds{1e-3 * (2 + (op * 31) % 17)}});
-    if (op > 0) {
-      edges.emplace_back(op - 1, op);
-    }
-  }
-  const ModelGraph model = make_graph("chain", chain, edges, {profile}, {});
+struct Planned {
+  std::size_t stages;
+  double milliseconds;
+};
+
+// A star of equal devices, the last `slow` of them half as fast.
+Platform star(int devices, int slow) {
   DeviceType type;
   type.name = "bench";
   type.memory = Bytes{std::numeric_limits<double>::infinity()};
@@ -62,7 +57,38 @@ std::size_t stages_planned(const std::string& strategy, int devices, int operato
   for (auto& rates : type.rates) {
     rates.fill(FlopsPerSecond{1e12});
   }
-  const Platform platform = make_star_platform(type, devices, BytesPerSecond{1e9}, Seconds{5e-6});
+  type.peak.fill(FlopsPerSecond{1e12});
+  Platform platform = make_star_platform(type, devices, BytesPerSecond{1e9}, Seconds{5e-6});
+  type.name = "slow";
+  type.memory_bandwidth = BytesPerSecond{5e11};
+  for (auto& rates : type.rates) {
+    rates.fill(FlopsPerSecond{5e11});
+  }
+  type.peak.fill(FlopsPerSecond{5e11});
+  platform.types.push_back(type);
+  for (int device = devices - slow; device < devices; ++device) {
+    platform.devices[device].type = static_cast<int>(platform.types.size()) - 1;
+  }
+  return platform;
+}
+
+// A chain of operators with times and tensors that differ.
+Planned plan_chain(const std::string& strategy, int devices, int slow, int operators) {
+  std::vector<Operator> chain(operators);
+  std::vector<std::pair<int, int>> edges;
+  Profile profile{.samples = 1};
+  for (int op = 0; op < operators; ++op) {
+    chain[op].name = std::to_string(op);
+    chain[op].parameters = 1e5 + 1e4 * ((op * 53) % 97);
+    chain[op].forward.flops = Flops{1e9 * (1 + (op * 29) % 13)};
+    chain[op].output_elements = 1e4 + 100 * ((op * 37) % 101);
+    profile.times.push_back({Seconds{1e-3 * (1 + (op * 29) % 13)}, Seconds{1e-3 * (2 + (op * 31) % 17)}});
+    if (op > 0) {
+      edges.emplace_back(op - 1, op);
+    }
+  }
+  const ModelGraph model = make_graph("chain", chain, edges, {profile}, {});
+  const Platform platform = star(devices, slow);
   const auto cost = make_profiled({.model = model});
   const Training training;
   Router router(platform);
@@ -72,8 +98,10 @@ std::size_t stages_planned(const std::string& strategy, int devices, int operato
   for (DeviceId device = 0; device < devices; ++device) {
     request.devices.push_back(device);
   }
+  const std::clock_t start = std::clock();
   const PlanResult plan = make_plan(find_by_name(strategies(), strategy, "strategy", {}), request);
-  return std::get<Plan>(plan).stages.size();
+  constexpr double kMilli = 1e3;
+  return {std::get<Plan>(plan).stages.size(), kMilli * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC};
 }
 
 } // namespace
@@ -88,7 +116,11 @@ int main(int count, char** arguments) {
   const int stages = std::atoi(arguments[2]);
   const int micro_batches = std::atoi(arguments[3]);
   if (engine != "analytic" && engine != "simgrid" && engine != "list") {
-    std::printf("%zu\n", stages_planned(engine, stages, micro_batches));
+    const std::string devices = arguments[2];
+    const std::size_t plus = devices.find('+');
+    const int slow = plus == std::string::npos ? 0 : std::atoi(devices.c_str() + plus + 1);
+    const Planned planned = plan_chain(engine, stages + slow, slow, micro_batches);
+    std::printf("%zu %.2f\n", planned.stages, planned.milliseconds);
     return 0;
   }
   DeviceType type;
