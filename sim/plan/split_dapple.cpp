@@ -18,7 +18,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kTie = 1e-9;     // a candidate must be better by this share to replace the incumbent
 constexpr double kNearTie = 0.06; // what the latency is off by, on uneven stages
-constexpr int kMostStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24;
+constexpr int kMostStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
 constexpr std::size_t kMostDevices = 256, kMostEdges = 4000;
 
 // Stages as the edges that take their devices and the states where they end.
@@ -41,6 +41,7 @@ public:
     }
     measure_work();
     measure_devices();
+    pick_few_states();
   }
 
   // All pipelines of two stages by their score, and for each number of stages those of least block; with `total` > 0
@@ -277,18 +278,59 @@ private:
     return best;
   }
 
-  // A[n][node][state]: the least block of n stages up to the state on the node's devices; `amortised` counts each
-  // micro-batch's part of the reductions into the blocks. A pipeline is no faster than M times its block, so blocks
-  // beyond the best score are dropped.
+  using Above = std::vector<std::vector<std::int32_t>>; // [state]: where a stage that begins there may end
+
+  // The least block for each number of stages, with the pipeline that has it. A search over few states limits that over
+  // all; a cell knows one way to it only, so where the limit turns out too low it is dropped.
   void least_blocks(bool amortised, double at_most, double least, std::vector<Candidate>& found) {
     const int most = std::min({total_ > 0 ? total_ : kMostStages, last_, static_cast<int>(sets_.leaving.size())});
+    std::vector<double> limits(most, at_most); // of the blocks of each stage
+    std::vector<double> coarse(most, kNever);  // [stages - 1]
+    const std::size_t before = found.size();
+    if (last_ > 2 * kCoarseStates) {
+      fill_blocks(few_above_, limits, amortised, least, [&](int stages, double block, const auto& /*trace*/) {
+        coarse[stages - 1] = block;
+        return kNever;
+      });
+      double largest = 0;
+      for (int stage = most; stage-- > 0;) {
+        constexpr double kRounding = 1e-6;
+        largest = total_ > 0 && stage + 1 != total_ ? largest : std::max(largest, coarse[stage] * (1 + kRounding));
+        limits[stage] = std::min(at_most, largest);
+      }
+    }
+    int missed = 0;
+    const auto keep = [&](int stages, double block, const auto& trace) {
+      if (block == kNever) {
+        missed += coarse[stages - 1] < kNever ? 1 : 0;
+        return kNever;
+      }
+      found.push_back(trace());
+      return found.back().score;
+    };
+    fill_blocks(costs_.above, limits, amortised, least, keep);
+    if (missed > 0) {
+      found.resize(before);
+      fill_blocks(costs_.above, std::vector<double>(most, at_most), amortised, least, keep);
+    }
+  }
+
+  // A[n][node][state]: the least block of n stages up to the state on the node's devices; `amortised` counts each
+  // micro-batch's part of the reductions into the blocks. A pipeline is no faster than M times its block, so blocks
+  // beyond the best score are dropped. Tells keep(stages, block, trace) of the best pipeline of each number of stages,
+  // which returns its score.
+  template <class Keep>
+  void fill_blocks(const Above& above, const std::vector<double>& limits, bool amortised, double least,
+                   const Keep& keep) {
+    const int most = static_cast<int>(limits.size());
     const std::size_t width = static_cast<std::size_t>(last_) + 1;
     std::vector<std::vector<Cell>> cells(most + 1, std::vector<Cell>(sets_.leaving.size() * width));
     cells[0][0].block = 0;
     for (int n = 0; n < most; ++n) {
       for (std::size_t edge = 0; edge < sets_.edges.size(); ++edge) {
-        const double limit = std::min(at_most, (1 + kNearTie) * least / problem_.micro_batches);
-        extend(cells[n], cells[n + 1], static_cast<int>(edge), n, limit, amortised, n + 1 == total_ || n + 1 == most);
+        const double limit = std::min(limits[n], (1 + kNearTie) * least / problem_.micro_batches);
+        extend(above, cells[n], cells[n + 1], static_cast<int>(edge), n, limit, amortised,
+               n + 1 == total_ || n + 1 == most);
       }
       if (total_ > 0 && n + 1 != total_) {
         continue;
@@ -298,26 +340,47 @@ private:
         const double block = cells[n + 1][node * width + last_].block;
         best = block < cells[n + 1][best * width + last_].block * (1 - kTie) ? node : best;
       }
-      if (cells[n + 1][best * width + last_].block < kNever) {
-        Candidate candidate;
-        int state = last_;
-        std::size_t node = best;
-        for (int stage = n + 1; stage > 0; --stage) {
-          const Cell& cell = cells[stage][node * width + state];
-          candidate.edges.insert(candidate.edges.begin(), cell.edge);
-          candidate.states.insert(candidate.states.begin(), state);
-          state = cell.state;
-          node = sets_.edges[cell.edge].from;
-        }
+      const double score = keep(n + 1, cells[n + 1][best * width + last_].block, [&] {
+        Candidate candidate = trace(cells, n + 1, best);
         rate(candidate);
-        least = std::min(least, candidate.score);
-        found.push_back(std::move(candidate));
-      }
+        return candidate;
+      });
+      least = std::min(least, score);
     }
   }
 
-  void extend(const std::vector<Cell>& before, std::vector<Cell>& after, int edge, int stage, double limit,
-              bool amortised, bool must_end) {
+  Candidate trace(const std::vector<std::vector<Cell>>& cells, int stages, std::size_t node) const {
+    Candidate candidate;
+    int state = last_;
+    for (int stage = stages; stage > 0; --stage) {
+      const Cell& cell = cells[stage][node * (static_cast<std::size_t>(last_) + 1) + state];
+      candidate.edges.insert(candidate.edges.begin(), cell.edge);
+      candidate.states.insert(candidate.states.begin(), state);
+      state = cell.state;
+      node = sets_.edges[cell.edge].from;
+    }
+    return candidate;
+  }
+
+  // Some states, each of which holds the one before it.
+  void pick_few_states() {
+    std::vector<std::int32_t> nested = {0};
+    while (!costs_.above[nested.back()].empty()) {
+      nested.push_back(costs_.above[nested.back()].front());
+    }
+    std::vector<std::int32_t> few;
+    for (std::size_t i = 0; i <= kCoarseStates; ++i) {
+      few.push_back(nested[i * (nested.size() - 1) / kCoarseStates]);
+    }
+    few.erase(std::unique(few.begin(), few.end()), few.end());
+    few_above_.resize(costs_.above.size());
+    for (std::size_t at = 0; at < few.size(); ++at) {
+      few_above_[few[at]].assign(few.begin() + static_cast<std::ptrdiff_t>(at) + 1, few.end());
+    }
+  }
+
+  void extend(const Above& above_of, const std::vector<Cell>& before, std::vector<Cell>& after, int edge, int stage,
+              double limit, bool amortised, bool must_end) {
     const std::size_t width = static_cast<std::size_t>(last_) + 1;
     const DeviceSets::Edge& set = sets_.edges[edge];
     if (total_ > 0) {
@@ -338,10 +401,10 @@ private:
       if (base > limit) {
         continue;
       }
-      const auto& above = costs_.above[k];
+      const auto& above = above_of[k];
       auto at = must_end ? above.end() - 1 : above.begin();
       if (chain_ && !must_end) {
-        at += std::clamp(nearest - *at, 0, static_cast<std::int32_t>(above.size()) - 1);
+        at = std::lower_bound(at, above.end(), nearest);
       }
       for (; at != above.end(); ++at) {
         if (total_ > 0 && least_need_after_[*at] - need_[k] > most_bytes) {
@@ -381,7 +444,8 @@ private:
   std::vector<int> entering_;                                      // [edge]: its number at the node it leads to
   std::vector<std::vector<std::optional<PathCost>>> paths_;        // [edge][number of the one before]
   std::vector<double> in_flight_;                                  // [stage] of `total_`
-  std::vector<double> need_, least_need_after_, left_bytes_;       // [state], of measure_memory()
+  Above few_above_;
+  std::vector<double> need_, least_need_after_, left_bytes_; // [state], of measure_memory()
 };
 
 // Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
