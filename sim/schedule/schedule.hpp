@@ -64,6 +64,7 @@ struct Schedule {
 struct StageFigures {
   double forward = 1, backward_input = 1, backward_weight = 1; ///< s per micro-batch
   double activation = 1;                                       ///< held from F until B, or until W where B is split
+  double kept = 1; ///< share of it that W needs; B gives back the rest (the replay keeps all)
 };
 
 struct ScheduleRequest {
@@ -130,6 +131,7 @@ ScheduleResult make_one_f_one_b(const ScheduleRequest&);
 ScheduleResult make_eager_one_f_one_b(const ScheduleRequest&);
 ScheduleResult make_interleaved(const ScheduleRequest&);
 ScheduleResult make_zb_h1(const ScheduleRequest&);
+ScheduleResult make_zb_auto(const ScheduleRequest&);
 
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their

@@ -20,6 +20,11 @@ std::span<const ScheduleRow> schedules() {
                   .help = "backward split in two, weight gradients fill bubbles, memory of 1f1b (Qi et al. 2023)",
                   .make = make_zb_h1,
                   .splits_backward = true},
+      ScheduleRow{.name = "zb-auto",
+                  .help = "zero bubble by the stages' times under a memory cap (Qi et al. 2023)",
+                  .make = make_zb_auto,
+                  .splits_backward = true,
+                  .planned_as = "zb-h1"},
   };
   return kRows;
 }

@@ -1,0 +1,185 @@
+// Zero bubble by the times of the stages, under a memory cap: a greedy construction with three choices, all eight of
+// them tried (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", §3.1, as its public program does it).
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/schedule/timed_orders.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int64_t kMostActions = 1'000'000; // ranks x micro-batches; time and memory grow with it
+
+struct Choices {
+  bool bubble_before_backward; ///< warm-up forwards end before the first B could come, instead of starting before
+  bool prefer_backward;        ///< no F that would keep a B waiting
+  bool eager_weights;          ///< W into every gap, though others wait longer
+};
+
+class Greedy {
+public:
+  Greedy(const TimedPipeline& pipeline, const Choices& choices)
+      : pipeline_(pipeline), choices_(choices), orders_(pipeline), forwards_(pipeline.ranks, 0) {}
+
+  Schedule run() {
+    warm_up();
+    for (int round = 1; round < pipeline_.micro_batches; ++round) {
+      choose_forwards();
+      for (int s = 0; s < pipeline_.ranks; ++s) {
+        if (forwards_[s] > 0) {
+          orders_.make_room(s);
+          place(TaskKind::forward, s);
+        }
+      }
+      for (int s = pipeline_.ranks - 1; s >= 0; --s) {
+        if (s == 0 && orders_.placed(TaskKind::forward, 0) == pipeline_.micro_batches) {
+          flush(0); // nothing is gained by waiting: no other rank needs rank 0 any more
+        }
+        place(TaskKind::backward, s);
+      }
+    }
+    for (int s = 0; s < pipeline_.ranks; ++s) {
+      flush(s);
+    }
+    return orders_.schedule();
+  }
+
+private:
+  double seconds(TaskKind kind, int stage) const { return orders_.seconds(kind, stage); }
+
+  void place(TaskKind kind, int stage) {
+    orders_.fill(stage, orders_.arrival(kind, stage), choices_.eager_weights ? 0 : orders_.slack(stage));
+    orders_.place(kind, stage);
+  }
+
+  void flush(int stage) {
+    while (orders_.pending(stage) > 0) {
+      orders_.place_weight(stage);
+    }
+  }
+
+  // One F per stage, more while the first B is on its way and room is left, ever fewer from stage to stage; the first
+  // B.
+  void warm_up() {
+    for (int s = 0; s < pipeline_.ranks; ++s) {
+      orders_.place(TaskKind::forward, s);
+    }
+    double gradient = 0; // when the first B could come to the stage
+    for (int s = pipeline_.ranks - 1; s >= 0; --s) {
+      const double f = seconds(TaskKind::forward, s);
+      const double a = pipeline_.figures[s].activation;
+      double now = orders_.free_at(s);
+      while (s + 1 < pipeline_.ranks && 1 + forwards_[s] < pipeline_.micro_batches &&
+             (forwards_[s] + 2) * a <= pipeline_.room[s] &&
+             (choices_.bubble_before_backward ? now + f <= gradient : now < gradient)) {
+        ++forwards_[s];
+        now += f;
+      }
+      gradient = std::max(now, gradient) + seconds(TaskKind::backward, s) + (s > 0 ? pipeline_.hops[s - 1] : 0);
+    }
+    for (int s = 0; s < pipeline_.ranks; ++s) {
+      while (s > 0 && forwards_[s] > 0 && forwards_[s] >= forwards_[s - 1] &&
+             1 + forwards_[s] < pipeline_.micro_batches) {
+        --forwards_[s];
+      }
+      forwards_[s] = s > 0 ? std::min(forwards_[s], forwards_[s - 1]) : forwards_[s];
+      for (int i = 0; i < forwards_[s]; ++i) {
+        orders_.place(TaskKind::forward, s);
+      }
+    }
+    for (int s = pipeline_.ranks - 1; s >= 0; --s) {
+      orders_.place(TaskKind::backward, s);
+    }
+  }
+
+  // Which stages run a forward in this round: none that the next stage has no use for.
+  void choose_forwards() {
+    int wanted = 1;
+    for (int s = pipeline_.ranks - 1; s >= 0; --s) {
+      const bool left = orders_.placed(TaskKind::forward, s) < pipeline_.micro_batches;
+      wanted = std::min(wanted, left && !waits_for_backward(s) && orders_.fits(s, orders_.pending(s)) ? 1 : 0);
+      forwards_[s] = wanted;
+    }
+  }
+
+  // Whether the stage, well ahead of the next one, had better wait for its gradient than run a forward.
+  bool waits_for_backward(int s) const {
+    if (!choices_.prefer_backward || s + 1 == pipeline_.ranks ||
+        orders_.placed(TaskKind::forward, s) < orders_.placed(TaskKind::forward, s + 1) + 2) {
+      return false;
+    }
+    const double gradient = orders_.free_at(s + 1) + seconds(TaskKind::forward, s + 1) +
+                            seconds(TaskKind::backward, s + 1) + pipeline_.hops[s];
+    const double now = orders_.free_at(s);
+    if (now >= gradient) {
+      return true;
+    }
+    int weights = 0; // that must run first for their room
+    while (weights < orders_.pending(s) && !orders_.fits(s, weights)) {
+      ++weights;
+    }
+    return now + seconds(TaskKind::forward, s) + weights * seconds(TaskKind::weight, s) > gradient &&
+           gradient - now <= orders_.slack(s);
+  }
+
+  const TimedPipeline& pipeline_;
+  const Choices choices_;
+  TimedOrders orders_;
+  std::vector<int> forwards_; // [stage]: to run next
+};
+
+bool better(const OrderTimes& one, const OrderTimes& other) {
+  const double least = 1 - 1e-9;
+  return one.period < other.period * least ||
+         (one.period * least <= other.period && one.makespan < other.makespan * least);
+}
+
+Schedule best_greedy(const TimedPipeline& pipeline) {
+  Schedule best;
+  OrderTimes best_times;
+  for (int i = 0; i < 8; ++i) {
+    Schedule schedule = Greedy(pipeline, {(i & 4) == 0, (i & 2) == 0, (i & 1) == 0}).run();
+    const OrderTimes times = order_times(pipeline, schedule);
+    if (i == 0 || better(times, best_times)) {
+      best = std::move(schedule);
+      best_times = times;
+    }
+  }
+  return best;
+}
+
+} // namespace
+
+ScheduleResult make_zb_auto(const ScheduleRequest& request) {
+  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
+    return Infeasible{"zb-auto orders " + std::to_string(request.ranks) + " ranks x " +
+                      std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
+                      std::to_string(kMostActions)};
+  }
+  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  if (const auto why = lacks_room(pipeline)) {
+    return *why;
+  }
+  const auto judge = [&](const Schedule& schedule) {
+    return request.evaluate ? OrderTimes{0, request.evaluate(schedule)} : order_times(pipeline, schedule);
+  };
+  Schedule best = best_greedy(pipeline);
+  OrderTimes best_times = judge(best);
+  for (const ScheduleRow& row : schedules()) {
+    if (row.name != "zb-h1" && row.name != "zb-h2") {
+      continue;
+    }
+    ScheduleResult made = make_schedule(row, request);
+    Schedule* hand = std::get_if<Schedule>(&made);
+    if (hand == nullptr || !hand->flushes || !fits_room(pipeline, *hand)) {
+      continue;
+    }
+    if (const OrderTimes times = judge(*hand); better(times, best_times)) {
+      best = std::move(*hand);
+      best_times = times;
+    }
+  }
+  return best;
+}
+
+} // namespace stagecraft
