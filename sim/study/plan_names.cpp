@@ -10,7 +10,7 @@ namespace {
 
 using Index = std::unordered_map<std::string, int>;
 
-[[noreturn]] void refuse(const Index& index, const std::string& name, const Where& where, std::string_view what) {
+std::string unknown_in(const Index& index, const std::string& name, std::string_view what) {
   std::vector<std::string> known;
   for (const auto& [key, value] : index) {
     known.push_back(key);
@@ -18,12 +18,12 @@ using Index = std::unordered_map<std::string, int>;
   std::sort(known.begin(), known.end());
   constexpr std::size_t kMostListed = 20;
   if (known.size() <= kMostListed) {
-    throw InputError(where, unknown_name(what, name, known));
+    return unknown_name(what, name, known);
   }
   const std::string close = nearest(name, known);
-  throw InputError(where, "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'; " +
-                              (close.empty() ? "" : "did you mean '" + close + "'? ") +
-                              "known: " + std::to_string(known.size()) + ", which `stagecraft show` lists");
+  return "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'; " +
+         (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + std::to_string(known.size()) +
+         ", which `stagecraft show` lists";
 }
 
 using Layers = std::vector<std::vector<OperatorId>>;
@@ -71,9 +71,40 @@ PlanNames::PlanNames(const ModelGraph& model, const Platform& platform) {
 OperatorId PlanNames::operator_of(const std::string& name, const Where& where) const {
   const auto found = operators_.find(name);
   if (found == operators_.end()) {
-    refuse(operators_, name, where, "operator");
+    throw InputError(where, unknown_in(operators_, name, "operator"));
   }
   return found->second;
+}
+
+std::vector<OperatorId> PlanNames::operators_of(const std::vector<const yaml::Node*>& list,
+                                                std::vector<const yaml::Node*>& unknown) const {
+  std::vector<OperatorId> operators;
+  for (const yaml::Node* item : list) {
+    const auto found = operators_.find(yaml::scalar(*item, "operator"));
+    if (found != operators_.end()) {
+      operators.push_back(found->second);
+    } else {
+      unknown.push_back(item);
+    }
+  }
+  std::sort(operators.begin(), operators.end());
+  return operators;
+}
+
+void PlanNames::refuse(const std::vector<const yaml::Node*>& unknown) const {
+  if (unknown.empty()) {
+    return;
+  }
+  constexpr std::size_t kMostTold = 8;
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < unknown.size() && i < kMostTold; ++i) {
+    others.push_back("'" + unknown[i]->text.substr(0, 60) + "' in line " + std::to_string(unknown[i]->where.line));
+  }
+  if (unknown.size() > kMostTold) {
+    others.push_back(std::to_string(unknown.size() - kMostTold) + " more");
+  }
+  throw InputError(unknown.front()->where, unknown_in(operators_, unknown.front()->text, "operator") +
+                                               (others.empty() ? "" : "; unknown too: " + join(others)));
 }
 
 DeviceId PlanNames::device_of(const std::string& name, const Where& where) const {
@@ -84,7 +115,7 @@ DeviceId PlanNames::device_of(const std::string& name, const Where& where) const
   if (!rank.empty() && rank.find_first_not_of("0123456789") == std::string::npos) {
     return parse_integer(rank, 0, kMostRank, where);
   }
-  refuse(devices_, name, where, "device");
+  throw InputError(where, unknown_in(devices_, name, "device"));
 }
 
 std::vector<std::vector<OperatorId>> layers_by_count(const ModelGraph& model, long long count, const Where& where) {

@@ -19,6 +19,11 @@ public:
   PlanNames(const ModelGraph& model, const Platform& platform);
 
   OperatorId operator_of(const std::string& name, const Where& where) const;
+  /// The operators of a list, ascending; nodes whose names nobody knows are added to `unknown` instead.
+  std::vector<OperatorId> operators_of(const std::vector<const yaml::Node*>& list,
+                                       std::vector<const yaml::Node*>& unknown) const;
+  /// InputError for unknown operators, if there are any: at the first, the others by name and line.
+  void refuse(const std::vector<const yaml::Node*>& unknown) const;
   /// A device by its name, or by its place on the platform as other tools count ranks: "3" or "cuda:3". A place beyond
   /// the last device is read; that the platform has no such device is a defect of the plan.
   DeviceId device_of(const std::string& name, const Where& where) const;

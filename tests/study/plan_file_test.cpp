@@ -32,6 +32,23 @@ TEST_CASE("operators of a stage may stand in any order", "[study]") {
   CHECK(plan.stages.front().operators == std::vector<OperatorId>{0, 1, 2, 3});
 }
 
+TEST_CASE("all unknown operators of a plan are told at once, the first with its place", "[study]") {
+  const Study read = study(chain_study(""));
+  const auto error = [&](const std::string& operators) {
+    return error_of([&] {
+      read_plan(yaml::parse("stages:\n  - {devices: [0], operators: [a, e]}\n  - {devices: [1], operators: [" +
+                                operators + "]}\n",
+                            "plan.yaml"),
+                *read.model, read.platform);
+    });
+  };
+  CHECK_THAT(error("b, c, d"),
+             Catch::StartsWith("plan.yaml:2:35: unknown operator 'e'; ") && Catch::EndsWith("known: a, b, c, d"));
+  CHECK_THAT(error("f, b, g"), Catch::StartsWith("plan.yaml:2:35: unknown operator 'e'; ") &&
+                                   Catch::EndsWith("known: a, b, c, d; unknown too: 'f' in line 3, 'g' in line 3"));
+  CHECK_THAT(error("f, g, h, i, j, k, l, m"), Catch::EndsWith("'l' in line 3, 1 more"));
+}
+
 TEST_CASE("in a large model an unknown operator is answered by the nearest alone", "[study]") {
   const Study vgg = study("model: vgg16\nplatform: pcie-v100\n");
   const std::string error = error_of([&] {
