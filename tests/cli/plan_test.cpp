@@ -49,6 +49,36 @@ TEST_CASE("the plan of every strategy is read back by check and by replay", "[cl
   }
 }
 
+TEST_CASE("a planning input of Piper is planned, checked and replayed on its own devices", "[cli][piper]") {
+  // Two operators of 6 s a micro-batch, 1 B between them at 1 B/s, two devices that hold one operator each: 16 B always
+  // and 12 B per micro-batch in flight, at most two on the first stage.
+  const auto node = [](const std::string& id, const std::string& before, const std::string& after) {
+    return "{\"id\": " + id +
+           ", \"TMPCs\": {\"1\": [{\"id\": \"vanilla\", \"timePerSample\": 6, \"parameterSize\": 8,"
+           " \"memoryUsageA\": 12, \"memoryUsageB\": 16, \"syncTimeFw\": " +
+           before + ", \"syncTimeBw\": " + after + "}]}}";
+  };
+  const Workshop shop;
+  shop.write("piper.json",
+             "{\"maxDevices\": 2, \"maxMemoryPerDevice\": 50, \"bandwidth\": 1, \"mbsInBatch\": 6, \"nodes\": [" +
+                 node("7", "{}", "{\"3\": 0}") + ", " + node("3", "{\"7\": 0}", "{}") +
+                 "], \"edges\": [{\"sourceId\": 7, \"destId\": 3, \"communicationCost\": 1}]}");
+  const Json plan = shop.succeed("plan piper.json --strategy piper --format json").json();
+  REQUIRE(plan.at("stages").size() == 2);
+  CHECK(plan.at("stages")[0].at("operators") == Json({"7"}));
+  CHECK(plan.at("stages")[1].at("operators") == Json({"3"}));
+  CHECK(plan.at("bottleneck_seconds").get<double>() == near(6));
+  CHECK(plan.at("objective").at("seconds").get<double>() == near(6 + 1 + 1)); // the activation and its gradient
+  shop.succeed("plan piper.json --strategy piper -o plan.yaml");
+  CHECK(shop.succeed("check plan.yaml piper.json").out == "plan.yaml: a valid plan that fits\n");
+  // Six micro-batches, F 2 s and B 4 s: the first reaches the end at 3 s, every other two come round in 14 s.
+  const std::string replay = "replay piper.json --plan plan.yaml --engine analytic --format json --schedule ";
+  const Json run = shop.succeed(replay + "1f1b").json();
+  CHECK(run.at("micro_batches") == 6);
+  CHECK(run.at("iteration_seconds").get<double>() == near(48));
+  CHECK_FALSE(shop.run(replay + "gpipe").json().at("feasible").get<bool>()); // 16 + 6 * 12 B
+}
+
 TEST_CASE("the flag --quiet keeps remarks off stderr, -o the plan off stdout", "[cli]") {
   const Workshop shop;
   CHECK(shop.succeed("plan" + kOn + "--strategy uniform --quiet").err.empty());
