@@ -2,10 +2,8 @@
 // docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <map>
 
-#include "sim/study/plan_formats.hpp"
+#include "sim/study/megatron_arguments.hpp"
 #include "sim/study/plan_names.hpp"
 #include "sim/workload/blocks.hpp"
 #include "sim/workload/training.hpp"
@@ -16,219 +14,6 @@ namespace {
 constexpr int kMostDegree = 1 << 20;
 constexpr std::size_t kMostTokens = 1'000'000;
 
-struct Word {
-  std::string text;
-  Where where;
-};
-
-// The words of a shell script: blanks separate, quotes hold together, # begins a comment, a backslash ends no line.
-// The parentheses of an array, ARGS=( … ), are dropped.
-class Words {
-public:
-  Words(const std::string& text, const std::string& file) : text_(text), at_{file, 1, 1} {}
-
-  std::vector<Word> read() {
-    while (next_ < text_.size()) {
-      const char c = text_[next_];
-      if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || (c == '\\' && is_line_end(next_ + 1))) {
-        finish();
-        step();
-      } else if (c == '#' && !open_) {
-        while (next_ < text_.size() && text_[next_] != '\n') {
-          step();
-        }
-      } else if (c == '\'' || c == '"') {
-        quoted(c);
-      } else if (c == '(' && open_ && word_.text.ends_with('=')) {
-        open_ = false;
-        step();
-      } else {
-        put(c);
-        step();
-      }
-    }
-    finish();
-    return std::move(words_);
-  }
-
-private:
-  bool is_line_end(std::size_t at) const { return at >= text_.size() || text_[at] == '\n' || text_[at] == '\r'; }
-
-  void step() {
-    const bool line = text_[next_++] == '\n';
-    at_.line += line ? 1 : 0;
-    at_.column = line ? 1 : at_.column + 1;
-  }
-
-  void put(char c) {
-    if (!open_) {
-      word_ = {"", at_};
-      open_ = true;
-    }
-    word_.text += c;
-  }
-
-  void quoted(char quote) {
-    const Where start = at_;
-    if (!open_) {
-      word_ = {"", {at_.file, at_.line, at_.column + 1}};
-      open_ = true;
-    }
-    step();
-    for (; next_ < text_.size() && text_[next_] != quote; step()) {
-      word_.text += text_[next_];
-    }
-    if (next_ == text_.size()) {
-      throw InputError(start, "a quotation without its end");
-    }
-    step();
-  }
-
-  void finish() {
-    if (open_ && word_.text.find('(') == std::string::npos && word_.text.ends_with(')')) {
-      word_.text.pop_back();
-    }
-    if (open_ && !word_.text.empty()) {
-      words_.push_back(std::move(word_));
-    }
-    open_ = false;
-  }
-
-  const std::string& text_;
-  std::size_t next_ = 0;
-  Where at_;
-  Word word_;
-  bool open_ = false;
-  std::vector<Word> words_;
-};
-
-/// The arguments that a plan follows from, and whether each takes a value.
-struct Flag {
-  std::string_view name;
-  bool valued;
-};
-constexpr std::array kFlags = {
-    Flag{"num-layers", true},
-    Flag{"tensor-model-parallel-size", true},
-    Flag{"pipeline-model-parallel-size", true},
-    Flag{"pipeline-model-parallel-layout", true},
-    Flag{"num-layers-per-virtual-pipeline-stage", true},
-    Flag{"num-virtual-stages-per-pipeline-rank", true},
-    Flag{"decoder-first-pipeline-num-layers", true},
-    Flag{"decoder-last-pipeline-num-layers", true},
-    Flag{"account-for-embedding-in-pipeline-split", false},
-    Flag{"account-for-loss-in-pipeline-split", false},
-    Flag{"context-parallel-size", true},
-    Flag{"expert-model-parallel-size", true},
-    Flag{"expert-tensor-parallel-size", true},
-    Flag{"data-parallel-size", true},
-    Flag{"micro-batch-size", true},
-    Flag{"global-batch-size", true},
-    Flag{"recompute-granularity", true},
-    Flag{"recompute-method", true},
-    Flag{"recompute-num-layers", true},
-    Flag{"recompute-modules", true},
-    Flag{"recompute-activations", false},
-    Flag{"nproc-per-node", true},
-    Flag{"nnodes", true},
-};
-
-const Flag* find_flag(std::string_view name) {
-  const auto found = std::find_if(kFlags.begin(), kFlags.end(), [&](const Flag& flag) { return flag.name == name; });
-  return found == kFlags.end() ? nullptr : &*found;
-}
-
-// "--num_layers=24" → "num-layers"; "" for what is no flag.
-std::string flag_name(const std::string& word) {
-  if (word.size() < 3 || !word.starts_with("--") || word[2] < 'a' || word[2] > 'z') {
-    return "";
-  }
-  std::string name = word.substr(2, word.find('=') - 2);
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
-/// The flags of a file that concern a plan, with the variables that it sets put in.
-class Arguments {
-public:
-  explicit Arguments(const PlanSource& source) : whole_{source.file, 1, 1} {
-    const std::vector<Word> words = Words(source.text, source.file).read();
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string name = flag_name(words[i].text);
-      if (name.empty()) {
-        remember_variable(words[i]);
-      } else if (const Flag* flag = find_flag(name)) {
-        add(*flag, words, i);
-      } else if (places_layers(name)) {
-        throw InputError(words[i].where, "unknown argument '--" + name.substr(0, 60) + "'; known of those that place " +
-                                             "layers: " + join(names_of(kFlags)));
-      }
-    }
-  }
-
-  bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
-  Where where(std::string_view name) const { return has(name) ? values_.at(std::string(name)).where : whole_; }
-  std::string text(std::string_view name) const { return has(name) ? values_.at(std::string(name)).text : ""; }
-  int integer(std::string_view name, int low, int high, int otherwise) const {
-    return has(name) ? parse_integer(text(name), low, high, where(name)) : otherwise;
-  }
-  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 where the file does not say.
-  int world() const {
-    if (const auto found = variables_.find("WORLD_SIZE"); found != variables_.end()) {
-      return parse_integer(found->second.text, 1, kMostRank, found->second.where);
-    }
-    const bool given = has("nproc-per-node");
-    return given ? integer("nproc-per-node", 1, 1024, 1) * integer("nnodes", 1, 1024, 1) : 0;
-  }
-
-private:
-  // Arguments are many and most change no plan; one that would is not passed over.
-  static bool places_layers(const std::string& name) {
-    return name.find("pipeline-model") != std::string::npos || name.find("virtual") != std::string::npos ||
-           name.find("pipeline-num") != std::string::npos || name.find("pipeline-split") != std::string::npos ||
-           name.find("parallel-size") != std::string::npos || name == "num-layer" || name == "encoder-num-layers" ||
-           name == "decoder-num-layers";
-  }
-
-  void remember_variable(const Word& word) {
-    const std::size_t equals = word.text.find('=');
-    if (equals != std::string::npos && equals > 0 &&
-        word.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == equals) {
-      variables_[word.text.substr(0, equals)] = {word.text.substr(equals + 1), word.where};
-    }
-  }
-
-  void add(const Flag& flag, const std::vector<Word>& words, std::size_t i) {
-    Word value = words[i];
-    const std::size_t equals = value.text.find('=');
-    if (flag.valued && equals != std::string::npos) {
-      value.text.erase(0, equals + 1);
-      value.where.column += static_cast<int>(equals) + 1;
-    } else if (flag.valued) {
-      if (i + 1 == words.size() || !flag_name(words[i + 1].text).empty()) {
-        throw InputError(value.where, "'--" + std::string(flag.name) + "' has no value");
-      }
-      value = words[i + 1];
-    }
-    if (value.text.starts_with('$')) {
-      std::string name = value.text.substr(1);
-      name = name.starts_with('{') && name.ends_with('}') ? name.substr(1, name.size() - 2) : name;
-      const auto found = variables_.find(name);
-      if (found == variables_.end()) {
-        throw InputError(value.where, "the variable '" + value.text.substr(0, 60) + "' is not set in this file; " +
-                                          "allowed: a value, or NAME=value before it");
-      }
-      value.text = found->second.text;
-    }
-    if (!values_.emplace(flag.name, std::move(value)).second) {
-      throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
-    }
-  }
-
-  Where whole_;
-  std::map<std::string, Word> values_, variables_;
-};
-
 // A layout written out, with where each token stands: commas drop out, (x)*n and x*n repeat.
 struct Token {
   char kind = 't';
@@ -237,7 +22,7 @@ struct Token {
 
 class Layout {
 public:
-  explicit Layout(const Word& layout) : layout_(layout) {}
+  explicit Layout(const ShellWord& layout) : layout_(layout) {}
 
   std::vector<Token> read() {
     for (next_ = 0; next_ < layout_.text.size();) {
@@ -305,7 +90,7 @@ private:
     to.insert(to.end(), from.begin(), from.end());
   }
 
-  const Word& layout_;
+  const ShellWord& layout_;
   std::size_t next_ = 0;
   std::vector<Token> tokens_;
 };
@@ -336,7 +121,7 @@ Stages split_layout(const std::vector<Token>& tokens) {
 }
 
 // Without a layout: as many layers for each stage, but for the first and last where their numbers are given.
-Stages split_evenly(const Arguments& arguments, int layers, int ranks, int chunks) {
+Stages split_evenly(const MegatronArguments& arguments, int layers, int ranks, int chunks) {
   const int stages = ranks * chunks;
   const bool embedding = arguments.has("account-for-embedding-in-pipeline-split");
   const bool loss = arguments.has("account-for-loss-in-pipeline-split");
@@ -367,7 +152,7 @@ Stages split_evenly(const Arguments& arguments, int layers, int ranks, int chunk
   return split;
 }
 
-int chunks_of(const Arguments& arguments, int layers, int ranks) {
+int chunks_of(const MegatronArguments& arguments, int layers, int ranks) {
   const int per_stage = arguments.integer("num-layers-per-virtual-pipeline-stage", 1, kMostDegree, 0);
   const int chunks = arguments.integer("num-virtual-stages-per-pipeline-rank", 1, kMostDegree, 1);
   if (per_stage == 0) {
@@ -381,7 +166,7 @@ int chunks_of(const Arguments& arguments, int layers, int ranks) {
   return layers / (ranks * per_stage);
 }
 
-Stages read_stages(const Arguments& arguments, int ranks) {
+Stages read_stages(const MegatronArguments& arguments, int ranks) {
   const int layers = arguments.integer("num-layers", 1, kMostDegree, 0);
   if (!arguments.has("pipeline-model-parallel-layout")) {
     if (layers == 0) {
@@ -394,8 +179,8 @@ Stages read_stages(const Arguments& arguments, int ranks) {
     }
     return split_evenly(arguments, layers, ranks, chunks);
   }
-  const Word layout{arguments.text("pipeline-model-parallel-layout"),
-                    arguments.where("pipeline-model-parallel-layout")};
+  const ShellWord layout{arguments.text("pipeline-model-parallel-layout"),
+                         arguments.where("pipeline-model-parallel-layout")};
   Stages stages = split_layout(Layout(layout).read());
   std::size_t laid = 0;
   for (const std::string& stage : stages) {
@@ -413,7 +198,7 @@ Stages read_stages(const Arguments& arguments, int ranks) {
 }
 
 // Degrees that a plan here has no words for.
-void refuse_other_degrees(const Arguments& arguments) {
+void refuse_other_degrees(const MegatronArguments& arguments) {
   for (const char* name : {"context-parallel-size", "expert-model-parallel-size", "expert-tensor-parallel-size"}) {
     if (arguments.integer(name, 1, kMostDegree, 1) != 1) {
       throw InputError(arguments.where(name), "'--" + std::string(name) + "' is more than a plan can say; allowed: 1");
@@ -426,7 +211,7 @@ struct Mesh {
   int tensor = 1, replicas = 1, ranks = 1;
 };
 
-Mesh read_mesh(const Arguments& arguments, const Platform& platform) {
+Mesh read_mesh(const MegatronArguments& arguments, const Platform& platform) {
   Mesh mesh;
   mesh.tensor = arguments.integer("tensor-model-parallel-size", 1, kMostDegree, 1);
   mesh.ranks = arguments.integer("pipeline-model-parallel-size", 1, kMostDegree, 1);
@@ -447,7 +232,7 @@ Mesh read_mesh(const Arguments& arguments, const Platform& platform) {
   return mesh;
 }
 
-Recompute read_recompute(const Arguments& arguments, std::string& note) {
+Recompute read_recompute(const MegatronArguments& arguments, std::string& note) {
   const std::string granularity = arguments.text("recompute-granularity");
   if (granularity == "full") {
     note += "; full recompute counted per stage";
@@ -463,7 +248,7 @@ Recompute read_recompute(const Arguments& arguments, std::string& note) {
   return Recompute::none;
 }
 
-std::string read_note(const Arguments& arguments, const Mesh& mesh) {
+std::string read_note(const MegatronArguments& arguments, const Mesh& mesh) {
   const int batch = arguments.integer("global-batch-size", 1, 1 << 30, 0);
   const long long step = static_cast<long long>(arguments.integer("micro-batch-size", 1, 1 << 30, 1)) * mesh.replicas;
   return batch > 0 && batch % step == 0 ? "; made for " + std::to_string(batch / step) + " micro-batches" : "";
@@ -485,7 +270,7 @@ bool is_megatron_plan(const PlanSource& source) {
 }
 
 Plan read_megatron_plan(const PlanSource& source) {
-  const Arguments arguments(source);
+  const MegatronArguments arguments(source);
   refuse_other_degrees(arguments);
   const Mesh mesh = read_mesh(arguments, source.platform);
   const Stages stages = read_stages(arguments, mesh.ranks);
