@@ -15,9 +15,7 @@ enum class Least { bottleneck, max_load };
 /// Knows the toy only, none of the planners' code. Sets of operators and devices are bits of a mask.
 class BruteForce {
 public:
-  /// `in_order`: devices follow each other as listed, any of them left out.
-  BruteForce(const Toy& toy, bool in_order, Least least = Least::bottleneck)
-      : toy_(toy), in_order_(in_order), least_(least) {
+  explicit BruteForce(const Toy& toy, Least least = Least::bottleneck) : toy_(toy), least_(least) {
     const std::size_t sets = std::size_t{1} << toy.operators.size();
     makers_.assign(toy.operators.size(), 0);
     users_.assign(toy.operators.size(), 0);
@@ -62,7 +60,7 @@ private:
       if (!closed(before | stage) || (stages + 1 == total_ && stage != left)) {
         continue;
       }
-      for (int d = in_order_ ? last + 1 : 0; d < static_cast<int>(toy_.devices.size()); ++d) {
+      for (int d = 0; d < static_cast<int>(toy_.devices.size()); ++d) {
         if (((used >> d) & 1) != 0) {
           continue;
         }
@@ -133,7 +131,6 @@ private:
   }
 
   const Toy& toy_;
-  bool in_order_;
   Least least_;
   int total_ = 0;
   double best_ = kInfinite;

@@ -41,10 +41,10 @@ Tally check_random(unsigned seed, const test::RandomToyOptions& options) {
   for (int n = 0; n < kGraphs; ++n) {
     const test::World world(test::random_toy(random, options));
     CAPTURE(n);
-    const auto bottleneck = test::BruteForce(world.toy, false).best();
+    const auto bottleneck = test::BruteForce(world.toy).best();
     check_against_oracle(world, "optimal", bottleneck, tally);
     check_against_oracle(world, "antichain", bottleneck, tally);
-    check_against_oracle(world, "ideal", test::BruteForce(world.toy, false, test::Least::max_load).best(), tally);
+    check_against_oracle(world, "ideal", test::BruteForce(world.toy, test::Least::max_load).best(), tally);
   }
   return tally;
 }
@@ -55,17 +55,17 @@ TEST_CASE("the oracle gives a hand-made answer", "[plan][oracle]") {
   toy.operators = {{{2}, 5}, {{3}, 1}, {{4}, 7}};
   toy.edges = test::chain_edges(3);
   toy.devices = {{0, 1, 0}, {0, 1, 0}};
-  CHECK(test::BruteForce(toy, false).best() == 5);
+  CHECK(test::BruteForce(toy).best() == 5);
   // 12 B per parameter (weight, gradient, momentum) do not fit beside each other: the cut moves, max(2, 7, 10).
   toy.operators[0].parameters = toy.operators[1].parameters = 100;
   toy.types[0].memory = 12 * 150;
-  CHECK(test::BruteForce(toy, false).best() == 10);
+  CHECK(test::BruteForce(toy).best() == 10);
   // Max-load adds the tensors, there and back: {0, 1} | {2} 5 + 2 against 4 + 2, all on one device 9.
   toy.operators[0].parameters = toy.operators[1].parameters = 0;
-  CHECK(test::BruteForce(toy, false, test::Least::max_load).best() == 7);
+  CHECK(test::BruteForce(toy, test::Least::max_load).best() == 7);
   toy.operators[0].parameters = toy.operators[1].parameters = 100;
   toy.types[0].memory = 12 * 99;
-  CHECK(test::BruteForce(toy, false).best() == std::nullopt);
+  CHECK(test::BruteForce(toy).best() == std::nullopt);
 }
 
 TEST_CASE("optimal, antichain and ideal equal the oracle without memory limits", "[plan][oracle]") {
