@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim/app/options.hpp"
-#include "sim/base/file.hpp"
 #include "sim/study/adapt.hpp"
 
 namespace stagecraft {
@@ -15,14 +14,9 @@ int command_adapt(const Options& options) {
   }
   Simulator simulator(study);
   const Adaptation result = adapt(study, simulator);
-  if (!options.output.empty()) { // the file holds the full result; the terminal still shows the table
-    write_file(options.output, options.format == "csv" ? to_csv(result) : to_json(result));
-  }
-  if (options.format == "table") {
-    print(to_text(result, use_color()));
-  } else if (options.output.empty()) {
-    print(options.format == "csv" ? to_csv(result) : to_json(result));
-  }
+  emit(options, {.table = [&] { return to_text(result, use_color()); },
+                 .json = [&] { return to_json(result); },
+                 .csv = [&] { return to_csv(result); }});
   const bool ran = std::any_of(result.policies.begin(), result.policies.end(),
                                [](const AdaptPolicy& policy) { return policy.why_not.empty(); });
   return ran ? kDone : kNothingFeasible;

@@ -71,8 +71,8 @@ std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown) {
           to_text(run.estimate),
           to_text(run.samples_per_second, 1),
           to_text(run.speedup, 2),
-          "+" + to_text(100 * run.over_bound(), 0) + " %",
-          to_text(100 * run.metrics.bubble_fraction, 1) + " %",
+          "+" + percent(run.over_bound(), 0),
+          percent(run.metrics.bubble_fraction, 1),
           to_text(peak),
           to_text(run.energy_per_sample),
           to_text(run.cost_per_million_samples),
@@ -174,15 +174,9 @@ int command_compare(const Options& options) {
     const Prepared& winner = result.prepared[result.of_run.front()];
     write_file(options.trace, chrome_trace(*winner.graph, winner.timeline, study.platform));
   }
-  const std::string json = options.format == "json" || !options.output.empty() ? to_json(result.comparison, true) : "";
-  if (!options.output.empty()) { // the file holds the full result; the terminal still shows the table
-    write_file(options.output, options.format == "csv" ? to_csv(result.comparison) : json);
-  }
-  if (options.format == "table") {
-    print(to_text(result, options));
-  } else if (options.output.empty()) {
-    print(options.format == "csv" ? to_csv(result.comparison) : json);
-  }
+  emit(options, {.table = [&] { return to_text(result, options); },
+                 .json = [&] { return to_json(result.comparison, true); },
+                 .csv = [&] { return to_csv(result.comparison); }});
   return feasible ? kDone : kNothingFeasible;
 }
 

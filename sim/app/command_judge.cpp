@@ -5,16 +5,14 @@
 
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
-#include "sim/base/file.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/judge.hpp"
 
 namespace stagecraft {
 namespace {
 
-std::string percent(double share) {
-  const double value = 100 * share;
-  return (value >= 0 ? "+" : "") + to_text(value, std::abs(value) < 10 ? 1 : 0) + " %";
+std::string signed_percent(double share) {
+  return (share >= 0 ? "+" : "") + percent(share, std::abs(share) < 0.1 ? 1 : 0);
 }
 
 Table score_table(const Judgement& judgement) {
@@ -37,7 +35,7 @@ Table score_table(const Judgement& judgement) {
     if (score.feasible > 0) {
       for (const double share : {score.median_regret, score.high_regret, score.median_over_bound, score.high_over_bound,
                                  score.median_bias}) {
-        row.push_back({percent(share)});
+        row.push_back({signed_percent(share)});
       }
     }
     row.resize(8);
@@ -71,9 +69,9 @@ Table plan_table(const Judgement& judgement) {
       row.push_back({std::to_string(plan.micro_batches), style});
       row.push_back({to_text(plan.iteration), style});
       row.push_back({to_text(plan.speedup, 2), style});
-      row.push_back({percent(plan.load_imbalance), style});
+      row.push_back({signed_percent(plan.load_imbalance), style});
       for (const double share : {plan.regret, plan.over_bound, plan.bias}) {
-        row.push_back({percent(share), style});
+        row.push_back({signed_percent(share), style});
       }
     } else {
       row.push_back({""});
@@ -100,8 +98,8 @@ std::string summary(const Judgement& judgement) {
   }
   std::string text = "Under " + judgement.schedule + ", " + best.planner +
                      " is the best planner: " + std::to_string(best.wins) + " wins in " + std::to_string(best.cases) +
-                     " cases, a median regret of " + percent(best.median_regret) + ", and " +
-                     percent(best.median_over_bound) + " over the bound that no plan beats.\n";
+                     " cases, a median regret of " + signed_percent(best.median_regret) + ", and " +
+                     signed_percent(best.median_over_bound) + " over the bound that no plan beats.\n";
   const auto manual = std::find_if(judgement.planners.begin(), judgement.planners.end(),
                                    [](const PlannerScore& score) { return score.median_manual_seconds.has_value(); });
   if (manual == judgement.planners.end()) {
@@ -117,6 +115,11 @@ std::string summary(const Judgement& judgement) {
   return text;
 }
 
+std::string to_text(const Judgement& judgement, bool all) {
+  return summary(judgement) + "\n" + to_text(score_table(judgement), use_color()) +
+         (all ? "\n" + to_text(plan_table(judgement), use_color()) : "");
+}
+
 } // namespace
 
 int command_judge(const Options& options) {
@@ -125,16 +128,9 @@ int command_judge(const Options& options) {
     Progress progress(options.quiet);
     return judge(study, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   }();
-  const std::string json = options.format == "json" || !options.output.empty() ? to_json(judgement, true) : "";
-  if (!options.output.empty()) {
-    write_file(options.output, options.format == "csv" ? to_csv(judgement) : json);
-  }
-  if (options.format == "table") {
-    print(summary(judgement) + "\n" + to_text(score_table(judgement), use_color()) +
-          (options.all_rows ? "\n" + to_text(plan_table(judgement), use_color()) : ""));
-  } else if (options.output.empty()) {
-    print(options.format == "csv" ? to_csv(judgement) : json);
-  }
+  emit(options, {.table = [&] { return to_text(judgement, options.all_rows); },
+                 .json = [&] { return to_json(judgement, true); },
+                 .csv = [&] { return to_csv(judgement); }});
   return judgement.planners.front().feasible > 0 ? kDone : kNothingFeasible;
 }
 

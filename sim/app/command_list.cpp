@@ -7,6 +7,7 @@
 
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/plan_formats.hpp"
 
@@ -105,7 +106,7 @@ void emit_entries(const Options& options, const std::vector<Entry>& entries) {
 
 std::string summary_json(const ModelGraph& model) {
   const ModelTotals totals = totals_of(model);
-  const nlohmann::ordered_json json = {{"schema", "stagecraft/1"},
+  const nlohmann::ordered_json json = {{"schema", kSchema},
                                        {"name", model.name},
                                        {"operators", model.size()},
                                        {"parameters", totals.parameters},

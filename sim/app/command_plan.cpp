@@ -6,6 +6,7 @@
 
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -187,7 +188,7 @@ int command_check(const Options& options) {
   const std::vector<std::string> defects = orders ? schedule_defects(*orders) : defects_of_plan(options);
   if (options.format == "json") {
     const nlohmann::ordered_json json = {
-        {"schema", "stagecraft/1"}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
+        {"schema", kSchema}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
     emit(options, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     std::string text =

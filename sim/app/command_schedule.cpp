@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/app/options.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/schedule/schedule_file.hpp"
@@ -95,7 +96,7 @@ struct Drawn {
 };
 
 std::string to_json(const Drawn& drawn, const Options& options) {
-  nlohmann::ordered_json json = {{"schema", "stagecraft/1"},
+  nlohmann::ordered_json json = {{"schema", kSchema},
                                  {"schedule", drawn.schedule.name},
                                  {"stages", options.stages},
                                  {"micro_batches", drawn.schedule.micro_batches},

@@ -7,9 +7,9 @@ namespace stagecraft {
 
 int command_validate(const Options& options) {
   const Validation validation = validate(options.file);
-  emit(options, options.format == "json"  ? to_json(validation)
-                : options.format == "csv" ? to_csv(validation)
-                                          : to_text(validation, options.output.empty() && use_color()));
+  emit(options, {.table = [&] { return to_text(validation, use_color()); },
+                 .json = [&] { return to_json(validation); },
+                 .csv = [&] { return to_csv(validation); }});
   return validation.rows.empty() ? kNothingFeasible : kDone;
 }
 

@@ -142,6 +142,18 @@ void emit(const Options& options, const std::string& text) {
   }
 }
 
+void emit(const Options& options, const ResultForms& forms) {
+  const auto& document = options.format == "csv" ? forms.csv : forms.json;
+  if (!options.output.empty()) {
+    write_file(options.output, document());
+  }
+  if (options.format == "table") {
+    print(forms.table());
+  } else if (options.output.empty()) {
+    print(document());
+  }
+}
+
 bool use_color() {
   const char* no_color = std::getenv("NO_COLOR");
   return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');

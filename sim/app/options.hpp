@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,13 @@ void remark(const std::string& text);
 
 /// Results: to the file of -o, or stdout.
 void emit(const Options& options, const std::string& text);
+
+/// A result that is a table for people and a document besides, each made when asked for.
+struct ResultForms {
+  std::function<std::string()> table, json, csv;
+};
+/// With -o the file holds the document, JSON where no CSV is asked for, and the terminal still shows a table asked for.
+void emit(const Options& options, const ResultForms& forms);
 
 /// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
 bool use_color();

@@ -2,6 +2,7 @@
 #include "sim/base/csv.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
@@ -142,6 +143,23 @@ const CsvCell& CsvTable::at(std::size_t row, std::string_view column) const {
       std::find_if(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; });
   check(found != header_.end(), "a column of a CSV that was not asked for");
   return rows_[row][static_cast<std::size_t>(found - header_.begin())];
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string escaped = "\"";
+  for (const char c : text) {
+    escaped += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return escaped + "\"";
+}
+
+std::string csv_cell(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
 }
 
 } // namespace stagecraft

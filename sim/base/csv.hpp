@@ -1,4 +1,4 @@
-// CSV with a header, as measured data comes: every cell knows its place.
+// CSV with a header, as measured data comes: every cell knows its place. And cells of what is written.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,5 +40,10 @@ private:
   std::vector<CsvCell> header_;
   std::vector<std::vector<CsvCell>> rows_;
 };
+
+/// A text as a cell, in quotes where RFC 4180 asks for them.
+std::string csv_cell(const std::string& text);
+/// The shortest text that reads back as the same number.
+std::string csv_cell(double value);
 
 } // namespace stagecraft

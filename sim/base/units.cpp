@@ -174,6 +174,8 @@ std::string to_text(double value, int decimals) {
   return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
 }
 
+std::string percent(double part, int decimals) { return to_text(100 * part, decimals) + " %"; }
+
 std::string to_text(Seconds time) {
   static constexpr Unit kShown[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
   return time.value == 0 ? "0 s" : scaled(time.value, kShown);

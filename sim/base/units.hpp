@@ -77,4 +77,7 @@ std::string to_text(Dollars);
 /// A plain number for people with the given count of decimals.
 std::string to_text(double value, int decimals);
 
+/// A part of a whole for people: 0.123 is "12.3 %" with one decimal.
+std::string percent(double part, int decimals);
+
 } // namespace stagecraft

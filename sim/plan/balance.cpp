@@ -27,8 +27,6 @@ void scale_to_mean_one(std::vector<double>& weights) {
   }
 }
 
-std::string percent(double part) { return to_text(100 * part, 1) + " %"; }
-
 // Seconds of each device in `devices`, `otherwise` for those that the plan does not use.
 std::vector<Seconds> per_device(const std::vector<DeviceId>& devices, const Evaluation& measured,
                                 const std::vector<Seconds>& values, Seconds otherwise) {
@@ -217,7 +215,7 @@ void Balancer::search_on(const BalanceRound& round, std::string& action) {
     return;
   }
   weights_ = updated(now);
-  action += "new weights, the largest waiting is " + percent(excess) + " above the mean";
+  action += "new weights, the largest waiting is " + percent(excess, 1) + " above the mean";
 }
 
 // False, and as it was, when it would become too small to matter.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "sim/base/csv.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/report/judgement.hpp"
 
 namespace stagecraft {
@@ -72,7 +74,7 @@ Json to_value(const JudgedPlan& plan, bool timing) {
 } // namespace
 
 std::string to_json(const Judgement& judgement, bool timing) {
-  Json json = {{"schema", "stagecraft/1"},
+  Json json = {{"schema", kSchema},
                {"name", text_or_null(judgement.name)},
                {"schedule", judgement.schedule},
                {"engine", judgement.engine},
@@ -89,18 +91,11 @@ std::string to_json(const Judgement& judgement, bool timing) {
 }
 
 std::string to_csv(const Judgement& judgement) {
-  const auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-      out += c == '"' ? "\"\"" : std::string(1, c);
-    }
-    return out + "\"";
-  };
   std::string csv = "planner,model,platform,micro_batches,feasible,why_not,iteration_seconds,estimate_seconds,"
                     "lower_bound_seconds,speedup,load_imbalance,regret,over_bound,bias\n";
   for (const JudgedPlan& plan : judgement.plans) {
-    csv += quoted(plan.planner) + "," + quoted(plan.model) + "," + quoted(plan.platform) + "," +
-           std::to_string(plan.micro_batches) + "," + (plan.feasible ? "true" : "false") + "," + quoted(plan.why_not);
+    csv += csv_cell(plan.planner) + "," + csv_cell(plan.model) + "," + csv_cell(plan.platform) + "," +
+           std::to_string(plan.micro_batches) + "," + (plan.feasible ? "true" : "false") + "," + csv_cell(plan.why_not);
     for (const double value : {plan.iteration.value, plan.estimate.value, plan.lower_bound.value, plan.speedup,
                                plan.load_imbalance, plan.regret, plan.over_bound, plan.bias}) {
       csv += "," + (plan.feasible ? Json(value).dump() : std::string());

@@ -2,34 +2,17 @@
 #include <charconv>
 #include <functional>
 
+#include "sim/base/csv.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/report/run.hpp"
 
 namespace stagecraft {
 namespace {
 
-// The shortest text that reads back as the same number.
-std::string exact(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) {
-    return text;
-  }
-  std::string escaped = "\"";
-  for (const char c : text) {
-    escaped += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return escaped + "\"";
-}
-
 template <class Q> std::string list(const std::vector<Q>& quantities) {
   std::string text;
   for (const Q& quantity : quantities) {
-    text += (text.empty() ? "" : ";") + exact(quantity.value);
+    text += (text.empty() ? "" : ";") + csv_cell(quantity.value);
   }
   return text;
 }
@@ -48,40 +31,42 @@ const std::vector<CsvColumn>& columns() {
       {"engine", false, [](const Run& r) { return r.engine; }},
       {"micro_batches", false, [](const Run& r) { return std::to_string(r.micro_batches); }},
       {"feasible", false, [](const Run& r) { return std::string(r.feasible ? "true" : "false"); }},
-      {"why_not", false, [](const Run& r) { return quoted(r.why_not); }},
-      {"would_fit", false, [](const Run& r) { return quoted(r.would_fit); }},
-      {"iteration_seconds", true, [](const Run& r) { return exact(r.metrics.iteration.value); }},
-      {"makespan_seconds", true, [](const Run& r) { return exact(r.metrics.makespan.value); }},
-      {"samples_per_second", true, [](const Run& r) { return exact(r.samples_per_second); }},
-      {"speedup", true, [](const Run& r) { return exact(r.speedup); }},
-      {"bubble_fraction", true, [](const Run& r) { return exact(r.metrics.bubble_fraction); }},
-      {"load_imbalance", true, [](const Run& r) { return exact(r.metrics.load_imbalance); }},
-      {"estimate_seconds", true, [](const Run& r) { return exact(r.estimate.value); }},
-      {"bottleneck_seconds", true, [](const Run& r) { return exact(r.bottleneck.value); }},
+      {"why_not", false, [](const Run& r) { return csv_cell(r.why_not); }},
+      {"would_fit", false, [](const Run& r) { return csv_cell(r.would_fit); }},
+      {"iteration_seconds", true, [](const Run& r) { return csv_cell(r.metrics.iteration.value); }},
+      {"makespan_seconds", true, [](const Run& r) { return csv_cell(r.metrics.makespan.value); }},
+      {"samples_per_second", true, [](const Run& r) { return csv_cell(r.samples_per_second); }},
+      {"speedup", true, [](const Run& r) { return csv_cell(r.speedup); }},
+      {"bubble_fraction", true, [](const Run& r) { return csv_cell(r.metrics.bubble_fraction); }},
+      {"load_imbalance", true, [](const Run& r) { return csv_cell(r.metrics.load_imbalance); }},
+      {"estimate_seconds", true, [](const Run& r) { return csv_cell(r.estimate.value); }},
+      {"bottleneck_seconds", true, [](const Run& r) { return csv_cell(r.bottleneck.value); }},
       {"optimal_bottleneck_seconds", true,
-       [](const Run& r) { return r.optimal_bottleneck ? exact(r.optimal_bottleneck->value) : std::string(); }},
-      {"lower_bound_seconds", true, [](const Run& r) { return exact(r.lower_bound.value); }},
-      {"over_bound", true, [](const Run& r) { return exact(r.over_bound()); }},
-      {"energy_joules", true, [](const Run& r) { return exact(r.metrics.energy.total().value); }},
-      {"joules_per_sample", true, [](const Run& r) { return exact(r.energy_per_sample.value); }},
-      {"devices_idle_joules", true, [](const Run& r) { return exact(r.metrics.energy.devices_idle.value); }},
-      {"devices_waiting_joules", true, [](const Run& r) { return exact(r.metrics.energy.devices_waiting.value); }},
-      {"devices_dynamic_joules", true, [](const Run& r) { return exact(r.metrics.energy.devices_dynamic.value); }},
-      {"hosts_idle_joules", true, [](const Run& r) { return exact(r.metrics.energy.hosts_idle.value); }},
-      {"loader_cores_busy_joules", true, [](const Run& r) { return exact(r.metrics.energy.loaders_busy.value); }},
-      {"loader_cores_waiting_joules", true, [](const Run& r) { return exact(r.metrics.energy.loaders_waiting.value); }},
-      {"driver_cores_waiting_joules", true, [](const Run& r) { return exact(r.metrics.energy.drivers_waiting.value); }},
-      {"cost_usd", true, [](const Run& r) { return exact(r.metrics.cost.value); }},
-      {"usd_per_million_samples", true, [](const Run& r) { return exact(r.cost_per_million_samples.value); }},
+       [](const Run& r) { return r.optimal_bottleneck ? csv_cell(r.optimal_bottleneck->value) : std::string(); }},
+      {"lower_bound_seconds", true, [](const Run& r) { return csv_cell(r.lower_bound.value); }},
+      {"over_bound", true, [](const Run& r) { return csv_cell(r.over_bound()); }},
+      {"energy_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.total().value); }},
+      {"joules_per_sample", true, [](const Run& r) { return csv_cell(r.energy_per_sample.value); }},
+      {"devices_idle_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.devices_idle.value); }},
+      {"devices_waiting_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.devices_waiting.value); }},
+      {"devices_dynamic_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.devices_dynamic.value); }},
+      {"hosts_idle_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.hosts_idle.value); }},
+      {"loader_cores_busy_joules", true, [](const Run& r) { return csv_cell(r.metrics.energy.loaders_busy.value); }},
+      {"loader_cores_waiting_joules", true,
+       [](const Run& r) { return csv_cell(r.metrics.energy.loaders_waiting.value); }},
+      {"driver_cores_waiting_joules", true,
+       [](const Run& r) { return csv_cell(r.metrics.energy.drivers_waiting.value); }},
+      {"cost_usd", true, [](const Run& r) { return csv_cell(r.metrics.cost.value); }},
+      {"usd_per_million_samples", true, [](const Run& r) { return csv_cell(r.cost_per_million_samples.value); }},
       {"mean_power_watts", true,
        [](const Run& r) {
-         return exact(r.metrics.iteration.value > 0 ? (r.metrics.energy.total() / r.metrics.iteration).value : 0.0);
+         return csv_cell(r.metrics.iteration.value > 0 ? (r.metrics.energy.total() / r.metrics.iteration).value : 0.0);
        }},
-      {"data_stall_seconds", true, [](const Run& r) { return exact(r.data_stall.value); }},
+      {"data_stall_seconds", true, [](const Run& r) { return csv_cell(r.data_stall.value); }},
       {"folded_replicas", true, [](const Run& r) { return std::to_string(r.folded_replicas); }},
-      {"note", true, [](const Run& r) { return quoted(r.note); }},
+      {"note", true, [](const Run& r) { return csv_cell(r.note); }},
       {"tasks", true, [](const Run& r) { return std::to_string(r.metrics.tasks); }},
-      {"devices", true, [](const Run& r) { return quoted(join(r.devices, ";")); }},
+      {"devices", true, [](const Run& r) { return csv_cell(join(r.devices, ";")); }},
       {"waiting_seconds", true, [](const Run& r) { return list(r.metrics.waiting); }},
       {"exposed_communication_seconds", true, [](const Run& r) { return list(r.metrics.exposed); }},
       {"peak_memory_bytes", true, [](const Run& r) { return list(r.metrics.peak_memory); }},

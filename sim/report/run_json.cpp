@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "sim/base/schema.hpp"
 #include "sim/report/stage_json.hpp"
 
 namespace stagecraft {
@@ -183,9 +184,12 @@ Json to_value(const Run& run, bool timing) {
 std::string to_json(const std::vector<RunRound>& rounds) { return to_value(rounds).dump(); }
 
 std::string to_json(const Comparison& comparison, bool timing) {
-  Json json = {{"schema", "stagecraft/1"},        {"model", comparison.model},
-               {"platform", comparison.platform}, {"global_batch", comparison.global_batch},
-               {"verdict", comparison.verdict},   {"runs", Json::array()}};
+  Json json = {{"schema", kSchema},
+               {"model", comparison.model},
+               {"platform", comparison.platform},
+               {"global_batch", comparison.global_batch},
+               {"verdict", comparison.verdict},
+               {"runs", Json::array()}};
   for (const Run& run : comparison.runs) {
     json["runs"].push_back(to_value(run, timing));
   }
@@ -193,7 +197,7 @@ std::string to_json(const Comparison& comparison, bool timing) {
 }
 
 std::string to_json(const Run& run, bool timing, const std::string& timeline_json) {
-  Json json = {{"schema", "stagecraft/1"}};
+  Json json = {{"schema", kSchema}};
   json.update(to_value(run, timing));
   if (!timeline_json.empty()) {
     json["timeline"] = Json::parse(timeline_json);

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/base/csv.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/table.hpp"
@@ -40,31 +42,15 @@ Json to_value(const Accuracy& accuracy) {
           {"bias", accuracy.bias},       {"spearman", accuracy.spearman ? Json(*accuracy.spearman) : Json()}};
 }
 
-std::string percent(double fraction) { return to_text(100 * fraction, 2) + " %"; }
-
-std::string exact(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-std::string quoted(const std::string& text) {
-  std::string escaped = "\"";
-  for (const char c : text) {
-    escaped += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return escaped + "\"";
-}
-
 std::vector<Cell> cells_of(const std::string& name, const std::vector<ValidationRow>& rows) {
   const Accuracy accuracy = accuracy_of(rows);
   return {{name, Style::plain},
           {std::to_string(rows.size()), Style::plain},
-          {percent(accuracy.mape), Style::plain},
-          {percent(accuracy.median_ape), Style::plain},
-          {percent(accuracy.p90_ape), Style::plain},
-          {percent(accuracy.max_ape), Style::plain},
-          {percent(accuracy.bias), Style::plain},
+          {percent(accuracy.mape, 2), Style::plain},
+          {percent(accuracy.median_ape, 2), Style::plain},
+          {percent(accuracy.p90_ape, 2), Style::plain},
+          {percent(accuracy.max_ape, 2), Style::plain},
+          {percent(accuracy.bias, 2), Style::plain},
           {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
 }
 
@@ -82,7 +68,7 @@ Table table_of_rows(const Validation& validation) {
                           {row.group, Style::plain},
                           {to_text(row.measured, 3), Style::plain},
                           {to_text(row.predicted, 3), Style::plain},
-                          {percent(row.error()), Style::plain}});
+                          {percent(row.error(), 2), Style::plain}});
   }
   return table;
 }
@@ -145,7 +131,7 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows) {
 }
 
 std::string to_json(const Validation& validation) {
-  Json json = {{"schema", "stagecraft/1"}, {"source", validation.source}, {"rows", Json::array()}};
+  Json json = {{"schema", kSchema}, {"source", validation.source}, {"rows", Json::array()}};
   for (const ValidationRow& row : validation.rows) {
     json["rows"].push_back({{"case", row.case_name},
                             {"metric", row.metric},
@@ -175,8 +161,8 @@ std::string to_json(const Validation& validation) {
 std::string to_csv(const Validation& validation) {
   std::string text = "case,metric,group,measured,predicted,error\n";
   for (const ValidationRow& row : validation.rows) {
-    text += quoted(row.case_name) + "," + row.metric + "," + quoted(row.group) + "," + exact(row.measured) + "," +
-            exact(row.predicted) + "," + exact(row.error()) + "\n";
+    text += csv_cell(row.case_name) + "," + row.metric + "," + csv_cell(row.group) + "," + csv_cell(row.measured) +
+            "," + csv_cell(row.predicted) + "," + csv_cell(row.error()) + "\n";
   }
   return text;
 }

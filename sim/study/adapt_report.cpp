@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sim/base/csv.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/adapt.hpp"
 
@@ -111,10 +113,15 @@ std::string to_text(const Adaptation& adaptation, bool color) {
 }
 
 std::string to_json(const Adaptation& adaptation) {
-  Json json = {
-      {"schema", "stagecraft/1"},        {"model", adaptation.model},   {"platform", adaptation.platform},
-      {"schedule", adaptation.schedule}, {"engine", adaptation.engine}, {"micro_batches", adaptation.micro_batches},
-      {"devices", adaptation.devices},   {"phases", Json::array()},     {"policies", Json::array()}};
+  Json json = {{"schema", kSchema},
+               {"model", adaptation.model},
+               {"platform", adaptation.platform},
+               {"schedule", adaptation.schedule},
+               {"engine", adaptation.engine},
+               {"micro_batches", adaptation.micro_batches},
+               {"devices", adaptation.devices},
+               {"phases", Json::array()},
+               {"policies", Json::array()}};
   const auto or_null = [](int rounds) { return rounds > 0 ? Json(rounds) : Json(); };
   for (const AdaptPhase& phase : adaptation.phases) {
     json["phases"].push_back({{"first_iteration", phase.first},
@@ -149,8 +156,8 @@ std::string to_csv(const Adaptation& adaptation) {
       const AdaptRound& round = policy.rounds[r];
       csv << policy.name << "," << r << "," << round.first << "," << round.iterations << "," << round.iteration.value
           << "," << round.largest_waiting.value << "," << round.mean_waiting.value << ","
-          << (round.new_plan ? "true" : "false") << "," << round.migrated.value << "," << round.migration.value << ",\""
-          << round.action << "\"\n";
+          << (round.new_plan ? "true" : "false") << "," << round.migrated.value << "," << round.migration.value << ","
+          << csv_cell(round.action) << "\n";
     }
   }
   return csv.str();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/base/schema.hpp"
 #include "sim/report/stage_json.hpp"
 #include "sim/study/plan_formats.hpp"
 #include "sim/study/plan_names.hpp"
@@ -14,15 +15,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSchema = "stagecraft/1";
-
-Stage read_stage(const yaml::Node& node, const PlanNames& names) {
+// Operators that nobody knows are added to `unknown`.
+Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<const yaml::Node*>& unknown) {
   yaml::Map map(node, "stage");
   Stage stage;
-  for (const yaml::Node* item : map.list("operators")) {
-    stage.operators.push_back(names.operator_of(yaml::scalar(*item, "operator"), item->where));
-  }
-  std::sort(stage.operators.begin(), stage.operators.end());
+  stage.operators = names.operators_of(map.list("operators"), unknown);
   for (const yaml::Node* item : map.list("devices")) {
     stage.devices.push_back(names.device_of(*item));
   }
@@ -32,10 +29,7 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names) {
   constexpr int kMostDegree = 1 << 20;
   stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
   stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
-  for (const yaml::Node* item : map.list("recomputed")) {
-    stage.recomputed.push_back(names.operator_of(yaml::scalar(*item, "operator"), item->where));
-  }
-  std::sort(stage.recomputed.begin(), stage.recomputed.end());
+  stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
   stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
   for (const char* derived : {"chunk", "seconds"}) { // written for readers
@@ -52,9 +46,11 @@ Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platfo
   const PlanNames names(model, platform);
   Plan plan;
   plan.strategy = map.text("strategy", "given");
+  std::vector<const yaml::Node*> unknown;
   for (const yaml::Node* node : map.list("stages")) {
-    plan.stages.push_back(read_stage(*node, names));
+    plan.stages.push_back(read_stage(*node, names, unknown));
   }
+  names.refuse(unknown);
   if (const std::string schema = map.text("schema", kSchema); schema != kSchema) {
     throw InputError(map.where("schema"), "'schema' is '" + schema.substr(0, 60) + "'; allowed: " + kSchema);
   }
@@ -92,7 +88,7 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   }; // JSON strings are YAML strings
   std::string text = "# A plan of Stagecraft: operators of '" + model.name + "' on devices of '" + platform.name +
-                     "'; docs/formats/plan.md\nschema: stagecraft/1\nstrategy: " + quoted(plan.strategy) +
+                     "'; docs/formats/plan.md\nschema: " + kSchema + "\nstrategy: " + quoted(plan.strategy) +
                      "\nstages:\n";
   for (const Stage& stage : plan.stages) {
     std::vector<std::string> operators;

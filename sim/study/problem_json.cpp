@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sim/base/schema.hpp"
 #include "sim/study/judge.hpp"
 
 namespace stagecraft {
@@ -77,7 +78,7 @@ Json paths_of(const Problem& problem) {
 std::string problem_to_json(const Problem& problem, const std::string& schedule) {
   const ParameterBytes bytes = parameter_bytes(problem.training);
   const Json json = {
-      {"schema", "stagecraft/1"},
+      {"schema", kSchema},
       {"model", {{"name", problem.model.name}, {"operators", operators_of(problem)}}},
       {"platform",
        {{"name", problem.platform.name}, {"devices", devices_of(problem.platform)}, {"paths", paths_of(problem)}}},

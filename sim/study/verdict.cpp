@@ -12,8 +12,6 @@ std::string name_of(const Run& run) {
          (run.micro_batches == 1 ? " micro-batch" : " micro-batches");
 }
 
-std::string percent(double fraction) { return to_text(100 * fraction, 1) + " %"; }
-
 std::string what_won(const Comparison& comparison, const Run& best) {
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
@@ -34,7 +32,7 @@ std::string against_bound(const Run& best) {
     return "No lower bound is known here.";
   }
   return "No plan can take less than " + to_text(best.lower_bound) + " on these devices; this one is " +
-         percent(best.over_bound()) + " above that bound.";
+         percent(best.over_bound(), 1) + " above that bound.";
 }
 
 std::string what_holds_it_back(const Run& best) {
@@ -46,11 +44,12 @@ std::string what_holds_it_back(const Run& best) {
     exposed = std::max(exposed, one);
   }
   if (best.busiest_link_share > share) {
-    return "The link '" + best.busiest_link + "' holds it back: it carries data " + percent(best.busiest_link_share) +
-           " of the time, while the busiest device, '" + best.devices[device] + "', computes " + percent(share) + ".";
+    return "The link '" + best.busiest_link + "' holds it back: it carries data " +
+           percent(best.busiest_link_share, 1) + " of the time, while the busiest device, '" + best.devices[device] +
+           "', computes " + percent(share, 1) + ".";
   }
-  return "The device '" + best.devices[device] + "' holds it back: it computes " + percent(share) +
-         " of the time; bubbles take " + percent(best.metrics.bubble_fraction) +
+  return "The device '" + best.devices[device] + "' holds it back: it computes " + percent(share, 1) +
+         " of the time; bubbles take " + percent(best.metrics.bubble_fraction, 1) +
          " of all devices' time, and a device waits for data on its way for at most " + to_text(exposed) + ".";
 }
 

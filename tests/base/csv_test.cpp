@@ -48,5 +48,16 @@ TEST_CASE("bad CSV is refused with the place and the reason", "[base][csv][bad-i
   CHECK_THROWS_WITH(table.at(1, "b").integer(0, 9), Catch::StartsWith("t.csv:3:4:"));
 }
 
+TEST_CASE("cells that are written read back as they were", "[base][csv]") {
+  CHECK(csv_cell("plain; text") == "plain; text");
+  CHECK(csv_cell("a,b") == "\"a,b\"");
+  CHECK(csv_cell(0.1) == "0.1");
+  CHECK(csv_cell(1.0 / 3) == "0.3333333333333333");
+  for (const std::string text : {"", "a,b", "say \"x\"", "two\nlines", "\r"}) {
+    const CsvTable table("a,b\n" + csv_cell(text) + ",1\n", "t.csv", {"a"});
+    CHECK(table.at(0, "a").text == text);
+  }
+}
+
 } // namespace
 } // namespace stagecraft

@@ -133,6 +133,8 @@ TEST_CASE("quantities are shown in a fitting unit", "[base][units]") {
   CHECK(to_text(BytesPerSecond{31.2e9}) == "31.20 GB/s");
   CHECK(to_text(Dollars{0.05}) == "0.050000 USD");
   CHECK(to_text(1.25, 1).size() == 3);
+  CHECK(percent(0.1234, 1) == "12.3 %");
+  CHECK(percent(-0.5, 0) == "-50 %");
 }
 
 } // namespace
