@@ -118,7 +118,8 @@ constexpr std::array kFlags = {
 };
 
 const MegatronFlag* find_flag(std::string_view name) {
-  const auto found = std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
+  const auto found =
+      std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
   return found == kFlags.end() ? nullptr : &*found;
 }
 
