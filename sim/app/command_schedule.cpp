@@ -9,6 +9,7 @@
 #include "sim/base/schema.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/report/ascii_timeline.hpp"
+#include "sim/schedule/place.hpp"
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/timeline/metrics.hpp"
 
@@ -56,24 +57,58 @@ DeviceTimes read_times(const Options& options, const ScheduleRow& row) {
   return times;
 }
 
-// Stage s runs on device s mod P for 1/chunks of the device's times; neighbours exchange data without bytes.
-PlanCost cost_of_times(const DeviceTimes& times, int devices, int chunks, bool recomputes) {
-  PlanCost cost;
+// The plan that a schedule runs alone: a device per rank, `chunks` stages on each.
+Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
+  Plan plan;
   for (int s = 0; s < devices * chunks; ++s) {
-    const int d = s % devices;
-    const double forward = times.forward[d] / chunks;
-    ReplicaCost replica{.device = d,
-                        .forward = Seconds{forward},
-                        .backward_input = Seconds{times.input[d] / chunks},
-                        .backward_weight = Seconds{times.weight[d] / chunks},
-                        .recompute = Seconds{recomputes ? forward : 0}};
-    replica.memory.per_micro_batch = Bytes{1};
-    cost.stages.push_back({{replica}, Bytes{0}});
+    plan.stages.push_back({.devices = {rank_of(s, devices, row.dealing)}});
+  }
+  return plan;
+}
+
+// Every stage takes 1/chunks of its device's times; neighbours exchange data without bytes.
+PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, bool recomputes) {
+  PlanCost cost;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    StageCost stage{.in_turn = plan.stages[s].in_turn};
+    for (const DeviceId d : plan.stages[s].devices) {
+      const double forward = times.forward[d] / chunks;
+      ReplicaCost replica{.device = d,
+                          .forward = Seconds{forward},
+                          .backward_input = Seconds{times.input[d] / chunks},
+                          .backward_weight = Seconds{times.weight[d] / chunks},
+                          .recompute = Seconds{recomputes ? forward : 0}};
+      replica.memory.per_micro_batch = Bytes{1};
+      stage.replicas.push_back(replica);
+    }
+    cost.stages.push_back(std::move(stage));
     if (s > 0) {
-      cost.edges.push_back({s - 1, s, Bytes{0}});
+      cost.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), Bytes{0}});
     }
   }
   return cost;
+}
+
+// What a schedule that goes by times is told: seconds of each stage, hops, and no limit on memory but its own.
+ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, const Options& options, int chunks) {
+  ScheduleRequest request{.ranks = options.stages, .micro_batches = options.micro_batches, .chunks = chunks};
+  for (int s = 0; s < options.stages * chunks; ++s) {
+    const int d = rank_of(s, options.stages, row.dealing);
+    request.figures.push_back({times.forward[d] / chunks, times.input[d] / chunks, times.weight[d] / chunks, 1});
+    if (s > 0) {
+      request.hops.push_back(rank_of(s - 1, options.stages, row.dealing) == d ? 0 : options.hop_latency);
+    }
+  }
+  return request;
+}
+
+// Time of forward and backward together, in parts of both one after the other, where a flag gives it.
+double fused_part(const DeviceTimes& times, const Options& options) {
+  if (options.fused <= 0) {
+    return 1;
+  }
+  const double apart = times.forward.front() + times.input.front() + times.weight.front();
+  return apart > 0 ? options.fused / apart : 1;
 }
 
 Schedule with_recompute(Schedule schedule, const std::string& mode) {
@@ -89,8 +124,8 @@ Schedule with_recompute(Schedule schedule, const std::string& mode) {
 }
 
 struct Drawn {
-  Schedule schedule;
-  TaskGraph graph;
+  Schedule schedule; ///< one iteration from empty
+  TaskGraph graph;   ///< of the steady state
   Timeline timeline;
   Metrics metrics;
 };
@@ -110,16 +145,12 @@ std::string to_json(const Drawn& drawn, const Options& options) {
   json["bubble_fraction"] = makespan > 0 ? 1 - busy.value / (options.stages * makespan) : 0.0;
   json["in_flight"] = nlohmann::ordered_json::array();
   json["orders"] = nlohmann::ordered_json::array();
-  const std::vector<double> held = in_flight(drawn.schedule);
+  const std::vector<int> held = most_held(drawn.schedule);
   for (int device = 0; device < options.stages; ++device) {
-    double sum = 0;
-    for (int s = device; s < drawn.schedule.stages; s += options.stages) {
-      sum += held[s];
-    }
-    json["in_flight"].push_back(static_cast<long>(sum));
+    json["in_flight"].push_back(held[device]);
     nlohmann::ordered_json order = nlohmann::ordered_json::array();
-    for (const Action& action : drawn.schedule.orders[device]) {
-      order.push_back(to_text(std::span(&action, 1)));
+    for (const std::string& token : tokens(drawn.schedule.orders[device])) {
+      order.push_back(token);
     }
     json["orders"].push_back(std::move(order));
   }
@@ -154,29 +185,46 @@ int command_schedule(const Options& options) {
   if (static_cast<double>(options.stages) * options.micro_batches * chunks > kMostTasks) {
     throw InputError({"schedule", 0, 0}, "stages x micro-batches x chunks is too large; allowed: at most 100000000");
   }
-  ScheduleResult made = make_schedule(row, {options.stages, options.micro_batches, chunks});
+  ScheduleResult made = make_schedule(row, request_of(row, times, options, chunks));
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     throw InputError({"schedule", 0, 0}, reason->reason);
   }
-  Drawn drawn{.schedule = with_recompute(std::move(std::get<Schedule>(made)), options.recompute)};
+  const Schedule steady = with_recompute(std::move(std::get<Schedule>(made)), options.recompute);
+  Drawn drawn{.schedule = from_empty(steady)};
   if (options.format == "csv") { // the orders need no times
     emit(options, to_csv(drawn.schedule));
     return kDone;
   }
+  const auto placed = place(plan_of(row, options.stages, chunks), steady);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
+    throw InputError({"schedule", 0, 0}, reason->reason);
+  }
+  const auto& [plan, ranks] = std::get<PlacedPlan>(placed);
   const bool recomputes = !options.recompute.empty() && options.recompute != "none";
   const Platform platform =
       make_star_platform(DeviceType{}, options.stages, BytesPerSecond{std::numeric_limits<double>::infinity()},
                          Seconds{options.hop_latency});
   Router router(platform);
-  const PlanCost cost = cost_of_times(times, options.stages, chunks, recomputes);
-  drawn.graph = make_task_graph({.cost = cost,
-                                 .schedule = drawn.schedule,
-                                 .router = router,
-                                 .barrier = false,
-                                 .early_recompute = options.recompute != "lazy"});
-  const ReplayRequest request{&drawn.graph, options.iterations};
-  drawn.timeline = replay_analytic(platform, std::span(&request, 1)).front();
-  drawn.metrics = measure(drawn.graph, drawn.timeline, platform);
+  const PlanCost cost = cost_of_times(times, plan, chunks, recomputes);
+  const auto replay = [&](const Schedule& schedule, int iterations) {
+    drawn.graph = make_task_graph({.cost = cost,
+                                   .schedule = schedule,
+                                   .router = router,
+                                   .barrier = false,
+                                   .early_recompute = options.recompute != "lazy",
+                                   .fused = fused_part(times, options),
+                                   .rank_of = ranks});
+    const ReplayRequest request{&drawn.graph, iterations};
+    drawn.timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    return measure(drawn.graph, drawn.timeline, platform);
+  };
+  if (steady.flushes) {
+    drawn.metrics = replay(steady, options.iterations);
+  } else {
+    const Seconds period = replay(steady, 2 + options.stages).iteration; // by then the pipeline is full
+    drawn.metrics = replay(drawn.schedule, 1);
+    drawn.metrics.iteration = period;
+  }
   emit(options, options.format == "json" ? to_json(drawn, options) : to_picture(drawn, options));
   return kDone;
 }

@@ -111,6 +111,8 @@ void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--backward-weight", options.backward_weight, "likewise, weight gradient")
       ->check(plain_time())
       ->delimiter(',');
+  command.add_option("--fused", options.fused, "of a forward and a backward that run together (default: their sum)")
+      ->check(plain_time());
   command.add_option("--latency", options.hop_latency, "delay between two devices")->check(plain_time());
   command.add_option("--recompute", options.recompute, "forward again before backward")
       ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));

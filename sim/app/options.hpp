@@ -41,6 +41,7 @@ struct Options {
   // schedule
   int stages = 4, micro_batches = 0, chunks = 0, iterations = 3;
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
+  double fused = 0; ///< 0: forward and backward together take as long as one after the other
   double hop_latency = 0;
   std::string recompute;
   // list, show, import

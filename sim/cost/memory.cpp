@@ -29,6 +29,14 @@ StageMemory stage_memory(const Training& training, double parameters, Bytes stas
           .buffers = 2 * (input + output)};
 }
 
+Seconds prediction_time(const Training& training, double parameters, const DeviceType& type) {
+  if (parameters == 0) {
+    return Seconds{0};
+  }
+  const double weight = parameter_bytes(training).weight;
+  return type.launch_overhead + Bytes{3 * weight * parameters} / type.memory_bandwidth;
+}
+
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type) {
   if (parameters == 0) {
     return Seconds{0};

@@ -34,6 +34,10 @@ struct StageMemory {
 StageMemory stage_memory(const Training& training, double parameters, Bytes stash, Bytes input, Bytes output,
                          Recompute recompute);
 
+/// Time of a prediction of the weights that will be current some steps later: reads weights and momentum and writes a
+/// copy of the weights (XPipe, Guan et al. 2019).
+Seconds prediction_time(const Training& training, double parameters, const DeviceType& type);
+
 /// Time of the optimiser step over `parameters` on a device: reads weight, gradient and states, writes weight and
 /// states, bound by memory bandwidth.
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);

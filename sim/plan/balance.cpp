@@ -123,7 +123,8 @@ PlanResult Balancer::propose() {
     PlanResult placed = options_.placement->place(request_, weights_);
     std::string reason;
     if (const Plan* plan = std::get_if<Plan>(&placed)) {
-      const auto lacks = plan_shortage(request_.problem, *plan, request_.chunks, request_.in_flight, request_.versions);
+      const auto lacks = plan_shortage(request_.problem, *plan, request_.chunks, request_.in_flight, request_.versions,
+                                       request_.dealing);
       if (!lacks) {
         proposed_ = *plan;
         proposed_weights_ = weights_;

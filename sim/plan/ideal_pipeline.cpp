@@ -360,11 +360,7 @@ DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, cons
 }
 
 std::vector<DeviceId> chunked_devices(const PlanRequest& request) {
-  std::vector<DeviceId> devices;
-  for (int chunk = 0; chunk < request.chunks; ++chunk) {
-    devices.insert(devices.end(), request.devices.begin(), request.devices.end());
-  }
-  return devices;
+  return deal(request.devices, request.chunks, request.dealing);
 }
 
 } // namespace stagecraft

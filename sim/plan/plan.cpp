@@ -17,6 +17,15 @@ std::vector<DeviceId> devices_of(const Plan& plan) {
   return devices;
 }
 
+std::vector<DeviceId> deal(const std::vector<DeviceId>& devices, int chunks, Dealing dealing) {
+  const auto ranks = static_cast<int>(devices.size());
+  std::vector<DeviceId> dealt;
+  for (int stage = 0; stage < ranks * chunks; ++stage) {
+    dealt.push_back(devices[rank_of(stage, ranks, dealing)]);
+  }
+  return dealt;
+}
+
 bool is_pipeline(const Plan& plan, int chunks, Dealing dealing) {
   const std::size_t stages = plan.stages.size();
   if (stages == 0 || stages % chunks != 0) {

@@ -28,11 +28,12 @@ struct Stage {
   int tensor_parallel = 1;           ///< t, which divides the number of devices
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< of a selective stage: those that run forward again, ascending
+  bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
   int streams = 0;                    ///< of its device that its kernels run on; 0: as the training says
 
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
-    return shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];
+    return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];
   }
   /// Whether an operator of the stage runs forward again before backward.
   bool recomputes(OperatorId op) const {
@@ -86,6 +87,9 @@ constexpr int rank_of(int stage, int ranks, Dealing dealing) {
   const int place = stage % ranks;
   return dealing == Dealing::snake && stage / ranks % 2 == 1 ? ranks - 1 - place : place;
 }
+
+/// The device of each of `chunks` stages per device.
+std::vector<DeviceId> deal(const std::vector<DeviceId>& devices, int chunks, Dealing dealing);
 
 /// Devices that the plan uses, each once, in order of their first stage.
 std::vector<DeviceId> devices_of(const Plan& plan);

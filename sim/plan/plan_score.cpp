@@ -14,7 +14,8 @@ PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
   if (score.why_not = replicated_indivisible(plan, problem.model); !score.runs()) {
     return score;
   }
-  if (const auto shortage = plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions)) {
+  if (const auto shortage =
+          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
     score.why_not = to_text(*shortage, problem.platform);
     return score;
   }

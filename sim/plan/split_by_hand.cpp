@@ -30,7 +30,8 @@ Launch launch(const PlanRequest& request, const Plan& plan) {
   for (const StageCost& stage : cost.stages) {
     seen.load.push_back(stage.replicas.front().busy().value);
   }
-  if (const auto shortage = plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions)) {
+  if (const auto shortage =
+          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
     std::fill(seen.load.begin(), seen.load.end(), 0.0);
     seen.load[shortage->stage] = 1;
     seen.why_not = to_text(*shortage, problem.platform);

@@ -154,11 +154,9 @@ std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
   });
   sorted.resize(count);
   std::vector<DeviceId> chosen;
-  for (int chunk = 0; chunk < request.chunks; ++chunk) {
-    std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
-                 [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
-  }
-  return chosen;
+  std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
+               [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
+  return deal(chosen, request.chunks, request.dealing);
 }
 
 } // namespace
@@ -184,7 +182,7 @@ PlanResult split_layered(const PlanRequest& request) {
     Plan plan = layers.plan(bounds, devices);
     const Seconds estimate = estimate_iteration(problem, plan, cost_plan(problem, plan));
     if (estimate < (1 - 1e-9) * least &&
-        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions)) {
+        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
       least = estimate;
       best = std::move(plan);
     }

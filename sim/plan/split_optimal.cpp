@@ -17,7 +17,8 @@ PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](PlanResult found) {
     Plan* plan = std::get_if<Plan>(&found);
-    if (plan == nullptr || plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions)) {
+    if (plan == nullptr ||
+        plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
       return;
     }
     const double value = bottleneck(problem, *plan, cost_plan(problem, *plan)).value;

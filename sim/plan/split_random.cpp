@@ -30,12 +30,9 @@ std::vector<DeviceId> random_order(std::vector<DeviceId> devices, Random& random
 // As many devices as get an operator for each of their chunks; at least one.
 Plan random_chain(const PlanRequest& request, Random& random) {
   const int operators = request.problem.model.size();
-  const std::vector<DeviceId> order = random_order(request.devices, random);
-  const int ranks = std::min(static_cast<int>(order.size()), operators / request.chunks);
-  std::vector<DeviceId> devices;
-  for (int stage = 0; stage < ranks * request.chunks; ++stage) {
-    devices.push_back(order[stage % ranks]);
-  }
+  std::vector<DeviceId> order = random_order(request.devices, random);
+  order.resize(std::min(order.size(), static_cast<std::size_t>(operators / request.chunks)));
+  const std::vector<DeviceId> devices = deal(order, request.chunks, request.dealing);
   return make_chain_plan(request, random_cuts(operators, static_cast<int>(devices.size()), random), devices);
 }
 

@@ -196,7 +196,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   const bool grouped = stage.tensor_parallel > 1;
   const TensorSplit split = grouped ? split_tensors(problem, stage.operators, stage.tensor_parallel) : TensorSplit{};
   const Held held = held_by(problem, stage, split);
-  StageCost cost{.tensor_parallel = stage.tensor_parallel};
+  StageCost cost{.tensor_parallel = stage.tensor_parallel, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
@@ -218,6 +218,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
            .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
            .optimizer = optimizer_time(problem.training, held.parameters, problem.platform.types[type]),
+           .prediction = prediction_time(problem.training, held.parameters, problem.platform.types[type]),
            .memory = memory});
     }
   }

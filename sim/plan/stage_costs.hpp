@@ -15,9 +15,10 @@ struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< the tensor-parallel group's collectives among them
-  Seconds overlap;   ///< by which both gradients are faster at once than one after the other, on several streams
-  Seconds recompute; ///< forward of what runs again; 0 without recompute
-  Seconds optimizer; ///< per iteration
+  Seconds overlap;    ///< by which both gradients are faster at once than one after the other, on several streams
+  Seconds recompute;  ///< forward of what runs again; 0 without recompute
+  Seconds optimizer;  ///< per step
+  Seconds prediction; ///< of weights some steps ahead, for schedules that predict them (XPipe): reads and writes them
   StageMemory memory;
 
   Seconds backward() const { return backward_input + backward_weight - overlap; } ///< both at once
@@ -28,6 +29,7 @@ struct StageCost {
   std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
   Bytes gradients;                   ///< of one shard, reduced over the replicas once per iteration
   int tensor_parallel = 1;
+  bool in_turn = false; ///< as of the stage
 
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
 };

@@ -77,9 +77,10 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 }
 
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
-                                            const std::function<double(int, int)>& in_flight, int versions) {
+                                            const std::function<double(int, int)>& in_flight, int versions,
+                                            Dealing dealing) {
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
-  const bool named = is_pipeline(plan, chunks) || plan.stages.size() == 1;
+  const bool named = is_pipeline(plan, chunks, dealing) || plan.stages.size() == 1;
   return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
 }
 
@@ -96,7 +97,8 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   if (const std::string replicated = replicated_indivisible(plan, request.problem.model); !replicated.empty()) {
     return Infeasible{replicated};
   }
-  if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions)) {
+  if (const auto shortage =
+          plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};
   }
   return result;

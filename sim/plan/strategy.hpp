@@ -29,11 +29,12 @@ struct Evaluation {
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
 struct PlanRequest {
   const Problem& problem;
-  std::vector<DeviceId> devices; ///< in the given order, each once
-  int chunks = 1;                ///< stages per device that the schedule wants
+  std::vector<DeviceId> devices;     ///< in the given order, each once
+  int chunks = 1;                    ///< stages per device that the schedule wants
+  Dealing dealing = Dealing::rounds; ///< and where it has them
   /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
   std::function<double(int stage, int stages)> in_flight;
-  int versions = 1;       ///< weight versions that the schedule keeps
+  int versions = 1;       ///< of weights that the schedule keeps; the fewest of any stage, the replay knows them all
   std::uint64_t seed = 1; ///< for strategies that draw
   /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
   /// estimate_iteration().
@@ -57,7 +58,8 @@ std::string missing_kernel(const Problem& problem, const Plan& plan);
 /// The device that lacks most memory for a plan: with the schedule's counts where a named schedule can run the plan's
 /// shape, with all micro-batches in flight otherwise.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
-                                            const std::function<double(int, int)>& in_flight, int versions);
+                                            const std::function<double(int, int)>& in_flight, int versions,
+                                            Dealing dealing = Dealing::rounds);
 
 /// Splits, then checks the plan against memory and kernels: what comes back feasible fits.
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);

@@ -60,6 +60,7 @@ struct Run {
   std::string would_fit; ///< the smallest change that makes it feasible, or ""
   std::vector<std::string> devices, unused_devices;
   Metrics metrics;
+  std::vector<double> staleness; ///< of each stage, in optimiser steps; empty: gradients are of the weights they update
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;

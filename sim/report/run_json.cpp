@@ -169,6 +169,9 @@ Json to_value(const Run& run, bool timing) {
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
     }
+    if (!run.staleness.empty()) {
+      json["staleness"] = run.staleness;
+    }
     if (!run.rounds.empty()) {
       json["rounds"] = to_value(run.rounds);
     }

@@ -6,20 +6,42 @@
 #include <set>
 #include <tuple>
 
+#include "sim/base/named_table.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
-std::string to_text(std::span<const Action> order) {
-  std::string text;
+std::vector<std::string> tokens(std::span<const Action> order) {
+  std::vector<std::string> texts;
   for (const Action& action : order) {
-    text += (text.empty()   ? ""
-             : action.fused ? "+"
-                            : " ") +
-            std::string(1, kTaskLetters[static_cast<std::size_t>(action.kind)]) + std::to_string(action.micro_batch) +
-            "@" + std::to_string(action.stage);
+    std::string one(1, kTaskLetters[static_cast<std::size_t>(action.kind)]);
+    one += std::to_string(action.micro_batch) + "@" + std::to_string(action.stage);
+    if (action.fused && !texts.empty()) {
+      texts.back() += "+" + one;
+    } else {
+      texts.push_back(std::move(one));
+    }
   }
-  return text;
+  return texts;
+}
+
+std::string to_text(std::span<const Action> order) { return join(tokens(order), " "); }
+
+std::vector<int> most_held(const Schedule& schedule) {
+  const TaskKind release = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
+  std::vector<int> most;
+  for (const auto& order : schedule.orders) {
+    int held = 0; // by forwards that ran an iteration before their own
+    for (const Action& action : order) {
+      held += action.kind == TaskKind::forward ? action.micro_batch / schedule.micro_batches : 0;
+    }
+    most.push_back(held);
+    for (const Action& action : order) {
+      held += action.kind == TaskKind::forward ? 1 : action.kind == release ? -1 : 0;
+      most.back() = std::max(most.back(), held);
+    }
+  }
+  return most;
 }
 
 Schedule from_empty(const Schedule& schedule) {

@@ -103,12 +103,23 @@ ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& requ
 /// until B, or until W where backward is split.
 std::vector<double> in_flight(const Schedule& schedule);
 
+/// Stages' micro-batches that each rank holds at most: from F until B, or until W where backward is split.
+std::vector<int> most_held(const Schedule& schedule);
+
+/// The micro-batches that each rank holds at most, one for each of its stages: from F until B, or until W where
+/// backward is split.
+std::vector<int> most_held(const Schedule& schedule);
+
 /// One iteration alone, of a schedule whose iterations overlap: what its ranks do from empty until the pipeline is
 /// empty again. Of any other schedule, the schedule.
 Schedule from_empty(const Schedule& schedule);
 
 /// "F0@0 B0@0 …", micro-batch @ global stage; + joins what is fused.
 std::string to_text(std::span<const Action> order);
+/// The same, task by task.
+std::vector<std::string> tokens(std::span<const Action> order);
+/// The same, one by one.
+std::vector<std::string> tokens(std::span<const Action> order);
 
 /// Every defect, in words: a missing or repeated task, a task of a stage on two ranks, or a cycle of waiting tasks,
 /// which would be a deadlock.

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <numeric>
 
 #include "sim/cost/collective.hpp"
@@ -12,17 +15,23 @@ namespace {
 
 constexpr TaskId kNone = -1;
 
-// The tasks of one replica of one stage: blocks of one task per micro-batch.
+// Which micro-batches a replica runs that takes whole ones in turn.
+struct Turns {
+  std::vector<std::int32_t> micro_batches; // ascending
+  std::vector<std::int32_t> place;         // of each micro-batch among them, or -1
+};
+
+// The tasks of one replica of one stage: blocks of one task per micro-batch that it runs.
 struct Lane {
   int device = 0; // index into the graph's devices
   TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
-  TaskId last = kNone; // task after which the stage's gradients are complete
-};
+  TaskId last = kNone;                  // task after which the stage's gradients are complete
+  const Turns* turns = nullptr;         // nothing: all micro-batches
+  std::vector<std::int32_t> recomputed; // of each micro-batch its place in the block of R, or -1; empty: no R
 
-// What the orders recompute of one stage: of each micro-batch its number among those recomputed, or -1.
-struct Recomputed {
-  std::vector<std::int32_t> number;
-  int count = 0;
+  std::int32_t place(std::int32_t micro_batch) const {
+    return turns != nullptr ? turns->place[micro_batch] : micro_batch;
+  }
 };
 
 // Edges are collected as runs: `count` edges from task `from + i` to task `to + i`.
@@ -45,11 +54,17 @@ public:
     }
     write_programs();
     finish_iteration();
+    if (!fused_.empty()) {
+      join_fused();
+    }
     if (request_.blocking_sends) {
       block_sends();
     }
     if (request_.loading != nullptr) {
       load_batches(*request_.loading);
+    }
+    if (!request_.schedule.flushes) {
+      overlap_iterations();
     }
     write_edges();
     write_ties();
@@ -87,6 +102,8 @@ private:
     std::size_t actions = 0;
     for (const auto& order : request_.schedule.orders) {
       actions += order.size();
+      recomputes_ = recomputes_ || std::any_of(order.begin(), order.end(),
+                                               [](const Action& action) { return action.kind == TaskKind::recompute; });
     }
     const std::size_t blocks =
         4 * lanes + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
@@ -108,88 +125,132 @@ private:
   }
 
   void make_lanes() {
-    recomputed_.resize(stages());
-    for (const auto& order : request_.schedule.orders) {
-      for (const Action& action : order) {
-        if (action.kind == TaskKind::recompute) {
-          Recomputed& stage = recomputed_[action.stage];
-          stage.number.resize(micro_batches_, -1);
-          std::int32_t& number = stage.number[action.micro_batch];
-          number = number < 0 ? stage.count++ : number; // replicas have orders of their own
-        }
-      }
-    }
     lanes_.resize(stages());
     for (int s = 0; s < stages(); ++s) {
       for (const ReplicaCost& replica : cost_.stages[s].replicas) {
-        lanes_[s].push_back(make_lane(s, replica));
+        lanes_[s].push_back({.device = index_of_[replica.device]});
+      }
+    }
+    for (int s = 0; s < stages(); ++s) {
+      for (std::size_t i = 0; i < lanes_[s].size(); ++i) {
+        read_orders(s, lanes_[s][i]);
+        fill_lane(s, cost_.stages[s].replicas[i], lanes_[s][i]);
       }
     }
   }
 
-  Lane make_lane(int stage, const ReplicaCost& replica) {
-    const int again = recomputed_[stage].count;
-    const bool splits = request_.schedule.splits_backward;
+  // What the order of the lane's rank says of the stage: the micro-batches it runs, and which of them again.
+  void read_orders(int stage, Lane& lane) {
+    const bool in_turn = cost_.stages[stage].in_turn;
+    if (!in_turn && !recomputes_) {
+      return;
+    }
+    std::vector<char> here(micro_batches_, 0);
+    int again = 0;
+    for (const Action& action : request_.schedule.orders[rank_of(lane.device)]) {
+      const std::int32_t m = action.micro_batch % micro_batches_;
+      if (action.stage == stage && action.kind == TaskKind::forward) {
+        here[m] = 1;
+      } else if (action.stage == stage && action.kind == TaskKind::recompute) {
+        lane.recomputed.resize(micro_batches_, -1);
+        lane.recomputed[m] = again++;
+      }
+    }
+    if (in_turn) {
+      turns_.push_back(std::make_unique<Turns>());
+      Turns& turns = *turns_.back();
+      turns.place.assign(micro_batches_, -1);
+      for (std::int32_t m = 0; m < micro_batches_; ++m) {
+        if (here[m] != 0) {
+          turns.place[m] = static_cast<std::int32_t>(turns.micro_batches.size());
+          turns.micro_batches.push_back(m);
+        }
+      }
+      lane.turns = &turns;
+    }
+  }
+
+  int count_of(const Lane& lane) const {
+    return lane.turns != nullptr ? static_cast<int>(lane.turns->micro_batches.size()) : micro_batches_;
+  }
+
+  // Adds a task for each of the micro-batches that the lane runs.
+  TaskId add(const Work& work, const Lane& lane) {
+    const TaskId block = add(work, count_of(lane));
+    if (lane.turns != nullptr) {
+      std::copy(lane.turns->micro_batches.begin(), lane.turns->micro_batches.end(), graph_.micro_batch.begin() + block);
+    }
+    return block;
+  }
+
+  void fill_lane(int stage, const ReplicaCost& replica, Lane& lane) {
+    const Schedule& schedule = request_.schedule;
+    const bool again = !lane.recomputed.empty();
+    const bool splits = schedule.splits_backward;
     const Bytes kept = replica.memory.per_micro_batch;
-    const Bytes all = kept + (again > 0 ? replica.memory.workspace : Bytes{0});
-    Lane lane;
-    lane.device = index_of_[replica.device];
-    graph_.fixed_memory[lane.device] += replica.memory.fixed(request_.versions) - replica.memory.workspace;
+    const Bytes all = kept + (again ? replica.memory.workspace : Bytes{0});
+    const int versions = schedule.versions.empty() ? 1 : schedule.versions[stage];
+    graph_.fixed_memory[lane.device] += replica.memory.fixed(versions) - replica.memory.workspace;
     Work work{.device = lane.device, .stage = stage, .to_stage = stage};
     const auto block = [&](TaskKind kind, Seconds seconds, Bytes acquire, Bytes release) {
       work.kind = kind;
       work.seconds = seconds;
       work.acquire = acquire;
       work.release = release;
-      return add(work, micro_batches_);
+      return add(work, lane);
     };
-    lane.forward = block(TaskKind::forward, replica.forward, kept, Bytes{0});
-    const Seconds whole = replica.backward();
-    lane.backward =
-        block(TaskKind::backward, splits ? replica.backward_input : whole, Bytes{0}, splits ? Bytes{0} : all);
+    const Seconds prediction = schedule.predicts_weights ? replica.prediction : Seconds{0};
+    lane.forward = block(TaskKind::forward, replica.forward + prediction, kept, Bytes{0});
+    lane.backward = block(TaskKind::backward, splits ? replica.backward_input : replica.backward(), Bytes{0},
+                          splits ? Bytes{0} : all);
     if (splits) {
       lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, all);
     }
-    if (again > 0) {
+    if (schedule.steps_each_micro_batch) {
+      lane.optimizer = block(TaskKind::optimizer, replica.optimizer, Bytes{0}, Bytes{0});
+    }
+    if (again) {
       work.kind = TaskKind::recompute;
       work.seconds = replica.recompute;
       work.acquire = replica.memory.workspace;
       work.release = Bytes{0};
-      lane.recompute = add(work, again);
-      keep_the_others(stage, replica, lane);
+      add_recompute(work, lane);
     }
-    return lane;
   }
 
-  // Micro-batches that are not recomputed hold all their activations from F on.
-  void keep_the_others(int stage, const ReplicaCost& replica, const Lane& lane) {
-    const Recomputed& recomputed = recomputed_[stage];
+  // The lane's R; micro-batches without one hold all their activations from F on.
+  void add_recompute(const Work& work, Lane& lane) {
+    const auto count =
+        static_cast<int>(std::count_if(lane.recomputed.begin(), lane.recomputed.end(), [](int n) { return n >= 0; }));
+    lane.recompute = add(work, count);
+    std::vector<std::int32_t> others;
+    for (std::int32_t m = 0; m < micro_batches_; ++m) {
+      if (lane.recomputed[m] >= 0) {
+        graph_.micro_batch[lane.recompute + lane.recomputed[m]] = m;
+      } else if (lane.place(m) >= 0) {
+        others.push_back(lane.place(m));
+      }
+    }
     const auto change = [&](TaskId block, Bytes acquire, Bytes release) {
-      Work work = graph_.works[graph_.work[block]];
-      work.acquire = acquire;
-      work.release = release;
-      for (int m = 0; m < micro_batches_; ++m) {
-        if (recomputed.number[m] < 0) {
-          graph_.work[block + m] = static_cast<std::int32_t>(graph_.works.size());
-        }
+      Work changed = graph_.works[graph_.work[block]];
+      changed.acquire = acquire;
+      changed.release = release;
+      for (const std::int32_t place : others) {
+        graph_.work[block + place] = static_cast<std::int32_t>(graph_.works.size());
       }
-      graph_.works.push_back(work);
+      graph_.works.push_back(changed);
     };
-    for (int m = 0; m < micro_batches_; ++m) {
-      if (recomputed.number[m] >= 0) {
-        graph_.micro_batch[lane.recompute + recomputed.number[m]] = m;
-      }
-    }
-    if (recomputed.count < micro_batches_) {
-      change(lane.forward, replica.memory.workspace, Bytes{0});
-      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, replica.memory.workspace);
+    if (!others.empty()) {
+      change(lane.forward, work.acquire, Bytes{0});
+      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, work.acquire);
     }
   }
 
-  // Adds the legs between two devices as a chain of transfers, `count` of each; returns {first block, last block}, or
-  // none where nothing moves.
+  // Adds the legs between two devices as a chain of transfers, `count` of each, of the micro-batches given or of all in
+  // order; returns {first block, last block}, or none where nothing moves.
   std::pair<TaskId, TaskId> add_transfer(TaskKind kind, int from_device, int to_device, int from_stage, int to_stage,
-                                         double bytes, int latencies, int count) {
+                                         double bytes, int latencies, int count,
+                                         const std::vector<std::int32_t>& micro_batches = {}) {
     const Route* route = request_.router.find(graph_.devices[from_device], graph_.devices[to_device]);
     check(route != nullptr, "two devices of a plan have no route");
     std::pair<TaskId, TaskId> blocks{kNone, kNone};
@@ -205,6 +266,7 @@ private:
                       .bytes = bytes};
       graph_.legs.push_back(leg);
       const TaskId block = add(work, count);
+      std::copy(micro_batches.begin(), micro_batches.end(), graph_.micro_batch.begin() + block);
       if (blocks.first == kNone) {
         blocks.first = block;
       } else {
@@ -215,33 +277,52 @@ private:
     return blocks;
   }
 
-  // Sends between the replicas of two stages whose shares of the micro-batch overlap.
+  // Sends between the replicas of two stages that share a micro-batch: whose shares of it overlap, or whose turn it is.
   void connect(const StageEdge& edge) {
-    const int from_degree = cost_.stages[edge.from].tensor_parallel;
-    const int to_degree = cost_.stages[edge.to].tensor_parallel;
+    const StageCost& sender = cost_.stages[edge.from];
+    const StageCost& receiver = cost_.stages[edge.to];
+    const auto from_degree = static_cast<std::size_t>(sender.tensor_parallel);
+    const auto to_degree = static_cast<std::size_t>(receiver.tensor_parallel);
     double from_start = 0;
     for (std::size_t i = 0; i < lanes_[edge.from].size(); i += from_degree) {
-      const double from_end = from_start + cost_.stages[edge.from].replicas[i].share;
+      const double from_end = from_start + sender.replicas[i].share;
       double to_start = 0;
       for (std::size_t j = 0; j < lanes_[edge.to].size(); j += to_degree) {
-        const double to_end = to_start + cost_.stages[edge.to].replicas[j].share;
+        const double to_end = to_start + receiver.replicas[j].share;
         const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
-        if (overlap > 1e-12) {
+        const std::span<const Lane> from{lanes_[edge.from].data() + i, from_degree};
+        const std::span<const Lane> to{lanes_[edge.to].data() + j, to_degree};
+        const std::vector<std::int32_t> common = common_turns(from.front(), to.front());
+        const bool all = from.front().turns == nullptr && to.front().turns == nullptr;
+        if (overlap > 1e-12 && (all || !common.empty())) {
           const double bytes = std::round(edge.bytes.value * std::min(overlap, 1.0));
-          connect(edge, {lanes_[edge.from].data() + i, static_cast<std::size_t>(from_degree)},
-                  {lanes_[edge.to].data() + j, static_cast<std::size_t>(to_degree)}, bytes);
+          connect(edge, from, to, bytes, common);
         }
-        to_start = to_end;
+        to_start = receiver.in_turn ? 0 : to_end;
       }
-      from_start = from_end;
+      from_start = sender.in_turn ? 0 : from_end;
     }
   }
 
+  // Micro-batches that both run; none where both run all.
+  std::vector<std::int32_t> common_turns(const Lane& one, const Lane& other) const {
+    if (one.turns == nullptr || other.turns == nullptr) {
+      const Turns* turns = one.turns != nullptr ? one.turns : other.turns;
+      return turns != nullptr ? turns->micro_batches : std::vector<std::int32_t>{};
+    }
+    std::vector<std::int32_t> common;
+    std::copy_if(one.turns->micro_batches.begin(), one.turns->micro_batches.end(), std::back_inserter(common),
+                 [&](std::int32_t m) { return other.turns->place[m] >= 0; });
+    return common;
+  }
+
   // Between two replicas: every rank receives from one, and all ranks of the receiver wait for what any of them
-  // receives, since they compute together.
-  void connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to, double bytes) {
+  // receives, since they compute together. `common`: the micro-batches; none where all.
+  void connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to, double bytes,
+               const std::vector<std::int32_t>& common) {
     const int from_degree = static_cast<int>(from.size());
     const int to_degree = static_cast<int>(to.size());
+    const auto count = common.empty() ? micro_batches_ : static_cast<int>(common.size());
     for (int i = 0; i < from_degree; ++i) {
       for (int j = 0; j < to_degree; ++j) {
         if (from[i].device == to[j].device) {
@@ -249,32 +330,48 @@ private:
         }
         if (sends_to(i, from_degree, j)) {
           const auto activation = add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to,
-                                               bytes, 1, micro_batches_);
-          runs_.push_back({from[i].forward, activation.first, micro_batches_});
+                                               bytes, 1, count, common);
+          add_runs(from[i].forward, &from[i], activation.first, nullptr, common);
           for (const Lane& lane : to) {
-            runs_.push_back({activation.second, lane.forward, micro_batches_});
+            add_runs(activation.second, nullptr, lane.forward, &lane, common);
           }
         }
         if (sends_to(j, to_degree, i)) {
           const auto gradient = add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from,
-                                             bytes, 1, micro_batches_);
-          runs_.push_back({to[j].backward, gradient.first, micro_batches_});
+                                             bytes, 1, count, common);
+          add_runs(to[j].backward, &to[j], gradient.first, nullptr, common);
           for (const Lane& lane : from) {
-            wait_for_gradient(edge.from, lane, gradient.second);
+            wait_for_gradient(lane, gradient.second, common);
           }
         }
       }
     }
   }
 
-  void wait_for_gradient(int stage, const Lane& lane, TaskId gradient) {
-    if (lane.recompute == kNone || request_.early_recompute) {
-      runs_.push_back({gradient, lane.backward, micro_batches_});
+  // Edges between two blocks for each micro-batch of `common`. A block of a lane has a task for each of the lane's
+  // micro-batches, a block of transfers one for each of `common`.
+  void add_runs(TaskId from, const Lane* sender, TaskId to, const Lane* receiver,
+                const std::vector<std::int32_t>& common) {
+    if (common.empty()) {
+      runs_.push_back({from, to, micro_batches_});
       return;
     }
-    for (int m = 0; m < micro_batches_; ++m) {
-      const int number = recomputed_[stage].number[m];
-      runs_.push_back({gradient + m, number >= 0 ? lane.recompute + number : lane.backward + m, 1});
+    for (std::int32_t n = 0; n < static_cast<std::int32_t>(common.size()); ++n) {
+      runs_.push_back({from + (sender != nullptr ? sender->place(common[n]) : n),
+                       to + (receiver != nullptr ? receiver->place(common[n]) : n), 1});
+    }
+  }
+
+  void wait_for_gradient(const Lane& lane, TaskId gradient, const std::vector<std::int32_t>& common) {
+    if (lane.recompute == kNone || request_.early_recompute) {
+      add_runs(gradient, nullptr, lane.backward, &lane, common);
+      return;
+    }
+    const auto count = common.empty() ? micro_batches_ : static_cast<std::int32_t>(common.size());
+    for (std::int32_t n = 0; n < count; ++n) {
+      const std::int32_t m = common.empty() ? n : common[n];
+      const std::int32_t again = lane.recomputed[m];
+      runs_.push_back({gradient + n, again >= 0 ? lane.recompute + again : lane.backward + lane.place(m), 1});
     }
   }
 
@@ -287,8 +384,12 @@ private:
     return nullptr;
   }
 
-  // The schedule's rank of a device: its own where ranks are devices, that of its first stage where replicas share one.
+  // The schedule's rank of a device: as given; else its own where ranks are devices, that of its first stage where
+  // replicas share one.
   std::size_t rank_of(int device) const {
+    if (!request_.rank_of.empty()) {
+      return request_.rank_of[graph_.devices[device]];
+    }
     if (request_.schedule.orders.size() == graph_.devices.size()) {
       return device;
     }
@@ -300,16 +401,16 @@ private:
     return 0;
   }
 
-  TaskId task_of(const Lane& lane, const Action& action) const {
-    switch (action.kind) {
+  TaskId task_of(const Lane& lane, TaskKind kind, std::int32_t micro_batch) const {
+    switch (kind) {
     case TaskKind::forward:
-      return lane.forward + action.micro_batch;
+      return lane.forward + lane.place(micro_batch);
     case TaskKind::backward:
-      return lane.backward + action.micro_batch;
+      return lane.backward + lane.place(micro_batch);
     case TaskKind::weight:
-      return lane.weight + action.micro_batch;
+      return lane.weight + lane.place(micro_batch);
     default:
-      return lane.recompute + recomputed_[action.stage].number[action.micro_batch];
+      return lane.recompute + lane.recomputed[micro_batch];
     }
   }
 
@@ -325,22 +426,46 @@ private:
         }
       }
       graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
-      for (const Action& action : request_.schedule.orders[rank_of(device)]) {
-        Lane* lane = lane_of[action.stage];
-        const TaskId task = task_of(*lane, action);
-        graph_.program.push_back(task);
-        if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
-          lane->last = task;
-        }
-      }
+      write_program(request_.schedule.orders[rank_of(device)], lane_of);
       for (std::size_t s = 0; s < lane_of.size(); ++s) {
-        if (Lane* lane = lane_of[s]; lane != nullptr) {
+        if (Lane* lane = lane_of[s]; lane != nullptr && lane->optimizer == kNone) {
           lane->optimizer = add_optimizer(static_cast<int>(s), *lane);
           graph_.program.push_back(lane->optimizer);
         }
       }
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
+  }
+
+  void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
+    const Schedule& schedule = request_.schedule;
+    const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
+    for (const Action& action : order) {
+      Lane* lane = lane_of[action.stage];
+      const std::int32_t m = action.micro_batch % micro_batches_;
+      const TaskId task = task_of(*lane, action.kind, m);
+      if (action.fused) {
+        fused_.emplace_back(graph_.program.back(), task);
+      }
+      if (!schedule.flushes) {
+        set_ahead(task, action.micro_batch / micro_batches_);
+      }
+      graph_.program.push_back(task);
+      if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
+        lane->last = task;
+      }
+      if (schedule.steps_each_micro_batch && action.kind == completes) {
+        graph_.program.push_back(lane->optimizer + lane->place(m));
+      }
+    }
+  }
+
+  // Tasks run so many iterations before the one that their micro-batch belongs to.
+  void set_ahead(TaskId task, int iterations) {
+    if (iterations > 0) {
+      ahead_.resize(graph_.work.size(), 0);
+      ahead_[task] = iterations;
+    }
   }
 
   TaskId add_optimizer(int stage, const Lane& lane) {
@@ -352,52 +477,145 @@ private:
         {.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
   }
 
-  TaskId add_join(TaskKind kind) {
-    ++graph_.joins;
-    return add({.kind = kind}, 1);
+  TaskId add_join(TaskKind kind, int count) {
+    graph_.joins += count;
+    return add({.kind = kind}, count);
   }
 
   // Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser.
   void finish_iteration() {
-    const TaskId barrier = request_.barrier ? add_join(TaskKind::optimizer) : kNone;
+    const bool together = request_.barrier && request_.schedule.flushes;
+    const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
     for (int s = 0; s < stages(); ++s) {
       const int degree = cost_.stages[s].tensor_parallel;
       const bool replicated = static_cast<int>(lanes_[s].size()) > degree;
       for (int rank = 0; rank < degree; ++rank) {
-        const TaskId reduced = replicated ? add_all_reduce(s, rank) : kNone;
+        const int steps = request_.schedule.steps_each_micro_batch ? count_of(lanes_[s][rank]) : 1;
+        const TaskId reduced = replicated ? add_all_reduce(s, rank, steps) : kNone;
         for (std::size_t i = rank; i < lanes_[s].size(); i += degree) {
           const Lane& lane = lanes_[s][i];
-          const TaskId ready = reduced != kNone ? reduced : lane.last;
           if (barrier != kNone) {
-            runs_.push_back({ready, barrier, 1});
+            runs_.push_back({reduced != kNone ? reduced : lane.last, barrier, 1});
             runs_.push_back({barrier, lane.optimizer, 1});
           } else if (reduced != kNone) {
-            runs_.push_back({reduced, lane.optimizer, 1});
+            runs_.push_back({reduced, lane.optimizer, steps});
           }
         }
       }
     }
   }
 
+  // The task after which a lane's gradients are complete, of the iteration; or the block of them, of micro-batches.
+  TaskId complete(const Lane& lane) const {
+    if (!request_.schedule.steps_each_micro_batch) {
+      return lane.last;
+    }
+    return lane.weight != kNone ? lane.weight : lane.backward;
+  }
+
   // A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once;
-  // a join stands before and after.
-  TaskId add_all_reduce(int stage, int rank) {
+  // a join stands before and after. `steps` times an iteration. Returns the block of the joins after.
+  TaskId add_all_reduce(int stage, int rank, int steps) {
     std::vector<const Lane*> ring;
     for (std::size_t i = rank; i < lanes_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
       ring.push_back(&lanes_[stage][i]);
     }
     const int ranks = static_cast<int>(ring.size());
-    const TaskId begin = add_join(TaskKind::all_reduce);
-    const TaskId end = add_join(TaskKind::all_reduce);
+    const TaskId begin = add_join(TaskKind::all_reduce, steps);
+    const TaskId end = add_join(TaskKind::all_reduce, steps);
     const double bytes = std::round(ring_all_reduce_bytes(ranks, cost_.stages[stage].gradients).value);
     for (int i = 0; i < ranks; ++i) {
-      runs_.push_back({ring[i]->last, begin, 1});
+      runs_.push_back({complete(*ring[i]), begin, steps});
       const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
-                                     bytes, ring_all_reduce_steps(ranks), 1);
-      runs_.push_back({begin, sent.first, 1});
-      runs_.push_back({sent.second, end, 1});
+                                     bytes, ring_all_reduce_steps(ranks), steps);
+      runs_.push_back({begin, sent.first, steps});
+      runs_.push_back({sent.second, end, steps});
     }
     return end;
+  }
+
+  // Fused tasks are one: the first waits for what any of them needs, and what any of them makes leaves after the last.
+  // Forward and backward together take `fused` of the time that they take one after the other.
+  void join_fused() {
+    std::vector<TaskId> head(graph_.work.size());
+    std::iota(head.begin(), head.end(), 0);
+    std::vector<TaskId> tail = head;
+    for (const auto& [before, task] : fused_) { // in program order
+      head[task] = head[before];
+    }
+    for (auto pair = fused_.rbegin(); pair != fused_.rend(); ++pair) {
+      tail[pair->first] = tail[pair->second];
+    }
+    shorten_fused(head);
+    std::vector<Run> runs;
+    runs.reserve(runs_.size());
+    for (const Run& run : runs_) {
+      for (int i = 0; i < run.count; ++i) {
+        runs.push_back({tail[run.from + i], head[run.to + i], 1});
+      }
+    }
+    runs_ = std::move(runs);
+  }
+
+  void shorten_fused(const std::vector<TaskId>& head) {
+    const auto kind_of = [&](TaskId task) { return graph_.works[graph_.work[task]].kind; };
+    std::map<TaskId, std::vector<TaskId>> groups;
+    for (const auto& [before, task] : fused_) {
+      std::vector<TaskId>& group = groups[head[task]];
+      if (group.empty()) {
+        group.push_back(before);
+      }
+      group.push_back(task);
+    }
+    std::map<std::int32_t, std::int32_t> shorter; // work -> the same in a group of both kinds
+    for (const auto& [first, group] : groups) {
+      const auto has = [&](TaskKind kind) {
+        return std::any_of(group.begin(), group.end(), [&](TaskId task) { return kind_of(task) == kind; });
+      };
+      if (request_.fused == 1 || !has(TaskKind::forward) || !has(TaskKind::backward)) {
+        continue;
+      }
+      for (const TaskId task : group) {
+        const auto [slot, fresh] =
+            shorter.try_emplace(graph_.work[task], static_cast<std::int32_t>(graph_.works.size()));
+        if (fresh) {
+          Work work = graph_.works[graph_.work[task]];
+          work.seconds = work.seconds * request_.fused;
+          graph_.works.push_back(work);
+        }
+        graph_.work[task] = slot->second;
+      }
+    }
+  }
+
+  // Where iterations overlap, an edge from a task that runs ahead of its iteration leads into a later one.
+  void overlap_iterations() {
+    graph_.overlaps = true;
+    ahead_.resize(graph_.work.size(), 0);
+    std::vector<TaskId> maker(graph_.work.size(), kNone);
+    for (const Run& run : runs_) {
+      for (int i = 0; i < run.count; ++i) {
+        maker[run.to + i] = run.from + i;
+      }
+    }
+    for (TaskId task = 0; task < graph_.tasks(); ++task) { // what is made early leaves early; legs stand in order
+      if (maker[task] != kNone && graph_.works[graph_.work[task]].transfers()) {
+        ahead_[task] = ahead_[maker[task]];
+      }
+    }
+    std::vector<Run> runs;
+    runs.reserve(runs_.size());
+    for (const Run& run : runs_) {
+      for (int i = 0; i < run.count; ++i) {
+        const int later = ahead_[run.from + i] - ahead_[run.to + i];
+        if (later > 0) {
+          ties_.emplace_back(run.from + i, Tie{run.to + i, later, false});
+        } else {
+          runs.push_back({run.from + i, run.to + i, 1});
+        }
+      }
+    }
+    runs_ = std::move(runs);
   }
 
   // A device computes nothing while one of its sends is under way.
@@ -433,27 +651,28 @@ private:
     for (std::size_t replica = 0; replica < lanes_.front().size(); ++replica) {
       const Lane& lane = lanes_.front()[replica];
       const ReplicaLoading& one = loading.replicas[replica];
-      const TaskId load = add({.kind = TaskKind::load, .node = one.node, .seconds = one.decode}, micro_batches_);
-      const TaskId read = add_copies(TaskKind::read, lane.device, one.disk, one.read);
-      const TaskId copy = add_copies(TaskKind::copy, lane.device, one.copy, one.copied);
+      const int count = count_of(lane);
+      const TaskId load = add({.kind = TaskKind::load, .node = one.node, .seconds = one.decode}, lane);
+      const TaskId read = add_copies(TaskKind::read, lane, one.disk, one.read);
+      const TaskId copy = add_copies(TaskKind::copy, lane, one.copy, one.copied);
       if (read != kNone) {
-        runs_.push_back({read, load, micro_batches_});
+        runs_.push_back({read, load, count});
       }
-      runs_.push_back({load, copy != kNone ? copy : lane.forward, micro_batches_});
+      runs_.push_back({load, copy != kNone ? copy : lane.forward, count});
       if (copy != kNone) {
-        runs_.push_back({copy, lane.forward, micro_batches_});
+        runs_.push_back({copy, lane.forward, count});
       }
       std::vector<TaskId> taken; // forwards of the stage in program order
       for (const TaskId task : graph_.program_of(lane.device)) {
-        if (task >= lane.forward && task < lane.forward + micro_batches_) {
+        if (task >= lane.forward && task < lane.forward + count) {
           taken.push_back(task - lane.forward);
         }
       }
       const TaskId claim = read != kNone ? read : load;
-      for (int n = 0; n < micro_batches_; ++n) {
+      for (int n = 0; n < count; ++n) {
         const auto tie = [&](TaskId from, int ahead, bool from_start) {
-          const TaskId to = claim + taken[(n + ahead) % micro_batches_];
-          ties_.emplace_back(from, Tie{to, (n + ahead) / micro_batches_, from_start});
+          const TaskId to = claim + taken[(n + ahead) % count];
+          ties_.emplace_back(from, Tie{to, (n + ahead) / count, from_start});
         };
         tie(load + taken[n], loading.workers, false);
         tie(lane.forward + taken[n], loading.queue, true);
@@ -462,19 +681,19 @@ private:
   }
 
   // One transfer per micro-batch for a device's loader; none where it takes no time.
-  TaskId add_copies(TaskKind kind, int device, const Leg& leg, Bytes bytes) {
+  TaskId add_copies(TaskKind kind, const Lane& lane, const Leg& leg, Bytes bytes) {
     if (bytes.value < 1 || std::isinf(leg.bandwidth.value)) {
       return kNone;
     }
     const auto index = static_cast<std::int32_t>(graph_.legs.size());
     graph_.legs.push_back(leg);
     return add({.kind = kind,
-                .device = device,
+                .device = lane.device,
                 .leg = index,
                 .seconds = leg.latency + bytes / leg.bandwidth,
                 .latency = leg.latency,
                 .bytes = bytes.value},
-               micro_batches_);
+               lane);
   }
 
   void write_ties() {
@@ -520,10 +739,13 @@ private:
   int micro_batches_;
   TaskGraph graph_;
   std::vector<int> index_of_;
-  std::vector<Recomputed> recomputed_; // per stage
   std::vector<std::vector<Lane>> lanes_;
+  std::vector<std::unique_ptr<Turns>> turns_;
+  bool recomputes_ = false; // any micro-batch
   std::vector<Run> runs_;
-  std::vector<std::pair<TaskId, Tie>> ties_; // by the task they start from
+  std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
+  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short
+  std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
 };
 
 } // namespace

@@ -52,6 +52,7 @@ struct TaskGraph {
   std::vector<TaskId> program;
   std::vector<Bytes> fixed_memory;     ///< [device]: weights, gradients, optimiser, buffers
   int joins = 0;                       ///< tasks that only join others
+  bool overlaps = false;               ///< iterations follow one another without a pause
   std::vector<std::int32_t> tie_begin; ///< [task], and the end; empty where there are no ties
   std::vector<Tie> ties;
   int workers = 0, queue = 0;           ///< of each loader; 0: data is at hand
@@ -81,12 +82,14 @@ struct TaskGraphRequest {
   bool barrier = true; ///< optimiser steps wait for all stages
   bool blocking_sends = false;
   bool early_recompute = true;
-  int versions = 1;
-  const Loading* loading = nullptr; ///< nothing: data is at hand
+  double fused = 1;                  ///< time of a fused forward and backward, in parts of both one after the other
+  std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
+  const Loading* loading = nullptr;  ///< nothing: data is at hand
 };
 
 /// The shared pass behind every schedule: adds transfers (each tensor once per destination device, resharding between
-/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader.
+/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader. Unless told,
+/// rank r is the r-th device where there is a rank per device, else the devices of stage r.
 TaskGraph make_task_graph(const TaskGraphRequest& request);
 
 } // namespace stagecraft

@@ -17,23 +17,17 @@ namespace {
 
 constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
 
-// Whole cycles of the loader, and at least four iterations.
-int window_of(const TaskGraph& graph) {
-  constexpr int kLeast = 4;
-  return graph.workers == 0 ? 1 : (kLeast + graph.cycle - 1) / graph.cycle * graph.cycle;
+// Iterations that carry two micro-batches for each device: what stands in a pipeline that never runs dry is gone then.
+int settling(const TaskGraph& graph) {
+  const int micro_batches = 1 + *std::max_element(graph.micro_batch.begin(), graph.micro_batch.end());
+  return (2 * static_cast<int>(graph.devices.size()) + micro_batches - 1) / micro_batches;
 }
 
-// Most forwards of the first stage that follow one another.
-int longest_burst(const Schedule& schedule) {
-  int longest = 1;
-  for (const auto& order : schedule.orders) {
-    int burst = 0;
-    for (const Action& action : order) {
-      burst = action.stage == 0 && action.kind == TaskKind::forward ? burst + 1 : 0;
-      longest = std::max(longest, burst);
-    }
-  }
-  return longest;
+// One iteration, but several where there is a loader, of which whole cycles, or where iterations overlap.
+int window_of(const TaskGraph& graph) {
+  constexpr int kLeast = 4;
+  const int least = graph.overlaps ? std::max(kLeast, settling(graph)) : graph.workers > 0 ? kLeast : 1;
+  return (least + graph.cycle - 1) / graph.cycle * graph.cycle;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -56,6 +50,13 @@ std::vector<std::string> device_names(const Platform& platform, const std::vecto
     names.push_back(platform.devices[device].name);
   }
   return names;
+}
+
+// Whether two schedules make the same tasks of one plan.
+bool same_work(const Schedule& one, const Schedule& other) {
+  return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
+         one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
+         one.versions == other.versions;
 }
 
 } // namespace
@@ -90,21 +91,6 @@ const Problem& Simulator::believed(int micro_batches) {
   return *slot;
 }
 
-std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, int micro_batches) {
-  return [this, &row, chunks, micro_batches](int stage, int stages) {
-    const int ranks = std::max(1, stages / chunks);
-    const auto [slot, is_new] = in_flight_.try_emplace({&row, ranks, chunks, micro_batches});
-    if (is_new) {
-      const ScheduleResult made = make_schedule(row, {ranks, micro_batches, chunks});
-      if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
-        slot->second = in_flight(*schedule);
-      }
-    }
-    // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
-    return stage < static_cast<int>(slot->second.size()) ? slot->second[stage] : 1.0;
-  };
-}
-
 // A request with costs of any problem; replays are those of the study's own.
 PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& problem) {
   PlanRequest request{.problem = problem,
@@ -119,7 +105,9 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
     return request;
   }
   request.chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
+  request.dealing = scenario.schedule->dealing;
   request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
+  request.versions = versions_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   if (&problem == &believed(scenario.micro_batches)) {
     request.evaluate = [this, schedule = scenario.schedule, count = scenario.micro_batches](const Plan& plan) {
       return evaluate(plan, *schedule, count);
@@ -155,11 +143,11 @@ const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   const auto start = std::chrono::steady_clock::now();
   const PlanRequest asked = request(scenario);
   const int chunks = asked.chunks;
-  const std::tuple shared{scenario.strategy, scenario.micro_batches, chunks};
+  const std::tuple shared{scenario.strategy, scenario.micro_batches, chunks, asked.dealing};
   const bool shares = !scenario.strategy->searches && scenario.seed == 0;
   const auto unbound = shares ? unbound_.find(shared) : unbound_.end();
-  PlanResult result = unbound != unbound_.end() &&
-                              !plan_shortage(asked.problem, unbound->second, chunks, asked.in_flight, asked.versions)
+  PlanResult result = unbound != unbound_.end() && !plan_shortage(asked.problem, unbound->second, chunks,
+                                                                  asked.in_flight, asked.versions, asked.dealing)
                           ? PlanResult{unbound->second}
                           : make_plan(*scenario.strategy, asked);
   if (const Plan* plan = std::get_if<Plan>(&result); plan != nullptr && !plan->memory_bound && shares) {
@@ -208,56 +196,6 @@ int Simulator::choose_micro_batches(Scenario scenario) {
   return best;
 }
 
-namespace {
-
-// A given schedule, or why the plan cannot run it.
-std::variant<Schedule, Infeasible> fit_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
-  const std::vector<std::string> defects = schedule_defects(orders);
-  if (!defects.empty()) {
-    return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
-  }
-  const auto shape = [](std::size_t stages, int count) {
-    return std::to_string(stages) + " stages and " + std::to_string(count) + " micro-batches";
-  };
-  if (static_cast<std::size_t>(orders.stages) != plan.stages.size() || orders.micro_batches != micro_batches) {
-    return Infeasible{"the schedule is for " + shape(orders.stages, orders.micro_batches) + ", the plan has " +
-                      shape(plan.stages.size(), micro_batches)};
-  }
-  if (!is_pipeline(plan, chunks_of(orders))) {
-    return Infeasible{"the schedule wants stage s on device s mod " + std::to_string(orders.orders.size()) +
-                      ", which is not the plan's shape"};
-  }
-  return orders;
-}
-
-} // namespace
-
-std::variant<Schedule, Infeasible> Simulator::make_order(const Scenario& scenario, const Plan& plan,
-                                                         const PlanCost& cost) {
-  const int stages = static_cast<int>(plan.stages.size());
-  std::variant<Schedule, Infeasible> result;
-  if (scenario.orders != nullptr) {
-    result = fit_orders(*scenario.orders, plan, scenario.micro_batches);
-  } else {
-    const int wanted = chunks_of(*scenario.schedule, study_.training.chunks);
-    const int chunks = stages % wanted == 0 && is_pipeline(plan, wanted) ? wanted : 1;
-    if (is_pipeline(plan, chunks)) {
-      result = make_schedule(*scenario.schedule, {stages / chunks, scenario.micro_batches, chunks});
-    } else {
-      result = make_list_schedule(router_, plan, cost, scenario.micro_batches);
-    }
-  }
-  Schedule* schedule = std::get_if<Schedule>(&result);
-  std::vector<char> recomputing;
-  for (const Stage& stage : plan.stages) {
-    recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
-  }
-  if (schedule != nullptr && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
-    *schedule = add_recompute(std::move(*schedule), recomputing, {});
-  }
-  return result;
-}
-
 bool Simulator::is_replayable(int micro_batches) const {
   constexpr double kMostActions = 2e7; // their task graph fills some five gigabytes
   constexpr double kIterations = 16;   // are replayed with a loader
@@ -287,14 +225,17 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.objective = prepared.plan.objective;
   run.rounds = describe_rounds(prepared.plan.rounds, *study_.model, study_.platform);
   const Problem& costs = problem(scenario.micro_batches);
-  const PlanCost cost = cost_plan(costs, prepared.plan);
-  auto order = make_order(scenario, prepared.plan, cost);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
+  auto made = order(scenario, costs, prepared.plan);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     run.why_not = reason->reason;
     return;
   }
-  prepared.schedule = std::move(std::get<Schedule>(order));
+  Ordered& ordered = std::get<Ordered>(made);
+  prepared.plan = ordered.plan;
+  prepared.schedule = ordered.schedule;
+  const PlanCost& cost = ordered.cost;
   run.order = prepared.schedule.name;
+  run.staleness = prepared.schedule.staleness;
   run.bottleneck = bottleneck(costs, prepared.plan, cost);
   run.estimate = estimate_iteration(costs, prepared.plan, cost);
   run.stages = describe_stages(costs.model, costs.platform, prepared.plan, cost);
@@ -303,65 +244,24 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   }
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
-           other.plan.stages == prepared.plan.stages && other.schedule.orders == prepared.schedule.orders &&
-           other.schedule.splits_backward == prepared.schedule.splits_backward &&
+           other.plan.stages == prepared.plan.stages && same_work(other.schedule, prepared.schedule) &&
            other.plan.default_loader == prepared.plan.default_loader;
   });
   if (twin != earlier.end()) {
     prepared.twin = static_cast<int>(twin - earlier.begin());
     return;
   }
-  auto graph = graph_of(costs, prepared.plan, cost, prepared.schedule);
+  auto graph = graph_of(costs, ordered);
   if (const Infeasible* reason = std::get_if<Infeasible>(&graph)) {
     run.why_not = reason->reason;
     return;
   }
   prepared.graph = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(graph)));
-}
-
-std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, const Plan& plan, const PlanCost& cost,
-                                                        const Schedule& schedule) {
-  TaskGraphRequest request{.cost = cost,
-                           .schedule = schedule,
-                           .router = router_,
-                           .barrier = study_.training.step == StepMode::barrier,
-                           .blocking_sends = study_.training.blocking_sends};
-  if (!study_.loader) {
-    return make_task_graph(request);
+  if (!ordered.schedule.flushes) {
+    ordered.schedule = from_empty(ordered.schedule);
+    auto alone = graph_of(costs, ordered);
+    prepared.alone = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(alone)));
   }
-  Loader loader = *study_.loader;
-  if (plan.default_loader) {
-    loader.workers = loader.queue = 1;
-    loader.host = HostWait::spin;
-  }
-  Demand demand{.burst = longest_burst(schedule)};
-  if (!loader.workers) {
-    const TaskGraph unfed = make_task_graph(request);
-    const ReplayRequest replay{&unfed, iterations(unfed)};
-    const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
-    demand.step = measure(unfed, timeline, study_.platform).iteration / schedule.micro_batches;
-  }
-  const auto loading = plan_loading(problem, plan, cost, loader, demand);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&loading)) {
-    return *reason;
-  }
-  request.loading = &std::get<Loading>(loading);
-  return make_task_graph(request);
-}
-
-std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,
-                                                        int micro_batches) {
-  const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches};
-  const Problem& costs = problem(micro_batches);
-  if (std::string lacks = missing_kernel(costs, plan); !lacks.empty()) {
-    return Infeasible{std::move(lacks)};
-  }
-  const PlanCost cost = cost_plan(costs, plan);
-  const auto order = make_order(scenario, plan, cost);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&order)) {
-    return *reason;
-  }
-  return graph_of(costs, plan, cost, std::get<Schedule>(order));
 }
 
 Evaluation Simulator::evaluation_of(const TaskGraph& graph, Timeline timeline) const {
@@ -434,8 +334,11 @@ std::vector<Prepared> Simulator::prepare(const std::vector<Scenario>& scenarios,
 }
 
 int Simulator::iterations(const TaskGraph& graph) const {
-  if (graph.workers == 0) {
+  if (graph.workers == 0 && !graph.overlaps) {
     return study_.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
+  }
+  if (graph.workers == 0) {
+    return 1 + settling(graph) + window_of(graph);
   }
   const int begun = graph.workers + graph.queue; // batches, until the queue and all workers have been through
   const int micro_batches = 1 + *std::max_element(graph.micro_batch.begin(), graph.micro_batch.end());
@@ -451,14 +354,23 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
       replayed.push_back(&one);
     }
   }
+  for (const Prepared* one : replayed) {
+    if (one->alone) {
+      requests.push_back({one->alone.get(), 1});
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   std::vector<Timeline> timelines = study_.engine->replay(study_.platform, requests);
   const double seconds = seconds_since(start);
+  auto alone = timelines.begin() + static_cast<std::ptrdiff_t>(replayed.size());
   for (std::size_t i = 0; i < replayed.size(); ++i) {
     replayed[i]->timeline = std::move(timelines[i]);
     replayed[i]->timeline.window = window_of(*replayed[i]->graph);
     replayed[i]->run.replay_seconds = seconds / static_cast<double>(replayed.size());
     fill(*replayed[i]);
+    if (replayed[i]->alone) {
+      replayed[i]->run.metrics.makespan = measure(*replayed[i]->alone, *alone++, study_.platform).makespan;
+    }
   }
   for (Prepared& one : prepared) {
     if (one.twin >= 0) {
@@ -474,62 +386,6 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
       one.run.planning_seconds = mine.planning_seconds;
     }
   }
-}
-
-std::vector<std::string> Simulator::defects(const Scenario& scenario) {
-  const Plan& plan = *scenario.plan;
-  std::vector<std::string> defects = plan_defects(plan, *study_.model, study_.platform);
-  if (!defects.empty()) {
-    return defects;
-  }
-  for (const Stage& stage : plan.stages) { // each kind of device once
-    std::vector<int> types;
-    for (const DeviceId device : stage.devices) {
-      const int type = study_.platform.devices[device].type;
-      if (std::find(types.begin(), types.end(), type) == types.end()) {
-        types.push_back(type);
-        std::string lacks = missing_kernel(problem(scenario.micro_batches), type, stage.operators);
-        if (!lacks.empty() && std::find(defects.begin(), defects.end(), lacks) == defects.end()) {
-          defects.push_back(std::move(lacks));
-        }
-      }
-    }
-  }
-  if (defects.empty()) { // the replay knows the true peak of memory
-    std::vector<Prepared> prepared = prepare({scenario});
-    replay(prepared);
-    const Prepared& one = prepared.front();
-    if (one.graph) {
-      defects = memory_overflows(*one.graph, one.run.metrics);
-    }
-    if (defects.empty() && !one.run.feasible) {
-      defects.push_back(one.run.why_not);
-    }
-  }
-  return defects;
-}
-
-// Which devices overflow, at which task and by how much.
-std::vector<std::string> Simulator::memory_overflows(const TaskGraph& graph, const Metrics& metrics) const {
-  std::vector<std::string> overflows;
-  for (std::size_t i = 0; i < graph.devices.size(); ++i) {
-    const Bytes have = study_.platform.type_of(graph.devices[i]).memory;
-    const Bytes need = metrics.peak_memory[i];
-    if (need > have) {
-      const TaskId task = metrics.peak_task[i];
-      const Action action{graph.works[graph.work[task]].kind, graph.micro_batch[task],
-                          graph.works[graph.work[task]].stage};
-      overflows.push_back("'" + study_.platform.devices[graph.devices[i]].name + "' overflows by " +
-                          to_text(need - have) + " at " + to_text(std::span(&action, 1)) + ": " + to_text(need) +
-                          " of " + to_text(have));
-    }
-  }
-  return overflows;
-}
-
-std::string Simulator::memory_overflow(const TaskGraph& graph, const Metrics& metrics) const {
-  std::vector<std::string> all = memory_overflows(graph, metrics);
-  return all.empty() ? "" : std::move(all.front());
 }
 
 void Simulator::fill(Prepared& prepared) {
@@ -606,61 +462,6 @@ Seconds Simulator::bound_of_streams() {
     bound_of_streams_ = bound_of_streams_ ? std::min(*bound_of_streams_, bound) : bound;
   }
   return *bound_of_streams_;
-}
-
-// Tries more micro-batches of the same batch, then full recompute at the same number, then memory: whatever fits first
-// is the answer.
-std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
-  if (!is_replayable(scenario.micro_batches)) {
-    return "";
-  }
-  constexpr int kMostDoublings = 6;
-  Scenario changed = scenario;
-  const auto runs = [&](const PlanResult& result, const Problem& costs) {
-    const Plan* plan = std::get_if<Plan>(&result);
-    return plan != nullptr && std::holds_alternative<Schedule>(make_order(changed, *plan, cost_plan(costs, *plan)));
-  };
-  for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
-    changed.micro_batches *= 2;
-    if (study_.training.global_batch % changed.micro_batches != 0 || !is_replayable(changed.micro_batches)) {
-      break;
-    }
-    if (runs(plan(changed), problem(changed.micro_batches))) {
-      return "micro_batches: " + std::to_string(changed.micro_batches);
-    }
-  }
-  if (study_.training.recompute == Recompute::full) {
-    return missing_memory(scenario);
-  }
-  changed = scenario;
-  Training again = study_.training;
-  again.recompute = Recompute::full;
-  const Problem costs =
-      make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
-  if (runs(make_plan(*scenario.strategy, request_with(scenario, costs)), costs)) {
-    return "recompute: full";
-  }
-  return missing_memory(scenario);
-}
-
-// What the device that lacks most would need on top, were all to have as much: the split that the strategy makes on
-// devices without a limit, held against the limits there are.
-std::string Simulator::missing_memory(const Scenario& scenario) {
-  Platform unlimited = study_.platform;
-  for (DeviceType& type : unlimited.types) {
-    type.memory = Bytes{std::numeric_limits<double>::infinity()};
-  }
-  const Problem costs =
-      make_problem(*study_.model, unlimited, *study_.cost, study_.training, router_, scenario.micro_batches);
-  const PlanRequest asked = request_with(scenario, costs);
-  const PlanResult planned = make_plan(*scenario.strategy, asked);
-  const Plan* plan = std::get_if<Plan>(&planned);
-  if (plan == nullptr || std::holds_alternative<Infeasible>(make_order(scenario, *plan, cost_plan(costs, *plan)))) {
-    return "";
-  }
-  const auto shortage = plan_shortage(problem(scenario.micro_batches), *plan, asked.chunks, asked.in_flight, 1);
-  constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
-  return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }
 
 } // namespace stagecraft

@@ -32,7 +32,8 @@ struct Prepared {
   Plan plan;
   Schedule schedule;
   std::unique_ptr<TaskGraph> graph;
-  int twin = -1; ///< index of an equal one prepared earlier
+  std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
+  int twin = -1;                    ///< index of an equal one prepared earlier
   Timeline timeline;
 };
 
@@ -88,15 +89,35 @@ private:
     double seconds = 0; ///< of planning
   };
 
+  /// A plan on the ranks of its schedule, with what it costs there.
+  struct Ordered {
+    Plan plan;
+    PlanCost cost;
+    Schedule schedule;
+    std::vector<int> rank_of; ///< as PlacedPlan; empty for the list schedule
+  };
+
+  struct Assumed {
+    Schedule schedule; ///< no stages where it cannot be had
+    std::vector<double> in_flight;
+  };
+
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
   PlanRequest request_with(const Scenario& scenario, const Problem& problem);
+  /// The plan as its schedule runs it; or why it cannot.
+  std::variant<Ordered, Infeasible> order(const Scenario& scenario, const Problem& costs, const Plan& plan);
+  std::variant<Schedule, Infeasible> named_schedule(const Scenario& scenario, const Problem& costs,
+                                                    const Ordered& ordered);
+  ScheduleRequest schedule_request(const Scenario& scenario, const Problem& costs, int chunks, const Ordered& ordered);
+  static void add_recompute(Ordered& ordered); ///< as the plan's stages say
   /// A graph to replay; without one, the reason.
-  std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Plan& plan, const PlanCost& cost,
-                                               const Schedule& schedule);
+  std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Ordered& ordered);
   std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
   Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
-  std::variant<Schedule, Infeasible> make_order(const Scenario& scenario, const Plan& plan, const PlanCost& cost);
+  /// The schedule that planners assume, or nothing where it cannot be had.
+  const Schedule* assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches);
+  int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
   std::string smallest_fitting_change(const Scenario& scenario);
@@ -112,10 +133,11 @@ private:
   std::vector<DeviceId> devices_;
   std::map<int, std::unique_ptr<Problem>> problems_, believed_problems_;
   std::optional<SpeedWorld> believed_; ///< where it differs from the truth
-  std::map<std::tuple<const ScheduleRow*, int, int, int>, std::vector<double>> in_flight_;
+  std::map<std::tuple<const ScheduleRow*, int, int, int>, Assumed> assumed_;
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
-  /// By strategy, micro-batches and chunks: a plan that memory did not shape, so any schedule that it fits may have it.
-  std::map<std::tuple<const StrategyRow*, int, int>, Plan> unbound_;
+  /// By strategy, micro-batches, chunks and their dealing: a plan that memory did not shape, so any schedule that it
+  /// fits may have it.
+  std::map<std::tuple<const StrategyRow*, int, int, Dealing>, Plan> unbound_;
   std::optional<Seconds> single_, bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; ///< [from empty]
 };

@@ -175,8 +175,9 @@ TEST_CASE("weight versions and buffers are fixed memory, activations come and go
   memory.per_micro_batch = Bytes{7};
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
   Router router(platform);
-  const Schedule schedule = test::schedule_of("1f1b", 1, 1);
-  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router, .versions = 3});
+  Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  schedule.versions.assign(schedule.stages, 3);
+  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
   CHECK(graph.fixed_memory[0].value == 3 * 100 + 10 + 20 + 3);
   const auto program = graph.program_of(0);
   CHECK(graph.works[graph.work[program[0]]].acquire.value == 7); // F

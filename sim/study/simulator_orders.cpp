@@ -1,0 +1,229 @@
+// From a plan to the task graph of its schedule.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/named_table.hpp"
+#include "sim/schedule/place.hpp"
+#include "sim/study/simulator.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Most forwards of the first stage that follow one another.
+int longest_burst(const Schedule& schedule) {
+  int longest = 1;
+  for (const auto& order : schedule.orders) {
+    int burst = 0;
+    for (const Action& action : order) {
+      burst = action.stage == 0 && action.kind == TaskKind::forward ? burst + 1 : 0;
+      longest = std::max(longest, burst);
+    }
+  }
+  return longest;
+}
+
+} // namespace
+
+const Schedule* Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
+  const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches});
+  if (is_new) {
+    const ScheduleRow& source =
+        row.planned_as.empty() ? row : find_by_name(schedules(), row.planned_as, "schedule", {"planned_as", 0, 0});
+    ScheduleResult made = make_schedule(source, {ranks, micro_batches, chunks});
+    if (Schedule* schedule = std::get_if<Schedule>(&made)) {
+      slot->second = {std::move(*schedule), {}};
+      slot->second.in_flight = in_flight(slot->second.schedule);
+    }
+  }
+  return slot->second.schedule.stages > 0 ? &slot->second.schedule : nullptr;
+}
+
+std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, int micro_batches) {
+  return [this, &row, chunks, micro_batches](int stage, int stages) {
+    const int ranks = std::max(1, stages / chunks);
+    // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
+    if (assumed(row, ranks, chunks, micro_batches) == nullptr) {
+      return 1.0;
+    }
+    const std::vector<double>& counts = assumed_.at({&row, ranks, chunks, micro_batches}).in_flight;
+    return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
+  };
+}
+
+int Simulator::versions_of(const ScheduleRow& row, int chunks, int micro_batches) {
+  const Schedule* schedule = assumed(row, static_cast<int>(devices_.size()), chunks, micro_batches);
+  return schedule == nullptr || schedule->versions.empty()
+             ? 1
+             : *std::min_element(schedule->versions.begin(), schedule->versions.end());
+}
+
+// What a schedule that goes by times may know of a plan.
+ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Problem& costs, int chunks,
+                                            const Ordered& ordered) {
+  const Plan& plan = ordered.plan;
+  const auto stages = static_cast<int>(plan.stages.size());
+  ScheduleRequest request{.ranks = stages / chunks, .micro_batches = scenario.micro_batches, .chunks = chunks};
+  if (scenario.schedule->in_turn) {
+    request.ranks = 0;
+    for (const Stage& stage : plan.stages) {
+      request.replicas.push_back(static_cast<int>(stage.replicas()));
+      request.ranks += request.replicas.back();
+    }
+    return request;
+  }
+  request.room.assign(request.ranks, std::numeric_limits<double>::infinity());
+  for (int s = 0; s < stages; ++s) {
+    const int rank = rank_of(s, request.ranks, scenario.schedule->dealing);
+    StageFigures& figures = request.figures.emplace_back(StageFigures{0, 0, 0, 0});
+    Bytes fixed;
+    for (const ReplicaCost& replica : ordered.cost.stages[s].replicas) {
+      figures.forward = std::max(figures.forward, replica.forward.value);
+      figures.backward_input = std::max(figures.backward_input, (replica.backward_input + replica.recompute).value);
+      figures.backward_weight = std::max(figures.backward_weight, (replica.backward_weight - replica.overlap).value);
+      figures.activation = std::max(figures.activation, replica.memory.per_micro_batch.value);
+      fixed = std::max(fixed, replica.memory.fixed(1));
+    }
+    double& room = request.room[rank];
+    if (s < request.ranks) { // the first stage of its rank
+      room = std::numeric_limits<double>::infinity();
+      for (const DeviceId device : plan.stages[s].devices) {
+        room = std::min(room, study_.platform.type_of(device).memory.value);
+      }
+    }
+    room -= fixed.value;
+    if (s > 0) {
+      const PathCost path = costs.path(plan.stages[s - 1].devices.front(), plan.stages[s].devices.front());
+      const bool apart = plan.stages[s - 1].devices != plan.stages[s].devices;
+      request.hops.push_back(apart ? path.latency.value + ordered.cost.cut[s - 1].value * path.seconds_per_byte : 0);
+    }
+  }
+  request.evaluate = [this, &costs, ordered](const Schedule& schedule) {
+    Ordered tried = ordered;
+    tried.schedule = schedule;
+    add_recompute(tried);
+    const auto made = graph_of(costs, tried);
+    if (std::holds_alternative<Infeasible>(made)) {
+      return std::numeric_limits<double>::infinity();
+    }
+    const TaskGraph& graph = std::get<TaskGraph>(made);
+    const ReplayRequest replay{&graph, iterations(graph)};
+    const Evaluation found = evaluation_of(graph, std::move(replay_analytic(study_.platform, {&replay, 1}).front()));
+    return found.why_not.empty() ? found.iteration.value : std::numeric_limits<double>::infinity();
+  };
+  return request;
+}
+
+// A schedule by name, or the list schedule where its rules do not fit the plan's shape.
+std::variant<Schedule, Infeasible> Simulator::named_schedule(const Scenario& scenario, const Problem& costs,
+                                                             const Ordered& ordered) {
+  const ScheduleRow& row = *scenario.schedule;
+  const auto stages = static_cast<int>(ordered.plan.stages.size());
+  const int wanted = chunks_of(row, study_.training.chunks);
+  const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.dealing);
+  if (!fits && !is_pipeline(ordered.plan, 1)) {
+    return make_list_schedule(router_, ordered.plan, ordered.cost, scenario.micro_batches);
+  }
+  if (!fits && row.chunks > 0) {
+    return Infeasible{std::string(row.name) + " wants " + std::to_string(wanted) +
+                      " stages on each device; the plan has one"};
+  }
+  return make_schedule(row, schedule_request(scenario, costs, fits ? wanted : 1, ordered));
+}
+
+namespace {
+
+// A given schedule, or why it cannot run.
+std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, int micro_batches) {
+  const std::vector<std::string> defects = schedule_defects(orders);
+  if (!defects.empty()) {
+    return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
+  }
+  if (orders.micro_batches != micro_batches) {
+    return Infeasible{"the schedule is for " + std::to_string(orders.micro_batches) + " micro-batches, not " +
+                      std::to_string(micro_batches)};
+  }
+  return orders;
+}
+
+} // namespace
+
+void Simulator::add_recompute(Ordered& ordered) {
+  std::vector<char> recomputing;
+  for (const Stage& stage : ordered.plan.stages) {
+    recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
+  }
+  if (std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
+    ordered.schedule = stagecraft::add_recompute(std::move(ordered.schedule), recomputing, {});
+  }
+}
+
+std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& scenario, const Problem& costs,
+                                                              const Plan& plan) {
+  Ordered ordered{plan, cost_plan(costs, plan), {}, {}};
+  auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, scenario.micro_batches)
+                                         : named_schedule(scenario, costs, ordered);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return *reason;
+  }
+  ordered.schedule = std::move(std::get<Schedule>(made));
+  if (scenario.orders != nullptr || ordered.schedule.name == scenario.schedule->name) {
+    auto placed = place(plan, ordered.schedule);
+    if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
+      return *reason;
+    }
+    ordered.rank_of = std::move(std::get<PlacedPlan>(placed).rank_of);
+    if (std::get<PlacedPlan>(placed).plan.stages != plan.stages) {
+      ordered.plan = std::move(std::get<PlacedPlan>(placed).plan);
+      ordered.cost = cost_plan(costs, ordered.plan);
+    }
+  }
+  add_recompute(ordered);
+  return ordered;
+}
+
+std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, const Ordered& ordered) {
+  TaskGraphRequest request{.cost = ordered.cost,
+                           .schedule = ordered.schedule,
+                           .router = router_,
+                           .barrier = study_.training.step == StepMode::barrier,
+                           .blocking_sends = study_.training.blocking_sends,
+                           .rank_of = ordered.rank_of};
+  if (!study_.loader) {
+    return make_task_graph(request);
+  }
+  Loader loader = *study_.loader;
+  if (ordered.plan.default_loader) {
+    loader.workers = loader.queue = 1;
+    loader.host = HostWait::spin;
+  }
+  Demand demand{.burst = longest_burst(ordered.schedule)};
+  if (!loader.workers) {
+    const TaskGraph unfed = make_task_graph(request);
+    const ReplayRequest replay{&unfed, iterations(unfed)};
+    const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
+    demand.step = measure(unfed, timeline, study_.platform).iteration / ordered.schedule.micro_batches;
+  }
+  const auto loading = plan_loading(problem, ordered.plan, ordered.cost, loader, demand);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&loading)) {
+    return *reason;
+  }
+  request.loading = &std::get<Loading>(loading);
+  return make_task_graph(request);
+}
+
+std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,
+                                                        int micro_batches) {
+  const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches};
+  const Problem& costs = problem(micro_batches);
+  if (std::string lacks = missing_kernel(costs, plan); !lacks.empty()) {
+    return Infeasible{std::move(lacks)};
+  }
+  const auto ordered = order(scenario, costs, plan);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&ordered)) {
+    return *reason;
+  }
+  return graph_of(costs, std::get<Ordered>(ordered));
+}
+
+} // namespace stagecraft
