@@ -11,17 +11,29 @@ struct Slot {
   int micro_batch, chunk;
 };
 
-// The order of forward slots: groups of P micro-batches, in a group chunk after chunk. Backward slots are the same with
-// the chunks reversed.
-std::vector<Slot> slots(int ranks, int micro_batches, int chunks) {
+// Sizes of the groups: P micro-batches each where P divides M. Otherwise as even as can be with no group smaller than
+// P, since a rank gets its first micro-batch back after P hops; the larger ones first, so that the warm-up serves all.
+// Fewer micro-batches than ranks are one group.
+std::vector<int> group_sizes(int ranks, int micro_batches) {
+  const int groups = std::max(1, micro_batches / ranks);
+  std::vector<int> sizes(groups, micro_batches / groups);
+  std::fill_n(sizes.begin(), micro_batches % groups, micro_batches / groups + 1);
+  return sizes;
+}
+
+// The order of forward slots: group after group, in a group chunk after chunk. Backward slots are the same with the
+// chunks reversed.
+std::vector<Slot> slots(const std::vector<int>& groups, int micro_batches, int chunks) {
   std::vector<Slot> order;
   order.reserve(static_cast<std::size_t>(micro_batches) * chunks);
-  for (int first = 0; first < micro_batches; first += ranks) {
+  int first = 0;
+  for (const int size : groups) {
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      for (int m = first; m < std::min(first + ranks, micro_batches); ++m) {
+      for (int m = first; m < first + size; ++m) {
         order.push_back({m, chunk});
       }
     }
+    first += size;
   }
   return order;
 }
@@ -32,17 +44,13 @@ ScheduleResult make_interleaved(const ScheduleRequest& request) {
   const int p = request.ranks;
   const int v = request.chunks;
   const int m = request.micro_batches;
-  if (m % p != 0 && v > 1) {
-    const int below = m / p * p;
-    return Infeasible{
-        "interleaved deals out micro-batches in groups of " + std::to_string(p) + " (the ranks); " + std::to_string(m) +
-        " is no multiple; nearest: " + (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + p)};
-  }
-  const std::vector<Slot> order = slots(p, m, v);
+  const std::vector<int> groups = group_sizes(p, m);
+  const std::vector<Slot> order = slots(groups, m, v);
   const int total = m * v;
   Schedule schedule;
   for (int s = 0; s < p; ++s) {
-    const int warm_up = v == 1 ? std::min(p - 1 - s, total) : std::min(2 * (p - 1 - s) + (v - 1) * p, total);
+    const int warm_up =
+        v == 1 ? std::min(p - 1 - s, total) : std::min(2 * (p - 1 - s) + (v - 1) * groups.front(), total);
     const auto forward = [&](int k) { return Action{TaskKind::forward, order[k].micro_batch, order[k].chunk * p + s}; };
     const auto backward = [&](int k) {
       return Action{TaskKind::backward, order[k].micro_batch, (v - 1 - order[k].chunk) * p + s};

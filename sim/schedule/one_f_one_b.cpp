@@ -1,4 +1,4 @@
-// Orders that alternate one forward and one backward after a warm-up: 1F1B, its eager form, and ZB-H1.
+// Orders that alternate one forward and one backward after a warm-up: 1F1B, its eager form, ZB-H1 and ZB-H2.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -54,6 +54,14 @@ ScheduleResult make_zb_h1(const ScheduleRequest& request) {
   Schedule schedule;
   for (int s = 0; s < request.ranks; ++s) {
     schedule.orders.push_back(alternate(s, request.micro_batches, request.ranks - 1 - s, s));
+  }
+  return schedule;
+}
+
+ScheduleResult make_zb_h2(const ScheduleRequest& request) {
+  Schedule schedule;
+  for (int s = 0; s < request.ranks; ++s) {
+    schedule.orders.push_back(alternate(s, request.micro_batches, 2 * (request.ranks - 1 - s), 2 * s));
   }
   return schedule;
 }

@@ -1,10 +1,9 @@
 // What all schedules share: text, counts in flight, recompute, and whether an order can run at all.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
+#include <array>
+#include <numeric>
 #include <optional>
-#include <set>
-#include <tuple>
 
 #include "sim/base/named_table.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -70,28 +69,71 @@ Schedule from_empty(const Schedule& schedule) {
   return alone;
 }
 
-std::vector<double> in_flight(const Schedule& schedule) {
+namespace {
+
+// Actions that start together: from `begin` to the first that is not fused with it.
+std::size_t end_of_item(std::span<const Action> order, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < order.size() && order[end].fused) {
+    ++end;
+  }
+  return end;
+}
+
+// The most that a rank holds at once, and what it holds of each stage then. `held`: zeros, [stage].
+int count_held(const Schedule& schedule, std::span<const Action> order, std::vector<double>& held) {
   const TaskKind release = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-  const auto change = [&](const Action& action) {
-    return action.kind == TaskKind::forward ? 1 : action.kind == release ? -1 : 0;
-  };
-  std::vector<double> held(schedule.stages, 0.0);
-  for (const auto& order : schedule.orders) {
-    std::size_t peak_end = 0;
-    int now = 0;
-    int peak = 0;
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      now += change(order[at]);
-      if (now > peak) {
-        peak = now;
-        peak_end = at + 1;
+  int now = 0;
+  for (const Action& action : order) { // of earlier rounds, where iterations overlap
+    const int rounds = action.kind == TaskKind::forward ? 1 : action.kind == release ? -1 : 0;
+    held[action.stage] += rounds * (action.micro_batch / schedule.micro_batches);
+    now += rounds * (action.micro_batch / schedule.micro_batches);
+  }
+  std::vector<std::pair<std::int32_t, int>> changes; // of stages, in the order of time
+  std::size_t most_at = 0;
+  int most = now;
+  for (std::size_t begin = 0; begin < order.size();) {
+    const std::size_t end = end_of_item(order, begin);
+    for (const TaskKind kind : {TaskKind::forward, release}) { // what starts together is taken before any is released
+      for (std::size_t at = begin; at < end; ++at) {
+        if (order[at].kind == kind) {
+          changes.emplace_back(order[at].stage, kind == TaskKind::forward ? 1 : -1);
+          now += changes.back().second;
+          most_at = now > most ? changes.size() : most_at;
+          most = std::max(most, now);
+        }
       }
     }
-    for (std::size_t at = 0; at < peak_end; ++at) {
-      held[order[at].stage] += change(order[at]);
-    }
+    begin = end;
   }
-  return held;
+  for (std::size_t at = 0; at < most_at; ++at) {
+    held[changes[at].first] += changes[at].second;
+  }
+  return most;
+}
+
+} // namespace
+
+std::vector<double> in_flight(const Schedule& schedule) {
+  std::vector<double> most(schedule.stages, 0.0);
+  std::vector<double> held;
+  for (const auto& order : schedule.orders) {
+    held.assign(schedule.stages, 0.0);
+    count_held(schedule, order, held);
+    std::transform(held.begin(), held.end(), most.begin(), most.begin(),
+                   [](double a, double b) { return std::max(a, b); });
+  }
+  return most;
+}
+
+std::vector<int> most_held(const Schedule& schedule) {
+  std::vector<int> most;
+  std::vector<double> held;
+  for (const auto& order : schedule.orders) {
+    held.assign(schedule.stages, 0.0);
+    most.push_back(count_held(schedule, order, held));
+  }
+  return most;
 }
 
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule) {
@@ -115,124 +157,228 @@ Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stag
 
 namespace {
 
-using Key = std::tuple<TaskKind, int, int>;
+constexpr int kKinds = 4; // F, B, W, R: those that a schedule orders, first in TaskKind
+constexpr std::int32_t kNowhere = -1;
 
-// Each F and B (and W) once, on one rank per stage.
-void check_complete(const Schedule& schedule, std::vector<std::string>& defects) {
-  std::map<Key, int> seen;
-  std::map<int, int> rank_of_stage;
-  for (std::size_t rank = 0; rank < schedule.orders.size(); ++rank) {
-    for (const Action& action : schedule.orders[rank]) {
-      const std::string name = to_text(std::span(&action, 1));
-      if (action.stage < 0 || action.stage >= schedule.stages || action.micro_batch < 0 ||
-          action.micro_batch >= schedule.micro_batches) {
-        defects.push_back(name + " on rank " + std::to_string(rank) + " is outside " + std::to_string(schedule.stages) +
-                          " stages and " + std::to_string(schedule.micro_batches) + " micro-batches");
-        continue;
-      }
-      if (action.kind > TaskKind::recompute || (action.kind == TaskKind::weight && !schedule.splits_backward)) {
-        defects.push_back(name + " on rank " + std::to_string(rank) + " is no work of a schedule that " +
-                          (schedule.splits_backward ? "splits backward; allowed: F, B, W, R"
-                                                    : "runs backward as a whole; allowed: F, B, R"));
-        continue;
-      }
-      if (++seen[{action.kind, action.micro_batch, action.stage}] == 2) {
-        defects.push_back(name + " appears more than once");
-      }
-      const auto [home, fresh] = rank_of_stage.try_emplace(action.stage, static_cast<int>(rank));
-      if (home->second != static_cast<int>(rank)) {
-        defects.push_back(name + " is on rank " + std::to_string(rank) + ", but stage " + std::to_string(action.stage) +
-                          " lives on rank " + std::to_string(home->second));
-      }
+std::string name_of(const Action& action) { return to_text(std::span(&action, 1)); }
+
+// What the orders say of every task; a micro-batch of another iteration counts as that of this one which it repeats.
+class Checker {
+public:
+  explicit Checker(const Schedule& schedule)
+      : schedule_(schedule), stages_(schedule.stages), micro_batches_(schedule.micro_batches) {}
+
+  std::vector<std::string> find_defects() {
+    std::size_t actions = 0;
+    for (const auto& order : schedule_.orders) {
+      actions += order.size();
     }
+    const std::size_t cells = static_cast<std::size_t>(stages_) * micro_batches_;
+    if (cells > actions) { // too sparse for tables, and most are missing: each needs F and B
+      return {std::to_string(actions) + " tasks are too few for " + std::to_string(stages_) + " stages and " +
+              std::to_string(micro_batches_) + " micro-batches"};
+    }
+    rank_.assign(cells, kNowhere);
+    ahead_.assign(cells * kKinds, kNowhere);
+    read_orders();
+    find_missing();
+    if (defects_.empty()) {
+      find_deadlock();
+    }
+    return std::move(defects_);
   }
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    for (int m = 0; m < schedule.micro_batches; ++m) {
-      for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
-        if ((kind != TaskKind::weight || schedule.splits_backward) && !seen.contains({kind, m, stage})) {
-          const Action missing{kind, m, stage};
-          defects.push_back(to_text(std::span(&missing, 1)) + " is missing");
+
+private:
+  std::size_t cell(int micro_batch, int stage) const {
+    return static_cast<std::size_t>(micro_batch % micro_batches_) * stages_ + stage;
+  }
+  std::size_t cell(const Action& action) const {
+    return cell(action.micro_batch, action.stage) * kKinds + static_cast<std::size_t>(action.kind);
+  }
+  int ahead_of(const Action& action) const { return action.micro_batch / micro_batches_; }
+
+  // Whether a task can be one of the schedule.
+  bool belongs(const Action& action, int rank) {
+    const bool inside = action.stage >= 0 && action.stage < stages_ && action.micro_batch >= 0 &&
+                        (!schedule_.flushes || action.micro_batch < micro_batches_);
+    if (!inside) {
+      defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is outside " +
+                         std::to_string(stages_) + " stages and " + std::to_string(micro_batches_) + " micro-batches");
+      return false;
+    }
+    if (action.kind > TaskKind::recompute || (action.kind == TaskKind::weight && !schedule_.splits_backward)) {
+      defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is no work of a schedule that " +
+                         (schedule_.splits_backward ? "splits backward; allowed: F, B, W, R"
+                                                    : "runs backward as a whole; allowed: F, B, R"));
+      return false;
+    }
+    return true;
+  }
+
+  // Each task once, all of one micro-batch and stage on one rank.
+  void read_orders() {
+    std::vector<char> repeated;
+    for (int rank = 0; rank < static_cast<int>(schedule_.orders.size()); ++rank) {
+      const auto& order = schedule_.orders[rank];
+      for (std::size_t at = 0; at < order.size(); ++at) {
+        const Action& action = order[at];
+        if (!belongs(action, rank)) {
+          continue;
+        }
+        if (at == 0 && action.fused) {
+          defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is fused with nothing");
+        }
+        std::int32_t& ahead = ahead_[cell(action)];
+        if (ahead != kNowhere) {
+          repeated.resize(ahead_.size(), 0);
+          if (repeated[cell(action)] == 0) {
+            defects_.push_back(name_of(action) + " appears more than once");
+          }
+          repeated[cell(action)] = 1;
+        }
+        ahead = ahead_of(action);
+        std::int32_t& home = rank_[cell(action.micro_batch, action.stage)];
+        home = home == kNowhere ? rank : home;
+        if (home != rank) {
+          defects_.push_back(name_of(action) + " is on rank " + std::to_string(rank) + ", but micro-batch " +
+                             std::to_string(action.micro_batch % micro_batches_) + " of stage " +
+                             std::to_string(action.stage) + " runs on rank " + std::to_string(home));
         }
       }
     }
   }
-}
 
-// What a task waits for besides its place in the order, in a chain of stages.
-std::vector<Key> needs(const Schedule& schedule, const Action& action) {
-  const auto [kind, m, s] = std::tuple(action.kind, action.micro_batch, action.stage);
-  switch (kind) {
-  case TaskKind::forward:
-    return s == 0 ? std::vector<Key>{} : std::vector<Key>{{TaskKind::forward, m, s - 1}};
-  case TaskKind::backward:
-    if (s + 1 == schedule.stages) {
-      return {{TaskKind::forward, m, s}};
-    }
-    return {{TaskKind::forward, m, s}, {TaskKind::backward, m, s + 1}};
-  case TaskKind::weight:
-    return {{TaskKind::backward, m, s}};
-  case TaskKind::recompute:
-    return {{TaskKind::forward, m, s}};
-  default:
-    return {};
-  }
-}
-
-// Runs the orders without times; where they stop, follows the waiting tasks round their cycle.
-void check_deadlock(const Schedule& schedule, std::vector<std::string>& defects) {
-  const auto ranks = schedule.orders.size();
-  std::set<Key> done;
-  std::vector<std::size_t> cursor(ranks, 0);
-  std::map<int, std::size_t> rank_of_stage;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    for (const Action& action : schedule.orders[rank]) {
-      rank_of_stage[action.stage] = rank;
+  void find_missing() {
+    for (int stage = 0; stage < stages_; ++stage) {
+      for (int m = 0; m < micro_batches_; ++m) {
+        for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
+          const Action action{kind, m, stage};
+          if ((kind != TaskKind::weight || schedule_.splits_backward) && ahead_[cell(action)] == kNowhere) {
+            defects_.push_back(name_of(action) + " is missing");
+          }
+        }
+      }
     }
   }
-  const auto blocking = [&](std::size_t rank) -> std::optional<Key> {
-    for (const Key& need : needs(schedule, schedule.orders[rank][cursor[rank]])) {
-      if (!done.contains(need)) {
-        return need;
+
+  // Runs the orders without times, one round of them where iterations overlap: all that earlier rounds do is done then.
+  // Where they stop, follows the waiting tasks round their cycle.
+  void find_deadlock() {
+    const int ranks = static_cast<int>(schedule_.orders.size());
+    done_.assign(ahead_.size(), 0);
+    cursor_.assign(ranks, 0);
+    std::vector<int> awake(ranks);
+    std::iota(awake.rbegin(), awake.rend(), 0);
+    while (!awake.empty()) {
+      const int rank = awake.back();
+      awake.pop_back();
+      const auto& order = schedule_.orders[rank];
+      while (cursor_[rank] < order.size() && !blocking(rank)) {
+        const std::size_t end = end_of_item(order, cursor_[rank]);
+        for (; cursor_[rank] < end; ++cursor_[rank]) {
+          const Action& action = order[cursor_[rank]];
+          done_[cell(action)] = 1;
+          const int next = action.stage + (action.kind == TaskKind::forward ? 1 : -1);
+          if (action.kind <= TaskKind::backward && next >= 0 && next < stages_) {
+            awake.push_back(rank_[cell(action.micro_batch, next)]);
+          }
+        }
+      }
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (cursor_[rank] < schedule_.orders[rank].size()) {
+        defects_.push_back("deadlock: " + cycle_from(rank));
+        return;
+      }
+    }
+  }
+
+  struct Waiting {
+    Action task, needs;
+  };
+
+  // The first task of a rank's next item that cannot start, and what it waits for.
+  std::optional<Waiting> blocking(int rank) const {
+    const auto& order = schedule_.orders[rank];
+    const std::size_t end = end_of_item(order, cursor_[rank]);
+    for (std::size_t at = cursor_[rank]; at < end; ++at) {
+      for (const std::optional<Action>& need : needs(order[at])) {
+        if (need && !is_done(*need) && !leads_to(std::span(order).subspan(cursor_[rank], at - cursor_[rank]), *need)) {
+          return Waiting{order[at], *need};
+        }
       }
     }
     return std::nullopt;
-  };
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      while (cursor[rank] < schedule.orders[rank].size() && !blocking(rank)) {
-        const Action& action = schedule.orders[rank][cursor[rank]++];
-        done.insert({action.kind, action.micro_batch, action.stage});
-        moved = true;
-      }
+  }
+
+  // In a chain of stages.
+  std::array<std::optional<Action>, 2> needs(const Action& action) const {
+    const auto of = [&](TaskKind kind, int stage) { return Action{kind, action.micro_batch, stage}; };
+    const int s = action.stage;
+    switch (action.kind) {
+    case TaskKind::forward:
+      return {s > 0 ? std::optional(of(TaskKind::forward, s - 1)) : std::nullopt};
+    case TaskKind::backward:
+      return {of(TaskKind::forward, s), s + 1 < stages_ ? std::optional(of(TaskKind::backward, s + 1)) : std::nullopt};
+    case TaskKind::weight:
+      return {of(TaskKind::backward, s)};
+    default:
+      return {of(TaskKind::forward, s)};
     }
   }
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    if (cursor[rank] == schedule.orders[rank].size()) {
-      continue;
+
+  bool is_done(const Action& action) const {
+    const std::int32_t round = ahead_of(action) - ahead_[cell(action)]; // 0: this one
+    return round < 0 || (round == 0 && done_[cell(action)] != 0);
+  }
+
+  // Inside an item backward runs as a whole: B then W.
+  static bool leads_to(std::span<const Action> before, const Action& need) {
+    return need.kind != TaskKind::forward && std::any_of(before.begin(), before.end(), [&](const Action& action) {
+             return action.kind == need.kind && action.micro_batch == need.micro_batch && action.stage == need.stage;
+           });
+  }
+
+  // The cycle of waiting tasks that a rank waits for; a chain that ends where a task comes a round later.
+  std::string cycle_from(int rank) const {
+    std::vector<char> visited(schedule_.orders.size(), 0);
+    const auto holds_up = [&](int at) {
+      const Action need = blocking(at)->needs;
+      return rank_[cell(need.micro_batch, need.stage)];
+    };
+    const auto stuck = [&](int at) { return cursor_[at] < schedule_.orders[at].size(); };
+    int start = rank;
+    while (visited[start] == 0 && stuck(holds_up(start))) {
+      visited[start] = 1;
+      start = holds_up(start);
     }
-    std::string cycle;
-    std::vector<char> visited(ranks, 0);
-    for (std::size_t at = rank; visited[at] == 0; at = rank_of_stage[std::get<2>(*blocking(at))]) {
+    std::string text;
+    visited.assign(visited.size(), 0);
+    for (int at = start; stuck(at) && visited[at] == 0; at = holds_up(at)) {
       visited[at] = 1;
-      const Action& stuck = schedule.orders[at][cursor[at]];
-      const auto [kind, m, s] = *blocking(at);
-      const Action waits{kind, m, s};
-      cycle += (cycle.empty() ? "" : "; ") + to_text(std::span(&stuck, 1)) + " on rank " + std::to_string(at) +
-               " waits for " + to_text(std::span(&waits, 1));
+      const Waiting waiting = *blocking(at);
+      text += (text.empty() ? "" : "; ") + name_of(waiting.task) + " on rank " + std::to_string(at) + " waits for " +
+              name_of(waiting.needs) + (stuck(holds_up(at)) ? "" : ", which comes a round later");
     }
-    defects.push_back("deadlock: " + cycle);
-    return;
+    return text;
   }
-}
+
+  const Schedule& schedule_;
+  int stages_, micro_batches_;
+  std::vector<std::int32_t> rank_;  // [micro-batch, stage]
+  std::vector<std::int32_t> ahead_; // [task]: iterations that it runs ahead of its own
+  std::vector<char> done_;          // [task]
+  std::vector<std::size_t> cursor_; // [rank]
+  std::vector<std::string> defects_;
+};
 
 } // namespace
 
 std::vector<std::string> schedule_defects(const Schedule& schedule) {
-  std::vector<std::string> defects;
-  check_complete(schedule, defects);
-  if (defects.empty()) {
-    check_deadlock(schedule, defects);
+  std::vector<std::string> defects = Checker(schedule).find_defects();
+  if (defects.empty() && !schedule.flushes) {
+    const Schedule alone = from_empty(schedule);
+    defects = Checker(alone).find_defects();
   }
   return defects;
 }

@@ -100,11 +100,9 @@ constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks >
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request);
 
 /// Micro-batches (of a stage) that each stage holds at the moment when its rank holds most: activations are kept from F
-/// until B, or until W where backward is split.
+/// until B, or until W where backward is split. Of a stage that lives on several ranks, on that which holds most of it;
+/// where iterations overlap, in the steady state.
 std::vector<double> in_flight(const Schedule& schedule);
-
-/// Stages' micro-batches that each rank holds at most: from F until B, or until W where backward is split.
-std::vector<int> most_held(const Schedule& schedule);
 
 /// The micro-batches that each rank holds at most, one for each of its stages: from F until B, or until W where
 /// backward is split.
@@ -118,11 +116,10 @@ Schedule from_empty(const Schedule& schedule);
 std::string to_text(std::span<const Action> order);
 /// The same, task by task.
 std::vector<std::string> tokens(std::span<const Action> order);
-/// The same, one by one.
-std::vector<std::string> tokens(std::span<const Action> order);
 
-/// Every defect, in words: a missing or repeated task, a task of a stage on two ranks, or a cycle of waiting tasks,
-/// which would be a deadlock.
+/// Every defect, in words: a missing or repeated task, a micro-batch of a stage on two ranks, or a cycle of waiting
+/// tasks, which would be a deadlock. Where iterations overlap the steady state and one iteration alone are both looked
+/// at; in the steady state a task may need nothing of a later round of the orders. O(tasks).
 std::vector<std::string> schedule_defects(const Schedule& schedule);
 
 /// How recomputation enters an order.
@@ -141,8 +138,11 @@ ScheduleResult make_gpipe(const ScheduleRequest&);
 ScheduleResult make_one_f_one_b(const ScheduleRequest&);
 ScheduleResult make_eager_one_f_one_b(const ScheduleRequest&);
 ScheduleResult make_interleaved(const ScheduleRequest&);
+ScheduleResult make_breadth_first(const ScheduleRequest&);
 ScheduleResult make_zb_h1(const ScheduleRequest&);
 ScheduleResult make_zb_auto(const ScheduleRequest&);
+ScheduleResult make_zb_h2(const ScheduleRequest&);
+ScheduleResult make_hanayo(const ScheduleRequest&);
 
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their

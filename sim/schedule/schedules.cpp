@@ -25,6 +25,19 @@ std::span<const ScheduleRow> schedules() {
                   .make = make_zb_auto,
                   .splits_backward = true,
                   .planned_as = "zb-h1"},
+      ScheduleRow{.name = "breadth-first",
+                  .help = "all micro-batches through one chunk after the other, and back (Lamy-Poirier 2022)",
+                  .make = make_breadth_first,
+                  .chunks = 0},
+      ScheduleRow{.name = "zb-h2",
+                  .help = "zb-h1 with twice the warm-up: no bubble where stages step alone (Qi et al. 2023)",
+                  .make = make_zb_h2,
+                  .splits_backward = true},
+      ScheduleRow{.name = "hanayo",
+                  .help = "stages in a snake, micro-batches run in waves (Liu et al. 2023)",
+                  .make = make_hanayo,
+                  .chunks = 0,
+                  .dealing = Dealing::snake},
   };
   return kRows;
 }

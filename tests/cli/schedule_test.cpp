@@ -135,9 +135,9 @@ TEST_CASE("a schedule file that cannot run is told why", "[cli]") {
 
 TEST_CASE("a schedule that cannot be had for these numbers is refused with the nearest that can", "[cli]") {
   const Workshop shop;
-  const Outcome outcome = shop.run("schedule interleaved --stages 3 --micro-batches 4");
+  const Outcome outcome = shop.run("schedule hanayo --stages 3 --micro-batches 4 --chunks 3");
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, Catch::Contains("nearest: 3 or 6"));
+  CHECK_THAT(outcome.err, Catch::Contains("nearest: 2 or 4"));
   CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --chunks 2").status == 2);
   CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --forward 1,2,3").status == 2);
   CHECK(shop.run("schedule gpipe --stages 2 --micro-batches 2 --forward -1").status == 2);

@@ -81,6 +81,7 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
         one.iterations = test::pick(random, 1, 3);
         one.barrier = test::pick(random, 0, 1) == 1;
         one.pipeline.ranks = ranks;
+        one.pipeline.dealing = row.dealing;
         one.pipeline.bandwidth = 100;
         one.pipeline.latency = 0.25;
         for (int s = 0; s < ranks * chunks; ++s) {

@@ -12,7 +12,7 @@ namespace {
 using test::near;
 
 constexpr int kRanks = 16;
-constexpr int kMicroBatches = 32;
+constexpr int kMicroBatches = 64;
 
 // Calls `check` for every P and M; one assertion per P keeps the loop quick.
 template <class Check> void for_all(const Check& check) {
@@ -51,26 +51,64 @@ TEST_CASE("accumulate takes M (tf + tb) on one rank and refuses more", "[schedul
   });
 }
 
-TEST_CASE("interleaved takes (M + (P - 1) / v)(tf + tb) where P divides M, and refuses other M",
-          "[schedule][closed-form]") {
-  for (const int v : {1, 2, 3, 4}) {
-    CAPTURE(v);
-    for_all([&](int p, int m) {
-      if (m % p == 0) {
-        return same(makespan("interleaved", p, m, v, {1, 2, 0}), (m + (p - 1.0) / v) * 3);
-      }
-      const ScheduleResult made = make_schedule(test::schedule_row("interleaved"), {p, m, v});
-      return v == 1 || std::holds_alternative<Infeasible>(made);
-    });
+double dealt_makespan(std::string_view name, int p, int m, int chunks, const test::StageTimes& device) {
+  test::Pipeline pipeline = test::equal_stages(p, chunks, device);
+  pipeline.dealing = test::schedule_row(name).dealing;
+  return test::run(pipeline, test::schedule_of(name, p, m, chunks)).end();
+}
+
+// Only the first micro-batch waits P hops; where M < P the ranks are what must be gone through.
+TEST_CASE("interleaved and breadth-first take (max(M, P) + (min(M, P) - 1) / v)(tf + tb)", "[schedule][closed-form]") {
+  for (const std::string_view name : {"interleaved", "breadth-first"}) {
+    for (const int v : {1, 2, 3, 4}) {
+      CAPTURE(name, v);
+      for_all([&](int p, int m) {
+        return same(makespan(name, p, m, v, {1, 2, 0}), (std::max(m, p) + (std::min(m, p) - 1.0) / v) * 3);
+      });
+    }
   }
 }
 
-TEST_CASE("the refusal of interleaved names the nearest numbers that would do", "[schedule]") {
-  const auto reason = [](int p, int m) {
-    return std::get<Infeasible>(make_schedule(test::schedule_row("interleaved"), {p, m, 2})).reason;
-  };
-  CHECK_THAT(reason(4, 10), Catch::Contains("nearest: 8 or 12"));
-  CHECK_THAT(reason(4, 3), Catch::Contains("nearest: 4"));
+TEST_CASE("interleaved makes its groups even where P does not divide M", "[schedule]") {
+  // Eleven micro-batches on four ranks: a group of six, then one of five.
+  const Schedule schedule = test::schedule_of("interleaved", 4, 11, 2);
+  CHECK_THAT(to_text(schedule.orders[0]), Catch::StartsWith("F0@0 F1@0 F2@0 F3@0 F4@0 F5@0 F0@4 F1@4 F2@4 F3@4 F4@4 "
+                                                            "F5@4 F6@0 B0@4 F7@0 B1@4"));
+  CHECK(schedule_defects(schedule).empty());
+}
+
+TEST_CASE("hanayo with one wave has a bubble of (2P - 2) / (5P - 2) where M = P and B = 2F",
+          "[schedule][closed-form]") {
+  for (int p = 1; p <= kRanks; ++p) { // a device works P (1 + 2)
+    CHECK(dealt_makespan("hanayo", p, p, 2, {1, 2, 0}) == near(5 * p - 2));
+  }
+  CHECK(dealt_makespan("hanayo", 4, 4, 4, {1, 2, 0}) == near(15.25)); // two waves: 0.213 of it bubble
+}
+
+TEST_CASE("hanayo refuses half a wave", "[schedule]") {
+  const ScheduleResult made = make_schedule(test::schedule_row("hanayo"), {4, 4, 3});
+  CHECK_THAT(std::get<Infeasible>(made).reason, Catch::EndsWith("nearest: 2 or 4"));
+  CHECK_THAT(std::get<Infeasible>(make_schedule(test::schedule_row("hanayo"), {4, 4, 1})).reason,
+             Catch::EndsWith("nearest: 2"));
+}
+
+// Qi et al. 2023, for M >= 2P - 1: the step is local, so an iteration begins while the one before still drains.
+TEST_CASE("zb-h2 has a period of M(tF + tB + tW) + (P - 1) max(0, tF + tB - 2 tW)", "[schedule][closed-form]") {
+  for (const test::StageTimes& times : {test::StageTimes{1, 1, 1}, {1.5, 1.25, 1}, {1, 1.2, 0.8}}) {
+    for_all([&](int p, int m) {
+      if (m < 2 * p - 1) {
+        return true;
+      }
+      const test::PipelineRun run = test::run(test::equal_stages(p, 1, times), test::schedule_of("zb-h2", p, m),
+                                              {.iterations = 4, .barrier = false});
+      const double bubble = std::max(0.0, times.forward + times.input - 2 * times.weight);
+      const double work = m * (times.forward + times.input + times.weight);
+      return same(run.end(3) - run.end(2), work + (p - 1) * bubble);
+    });
+  }
+  for_all([](int p, int m) { // alone, equal tasks: the last rank begins P - 1 later
+    return m < 2 * p - 1 || same(makespan("zb-h2", p, m, 1, {1, 1, 1}), 3.0 * m + p - 1);
+  });
 }
 
 TEST_CASE("zb-h1 takes M(tF + tB + tW) + (P - 1)(tF + tB - tW)", "[schedule][closed-form]") {
@@ -98,11 +136,12 @@ double formula(std::string_view name, int p, int m, int s) {
          : name == "1f1b"       ? std::min(p - s, m)
          : name == "eager-1f1b" ? std::min(2 * (p - s) - 1, m)
          : name == "zb-h1"      ? std::min(p, m)
+         : name == "zb-h2"      ? std::min(2 * p - 1, m)
                                 : 1;
 }
 
 TEST_CASE("each schedule holds the activations of its formula", "[schedule][closed-form][in-flight]") {
-  for (const std::string_view name : {"gpipe", "1f1b", "eager-1f1b", "zb-h1", "naive"}) {
+  for (const std::string_view name : {"gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "naive"}) {
     CAPTURE(name);
     for_all([&](int p, int m) {
       const std::vector<double> held = in_flight(test::schedule_of(name, p, m));
@@ -115,24 +154,26 @@ TEST_CASE("each schedule holds the activations of its formula", "[schedule][clos
   }
 }
 
-TEST_CASE("interleaved holds min(2(P-1-s) + (v-1)P + 1, vM) chunks on rank s", "[schedule][closed-form][in-flight]") {
+// g: the first group's micro-batches, P where P divides M.
+TEST_CASE("interleaved holds min(2(P-1-s) + (v-1)g + 1, vM) chunks on rank s", "[schedule][closed-form][in-flight]") {
   for (const int v : {2, 3, 4}) {
     for_all([&](int p, int m) {
-      if (m % p != 0) {
-        return true;
-      }
-      const std::vector<double> held = in_flight(test::schedule_of("interleaved", p, m, v));
+      const std::vector<int> held = most_held(test::schedule_of("interleaved", p, m, v));
+      const int groups = std::max(1, m / p);
+      const int g = (m + groups - 1) / groups;
       bool right = true;
       for (int s = 0; s < p; ++s) {
-        double rank = 0;
-        for (int chunk = 0; chunk < v; ++chunk) {
-          rank += held[chunk * p + s];
-        }
-        right = right && rank == std::min(2 * (p - 1 - s) + (v - 1) * p + 1, v * m);
+        right = right && held[s] == std::min(2 * (p - 1 - s) + (v - 1) * g + 1, v * m);
       }
       return right;
     });
   }
+}
+
+TEST_CASE("breadth-first holds every micro-batch of every chunk", "[schedule][closed-form][in-flight]") {
+  for_all([](int p, int m) {
+    return in_flight(test::schedule_of("breadth-first", p, m, 3)) == std::vector<double>(3 * p, m);
+  });
 }
 
 TEST_CASE("the order of the schedules by time and memory is the literature's", "[schedule]") {

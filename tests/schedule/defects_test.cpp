@@ -29,7 +29,7 @@ TEST_CASE("every schedule is sound for all small numbers, or says why it cannot 
           }
           CHECK(schedule.name == row.name);
           CHECK(schedule.orders.size() == static_cast<std::size_t>(p));
-          CHECK(in_flight(schedule).size() == static_cast<std::size_t>(p) * v);
+          CHECK(in_flight(schedule).size() == static_cast<std::size_t>(p) * chunks_of(row, v));
         }
       }
     }
@@ -78,11 +78,11 @@ TEST_CASE("a repeated action is named once", "[schedule][defects]") {
   CHECK(defects_of(schedule) == "B0@0 appears more than once");
 }
 
-TEST_CASE("a stage on two ranks is named", "[schedule][defects]") {
+TEST_CASE("a micro-batch of a stage on two ranks is named", "[schedule][defects]") {
   Schedule schedule = test::schedule_of("1f1b", 2, 1);
   schedule.orders[0] = {{TaskKind::forward, 0, 0}};
   schedule.orders[1].push_back({TaskKind::backward, 0, 0});
-  CHECK(defects_of(schedule) == "B0@0 is on rank 1, but stage 0 lives on rank 0");
+  CHECK(defects_of(schedule) == "B0@0 is on rank 1, but micro-batch 0 of stage 0 runs on rank 0");
 }
 
 TEST_CASE("micro-batches and stages beyond the schedule's numbers are named", "[schedule][defects]") {
@@ -110,10 +110,25 @@ TEST_CASE("a cycle over two ranks is told from end to end", "[schedule][defects]
   CHECK(defects_of(schedule) == "deadlock: B0@0 on rank 0 waits for B0@1; F1@1 on rank 1 waits for F1@0");
 }
 
+TEST_CASE("too few tasks for the numbers of a schedule are told at once", "[schedule][defects]") {
+  Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  schedule.stages = schedule.micro_batches = 1 << 24;
+  CHECK(defects_of(schedule) == "2 tasks are too few for 16777216 stages and 16777216 micro-batches");
+}
+
+TEST_CASE("a deadlock's cycle leaves out who only waits for it", "[schedule][defects]") {
+  // Rank 0 waits for ranks 1 and 2, which wait for each other.
+  Schedule schedule = test::schedule_of("1f1b", 3, 2);
+  using enum TaskKind;
+  schedule.orders[1] = {{forward, 0, 1}, {backward, 0, 1}, {forward, 1, 1}, {backward, 1, 1}};
+  schedule.orders[2] = {{forward, 0, 2}, {forward, 1, 2}, {backward, 0, 2}, {backward, 1, 2}};
+  CHECK(defects_of(schedule) == "deadlock: B0@1 on rank 1 waits for B0@2; F1@2 on rank 2 waits for F1@1");
+}
+
 TEST_CASE("a broken order of every schedule is found", "[schedule][defects]") {
   for (const ScheduleRow& row : schedules()) {
-    const int p = row.name == "accumulate" ? 1 : 3;
-    const Schedule sound = test::schedule_of(row.name, p, 6, chunks_of(row, 2));
+    const int p = row.name == "accumulate" ? 1 : row.both_ways ? 4 : 3;
+    const Schedule sound = test::schedule_of(row.name, p, 8, chunks_of(row, 2));
     for (std::size_t at = 0; at < sound.orders[0].size(); ++at) {
       Schedule missing = sound;
       missing.orders[0].erase(missing.orders[0].begin() + static_cast<std::ptrdiff_t>(at));
@@ -125,6 +140,9 @@ TEST_CASE("a broken order of every schedule is found", "[schedule][defects]") {
     }
     Schedule reversed = sound;
     std::reverse(reversed.orders[0].begin(), reversed.orders[0].end());
+    for (Action& action : reversed.orders[0]) {
+      action.fused = false;
+    }
     CHECK_THAT(defects_of(reversed), Catch::StartsWith("deadlock: "));
   }
 }

@@ -20,13 +20,15 @@ struct StageTimes {
   double recompute = 0;
 };
 
-/// Stage s lives on device s mod ranks; `bytes[s]` cross from stage s to s + 1 and back.
+/// Stage s lives where it is dealt; `bytes[s]` cross from stage s to s + 1 and back.
 struct Pipeline {
   std::vector<StageTimes> stages;
   int ranks = 1;
   std::vector<double> bytes; ///< one less than stages; none: 0
   double bandwidth = 1;
   double latency = 0;
+  Dealing dealing = Dealing::rounds;
+  double fused = 1; ///< time of a forward and a backward fused, as a share of the sum of their times
 };
 
 /// `ranks` devices that hold `chunks` equal stages each; a device's whole stage takes the times given.
@@ -45,7 +47,7 @@ inline PlanCost cost_of(const Pipeline& pipeline) {
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const StageTimes& times = pipeline.stages[s];
     ReplicaCost replica;
-    replica.device = static_cast<DeviceId>(s) % pipeline.ranks;
+    replica.device = rank_of(static_cast<int>(s), pipeline.ranks, pipeline.dealing);
     replica.forward = Seconds{times.forward};
     replica.backward_input = Seconds{times.input};
     replica.backward_weight = Seconds{times.weight};

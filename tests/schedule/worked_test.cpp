@@ -1,8 +1,6 @@
 // Worked examples of the schedules: orders, makespans, periods and activations held, as drawn in the literature.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/catch.hpp"
-#include "tests/schedule/pipelines.hpp"
-#include "tests/schedule/worked_orders.hpp"
+#include "tests/schedule/worked_examples.hpp"
 
 namespace stagecraft {
 namespace {
@@ -11,26 +9,11 @@ using test::near;
 
 TEST_CASE("orders are the published ones", "[schedule]") {
   for (const test::WorkedOrder& worked : test::worked_orders()) {
-    CAPTURE(worked.schedule, worked.ranks, worked.micro_batches, worked.chunks);
-    const Schedule schedule = test::schedule_of(worked.schedule, worked.ranks, worked.micro_batches, worked.chunks);
-    REQUIRE(schedule.orders.size() == worked.orders.size());
-    for (std::size_t rank = 0; rank < worked.orders.size(); ++rank) {
-      CHECK(to_text(schedule.orders[rank]) == worked.orders[rank]);
-    }
+    test::check_order(worked);
   }
 }
 
-struct Example {
-  std::string_view schedule;
-  int ranks, micro_batches, chunks;
-  double forward, input, weight; // of a device
-  double latency;                // of a hop
-  double makespan, period;       // period 0: not given
-  std::vector<double> held;      // per rank, in chunks; none: not given
-};
-
-// Where backward is not split, `weight` is 0 and `input` the whole of it.
-const std::vector<Example> kExamples = {
+const std::vector<test::Example> kExamples = {
     {"gpipe", 4, 8, 1, 1, 1, 0, 0, 22, 22, {8, 8, 8, 8}},
     {"1f1b", 4, 8, 1, 1, 1, 0, 0, 22, 22, {4, 3, 2, 1}},
     {"interleaved", 4, 8, 2, 1, 1, 0, 0, 19, 19, {11, 9, 7, 5}},
@@ -56,32 +39,19 @@ const std::vector<Example> kExamples = {
     {"eager-1f1b", 4, 8, 1, 1, 2, 0, 0, 33, 0, {7, 5, 3, 1}},
     {"eager-1f1b", 4, 8, 1, 1, 2, 0, 0.5, 36, 0, {7, 5, 3, 1}},
     {"eager-1f1b", 4, 8, 1, 1, 2, 0, 1, 39, 0, {7, 5, 3, 1}},
+    {"breadth-first", 4, 8, 2, 1, 2, 0, 0, 28.5, 28.5, {16, 16, 16, 16}},
+    {"breadth-first", 2, 4, 2, 1, 1, 0, 0, 9, 9, {8, 8}},
+    {"zb-h2", 4, 8, 1, 1, 1, 1, 0, 27, 24, {7, 7, 7, 7}}, // no bubble once the steps are local
+    {"zb-h2", 2, 4, 1, 1, 1, 1, 0, 13, 12, {3, 3}},
+    {"hanayo", 4, 4, 2, 1, 2, 0, 0, 18, 0, {}}, // a bubble of 6 in 18
+    {"hanayo", 4, 4, 4, 1, 2, 0, 0, 15.25, 0, {}},
 };
 
-// Sums in_flight() over the stages of each rank.
-std::vector<double> held_by_rank(const Schedule& schedule) {
-  const std::size_t ranks = schedule.orders.size();
-  std::vector<double> held(ranks, 0.0);
-  const std::vector<double> by_stage = in_flight(schedule);
-  for (std::size_t s = 0; s < by_stage.size(); ++s) {
-    held[s % ranks] += by_stage[s];
-  }
-  return held;
-}
-
 TEST_CASE("equal stages take the published time and hold the published activations", "[schedule]") {
-  for (const Example& e : kExamples) {
-    CAPTURE(e.schedule, e.ranks, e.micro_batches, e.chunks, e.latency);
-    const Schedule schedule = test::schedule_of(e.schedule, e.ranks, e.micro_batches, e.chunks);
-    const test::Pipeline pipeline = test::equal_stages(e.ranks, e.chunks, {e.forward, e.input, e.weight}, e.latency);
-    CHECK(test::run(pipeline, schedule).end() == near(e.makespan));
-    if (e.period > 0) {
-      const test::PipelineRun run = test::run(pipeline, schedule, {.iterations = 4, .barrier = false});
-      CHECK(run.end(3) - run.end(2) == near(e.period));
-    }
-    if (!e.held.empty()) {
-      CHECK(held_by_rank(schedule) == e.held);
-    }
+  for (const test::Example& example : kExamples) {
+    test::check_example(example);
+    const Schedule schedule = test::schedule_of(example.schedule, example.ranks, example.micro_batches, example.chunks);
+    CHECK(test::run(test::pipeline_of(example), schedule).end() == near(example.makespan));
   }
 }
 
