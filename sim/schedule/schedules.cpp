@@ -38,6 +38,11 @@ std::span<const ScheduleRow> schedules() {
                   .make = make_hanayo,
                   .chunks = 0,
                   .dealing = Dealing::snake},
+      ScheduleRow{.name = "search",
+                  .help = "searched for these stages, hops and room, no worse than the named ones",
+                  .make = make_search,
+                  .splits_backward = true,
+                  .planned_as = "1f1b"},
   };
   return kRows;
 }

@@ -1,0 +1,438 @@
+// Orders searched for one uneven pipeline: from the best named schedule and from list schedules, by moves of single
+// actions, each tried on a replay of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "sim/base/random.hpp"
+#include "sim/schedule/timed_orders.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the moves
+constexpr std::int64_t kMostMoves = 80'000;
+constexpr std::int64_t kMovesPerAction = 320; // ranks x micro-batches
+
+// Per rank its kinds of work in order; the k-th of a kind is micro-batch k.
+using Letters = std::vector<TaskKind>;
+using Orders = std::vector<Letters>;
+
+// Replays letters. Micro-batches come in their order, so that counts alone say what is done.
+class LetterReplay {
+public:
+  explicit LetterReplay(const TimedPipeline& pipeline)
+      : pipeline_(pipeline), ranks_(pipeline.ranks), micro_batches_(pipeline.micro_batches),
+        forward_(static_cast<std::size_t>(ranks_) * micro_batches_), backward_(forward_.size()), free_(ranks_),
+        before_(ranks_), at_(ranks_), forwards_(ranks_), backwards_(ranks_) {}
+
+  /// Of the steady state, never too low; beyond `enough` perhaps too high. Infinite where the orders lock.
+  double period(const Orders& orders, double enough) {
+    std::fill(free_.begin(), free_.end(), 0.0);
+    double period = kNever;
+    for (int i = 0; i < kIterations; ++i) {
+      before_ = free_;
+      if (!iterate(orders)) {
+        return kNever;
+      }
+      first_ = i == 0 ? *std::max_element(free_.begin(), free_.end()) : first_;
+      double least = kNever;
+      double most = 0;
+      for (int rank = 0; rank < ranks_; ++rank) {
+        least = std::min(least, free_[rank] - before_[rank]);
+        most = std::max(most, free_[rank] - before_[rank]);
+      }
+      period = i > 0 ? std::min(period, most) : period;
+      if (i > 0 && (least >= enough || most <= least)) {
+        break;
+      }
+    }
+    return period;
+  }
+
+  double makespan(const Orders& orders) {
+    std::fill(free_.begin(), free_.end(), 0.0);
+    return iterate(orders) ? *std::max_element(free_.begin(), free_.end()) : kNever;
+  }
+
+  double first() const { return first_; } ///< makespan, of what period() was asked last
+
+private:
+  static constexpr int kIterations = 4;
+
+  bool iterate(const Orders& orders) {
+    std::fill(at_.begin(), at_.end(), 0);
+    std::fill(forwards_.begin(), forwards_.end(), 0);
+    std::fill(backwards_.begin(), backwards_.end(), 0);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < ranks_; ++rank) {
+        moved |= advance(orders[rank], rank);
+      }
+      for (int rank = ranks_ - 2; rank > 0; --rank) {
+        moved |= advance(orders[rank], rank);
+      }
+    }
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (at_[rank] < orders[rank].size()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool advance(const Letters& letters, int rank) {
+    const StageFigures& figures = pipeline_.figures[rank];
+    const std::size_t row = static_cast<std::size_t>(rank) * micro_batches_;
+    const std::size_t begin = at_[rank];
+    std::size_t at = begin;
+    double now = free_[rank];
+    for (; at < letters.size(); ++at) {
+      if (letters[at] == TaskKind::forward) {
+        const int m = forwards_[rank];
+        if (rank > 0) {
+          if (m >= forwards_[rank - 1]) {
+            break;
+          }
+          now = std::max(now, forward_[row - micro_batches_ + m] + pipeline_.hops[rank - 1]);
+        }
+        forward_[row + m] = now += figures.forward;
+        ++forwards_[rank];
+      } else if (letters[at] == TaskKind::backward) {
+        const int m = backwards_[rank];
+        if (rank + 1 < ranks_) {
+          if (m >= backwards_[rank + 1]) {
+            break;
+          }
+          now = std::max(now, backward_[row + micro_batches_ + m] + pipeline_.hops[rank]);
+        }
+        backward_[row + m] = now += figures.backward_input;
+        ++backwards_[rank];
+      } else {
+        now += figures.backward_weight;
+      }
+    }
+    free_[rank] = now;
+    at_[rank] = at;
+    return at > begin;
+  }
+
+  const TimedPipeline& pipeline_;
+  int ranks_, micro_batches_;
+  std::vector<double> forward_, backward_; // [rank, micro-batch]: end
+  std::vector<double> free_, before_;
+  std::vector<std::size_t> at_;
+  std::vector<int> forwards_, backwards_;
+  double first_ = 0;
+};
+
+Schedule schedule_of(const TimedPipeline& pipeline, const Orders& orders) {
+  Schedule schedule{.stages = pipeline.ranks, .micro_batches = pipeline.micro_batches, .splits_backward = true};
+  for (int rank = 0; rank < pipeline.ranks; ++rank) {
+    std::array<int, 3> next{};
+    std::vector<Action>& order = schedule.orders.emplace_back();
+    order.reserve(orders[rank].size());
+    for (const TaskKind kind : orders[rank]) {
+      order.push_back({kind, next[static_cast<std::size_t>(kind)]++, rank});
+    }
+  }
+  return schedule;
+}
+
+Orders letters_of(const Schedule& schedule) {
+  Orders orders;
+  for (const auto& order : schedule.orders) {
+    Letters& letters = orders.emplace_back();
+    for (const Action& action : order) {
+      letters.push_back(action.kind);
+    }
+  }
+  return orders;
+}
+
+// Whether each B follows its F, each W its B, and activations fit.
+bool holds(const Letters& letters, const StageFigures& figures, double room) {
+  const double kept = figures.activation * figures.kept;
+  int forwards = 0;
+  int backwards = 0;
+  int weights = 0;
+  for (const TaskKind kind : letters) {
+    forwards += kind == TaskKind::forward ? 1 : 0;
+    backwards += kind == TaskKind::backward ? 1 : 0;
+    weights += kind == TaskKind::weight ? 1 : 0;
+    if (backwards > forwards || weights > backwards ||
+        (forwards - backwards) * figures.activation + (backwards - weights) * kept > room) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What a move minimises: mostly the time asked for; of equal ones that with less of the other.
+enum class Aim { period, makespan };
+
+class Search {
+public:
+  Search(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed, double bound)
+      : pipeline_(pipeline), aim_(aim), random_(seed), replay_(pipeline), bound_(bound) {}
+
+  double cost(const Orders& orders, double enough = kNever) {
+    if (aim_ == Aim::makespan) {
+      return replay_.makespan(orders);
+    }
+    const double period = replay_.period(orders, enough);
+    return period + kShareOfOther * replay_.first();
+  }
+
+  // Threshold accepting: moves that cost a little are taken too, ever less of them.
+  Orders improve(const Orders& start, std::int64_t moves) {
+    Orders best = start;
+    Orders now = start;
+    double best_cost = cost(start);
+    double now_cost = best_cost;
+    for (std::int64_t i = 0; i < moves && best_cost > bound_ * (1 + kShareOfOther); ++i) {
+      const double threshold = 1 + kWarmth * (1 - static_cast<double>(i) / static_cast<double>(moves));
+      if (!move(now)) {
+        continue;
+      }
+      const double tried = cost(now, now_cost * threshold);
+      if (tried > now_cost * threshold) {
+        for (int rank = first_; rank <= last_; ++rank) {
+          now[rank].swap(kept_[rank]);
+        }
+        continue;
+      }
+      now_cost = tried;
+      if (tried < best_cost * (1 - 1e-9)) {
+        best_cost = tried;
+        best = now;
+      }
+    }
+    return best;
+  }
+
+private:
+  static constexpr double kShareOfOther = 0.005;
+  static constexpr double kWarmth = 0.004;
+
+  int pick(int below) { return random_.below(below); }
+
+  // The k-th F, B or W goes some places forward or back, on one rank or on several neighbours alike.
+  bool move(Orders& orders) {
+    first_ = pick(pipeline_.ranks);
+    last_ = pick(3) == 0 ? first_ + pick(pipeline_.ranks - first_) : first_;
+    const auto kind = static_cast<TaskKind>(pick(3));
+    const int number = pick(pipeline_.micro_batches);
+    const int many = pick(4) == 0 ? 1 + pick(pipeline_.micro_batches - number) : 1; // the next ones alike
+    const int places = (1 + pick(pick(3) == 0 ? 8 : 2)) * (pick(2) == 0 ? 1 : -1);
+    kept_.resize(orders.size());
+    bool changed = false;
+    for (int rank = first_; rank <= last_; ++rank) {
+      kept_[rank] = orders[rank];
+      shift(orders[rank], kind, number, many, places);
+      if (!holds(orders[rank], pipeline_.figures[rank], pipeline_.room[rank])) {
+        for (int r = first_; r <= rank; ++r) {
+          orders[r].swap(kept_[r]);
+        }
+        return false;
+      }
+      changed = changed || orders[rank] != kept_[rank];
+    }
+    return changed;
+  }
+
+  static void shift(Letters& letters, TaskKind kind, int number, int many, int places) {
+    int seen = 0;
+    const auto length = static_cast<int>(letters.size());
+    const auto carry = [&](int at) {
+      const int to = std::clamp(at + places, 0, length - 1);
+      const auto begin = letters.begin();
+      if (to > at) {
+        std::rotate(begin + at, begin + at + 1, begin + to + 1);
+      } else {
+        std::rotate(begin + to, begin + at, begin + at + 1);
+      }
+    };
+    if (places < 0) {
+      for (int at = 0; at < length; ++at) {
+        if (letters[at] == kind && seen++ >= number && seen <= number + many) {
+          carry(at);
+        }
+      }
+    } else {
+      seen = static_cast<int>(std::count(letters.begin(), letters.end(), kind));
+      for (int at = length - 1; at >= 0; --at) {
+        if (letters[at] == kind && --seen >= number && seen < number + many) {
+          carry(at);
+        }
+      }
+    }
+  }
+
+  const TimedPipeline& pipeline_;
+  Aim aim_;
+  Random random_;
+  LetterReplay replay_;
+  double bound_;
+  Orders kept_;
+  int first_ = 0, last_ = 0; // ranks of the last move
+};
+
+// Work as it comes, on each rank B before F before W, with at most `ahead` micro-batches per rank between F and B; W
+// goes first once more than `lag` of them wait.
+class ListOrder {
+public:
+  ListOrder(const TimedPipeline& pipeline, const std::vector<int>& ahead, int lag)
+      : pipeline_(pipeline), ahead_(ahead), lag_(lag), orders_(pipeline) {}
+
+  Orders run() {
+    for (std::int64_t left = std::int64_t{3} * pipeline_.ranks * pipeline_.micro_batches; left > 0; --left) {
+      Step first{kNever, TaskKind::weight, -1};
+      for (int rank = 0; rank < pipeline_.ranks; ++rank) {
+        const Step step = next(rank);
+        first = step.start < first.start ? step : first;
+      }
+      orders_.place(first.kind, first.rank);
+    }
+    return letters_of(orders_.schedule());
+  }
+
+private:
+  struct Step {
+    double start;
+    TaskKind kind;
+    int rank;
+  };
+
+  Step next(int rank) const {
+    const double now = orders_.free_at(rank);
+    const int forwards = orders_.placed(TaskKind::forward, rank);
+    const int backwards = orders_.placed(TaskKind::backward, rank);
+    const bool fits = orders_.fits(rank);
+    const double backward = backwards < forwards ? orders_.arrival(TaskKind::backward, rank) : kNever;
+    const double forward = forwards < pipeline_.micro_batches && forwards - backwards < ahead_[rank] && fits
+                               ? orders_.arrival(TaskKind::forward, rank)
+                               : kNever;
+    const bool weights = orders_.pending(rank) > 0;
+    const bool full = !fits && forwards < pipeline_.micro_batches;
+    if (weights && (orders_.pending(rank) > lag_ || full)) {
+      return {now, TaskKind::weight, rank};
+    }
+    const Step work = backward <= std::max(now, forward) ? Step{std::max(now, backward), TaskKind::backward, rank}
+                                                         : Step{std::max(now, forward), TaskKind::forward, rank};
+    const bool gap = work.start > now + orders_.seconds(TaskKind::weight, rank) / 2;
+    return weights && gap ? Step{now, TaskKind::weight, rank} : work;
+  }
+
+  const TimedPipeline& pipeline_;
+  const std::vector<int>& ahead_;
+  int lag_;
+  TimedOrders orders_;
+};
+
+// List orders from shallow warm-ups to deep ones.
+std::vector<Orders> list_orders(const TimedPipeline& pipeline) {
+  std::vector<Orders> all;
+  for (const double slope : {1.0, 1.5, 2.0}) {
+    for (const int more : {0, 1, 2}) {
+      std::vector<int> ahead;
+      for (int rank = 0; rank < pipeline.ranks; ++rank) {
+        ahead.push_back(1 + more + static_cast<int>(slope * (pipeline.ranks - 1 - rank)));
+      }
+      for (const int lag : {0, pipeline.ranks, pipeline.micro_batches}) {
+        all.push_back(ListOrder(pipeline, ahead, lag).run());
+      }
+    }
+  }
+  return all;
+}
+
+// The named schedules with one stage per rank that fit, backward split.
+std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const ScheduleRequest& request) {
+  std::vector<Schedule> named;
+  ScheduleRequest asked = request;
+  asked.evaluate = nullptr;
+  for (const ScheduleRow& row : schedules()) {
+    if (row.make == make_search || row.chunks != 1 || row.both_ways || row.in_turn) {
+      continue;
+    }
+    ScheduleResult made = make_schedule(row, asked);
+    Schedule* schedule = std::get_if<Schedule>(&made);
+    if (schedule != nullptr && schedule->flushes && !schedule->steps_each_micro_batch && schedule->versions.empty() &&
+        fits_room(pipeline, *schedule)) {
+      named.push_back(split_backward(std::move(*schedule)));
+    }
+  }
+  return named;
+}
+
+// The three best starts, a third of the moves each, the last from the best so far.
+Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
+  double bound = 0; // no rank works less
+  for (const StageFigures& figures : pipeline.figures) {
+    bound =
+        std::max(bound, pipeline.micro_batches * (figures.forward + figures.backward_input + figures.backward_weight));
+  }
+  Search search(pipeline, aim, 1, bound);
+  std::vector<std::pair<double, std::size_t>> ranking;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    ranking.emplace_back(search.cost(starts[i]), i);
+  }
+  std::sort(ranking.begin(), ranking.end());
+  Orders best = starts[ranking.front().second];
+  double least = ranking.front().first;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const bool other = i == 1 && ranking.size() > 1;
+    Orders found = search.improve(other ? starts[ranking[1].second] : best, moves / 3);
+    if (const double cost = search.cost(found); cost < least) {
+      least = cost;
+      best = std::move(found);
+    }
+  }
+  return best;
+}
+
+} // namespace
+
+ScheduleResult make_search(const ScheduleRequest& request) {
+  const std::int64_t actions = std::int64_t{request.ranks} * request.micro_batches;
+  if (actions > kMostActions) {
+    return Infeasible{"search replays " + std::to_string(request.ranks) + " ranks x " +
+                      std::to_string(request.micro_batches) + " micro-batches thousands of times; at most " +
+                      std::to_string(kMostActions)};
+  }
+  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  if (const auto why = lacks_room(pipeline)) {
+    return *why;
+  }
+  std::vector<Schedule> candidates = named_schedules(pipeline, request);
+  std::vector<Orders> starts = list_orders(pipeline);
+  for (const Schedule& named : candidates) {
+    Orders letters = letters_of(named);
+    starts.push_back(std::move(letters));
+  }
+  const std::int64_t moves = std::min(kMostMoves, kMovesPerAction * actions);
+  if (request.evaluate) { // which may have a barrier, or none
+    candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::makespan, starts, moves / 2)));
+    candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::period, starts, moves / 2)));
+  } else {
+    candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::period, starts, moves)));
+  }
+  const Schedule* best = nullptr;
+  double least = kNever;
+  for (const Schedule& candidate : candidates) {
+    const double period = request.evaluate ? request.evaluate(candidate) : order_times(pipeline, candidate).period;
+    if (period < least * (1 - 1e-9)) {
+      least = period;
+      best = &candidate;
+    }
+  }
+  if (best == nullptr) {
+    return Infeasible{"search found no order that fits"};
+  }
+  return *best;
+}
+
+} // namespace stagecraft
