@@ -26,23 +26,6 @@ std::vector<std::string> tokens(std::span<const Action> order) {
 
 std::string to_text(std::span<const Action> order) { return join(tokens(order), " "); }
 
-std::vector<int> most_held(const Schedule& schedule) {
-  const TaskKind release = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-  std::vector<int> most;
-  for (const auto& order : schedule.orders) {
-    int held = 0; // by forwards that ran an iteration before their own
-    for (const Action& action : order) {
-      held += action.kind == TaskKind::forward ? action.micro_batch / schedule.micro_batches : 0;
-    }
-    most.push_back(held);
-    for (const Action& action : order) {
-      held += action.kind == TaskKind::forward ? 1 : action.kind == release ? -1 : 0;
-      most.back() = std::max(most.back(), held);
-    }
-  }
-  return most;
-}
-
 Schedule from_empty(const Schedule& schedule) {
   if (schedule.flushes) {
     return schedule;

@@ -144,6 +144,9 @@ ScheduleResult make_zb_auto(const ScheduleRequest&);
 ScheduleResult make_zb_h2(const ScheduleRequest&);
 ScheduleResult make_hanayo(const ScheduleRequest&);
 ScheduleResult make_search(const ScheduleRequest&);
+ScheduleResult make_zb_v(const ScheduleRequest&);
+ScheduleResult make_v_half(const ScheduleRequest&);
+ScheduleResult make_v_min(const ScheduleRequest&);
 
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their

@@ -1,0 +1,258 @@
+// V-Half and V-Min: two stages per rank, placed in a V, with about half and a third of 1F1B's activations (Qi et al.
+// 2024, "Pipeline Parallelism with Controllable Memory"): one pattern repeated for every micro-batch, squeezed at both
+// ends.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the micro-batches
+
+// Forward on the way down and up, backward on the way down and up, in slots of equal length; W fills what is free.
+enum Lane { kForwardDown, kForwardUp, kBackwardDown, kBackwardUp, kWeight };
+constexpr int kInterval = 6; // slots per micro-batch and rank: F, B, W of two stages
+
+using Slots = std::array<std::vector<int>, 5>; // [lane]: slots, ascending
+using Pattern = std::array<int, 4>;            // [lane]: slot of the first micro-batch
+
+// The gaps keep the four lanes, and those of other micro-batches, out of each other's slots.
+Pattern v_half(int rank, int ranks) {
+  const int gap = ranks % 2 == 0 ? 3 : 0;
+  return {2 * rank, 3 * ranks - 2 - rank, 3 * ranks + gap - 1 + 2 * rank, 6 * ranks + gap - 2 - rank};
+}
+Pattern v_min(int rank, int ranks) {
+  const int gap = ranks % 3 == 0 ? 2 : 0;
+  return {rank, 2 * ranks - 1 - rank, 2 * ranks + gap + rank, 4 * ranks + gap - 1 - rank};
+}
+
+class Squeeze {
+public:
+  Squeeze(int ranks, int micro_batches, Pattern (*pattern)(int rank, int ranks))
+      : ranks_(ranks), micro_batches_(micro_batches), slots_(ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Pattern first = pattern(rank, ranks);
+      for (int lane = 0; lane < kWeight; ++lane) {
+        for (int m = 0; m < micro_batches; ++m) {
+          slots_[rank][lane].push_back(first[lane] + kInterval * m);
+        }
+      }
+    }
+  }
+
+  std::vector<std::vector<Action>> run() {
+    place_weights();
+    advance(true);
+    run_at_once();
+    drop_weights();
+    advance(false);
+    place_weights();
+    run_at_once();
+    drop_weights();
+    std::vector<std::vector<Action>> orders;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      orders.push_back(order(rank));
+    }
+    return orders;
+  }
+
+private:
+  struct Item {
+    int slot, rank, lane, number;
+    auto operator<=>(const Item&) const = default;
+  };
+
+  // Lane of each slot, -1 where it is free.
+  std::vector<int> lanes(const Slots& slots) const {
+    int last = 0;
+    for (const auto& lane : slots) {
+      last = lane.empty() ? last : std::max(last, lane.back());
+    }
+    std::vector<int> at(last + 1, -1);
+    for (int lane = 0; lane < 5; ++lane) {
+      for (const int slot : slots[lane]) {
+        at[slot] = lane;
+      }
+    }
+    return at;
+  }
+
+  void place_weights() {
+    for (Slots& slots : slots_) {
+      const std::vector<int> at = lanes(slots);
+      int waiting = 0;
+      int slot = 0;
+      for (; slot < static_cast<int>(at.size()); ++slot) {
+        waiting += at[slot] == kBackwardDown || at[slot] == kBackwardUp ? 1 : 0;
+        if (at[slot] < 0 && waiting > 0) {
+          slots[kWeight].push_back(slot);
+          --waiting;
+        }
+      }
+      for (; waiting > 0; --waiting) {
+        slots[kWeight].push_back(slot++);
+      }
+    }
+  }
+
+  void drop_weights() {
+    for (Slots& slots : slots_) {
+      slots[kWeight].clear();
+    }
+  }
+
+  // Most activations held: F takes one, W gives it back. Without W in the slots they run in the free ones.
+  int most_held(const Slots& slots) const {
+    const bool explicit_weights = !slots[kWeight].empty();
+    int waiting = 0;
+    int held = 0;
+    int most = 0;
+    for (const int lane : lanes(slots)) {
+      if (lane == kForwardDown || lane == kForwardUp) {
+        most = std::max(most, ++held);
+      } else if (lane == kWeight) {
+        --held;
+      } else if (lane >= 0) {
+        ++waiting;
+      } else if (!explicit_weights && waiting > 0) {
+        --waiting;
+        --held;
+      }
+    }
+    return most;
+  }
+
+  std::vector<Item> items() const {
+    std::vector<Item> all;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      for (int lane = 0; lane < 5; ++lane) {
+        for (std::size_t n = 0; n < slots_[rank][lane].size(); ++n) {
+          all.push_back({slots_[rank][lane][n], rank, lane, static_cast<int>(n)});
+        }
+      }
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  // The slot of the last thing that an item of lanes 0 to 3 waits for; -1: nothing.
+  int input(const Item& item) const {
+    int last = -1;
+    const auto after = [&](int rank, int lane) { last = std::max(last, slots_[rank][lane][item.number]); };
+    const bool down = item.lane == kForwardDown || item.lane == kBackwardDown;
+    const int from = down ? item.rank - 1 : item.rank + 1;
+    if (from >= 0 && from < ranks_) {
+      after(from, item.lane);
+    }
+    if (item.lane != kForwardDown) {
+      after(item.rank, item.lane - 1);
+    }
+    return last;
+  }
+
+  int backward_of_weight(const Item& item) const {
+    std::vector<int> backwards = slots_[item.rank][kBackwardDown];
+    const auto middle = static_cast<std::ptrdiff_t>(backwards.size());
+    backwards.insert(backwards.end(), slots_[item.rank][kBackwardUp].begin(), slots_[item.rank][kBackwardUp].end());
+    std::inplace_merge(backwards.begin(), backwards.begin() + middle, backwards.end());
+    return backwards[item.number];
+  }
+
+  // While the pipeline fills and drains, each item goes to the earliest free slot where no more is held than before.
+  // The steady state between stays as it is. Without W only the drain changes.
+  void advance(bool with_weights) {
+    int most = 0;
+    for (const Slots& slots : slots_) {
+      most = std::max(most, most_held(slots));
+    }
+    std::vector<std::vector<char>> taken(ranks_);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      taken[rank].assign(lanes(slots_[rank]).size(), 0);
+    }
+    enum { kFills, kSteady, kDrains } phase = kFills;
+    for (const Item& item : items()) {
+      const auto [slot, rank, lane, number] = item;
+      if (lane == kBackwardUp && rank == 0 && phase == kFills) {
+        phase = kSteady;
+      }
+      int& at = slots_[rank][lane][number];
+      if (phase == kDrains || (phase == kFills && with_weights)) {
+        int earliest = lane == kWeight ? backward_of_weight(item) : input(item);
+        earliest = number > 0 ? std::max(earliest, slots_[rank][lane][number - 1]) : earliest;
+        for (at = earliest + 1; at < slot && (taken[rank][at] != 0 || most_held(slots_[rank]) > most); ++at) {
+        }
+      }
+      taken[rank][at] = 1;
+      if (phase == kSteady && lane == kForwardDown && rank == 0 && number + 1 == micro_batches_) {
+        phase = kDrains;
+      }
+    }
+  }
+
+  // Every item as early as its inputs and the order on its rank allow.
+  void run_at_once() {
+    std::vector<int> free(ranks_, 0);
+    for (const Item& item : items()) {
+      const int ready = item.lane == kWeight ? 0 : input(item) + 1;
+      int& at = slots_[item.rank][item.lane][item.number];
+      at = std::max(free[item.rank], ready);
+      free[item.rank] = at + 1;
+    }
+  }
+
+  // By slot; in each free one a W, first of the stage at the V's end.
+  std::vector<Action> order(int rank) const {
+    const int down = rank;
+    const int up = 2 * ranks_ - 1 - rank;
+    std::array<int, 4> done{};
+    std::array<int, 2> weights{};
+    std::vector<Action> order;
+    const auto weight = [&] {
+      for (const int late : {0, 1}) {
+        if (weights[late] < done[kBackwardDown + late]) {
+          order.push_back({TaskKind::weight, weights[late]++, late == 0 ? up : down});
+          return;
+        }
+      }
+    };
+    for (const int lane : lanes(slots_[rank])) {
+      if (lane < 0) {
+        weight();
+        continue;
+      }
+      const bool forward = lane == kForwardDown || lane == kForwardUp;
+      order.push_back({forward ? TaskKind::forward : TaskKind::backward, done[lane]++,
+                       lane == kForwardDown || lane == kBackwardUp ? down : up});
+    }
+    while (order.size() < static_cast<std::size_t>(kInterval) * micro_batches_) {
+      weight();
+    }
+    return order;
+  }
+
+  int ranks_, micro_batches_;
+  std::vector<Slots> slots_; // [rank]
+};
+
+ScheduleResult squeeze(const ScheduleRequest& request, std::string_view name, Pattern (*pattern)(int rank, int ranks)) {
+  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
+    return Infeasible{std::string(name) + " packs " + std::to_string(request.ranks) + " ranks x " +
+                      std::to_string(request.micro_batches) + " micro-batches slot by slot; at most " +
+                      std::to_string(kMostActions)};
+  }
+  Schedule schedule;
+  schedule.orders = Squeeze(request.ranks, request.micro_batches, pattern).run();
+  return schedule;
+}
+
+} // namespace
+
+ScheduleResult make_v_half(const ScheduleRequest& request) { return squeeze(request, "v-half", v_half); }
+
+ScheduleResult make_v_min(const ScheduleRequest& request) { return squeeze(request, "v-min", v_min); }
+
+} // namespace stagecraft
