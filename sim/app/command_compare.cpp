@@ -56,6 +56,10 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
   if (!run.note.empty()) {
     remarks.push_back(run.note);
   }
+  if (run.perturbed) {
+    remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
+                      to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));
+  }
   if (!shown.schedules.empty()) {
     remarks.push_back("the same as under " + join(shown.schedules));
   }

@@ -192,12 +192,48 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
   return held;
 }
 
+// Buckets in the order of backward, last operator first, each closed by the operator that fills it; parts of time as on
+// the first device.
+std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, Bytes gradients) {
+  const Bytes size = problem.training.gradient_bucket;
+  const int type = problem.type_index(stage.devices.front());
+  double parameters = 0;
+  double seconds = 0;
+  const auto time_of = [&](OperatorId op) {
+    return problem.backward_input[type][op] + problem.backward_weight[type][op];
+  };
+  for (const OperatorId op : stage.operators) {
+    parameters += problem.model.operators[op].parameters;
+    seconds += time_of(op);
+  }
+  if (size.value <= 0 || gradients <= size || seconds <= 0 || !std::isfinite(seconds)) {
+    return {};
+  }
+  std::vector<GradientBucket> buckets;
+  GradientBucket open{0, Bytes{0}};
+  for (auto op = stage.operators.rbegin(); op != stage.operators.rend(); ++op) {
+    open.part += time_of(*op) / seconds;
+    open.bytes += gradients * (problem.model.operators[*op].parameters / parameters);
+    if (open.bytes >= size) {
+      buckets.push_back(open);
+      open = {0, Bytes{0}};
+    }
+  }
+  if (open.part > 0 || open.bytes.value > 0) {
+    buckets.push_back(open);
+  }
+  return buckets;
+}
+
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
   const bool grouped = stage.tensor_parallel > 1;
   const TensorSplit split = grouped ? split_tensors(problem, stage.operators, stage.tensor_parallel) : TensorSplit{};
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
+  if (stage.replicas() > 1) {
+    cost.buckets = gradient_buckets(problem, stage, cost.gradients);
+  }
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;

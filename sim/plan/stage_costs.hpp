@@ -25,9 +25,16 @@ struct ReplicaCost {
   Seconds busy() const { return forward + backward() + recompute; }
 };
 
+/// Gradients that are reduced together.
+struct GradientBucket {
+  double part = 1; ///< of the backward pass, that makes them
+  Bytes bytes;     ///< of one shard
+};
+
 struct StageCost {
-  std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
-  Bytes gradients;                   ///< of one shard, reduced over the replicas once per iteration
+  std::vector<ReplicaCost> replicas;   ///< one per device, in the order of Stage::devices
+  Bytes gradients;                     ///< of one shard, reduced over the replicas once per iteration
+  std::vector<GradientBucket> buckets; ///< of which, as backward makes them; empty: all at its end
   int tensor_parallel = 1;
   bool in_turn = false; ///< as of the stage
 

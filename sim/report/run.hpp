@@ -49,6 +49,12 @@ struct RunRound {
 };
 
 /// Per-device vectors follow `devices`. Where `feasible` is false only the first fields and `why_not` have values.
+/// Iteration times of a run in disturbed worlds.
+struct RunSpread {
+  int samples = 0;
+  Seconds low, median, high; ///< the 5 %, 50 % and 95 % quantiles
+};
+
 struct Run {
   std::string strategy, schedule; ///< as asked for
   std::string order; ///< the order that ran: the schedule's, or "list" where the plan's shape does not fit it
@@ -61,6 +67,7 @@ struct Run {
   std::vector<std::string> devices, unused_devices;
   Metrics metrics;
   std::vector<double> staleness; ///< of each stage, in optimiser steps; empty: gradients are of the weights they update
+  std::optional<RunSpread> perturbed; ///< where the study perturbs
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;

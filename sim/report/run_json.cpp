@@ -169,6 +169,13 @@ Json to_value(const Run& run, bool timing) {
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
     }
+    if (run.perturbed) {
+      json["perturbed"] = {{"samples", run.perturbed->samples},
+                           {"iteration_seconds",
+                            {{"p5", run.perturbed->low.value},
+                             {"median", run.perturbed->median.value},
+                             {"p95", run.perturbed->high.value}}}};
+    }
     if (!run.staleness.empty()) {
       json["staleness"] = run.staleness;
     }

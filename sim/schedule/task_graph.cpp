@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "sim/cost/collective.hpp"
 
@@ -26,6 +27,7 @@ struct Lane {
   int device = 0; // index into the graph's devices
   TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
   TaskId last = kNone;                  // task after which the stage's gradients are complete
+  std::vector<TaskId> parts;            // of the last backward, one per bucket of gradients; none: it is one
   const Turns* turns = nullptr;         // nothing: all micro-batches
   std::vector<std::int32_t> recomputed; // of each micro-batch its place in the block of R, or -1; empty: no R
 
@@ -53,10 +55,10 @@ public:
       connect(edge);
     }
     write_programs();
-    finish_iteration();
     if (!fused_.empty()) {
       join_fused();
     }
+    finish_iteration();
     if (request_.blocking_sends) {
       block_sends();
     }
@@ -440,6 +442,10 @@ private:
   void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
     const Schedule& schedule = request_.schedule;
     const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
+    std::vector<std::size_t> left(lane_of.size(), 0); // backwards of each stage
+    for (const Action& action : order) {
+      left[action.stage] += action.kind == completes ? 1 : 0;
+    }
     for (const Action& action : order) {
       Lane* lane = lane_of[action.stage];
       const std::int32_t m = action.micro_batch % micro_batches_;
@@ -454,9 +460,40 @@ private:
       if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
         lane->last = task;
       }
+      if (action.kind == completes && --left[action.stage] == 0) {
+        divide_last(*lane, cost_.stages[action.stage].buckets);
+      }
       if (schedule.steps_each_micro_batch && action.kind == completes) {
         graph_.program.push_back(lane->optimizer + lane->place(m));
       }
+    }
+  }
+
+  // The last backward of a stage that reduces its gradients bucket by bucket is one task per bucket. Activations are
+  // kept until the last of them.
+  void divide_last(Lane& lane, const std::vector<GradientBucket>& buckets) {
+    if (buckets.size() < 2 || request_.schedule.steps_each_micro_batch) {
+      return;
+    }
+    Work work = graph_.works[graph_.work[lane.last]];
+    const Seconds whole = work.seconds;
+    const Bytes release = std::exchange(work.release, Bytes{0});
+    const std::int32_t micro_batch = graph_.micro_batch[lane.last];
+    for (std::size_t k = 0; k < buckets.size(); ++k) {
+      work.seconds = whole * buckets[k].part;
+      work.release = k + 1 == buckets.size() ? release : Bytes{0};
+      if (k == 0) {
+        graph_.work[lane.last] = static_cast<std::int32_t>(graph_.works.size());
+        graph_.works.push_back(work);
+      } else {
+        work.acquire = Bytes{0};
+        const TaskId part = add(work, 1);
+        graph_.micro_batch[part] = micro_batch;
+        fused_.emplace_back(lane.last, part);
+        graph_.program.push_back(part);
+        lane.last = part;
+      }
+      lane.parts.push_back(lane.last);
     }
   }
 
@@ -513,19 +550,46 @@ private:
     return lane.weight != kNone ? lane.weight : lane.backward;
   }
 
-  // A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once;
-  // a join stands before and after. `steps` times an iteration. Returns the block of the joins after.
+  // A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once
+  // or bucket by bucket; a join stands before and after. `steps` times an iteration. Returns the block of the joins
+  // after.
   TaskId add_all_reduce(int stage, int rank, int steps) {
     std::vector<const Lane*> ring;
     for (std::size_t i = rank; i < lanes_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
       ring.push_back(&lanes_[stage][i]);
     }
+    if (ring.front()->parts.empty()) {
+      std::vector<TaskId> made;
+      for (const Lane* lane : ring) {
+        made.push_back(complete(*lane));
+      }
+      return add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
+    }
+    TaskId before = kNone;
+    for (std::size_t k = 0; k < ring.front()->parts.size(); ++k) { // one after the other, as on one stream
+      std::vector<TaskId> made;
+      for (const Lane* lane : ring) {
+        made.push_back(lane->parts[k]);
+      }
+      if (before != kNone) {
+        made.push_back(before);
+      }
+      before = add_ring(stage, ring, cost_.stages[stage].buckets[k].bytes, made, 1);
+    }
+    return before;
+  }
+
+  // One ring of `gradients` once all of `made` are; returns the block of the joins after it.
+  TaskId add_ring(int stage, const std::vector<const Lane*>& ring, Bytes gradients, const std::vector<TaskId>& made,
+                  int steps) {
     const int ranks = static_cast<int>(ring.size());
     const TaskId begin = add_join(TaskKind::all_reduce, steps);
     const TaskId end = add_join(TaskKind::all_reduce, steps);
-    const double bytes = std::round(ring_all_reduce_bytes(ranks, cost_.stages[stage].gradients).value);
+    const double bytes = std::round(ring_all_reduce_bytes(ranks, gradients).value);
+    for (const TaskId task : made) {
+      runs_.push_back({task, begin, steps});
+    }
     for (int i = 0; i < ranks; ++i) {
-      runs_.push_back({complete(*ring[i]), begin, steps});
       const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
                                      bytes, ring_all_reduce_steps(ranks), steps);
       runs_.push_back({begin, sent.first, steps});

@@ -274,6 +274,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.balance = read_balance(map);
   study.believed_speeds = read_beliefs(map, study.platform);
   study.adapt = read_adapt(map, study.platform);
+  if (const yaml::Node* perturb = map.find("perturb")) {
+    study.perturb = load_perturb(*perturb, study.platform);
+  }
   study.engine = &map.choice("engine", kEngines, "simgrid");
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));

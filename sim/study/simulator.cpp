@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/lower_bound.hpp"
@@ -368,6 +369,9 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
     replayed[i]->timeline.window = window_of(*replayed[i]->graph);
     replayed[i]->run.replay_seconds = seconds / static_cast<double>(replayed.size());
     fill(*replayed[i]);
+    if (study_.perturb && replayed[i]->run.feasible) {
+      perturb(*replayed[i]);
+    }
     if (replayed[i]->alone) {
       replayed[i]->run.metrics.makespan = measure(*replayed[i]->alone, *alone++, study_.platform).makespan;
     }
@@ -422,6 +426,16 @@ void Simulator::fill(Prepared& prepared) {
     run.busiest_link = study_.platform.links[busiest.link].name;
     run.busiest_link_share = busiest.share;
   }
+}
+
+void Simulator::perturb(Prepared& prepared) {
+  const TaskGraph& graph = *prepared.graph;
+  const std::vector<double> drawn = perturbed_iterations(*study_.perturb, study_.platform, graph, iterations(graph),
+                                                         window_of(graph), *study_.engine, study_.seed);
+  constexpr double kLow = 0.05;
+  constexpr double kHigh = 0.95;
+  prepared.run.perturbed = RunSpread{static_cast<int>(drawn.size()), Seconds{quantile(drawn, kLow)},
+                                     Seconds{quantile(drawn, 0.5)}, Seconds{quantile(drawn, kHigh)}};
 }
 
 Seconds Simulator::single_device_seconds() {

@@ -127,6 +127,7 @@ private:
   std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const; ///< the first, or ""
   int iterations(const TaskGraph& graph) const; ///< to replay until the period is steady
   void fill(Prepared& prepared);
+  void perturb(Prepared& prepared); ///< in the study's disturbed worlds
 
   const Study& study_;
   Router router_;

@@ -11,6 +11,7 @@
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/study/inputs.hpp"
+#include "sim/study/perturb_runs.hpp"
 
 namespace stagecraft {
 
@@ -52,6 +53,7 @@ struct Study {
   const EngineRow* engine = &kEngines[0];
   std::uint64_t seed = 1;
   std::optional<AdaptOptions> adapt;
+  std::optional<PerturbOptions> perturb;
 };
 
 /// Reads a study document with settings on top. Throws InputError.

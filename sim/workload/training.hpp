@@ -56,8 +56,11 @@ struct Training {
   Recompute recompute = Recompute::none;
   StepMode step = StepMode::barrier;
   bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
-  int chunks = 2;              ///< per device, for schedules that interleave
-  int streams = 1;             ///< of a device, for the kernels of a stage; 1: one after another
+  /// Gradients of this size are reduced over the replicas as soon as the last backward pass has made them, as
+  /// DistributedDataParallel does; 0: all together after it.
+  Bytes gradient_bucket;
+  int chunks = 2;  ///< per device, for schedules that interleave
+  int streams = 1; ///< of a device, for the kernels of a stage; 1: one after another
 };
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of

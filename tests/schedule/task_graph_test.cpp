@@ -218,5 +218,37 @@ TEST_CASE("transfers carry whole bytes", "[schedule][graph]") {
   }
 }
 
+TEST_CASE("gradients are reduced bucket by bucket while backward still runs", "[schedule][graph]") {
+  // F 0-1, B 1-2; 80 B of gradients go round two replicas at 10 B/s in 8 s. In two halves: the first is there at 1.5
+  // and reduced at 5.5, the second waits for it until then and is reduced at 9.5.
+  PlanCost cost = grouped({{0, 1}}, 0, 80);
+  const auto end = [&] {
+    test::PipelineRun run{make_star_platform({}, 2, BytesPerSecond{10}, Seconds{0}), graph_of(cost, 2, 1), {}};
+    const ReplayRequest request{&run.graph, 1};
+    run.timeline = replay_simgrid(run.platform, {&request, 1}).front();
+    return run.end();
+  };
+  CHECK(end() == near(10));
+  cost.stages[0].buckets = {{0.5, Bytes{40}}, {0.5, Bytes{40}}};
+  CHECK(end() == near(9.5));
+}
+
+TEST_CASE("what backward makes leaves when all its buckets are made", "[schedule][graph]") {
+  // The second stage has replicas; its gradient for the first leaves at the end of B, whatever the buckets.
+  PlanCost cost = grouped({{0}, {1, 2}}, 0, 20);
+  const auto started = [&] {
+    const TaskGraph graph = graph_of(cost, 3, 1);
+    const Platform platform = make_star_platform({}, 3, BytesPerSecond{10}, Seconds{0});
+    const ReplayRequest request{&graph, 1};
+    const Timeline timeline = replay_analytic(platform, {&request, 1}).front();
+    return timeline.start[graph.program_of(0)[1]]; // B of the first stage
+  };
+  CHECK(started() == near(3)); // F 1, F 1, B 1
+  cost.stages[1].buckets = {{0.25, Bytes{10}}, {0.75, Bytes{10}}};
+  CHECK(started() == near(3));
+  const TaskGraph graph = graph_of(cost, 3, 1);
+  CHECK(graph.program_of(1).size() == 4); // F, two parts of B, step
+}
+
 } // namespace
 } // namespace stagecraft

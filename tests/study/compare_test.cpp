@@ -246,5 +246,31 @@ TEST_CASE("`step: local` measures a period that is no longer than the makespan",
   CHECK(barrier.metrics.iteration == barrier.metrics.makespan);
 }
 
+TEST_CASE("a study that perturbs gives quantiles of every run", "[study][perturb]") {
+  const std::string text = chain_study(kFour + "compare: {strategies: [uniform], schedules: [1f1b]}\n"
+                                               "perturb: {samples: 9, jitter: 0.1}\n");
+  const ComparisonResult result = compare_text(text);
+  for (const Run& run : result.comparison.runs) {
+    REQUIRE(run.perturbed);
+    CHECK(run.perturbed->samples == 9);
+    CHECK(run.perturbed->low < run.perturbed->median);
+    CHECK(run.perturbed->median < run.perturbed->high);
+    CHECK(run.perturbed->low < run.metrics.iteration * 1.2);
+    CHECK(run.perturbed->high > run.metrics.iteration * 0.8);
+  }
+  CHECK(to_json(result.comparison, false) == to_json(compare_text(text).comparison, false));
+}
+
+TEST_CASE("a straggler slows a run, and the ranking stays that of the platform", "[study][perturb]") {
+  // Two equal stages of 6 s a sample; the second at half speed takes 12 s: 4 samples take (4 - 1) 12 + 6 + 12 s.
+  const ComparisonResult result =
+      compare_text(chain_study(kFour + "compare: {strategies: [uniform], schedules: [gpipe]}\n"
+                                       "perturb: {samples: 2, stragglers: {node/profiled-1: 0.5}}\n"));
+  const Run& run = find_run(result.comparison, "uniform", "gpipe", 4);
+  CHECK(run.metrics.iteration.value == near(30));
+  CHECK(run.perturbed->median.value == near(4 * 12 + 6));
+  CHECK(run.perturbed->low == run.perturbed->high);
+}
+
 } // namespace
 } // namespace stagecraft::test
