@@ -147,6 +147,13 @@ ScheduleResult make_search(const ScheduleRequest&);
 ScheduleResult make_zb_v(const ScheduleRequest&);
 ScheduleResult make_v_half(const ScheduleRequest&);
 ScheduleResult make_v_min(const ScheduleRequest&);
+ScheduleResult make_chimera(const ScheduleRequest&);
+ScheduleResult make_dual_pipe(const ScheduleRequest&);
+ScheduleResult make_dual_pipe_v(const ScheduleRequest&);
+ScheduleResult make_pipedream(const ScheduleRequest&);
+ScheduleResult make_pipedream_2bw(const ScheduleRequest&);
+ScheduleResult make_pipemare(const ScheduleRequest&);
+ScheduleResult make_xpipe(const ScheduleRequest&);
 
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their

@@ -64,6 +64,9 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
   // flows ever meet on a link. Forty cases for each of five numbers of ranks.
   constexpr int kCases = 40;
   for (const ScheduleRow& row : schedules()) {
+    if (row.both_ways || row.name == "dualpipe-v") {
+      continue; // an activation and a gradient leave together for the same rank
+    }
     for (int ranks = 1; ranks <= (row.name == "accumulate" ? 1 : 5); ++ranks) {
       std::mt19937 random(31 + ranks);
       const Platform platform = ring_of(ranks, 100, 0.25);
@@ -89,9 +92,12 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
                                          1 + test::pick_seconds(random), test::pick_seconds(random)});
           one.pipeline.bytes.push_back(test::pick(random, 0, 99));
         }
-        const PlanCost cost = test::cost_of(one.pipeline);
-        graphs.push_back(
-            make_task_graph({.cost = cost, .schedule = one.schedule, .router = router, .barrier = one.barrier}));
+        const test::PlacedPipeline placed = test::placed(one.pipeline, one.schedule);
+        graphs.push_back(make_task_graph({.cost = placed.cost,
+                                          .schedule = one.schedule,
+                                          .router = router,
+                                          .barrier = one.barrier,
+                                          .rank_of = placed.rank_of}));
         cases.push_back(one);
       }
       std::vector<ReplayRequest> requests;

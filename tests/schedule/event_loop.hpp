@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <map>
 #include <queue>
 #include <set>
@@ -19,10 +20,11 @@ public:
       : pipeline_(pipeline), schedule_(schedule), barrier_(barrier && schedule.flushes), ranks_(schedule.orders.size()),
         programs_(ranks_), at_(ranks_, 0), free_(ranks_, 0.0), finish_(ranks_) {}
 
-  /// Per rank the finish of every action and of each stage's optimiser step, iteration after iteration.
-  std::vector<std::vector<double>> run(int iterations) {
+  /// Per rank the finish of everything in its order and of each stage's optimiser step, one round after another. Where
+  /// iterations overlap, all that rounds before the first have made is there from the beginning.
+  std::vector<std::vector<double>> run(int rounds) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      write_program(rank, iterations);
+      write_program(rank, rounds);
       events_.emplace(0.0, rank);
     }
     while (!events_.empty()) {
@@ -33,63 +35,96 @@ public:
     return finish_;
   }
 
-  /// When the last rank has done an iteration's work, its optimiser steps aside.
-  double end(int iteration) const { return last_end_.at(iteration); }
+  /// When the last rank has gone through its order so many times and once more, optimiser steps aside.
+  double end(int round) const { return last_end_.at(round); }
 
 private:
   using Key = std::tuple<int, TaskKind, int, int>; // iteration, kind, micro-batch, stage
   struct Item {
-    int iteration = 0;
+    int round = 0, iteration = 0;
+    std::size_t place = 0;       // of its finish among those of the rank
     std::vector<Action> actions; // none: the optimiser step of `stage`
     int stage = 0;
   };
 
-  // Where iterations overlap, those of later ones come along rounds before their own.
-  void write_program(std::size_t rank, int iterations) {
-    int ahead = 0;
-    std::set<int> stages;
-    for (const Action& action : schedule_.orders[rank]) {
-      const int m = action.micro_batch % schedule_.micro_batches;
-      ahead = std::max(ahead, action.micro_batch / schedule_.micro_batches);
-      stages.insert(action.stage);
-      home_[{m, action.stage}] = rank;
+  void write_program(std::size_t rank, int rounds) {
+    const std::vector<Item> once = round_of(rank);
+    std::size_t length = 0;
+    for (const Item& item : once) {
+      length += std::max<std::size_t>(1, item.actions.size());
     }
-    for (int round = -ahead; round < iterations; ++round) {
-      for (Action action : schedule_.orders[rank]) {
-        const int iteration = round + action.micro_batch / schedule_.micro_batches;
-        if (iteration >= 0 && iteration < iterations) {
-          action.micro_batch %= schedule_.micro_batches;
-          add(programs_[rank], iteration, action);
-          ++left_[iteration];
+    finish_[rank].resize(length * rounds);
+    for (int round = 0; round < rounds; ++round) {
+      for (Item item : once) {
+        item.round = round;
+        item.place += round * length;
+        for (const Action& action : item.actions) {
+          ahead_[{action.kind, action.micro_batch, action.stage}] = item.iteration;
+          home_[{action.micro_batch, action.stage}] = rank;
+          homes_[action.stage].insert(rank);
+          left_[{round, action.stage}] += completes(action) ? 1 : 0;
         }
+        item.iteration += round;
+        programs_[rank].push_back(std::move(item));
       }
-      for (const int stage : stages) {
-        if (round >= 0 && !schedule_.steps_each_micro_batch) {
-          programs_[rank].push_back({round, {}, stage});
-        }
-      }
-    }
-  }
-  void add(std::vector<Item>& program, int iteration, const Action& action) const {
-    if (action.fused) {
-      program.back().actions.push_back(action);
-    } else {
-      program.push_back({iteration, {action}, action.stage});
-    }
-    const TaskKind last = schedule_.splits_backward ? TaskKind::weight : TaskKind::backward;
-    if (schedule_.steps_each_micro_batch && action.kind == last) {
-      program.push_back({iteration, {}, action.stage});
     }
   }
 
+  // The rank's order, each item with the iterations that it runs ahead.
+  std::vector<Item> round_of(std::size_t rank) const {
+    std::vector<Item> round;
+    std::set<int> stages;
+    std::size_t place = 0;
+    for (Action action : schedule_.orders[rank]) {
+      const int ahead = action.micro_batch / schedule_.micro_batches;
+      action.micro_batch %= schedule_.micro_batches;
+      stages.insert(action.stage);
+      if (action.fused) {
+        round.back().actions.push_back(action);
+        ++place;
+      } else {
+        round.push_back({0, ahead, place++, {action}, action.stage});
+      }
+      if (schedule_.steps_each_micro_batch && action.kind == TaskKind::backward) {
+        round.push_back({0, ahead, place++, {}, action.stage});
+      }
+    }
+    for (const int stage : stages) { // lowest first
+      if (!schedule_.steps_each_micro_batch) {
+        round.push_back({0, 0, place++, {}, stage});
+      }
+    }
+    return round;
+  }
+
+  static bool completes(const Action& action) {
+    return action.kind == TaskKind::backward || action.kind == TaskKind::weight;
+  }
   double delay(int m, int from, int to) const {
     const double bytes = pipeline_.bytes.empty() ? 0 : pipeline_.bytes[std::min(from, to)];
     return home_.at({m, from}) == home_.at({m, to}) ? 0 : pipeline_.latency + bytes / pipeline_.bandwidth;
+  }
+  // Gradients without bytes go round the ranks of a stage twice.
+  double reduction(int stage) const { return 2.0 * (static_cast<double>(homes_.at(stage).size()) - 1) * pipeline_.latency; }
+
+  // From when on a stage may step in a round; a step after every micro-batch only follows it.
+  double gate(int round, int stage) const {
+    const double never = std::numeric_limits<double>::infinity();
+    double from = 0;
+    for (int s = 0; s < schedule_.stages; ++s) {
+      if (!schedule_.steps_each_micro_batch && (barrier_ || (s == stage && homes_.at(s).size() > 1))) {
+        from = std::max(from, left_.at({round, s}) > 0 ? never : complete_.at({round, s}) + reduction(s));
+      }
+    }
+    return from;
   }
   bool ready(int iteration, const Action& action, double now) const {
     const int from = action.stage + (action.kind == TaskKind::forward ? -1 : 1);
     if (action.kind > TaskKind::backward || from < 0 || from == schedule_.stages) {
       return true;
+    }
+    if (iteration < ahead_.at({action.kind, action.micro_batch, from})) {
+      return true; // made before the first round
     }
     const auto found = done_.find({iteration, action.kind, action.micro_batch, from});
     return found != done_.end() && found->second + delay(action.micro_batch, from, action.stage) <= now;
@@ -108,22 +143,26 @@ private:
     }
     const Item& item = programs_[rank][at_[rank]];
     if (item.actions.empty()) {
-      if (!barrier_ || left_[item.iteration] == 0) {
-        take(rank, now, pipeline_.stages[item.stage].optimizer, 1);
+      if (gate(item.round, item.stage) <= now) {
+        take(rank, now + pipeline_.stages[item.stage].optimizer);
+        finish_[rank][item.place] = free_[rank];
       }
       return;
     }
-    double time = 0;
     bool forward = false;
     for (const Action& action : item.actions) {
       if (!ready(item.iteration, action, now)) {
         return; // the arrival will wake the rank
       }
-      time += seconds(action);
       forward = forward || action.kind == TaskKind::forward;
     }
-    const double share = forward && item.actions.size() > 1 ? pipeline_.fused : 1;
-    finish_item(item, take(rank, now, time * share, item.actions.size()));
+    double end = now;
+    for (std::size_t n = 0; n < item.actions.size(); ++n) {
+      end += seconds(item.actions[n]) * (forward && item.actions.size() > 1 ? pipeline_.fused : 1);
+      finish_[rank][item.place + n] = end;
+    }
+    take(rank, end);
+    finish_item(item, end);
   }
 
   void finish_item(const Item& item, double end) {
@@ -133,22 +172,23 @@ private:
       if (action.kind <= TaskKind::backward && next >= 0 && next < schedule_.stages) {
         events_.emplace(end + delay(action.micro_batch, action.stage, next), home_.at({action.micro_batch, next}));
       }
-    }
-    last_end_[item.iteration] = std::max(last_end_[item.iteration], end);
-    if ((left_[item.iteration] -= static_cast<int>(item.actions.size())) == 0) {
-      for (std::size_t other = 0; other < ranks_; ++other) {
-        free_[other] = barrier_ ? std::max(free_[other], last_end_[item.iteration]) : free_[other];
-        events_.emplace(free_[other], other);
+      double& complete = complete_[{item.round, action.stage}];
+      if (completes(action)) {
+        complete = std::max(complete, end);
+        if (--left_[{item.round, action.stage}] == 0) {
+          for (std::size_t rank = 0; rank < ranks_; ++rank) {
+            events_.emplace(complete + reduction(action.stage), rank);
+          }
+        }
       }
     }
+    last_end_[item.round] = std::max(last_end_[item.round], end);
   }
 
-  double take(std::size_t rank, double now, double seconds, std::size_t tasks) {
+  void take(std::size_t rank, double end) {
     ++at_[rank];
-    free_[rank] = now + seconds;
-    finish_[rank].insert(finish_[rank].end(), tasks, free_[rank]);
-    events_.emplace(free_[rank], rank);
-    return free_[rank];
+    free_[rank] = end;
+    events_.emplace(end, rank);
   }
 
   const Pipeline& pipeline_;
@@ -156,12 +196,15 @@ private:
   bool barrier_;
   std::size_t ranks_;
   std::vector<std::vector<Item>> programs_;
-  std::map<std::pair<int, int>, std::size_t> home_; // of a micro-batch and stage
   std::vector<std::size_t> at_;
   std::vector<double> free_;
   std::vector<std::vector<double>> finish_;
+  std::map<std::pair<int, int>, std::size_t> home_; // of a micro-batch and stage
+  std::map<int, std::set<std::size_t>> homes_;      // of a stage
+  std::map<std::tuple<TaskKind, int, int>, int> ahead_; // iterations by which a task runs before its own
   std::map<Key, double> done_;
-  std::map<int, int> left_; // actions of an iteration
+  std::map<std::pair<int, int>, int> left_;        // backward tasks of a round and stage
+  std::map<std::pair<int, int>, double> complete_; // when they are all done
   std::map<int, double> last_end_;
   std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>>
       events_;
@@ -169,18 +212,18 @@ private:
 
 /// From empty until the last rank has done its work, optimiser steps aside.
 inline double makespan_of(const Pipeline& pipeline, const Schedule& schedule) {
-  EventLoop loop(pipeline, schedule, true);
+  const Schedule alone = from_empty(schedule);
+  EventLoop loop(pipeline, alone, false);
   loop.run(1);
   return loop.end(0);
 }
 
-/// Of the steady state, where every stage steps alone: between iterations far from the first and from the last, whose
-/// ranks no later work holds up.
+/// Of the steady state, where every stage steps alone.
 inline double period_of(const Pipeline& pipeline, const Schedule& schedule) {
-  constexpr int kIterations = 12;
+  constexpr int kRounds = 12;
   EventLoop loop(pipeline, schedule, false);
-  loop.run(kIterations);
-  return loop.end(kIterations - 4) - loop.end(kIterations - 5);
+  loop.run(kRounds);
+  return loop.end(kRounds - 1) - loop.end(kRounds - 2);
 }
 
 } // namespace stagecraft::test

@@ -9,6 +9,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/schedule/place.hpp"
 #include "sim/schedule/task_graph.hpp"
 
 namespace stagecraft::test {
@@ -42,18 +43,31 @@ inline Pipeline equal_stages(int ranks, int chunks, const StageTimes& device, do
   return pipeline;
 }
 
-inline PlanCost cost_of(const Pipeline& pipeline) {
+/// A device per rank, and stages where they are dealt.
+inline Plan plan_of(const Pipeline& pipeline) {
+  Plan plan;
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    plan.stages.push_back({.devices = {rank_of(static_cast<int>(s), pipeline.ranks, pipeline.dealing)}});
+  }
+  return plan;
+}
+
+inline PlanCost cost_of(const Pipeline& pipeline, const Plan& plan) {
   PlanCost cost;
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const StageTimes& times = pipeline.stages[s];
-    ReplicaCost replica;
-    replica.device = rank_of(static_cast<int>(s), pipeline.ranks, pipeline.dealing);
-    replica.forward = Seconds{times.forward};
-    replica.backward_input = Seconds{times.input};
-    replica.backward_weight = Seconds{times.weight};
-    replica.recompute = Seconds{times.recompute};
-    replica.optimizer = Seconds{times.optimizer};
-    cost.stages.push_back({{replica}, Bytes{0}});
+    StageCost stage{.in_turn = plan.stages[s].in_turn};
+    for (const DeviceId device : plan.stages[s].devices) {
+      ReplicaCost replica;
+      replica.device = device;
+      replica.forward = Seconds{times.forward};
+      replica.backward_input = Seconds{times.input};
+      replica.backward_weight = Seconds{times.weight};
+      replica.recompute = Seconds{times.recompute};
+      replica.optimizer = Seconds{times.optimizer};
+      stage.replicas.push_back(replica);
+    }
+    cost.stages.push_back(std::move(stage));
     if (s > 0) {
       const double bytes = pipeline.bytes.empty() ? 0 : pipeline.bytes[s - 1];
       cost.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), Bytes{bytes}});
@@ -61,6 +75,19 @@ inline PlanCost cost_of(const Pipeline& pipeline) {
     }
   }
   return cost;
+}
+
+inline PlanCost cost_of(const Pipeline& pipeline) { return cost_of(pipeline, plan_of(pipeline)); }
+
+/// A pipeline as a schedule runs it: stages on as many ranks as its orders say.
+struct PlacedPipeline {
+  PlanCost cost;
+  std::vector<int> rank_of;
+};
+
+inline PlacedPipeline placed(const Pipeline& pipeline, const Schedule& schedule) {
+  const PlacedPlan plan = std::get<PlacedPlan>(place(plan_of(pipeline), schedule));
+  return {cost_of(pipeline, plan.plan), plan.rank_of};
 }
 
 inline Platform star_of(const Pipeline& pipeline) {
@@ -106,14 +133,16 @@ struct RunOptions {
 
 inline PipelineRun run(const Pipeline& pipeline, const Schedule& schedule, const RunOptions& options = {}) {
   PipelineRun result{star_of(pipeline), {}, {}};
-  const PlanCost cost = cost_of(pipeline);
+  const PlacedPipeline placed = test::placed(pipeline, schedule);
   Router router(result.platform);
-  result.graph = make_task_graph({.cost = cost,
+  result.graph = make_task_graph({.cost = placed.cost,
                                   .schedule = schedule,
                                   .router = router,
                                   .barrier = options.barrier,
                                   .blocking_sends = options.blocking_sends,
-                                  .early_recompute = options.early_recompute});
+                                  .early_recompute = options.early_recompute,
+                                  .fused = pipeline.fused,
+                                  .rank_of = placed.rank_of});
   const ReplayRequest request{&result.graph, options.iterations};
   result.timeline = options.engine(result.platform, std::span(&request, 1)).front();
   return result;

@@ -33,11 +33,12 @@ TEST_CASE("the analytic engine equals the reference event loop", "[schedule][ref
       const auto expected = test::EventLoop(one.pipeline, one.schedule, one.barrier).run(one.iterations);
       const test::PipelineRun run =
           test::run(one.pipeline, one.schedule, {.iterations = one.iterations, .barrier = one.barrier});
-      for (std::size_t rank = 0; rank < expected.size(); ++rank) {
-        const std::size_t length = run.graph.program_of(rank).size();
+      for (std::size_t device = 0; device < expected.size(); ++device) {
+        const auto rank = static_cast<std::size_t>(run.graph.devices[device]);
+        const std::size_t length = run.graph.program_of(device).size();
         REQUIRE(expected[rank].size() == length * one.iterations);
         for (std::size_t k = 0; k < expected[rank].size(); ++k) {
-          const double got = run.finish(rank, k % length, static_cast<int>(k / length));
+          const double got = run.finish(device, k % length, static_cast<int>(k / length));
           worst = std::max(worst, std::abs(got - expected[rank][k]) / std::max(1.0, expected[rank][k]));
           ++compared;
         }

@@ -1,0 +1,99 @@
+// Pipelines that never run dry: 1F1B without a flush, over weights of several versions or of one that is late.
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of a stage with `replicas`, each of which takes every replicas-th micro-batch: one forward `ahead` of its own
+// micro-batches before one backward.
+void add_stage(Schedule& schedule, int stage, int replicas, int ahead, int micro_batches) {
+  for (int replica = 0; replica < replicas; ++replica) {
+    std::vector<Action>& order = schedule.orders.emplace_back();
+    order.reserve(static_cast<std::size_t>(micro_batches) / replicas * 2);
+    for (int m = replica; m < micro_batches; m += replicas) {
+      order.push_back({TaskKind::forward, m + ahead * replicas, stage});
+      order.push_back({TaskKind::backward, m, stage});
+    }
+  }
+}
+
+Schedule straight(const ScheduleRequest& request) {
+  Schedule schedule;
+  schedule.flushes = false;
+  for (int s = 0; s < request.ranks; ++s) {
+    add_stage(schedule, s, 1, request.ranks - 1 - s, request.micro_batches);
+  }
+  return schedule;
+}
+
+// Steps by which a gradient comes late on stage s of N micro-batches a step, (2 (P - s) - 1) / N (Yang et al. 2021,
+// table 1, where stages count from 1).
+std::vector<double> forward_delay(const ScheduleRequest& request) {
+  std::vector<double> delay;
+  for (int s = 0; s < request.ranks; ++s) {
+    delay.push_back((2.0 * (request.ranks - s) - 1) / request.micro_batches);
+  }
+  return delay;
+}
+
+} // namespace
+
+ScheduleResult make_pipedream(const ScheduleRequest& request) {
+  const std::vector<int> replicas = request.replicas.empty() ? std::vector<int>(request.ranks, 1) : request.replicas;
+  long turns = 1; // after which every stage's replicas begin again
+  for (const int r : replicas) {
+    turns = std::min(std::lcm(turns, static_cast<long>(r)), 1L << 30);
+  }
+  if (request.micro_batches % turns != 0) {
+    const long below = request.micro_batches / turns * turns;
+    return Infeasible{"pipedream gives its replicas whole micro-batches in turn; " +
+                      std::to_string(request.micro_batches) + " is no multiple of " + std::to_string(turns) +
+                      "; nearest: " + (below > 0 ? std::to_string(below) + " or " : "") +
+                      std::to_string(below + turns)};
+  }
+  Schedule schedule;
+  schedule.flushes = false;
+  schedule.steps_each_micro_batch = true;
+  int left = std::accumulate(replicas.begin(), replicas.end(), 0); // ranks from this stage on
+  for (int s = 0; s < static_cast<int>(replicas.size()); ++s) {
+    // Narayanan et al. 2019, §3.2: as many in flight as keep the ranks behind this stage busy.
+    const int ahead = (left - 1) / replicas[s];
+    add_stage(schedule, s, replicas[s], ahead, request.micro_batches);
+    schedule.versions.push_back(ahead + 1);
+    schedule.staleness.push_back(ahead);
+    left -= replicas[s];
+  }
+  return schedule;
+}
+
+ScheduleResult make_pipedream_2bw(const ScheduleRequest& request) {
+  if (request.micro_batches < request.ranks) { // Narayanan et al. 2021b, §3.1: else two versions are too few
+    return Infeasible{
+        "pipedream-2bw needs as many micro-batches as ranks, or two versions of the weights are too few; " +
+        std::to_string(request.micro_batches) + " on " + std::to_string(request.ranks) +
+        " ranks; nearest: " + std::to_string(request.ranks)};
+  }
+  Schedule schedule = straight(request);
+  schedule.versions.assign(request.ranks, 2);
+  schedule.staleness.assign(request.ranks, 1);
+  return schedule;
+}
+
+ScheduleResult make_pipemare(const ScheduleRequest& request) {
+  Schedule schedule = straight(request);
+  schedule.staleness = forward_delay(request);
+  return schedule;
+}
+
+ScheduleResult make_xpipe(const ScheduleRequest& request) {
+  Schedule schedule = straight(request);
+  schedule.predicts_weights = true;
+  schedule.versions.assign(request.ranks, 2); // the latest and the predicted
+  schedule.staleness = forward_delay(request);
+  return schedule;
+}
+
+} // namespace stagecraft
