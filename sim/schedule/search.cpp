@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the moves
-constexpr std::int64_t kMostMoves = 80'000;
-constexpr std::int64_t kMovesPerAction = 320; // ranks x micro-batches
+constexpr std::int64_t kMostMoves = 60'000;
+constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
 
 // Per rank its kinds of work in order; the k-th of a kind is micro-batch k.
 using Letters = std::vector<TaskKind>;
@@ -368,7 +368,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
   return named;
 }
 
-// The three best starts, a third of the moves each, the last from the best so far.
+// A third of the moves from the best start, a third from the next one, and if that gained anything a third from there.
 Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
   double bound = 0; // no rank works less
   for (const StageFigures& figures : pipeline.figures) {
@@ -383,7 +383,8 @@ Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>&
   std::sort(ranking.begin(), ranking.end());
   Orders best = starts[ranking.front().second];
   double least = ranking.front().first;
-  for (std::size_t i = 0; i < 3; ++i) {
+  const double start = least;
+  for (std::size_t i = 0; i < 3 && (i < 2 || least < start); ++i) {
     const bool other = i == 1 && ranking.size() > 1;
     Orders found = search.improve(other ? starts[ranking[1].second] : best, moves / 3);
     if (const double cost = search.cost(found); cost < least) {

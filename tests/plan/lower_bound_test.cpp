@@ -132,8 +132,13 @@ std::optional<double> replayed(const Problem& problem, const Plan& plan, const S
   const PlanCost cost = cost_plan(problem, plan);
   const int stages = static_cast<int>(plan.stages.size());
   Schedule schedule;
-  if (is_pipeline(plan, 1)) {
-    const ScheduleResult made = make_schedule(row, {stages, problem.micro_batches, 1});
+  const int chunks = chunks_of(row, 1);
+  const bool fits = stages % chunks == 0 && is_pipeline(plan, chunks, row.dealing);
+  if (!fits && is_pipeline(plan, 1)) {
+    return std::nullopt; // too few stages per device
+  }
+  if (fits) {
+    const ScheduleResult made = make_schedule(row, {stages / chunks, problem.micro_batches, chunks});
     if (!std::holds_alternative<Schedule>(made)) {
       return std::nullopt;
     }
