@@ -26,11 +26,17 @@ const ScheduleRow& schedule_of(const Options& options) {
 }
 
 // The schedule of a file, where --schedule names one.
-std::optional<Schedule> given_orders(const std::string& name) {
+std::optional<ScheduleFile> given_orders(const std::string& name) {
   if (!name.ends_with(".csv")) {
     return std::nullopt;
   }
   return read_schedule(read_file(name), name);
+}
+
+// ", read as …" for one of another tool.
+std::string in_dialect(const ScheduleFile& file) {
+  const ScheduleDialect& dialect = find_by_name(schedule_dialects(), file.dialect, "dialect", {"dialect", 0, 0});
+  return &dialect == schedule_dialects().data() ? "" : ", read as '" + file.dialect + "': " + std::string(dialect.help);
 }
 
 std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {
@@ -114,7 +120,7 @@ int command_replay(const Options& options) {
   if (options.strategy.empty() == options.plan.empty()) {
     throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
   }
-  const std::optional<Schedule> orders = given_orders(options.schedule);
+  const std::optional<ScheduleFile> orders = given_orders(options.schedule);
   const ScheduleRow* schedule = orders ? nullptr : &schedule_of(options);
   const StrategyRow* strategy = options.strategy.empty()
                                     ? nullptr
@@ -128,9 +134,14 @@ int command_replay(const Options& options) {
   Scenario scenario{.strategy = strategy,
                     .plan = strategy == nullptr ? &given : nullptr,
                     .schedule = schedule,
-                    .orders = orders ? &*orders : nullptr};
+                    .orders = orders ? &orders->schedule : nullptr};
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   std::vector<Prepared> prepared = simulator.prepare({scenario});
+  if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
+    Prepared& broken = prepared.front();
+    broken = {.run = broken.run};
+    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
+  }
   simulator.replay(prepared);
   const Prepared& one = prepared.front();
   if (!one.run.feasible) {
@@ -175,7 +186,7 @@ std::vector<std::string> defects_of_plan(const Options& options) {
 } // namespace
 
 int command_check(const Options& options) {
-  const std::optional<Schedule> orders = given_orders(options.file);
+  const std::optional<ScheduleFile> orders = given_orders(options.file);
   if (orders && !options.model.empty()) {
     throw InputError(
         {"command line", 0, 0},
@@ -187,12 +198,15 @@ int command_check(const Options& options) {
   }
   const std::vector<std::string> defects = orders ? schedule_defects(*orders) : defects_of_plan(options);
   if (options.format == "json") {
-    const nlohmann::ordered_json json = {
+    nlohmann::ordered_json json = {
         {"schema", kSchema}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
+    if (orders) {
+      json["dialect"] = orders->dialect;
+    }
     emit(options, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    std::string text =
-        defects.empty() ? options.file + (orders ? ": a valid schedule\n" : ": a valid plan that fits\n") : "";
+    const std::string what = orders ? "a valid schedule" + in_dialect(*orders) : "a valid plan that fits";
+    std::string text = defects.empty() ? options.file + ": " + what + "\n" : "";
     for (const std::string& defect : defects) {
       text += options.file + ": " + defect + "\n";
     }

@@ -192,7 +192,11 @@ int command_schedule(const Options& options) {
   const Schedule steady = with_recompute(std::move(std::get<Schedule>(made)), options.recompute);
   Drawn drawn{.schedule = from_empty(steady)};
   if (options.format == "csv") { // the orders need no times
-    emit(options, to_csv(drawn.schedule));
+    const auto written = to_csv(drawn.schedule, options.dialect, options.messages);
+    if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
+      throw InputError({"--dialect", 0, 0}, reason->reason);
+    }
+    emit(options, std::get<std::string>(written));
     return kDone;
   }
   const auto placed = place(plan_of(row, options.stages, chunks), steady);

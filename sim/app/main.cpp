@@ -9,6 +9,7 @@
 #include <new>
 
 #include "sim/app/options.hpp"
+#include "sim/schedule/schedule_file.hpp"
 
 namespace stagecraft {
 namespace {
@@ -119,6 +120,13 @@ void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--iterations", options.iterations, "to find the period over")->check(whole_number(1, 1000));
 }
 
+void add_dialect_flags(CLI::App& command, Options& options) {
+  command.add_option("--dialect", options.dialect, "of a schedule in CSV: stagecraft, pytorch or pytorch-old")
+      ->check(CLI::IsMember(names_of(schedule_dialects())))
+      ->capture_default_str();
+  command.add_flag("--messages", options.messages, "with PyTorch's SEND and RECV");
+}
+
 struct Command {
   CLI::App* app;
   int (*run)(const Options&);
@@ -170,6 +178,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();
   add_common(schedule, options, with_csv);
   add_schedule_flags(schedule, options);
+  add_dialect_flags(schedule, options);
 
   CLI::App& check = add("check", "is this plan or schedule valid here? if not, why", command_check);
   check.add_option("FILE", options.file, "a plan file, in any form, or a schedule: .csv")->required();
@@ -185,8 +194,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& list = add("list", "what can be named", command_list);
   list.add_option("KIND", options.what,
-                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, plan-formats "
-                  "or metrics")
+                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, plan-formats, "
+                  "schedule-formats or metrics")
       ->required();
   add_common(list, options);
 
@@ -194,11 +203,12 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
   add_common(validate, options, with_csv);
 
-  CLI::App& import = add("import", "read a foreign model and sum it up", command_import);
-  import.add_option("FORMAT", options.what, "see `list formats`")->required();
+  CLI::App& import = add("import", "read a foreign model and sum it up, or a schedule", command_import);
+  import.add_option("FORMAT", options.what, "see `list formats`, or schedule")->required();
   import.add_option("FILE", options.file, "the file")->required();
   add_import_flags(import, options);
-  add_common(import, options);
+  add_dialect_flags(import, options);
+  add_common(import, options, with_csv);
 
   CLI::App& write = add("export", "one split in the form of another tool", command_export);
   write.add_option("FORMAT", options.what, "see `list plan-formats`")->required();

@@ -44,6 +44,8 @@ struct Options {
   double fused = 0; ///< 0: forward and backward together take as long as one after the other
   double hop_latency = 0;
   std::string recompute;
+  std::string dialect = "stagecraft"; ///< of schedules in CSV
+  bool messages = false;
   // list, show, import
   std::string what, file;
 };

@@ -2,15 +2,19 @@
 #include "sim/schedule/schedule_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "sim/base/units.hpp"
+#include "sim/schedule/csv_cells.hpp"
+#include "sim/schedule/pytorch_csv.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr std::string_view kKinds = "FBWR"; // those that a schedule orders, first in TaskKind
 constexpr int kMost = 1 << 24;
+constexpr std::string_view kOurs = "stagecraft", kPytorch = "pytorch", kPytorchOld = "pytorch-old";
 
 Action read_token(std::string_view token, const Where& where) {
   const std::size_t kind = token.empty() ? std::string_view::npos : kKinds.find(token.front());
@@ -23,33 +27,25 @@ Action read_token(std::string_view token, const Where& where) {
           parse_integer(token.substr(at + 1), 0, kMost, where)};
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
-void read_line(std::string_view line, const Where& where, Schedule& schedule) {
-  std::vector<Action>& order = schedule.orders.emplace_back();
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t comma = std::min(line.find(',', at), line.size());
-    const std::string_view token = trimmed(line.substr(at, comma - at));
-    if (!token.empty()) { // an empty cell is an idle step
-      const Action action = read_token(token, {where.file, where.line, static_cast<int>(at) + 1});
-      schedule.stages = std::max(schedule.stages, action.stage + 1);
-      schedule.micro_batches = std::max(schedule.micro_batches, action.micro_batch + 1);
-      schedule.splits_backward |= action.kind == TaskKind::weight;
-      order.push_back(action);
-    }
-    at = comma + 1;
-  }
+// A task, or several that run together, joined by +.
+void read_cell(std::string_view cell, const Where& where, Schedule& schedule) {
+  for_each_cell(cell, '+', [&](std::string_view token, int column) {
+    Action action = read_token(token, {where.file, where.line, where.column + column - 1});
+    action.fused = column > 1;
+    schedule.stages = std::max(schedule.stages, action.stage + 1);
+    schedule.micro_batches = std::max(schedule.micro_batches, action.micro_batch + 1);
+    schedule.splits_backward |= action.kind == TaskKind::weight;
+    schedule.orders.back().push_back(action);
+  });
 }
 
 } // namespace
+
+std::vector<std::string> schedule_defects(const ScheduleFile& file) {
+  std::vector<std::string> defects = schedule_defects(file.schedule);
+  defects.insert(defects.end(), file.defects.begin(), file.defects.end());
+  return defects;
+}
 
 std::string to_csv(const Schedule& schedule) {
   std::string text;
@@ -61,22 +57,45 @@ std::string to_csv(const Schedule& schedule) {
   return text;
 }
 
-Schedule read_schedule(std::string_view text, const std::string& file) {
-  Schedule schedule;
-  schedule.name = std::filesystem::path(file).stem().string();
-  int line = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    ++line;
-    if (!trimmed(text.substr(0, end)).empty()) {
-      read_line(text.substr(0, end), {file, line, 1}, schedule);
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
+std::span<const ScheduleDialect> schedule_dialects() {
+  static constexpr std::array kDialects = {
+      ScheduleDialect{kOurs, "F0@1: work, micro-batch, stage"},
+      ScheduleDialect{kPytorch,
+                      "1F0 of torch.distributed.pipelining: stage, work, micro-batch; B is the whole backward"},
+      ScheduleDialect{kPytorchOld, "its older files: B is the gradient of the input alone"},
+  };
+  return kDialects;
+}
+
+std::variant<std::string, Infeasible> to_csv(const Schedule& schedule, std::string_view dialect, bool messages) {
+  if (dialect == kOurs) {
+    return messages ? std::variant<std::string, Infeasible>{Infeasible{"our own CSV has no messages"}}
+                    : to_csv(schedule);
   }
-  if (schedule.orders.empty()) {
+  const bool old = dialect == kPytorchOld;
+  return to_pytorch_csv(schedule, old ? PytorchDialect::old : PytorchDialect::current, messages);
+}
+
+ScheduleFile read_schedule(std::string_view text, const std::string& file) {
+  ScheduleFile read{.dialect = std::string(kOurs)};
+  if (is_pytorch_csv(text)) {
+    PytorchSchedule foreign = read_pytorch_csv(text, file);
+    read.schedule = std::move(foreign.schedule);
+    read.dialect = foreign.dialect == PytorchDialect::old ? kPytorchOld : kPytorch;
+    read.defects = std::move(foreign.defects);
+  } else {
+    for_each_line(text, [&](std::string_view line, int number) {
+      read.schedule.orders.emplace_back();
+      for_each_cell(line, ',', [&](std::string_view cell, int column) {
+        read_cell(cell, {file, number, column}, read.schedule);
+      });
+    });
+  }
+  if (read.schedule.stages == 0) {
     throw InputError({file, 1, 1}, "no tasks; allowed: a line of tasks per device, as F0@0,B0@0");
   }
-  return schedule;
+  read.schedule.name = std::filesystem::path(file).stem().string();
+  return read;
 }
 
 } // namespace stagecraft

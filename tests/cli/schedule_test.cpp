@@ -114,6 +114,43 @@ TEST_CASE("a schedule file goes round: drawn, checked, replayed", "[cli]") {
   }
 }
 
+TEST_CASE("a schedule goes to PyTorch and comes back, drawn, checked, replayed", "[cli]") {
+  const Workshop shop;
+  const std::string replay = "replay --format json " + kChain +
+                             " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 --micro-batches 4 "
+                             "--strategy uniform --schedule ";
+  for (const std::string name : {"1f1b", "zb-h1"}) {
+    const Json named = without_timing(shop.succeed(replay + name).json());
+    const std::string drawing = "schedule " + name + " --stages 2 --micro-batches 4 --format csv";
+    const std::string ours = shop.succeed(drawing).out;
+    for (const std::string flags : {" --dialect pytorch", " --dialect pytorch-old --messages"}) {
+      shop.succeed(drawing + flags + " -o " + name + ".csv");
+      CHECK_THAT(shop.succeed("check " + name + ".csv").out,
+                 Catch::StartsWith(name + ".csv: a valid schedule, read as 'pytorch"));
+      CHECK(shop.succeed("import schedule " + name + ".csv").out == ours);
+      CHECK(without_timing(shop.succeed(replay + name + ".csv").json()) == named);
+    }
+  }
+  const std::string back = "import schedule 1f1b.csv --dialect pytorch";
+  CHECK(shop.succeed(back).out == shop.succeed("schedule 1f1b --stages 2 --micro-batches 4 --format csv --dialect "
+                                               "pytorch")
+                                      .out);
+  CHECK(shop.run("schedule 1f1b --stages 2 --micro-batches 4 --format csv --dialect torch").status == 2);
+}
+
+TEST_CASE("messages of a schedule file that cannot run keep it from being replayed", "[cli]") {
+  const Workshop shop;
+  shop.write("circle.csv", "0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
+  const Outcome checked = shop.run("check circle.csv --format json");
+  CHECK(checked.status == 1);
+  CHECK(checked.json().at("dialect") == "pytorch");
+  CHECK(checked.json().at("defects").size() == 1);
+  const Outcome replayed = shop.run("replay " + kChain + " --devices 2 --strategy uniform --schedule circle.csv");
+  CHECK(replayed.status == 1);
+  CHECK_THAT(replayed.err, Catch::Contains("deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0"));
+  CHECK(shop.run("import schedule circle.csv").status == 2);
+}
+
 TEST_CASE("a schedule file that cannot run is told why", "[cli]") {
   const Workshop shop;
   shop.write("twice.csv", "F0@0,F0@0,B0@0\n");
