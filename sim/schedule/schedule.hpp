@@ -93,6 +93,9 @@ struct ScheduleRow {
 };
 std::span<const ScheduleRow> schedules();
 
+/// The row that planners assume for a schedule: its own, unless it is made after the plan.
+const ScheduleRow& planned_row(const ScheduleRow& row);
+
 /// Stages per rank of a row's schedule when `asked` are asked for.
 constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks > 0 ? row.chunks : asked; }
 

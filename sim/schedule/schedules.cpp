@@ -89,6 +89,15 @@ std::span<const ScheduleRow> schedules() {
   return kRows;
 }
 
+const ScheduleRow& planned_row(const ScheduleRow& row) {
+  for (const ScheduleRow& other : schedules()) {
+    if (other.name == row.planned_as) {
+      return other;
+    }
+  }
+  return row;
+}
+
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request) {
   ScheduleRequest asked = request;
   asked.chunks = chunks_of(row, request.chunks);

@@ -110,9 +110,8 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
   request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   request.versions = versions_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   if (&problem == &believed(scenario.micro_batches)) {
-    request.evaluate = [this, schedule = scenario.schedule, count = scenario.micro_batches](const Plan& plan) {
-      return evaluate(plan, *schedule, count);
-    };
+    request.evaluate = [this, schedule = &planned_row(*scenario.schedule),
+                        count = scenario.micro_batches](const Plan& plan) { return evaluate(plan, *schedule, count); };
   }
   return request;
 }

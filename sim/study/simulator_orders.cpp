@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "sim/base/named_table.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/study/simulator.hpp"
 
@@ -28,9 +27,7 @@ int longest_burst(const Schedule& schedule) {
 const Schedule* Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
   const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches});
   if (is_new) {
-    const ScheduleRow& source =
-        row.planned_as.empty() ? row : find_by_name(schedules(), row.planned_as, "schedule", {"planned_as", 0, 0});
-    ScheduleResult made = make_schedule(source, {ranks, micro_batches, chunks});
+    ScheduleResult made = make_schedule(planned_row(row), {ranks, micro_batches, chunks});
     if (Schedule* schedule = std::get_if<Schedule>(&made)) {
       slot->second = {std::move(*schedule), {}};
       slot->second.in_flight = in_flight(slot->second.schedule);
@@ -134,14 +131,17 @@ std::variant<Schedule, Infeasible> Simulator::named_schedule(const Scenario& sce
 namespace {
 
 // A given schedule, or why it cannot run.
-std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, int micro_batches) {
+std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
   const std::vector<std::string> defects = schedule_defects(orders);
   if (!defects.empty()) {
     return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
   }
-  if (orders.micro_batches != micro_batches) {
-    return Infeasible{"the schedule is for " + std::to_string(orders.micro_batches) + " micro-batches, not " +
-                      std::to_string(micro_batches)};
+  const auto shape = [](std::size_t stages, int count) {
+    return std::to_string(stages) + " stages and " + std::to_string(count) + " micro-batches";
+  };
+  if (static_cast<std::size_t>(orders.stages) != plan.stages.size() || orders.micro_batches != micro_batches) {
+    return Infeasible{"the schedule is for " + shape(orders.stages, orders.micro_batches) + ", the plan has " +
+                      shape(plan.stages.size(), micro_batches)};
   }
   return orders;
 }
@@ -161,7 +161,7 @@ void Simulator::add_recompute(Ordered& ordered) {
 std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& scenario, const Problem& costs,
                                                               const Plan& plan) {
   Ordered ordered{plan, cost_plan(costs, plan), {}, {}};
-  auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, scenario.micro_batches)
+  auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
                                          : named_schedule(scenario, costs, ordered);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return *reason;

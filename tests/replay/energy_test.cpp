@@ -178,8 +178,8 @@ TEST_CASE("energy equals what SimGrid's energy plugins count, for every schedule
     REQUIRE(std::holds_alternative<Schedule>(made));
     const Schedule& schedule = std::get<Schedule>(made);
     const test::PlacedPipeline placed = test::placed(pipeline, schedule);
-    const TaskGraph graph = make_task_graph(
-        {.cost = placed.cost, .schedule = schedule, .router = router, .rank_of = placed.rank_of});
+    const TaskGraph graph =
+        make_task_graph({.cost = placed.cost, .schedule = schedule, .router = router, .rank_of = placed.rank_of});
     const ReplayRequest request{&graph, 1};
     const Timeline timeline = replay_simgrid(platform, std::span(&request, 1)).front();
     const Energy energy = measure(graph, timeline, platform).energy;

@@ -105,7 +105,9 @@ private:
     return home_.at({m, from}) == home_.at({m, to}) ? 0 : pipeline_.latency + bytes / pipeline_.bandwidth;
   }
   // Gradients without bytes go round the ranks of a stage twice.
-  double reduction(int stage) const { return 2.0 * (static_cast<double>(homes_.at(stage).size()) - 1) * pipeline_.latency; }
+  double reduction(int stage) const {
+    return 2.0 * (static_cast<double>(homes_.at(stage).size()) - 1) * pipeline_.latency;
+  }
 
   // From when on a stage may step in a round; a step after every micro-batch only follows it.
   double gate(int round, int stage) const {
@@ -199,8 +201,8 @@ private:
   std::vector<std::size_t> at_;
   std::vector<double> free_;
   std::vector<std::vector<double>> finish_;
-  std::map<std::pair<int, int>, std::size_t> home_; // of a micro-batch and stage
-  std::map<int, std::set<std::size_t>> homes_;      // of a stage
+  std::map<std::pair<int, int>, std::size_t> home_;     // of a micro-batch and stage
+  std::map<int, std::set<std::size_t>> homes_;          // of a stage
   std::map<std::tuple<TaskKind, int, int>, int> ahead_; // iterations by which a task runs before its own
   std::map<Key, double> done_;
   std::map<std::pair<int, int>, int> left_;        // backward tasks of a round and stage

@@ -194,8 +194,8 @@ TEST_CASE("memory is never below what is fixed, ends where it began, and peaks a
       const Schedule schedule = from_empty(add_recompute(one.schedule, which, rule));
       const Platform platform = test::star_of(one.pipeline);
       Router router(platform);
-      const TaskGraph graph = make_task_graph(
-          {.cost = cost, .schedule = schedule, .router = router, .barrier = false, .rank_of = rank_of});
+      const TaskGraph graph =
+          make_task_graph({.cost = cost, .schedule = schedule, .router = router, .barrier = false, .rank_of = rank_of});
       const ReplayRequest request{&graph, 1};
       const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
       const Metrics metrics = measure(graph, timeline, platform);
