@@ -56,6 +56,10 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
   if (!run.note.empty()) {
     remarks.push_back(run.note);
   }
+  if (!run.staleness.empty()) {
+    const double most = *std::max_element(run.staleness.begin(), run.staleness.end());
+    remarks.push_back("asynchronous: weights up to " + to_text(most, 1) + " steps old");
+  }
   if (run.perturbed) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
                       to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));

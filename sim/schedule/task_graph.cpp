@@ -521,7 +521,7 @@ private:
 
   // Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser.
   void finish_iteration() {
-    const bool together = request_.barrier && request_.schedule.flushes;
+    const bool together = request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
     const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
     for (int s = 0; s < stages(); ++s) {
       const int degree = cost_.stages[s].tensor_parallel;

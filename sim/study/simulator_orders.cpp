@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/plan/check_plan.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/study/simulator.hpp"
 
@@ -175,6 +176,9 @@ std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& sc
     ordered.rank_of = std::move(std::get<PlacedPlan>(placed).rank_of);
     if (std::get<PlacedPlan>(placed).plan.stages != plan.stages) {
       ordered.plan = std::move(std::get<PlacedPlan>(placed).plan);
+      if (std::string replicated = replicated_indivisible(ordered.plan, *study_.model); !replicated.empty()) {
+        return Infeasible{std::move(replicated)};
+      }
       ordered.cost = cost_plan(costs, ordered.plan);
     }
   }
