@@ -442,9 +442,9 @@ private:
   void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
     const Schedule& schedule = request_.schedule;
     const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-    std::vector<std::size_t> left(lane_of.size(), 0); // backwards of each stage
+    backwards_left_.assign(lane_of.size(), 0);
     for (const Action& action : order) {
-      left[action.stage] += action.kind == completes ? 1 : 0;
+      backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
     }
     for (const Action& action : order) {
       Lane* lane = lane_of[action.stage];
@@ -460,7 +460,7 @@ private:
       if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
         lane->last = task;
       }
-      if (action.kind == completes && --left[action.stage] == 0) {
+      if (action.kind == completes && --backwards_left_[action.stage] == 0) {
         divide_last(*lane, cost_.stages[action.stage].buckets);
       }
       if (schedule.steps_each_micro_batch && action.kind == completes) {
@@ -805,7 +805,8 @@ private:
   std::vector<int> index_of_;
   std::vector<std::vector<Lane>> lanes_;
   std::vector<std::unique_ptr<Turns>> turns_;
-  bool recomputes_ = false; // any micro-batch
+  bool recomputes_ = false;         // any micro-batch
+  std::vector<int> backwards_left_; // [stage], while a program is written
   std::vector<Run> runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
   std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short
