@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 #include "sim/app/options.hpp"
@@ -10,6 +11,7 @@
 #include "sim/plan/estimate.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
+#include "sim/report/memory_report.hpp"
 #include "sim/report/table.hpp"
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/study/compare.hpp"
@@ -37,6 +39,20 @@ std::optional<ScheduleFile> given_orders(const std::string& name) {
 std::string in_dialect(const ScheduleFile& file) {
   const ScheduleDialect& dialect = find_by_name(schedule_dialects(), file.dialect, "dialect", {"dialect", 0, 0});
   return &dialect == schedule_dialects().data() ? "" : ", read as '" + file.dialect + "': " + std::string(dialect.help);
+}
+
+// The run's timeline, or one of as many iterations as asked for; figures stay those of the run.
+Timeline timeline_to_show(const Options& options, const Study& study, const Prepared& run) {
+  if (options.shown_iterations == 0 || options.shown_iterations == run.timeline.iterations) {
+    return run.timeline;
+  }
+  const double tasks = static_cast<double>(run.graph->tasks()) * options.shown_iterations;
+  constexpr double kMostTasks = 1e8; // some gigabytes
+  if (tasks > kMostTasks) {
+    throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
+  }
+  const ReplayRequest request{run.graph.get(), options.shown_iterations};
+  return std::move(study.engine->replay(study.platform, {&request, 1}).front());
 }
 
 std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {
@@ -69,7 +85,7 @@ std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& stu
 // An infeasible run is a result: JSON says it in `why_not`, other formats on stderr.
 int report_infeasible(const Options& options, const Run& run) {
   if (options.format == "json") {
-    emit(options, to_json(run, true, ""));
+    emit(options, to_json(run, true));
   } else if (options.format == "csv") {
     emit(options, to_csv(Comparison{.runs = {run}}));
   } else {
@@ -147,27 +163,36 @@ int command_replay(const Options& options) {
   if (!one.run.feasible) {
     return report_infeasible(options, one.run);
   }
+  const Timeline shown = timeline_to_show(options, study, one);
   const std::string trace =
-      options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, one.timeline, study.platform) : "";
+      options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, shown, study.platform) : "";
   if (!options.trace.empty()) {
     write_file(options.trace, trace);
+  }
+  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices);
+  if (!options.memory_series.empty()) {
+    write_file(options.memory_series, memory_csv(memory));
   }
   Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
   comparison.verdict = make_verdict(comparison);
   if (options.format == "json") {
-    emit(options, to_json(one.run, true, options.timeline ? trace : ""));
+    emit(options,
+         to_json(one.run, true,
+                 {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}}));
   } else if (options.format == "csv") {
     emit(options, to_csv(comparison));
   } else {
     PictureOptions picture;
     picture.width = terminal_width() - 28;
     picture.color = use_color();
-    picture.iteration = one.timeline.iterations - 1;
+    picture.iterations = std::max(options.shown_iterations, 1);
+    picture.iteration = shown.iterations - picture.iterations;
     std::string text;
     for (const std::string& sentence : comparison.verdict) {
       text += sentence + "\n";
     }
-    emit(options, text + "\n" + ascii_timeline(*one.graph, one.timeline, one.run.devices, picture));
+    text += memory_sentence(memory) + "\n";
+    emit(options, text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture));
   }
   return kDone;
 }

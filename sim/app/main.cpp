@@ -173,6 +173,11 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   replay.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   replay.add_flag("--timeline", options.timeline, "put the timeline into the JSON");
   replay.add_option("--trace", options.trace, "write a Chrome/Perfetto trace")->type_name("FILE");
+  replay
+      .add_option("--iterations", options.shown_iterations, "to show in the picture, the trace and the memory series")
+      ->check(whole_number(1, 1000));
+  replay.add_option("--memory-series", options.memory_series, "write each device's memory over time as CSV")
+      ->type_name("FILE");
 
   CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();

@@ -34,9 +34,10 @@ struct Options {
   std::vector<std::string> dimensions;
   std::string cost_scale;
   // plan, replay, schedule, check, compare
-  std::string strategy, schedule, plan, plan_format, trace;
+  std::string strategy, schedule, plan, plan_format, trace, memory_series;
   std::vector<std::string> plans;
   std::string training_micro_batches; ///< "", "auto", or a number
+  int shown_iterations = 0; ///< of a replay's picture, trace and memory; 0: as many as its figures need, the last drawn
   bool timeline = false, pictures = false, all_rows = false;
   // schedule
   int stages = 4, micro_batches = 0, chunks = 0, iterations = 3;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 
 #include "sim/report/terminal.hpp"
 
@@ -25,9 +26,10 @@ constexpr std::array kDrawn = {
     KindRow{TaskKind::weight, 'W', '+', "weight gradient", {179, 222}},
     KindRow{TaskKind::optimizer, 'O', 'O', "optimizer", {167, 167}},
 };
-constexpr int kIdle = -1;  // no task
-constexpr int kAfter = -2; // the run has ended
-constexpr TaskId kNoTask = -1;
+constexpr int kIdle = -1;   // no task
+constexpr int kAfter = -2;  // the run has ended
+using Entry = std::int64_t; // of the timeline, from the first iteration drawn
+constexpr Entry kNoTask = -1;
 
 int drawn_index(TaskKind kind) {
   for (std::size_t row = 0; row < kDrawn.size(); ++row) {
@@ -57,12 +59,12 @@ struct Scale {
 // Columns won by tasks of one kind: how much of a column they fill, and which of them fills most.
 struct Share {
   double total = 0, largest = 0;
-  TaskId task = kNoTask;
+  Entry task = kNoTask;
 };
 
 struct Painted {
   int kind = kIdle; // row of kDrawn
-  TaskId task = kNoTask;
+  Entry task = kNoTask;
 };
 
 // Which labels a device's line shows.
@@ -81,6 +83,14 @@ public:
     for (const std::string& name : names) {
       name_width_ = std::max(name_width_, display_width(name) + 2);
     }
+    for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+      std::vector<Entry>& program = programs_.emplace_back();
+      for (Entry iteration = 0; iteration < options.iterations; ++iteration) {
+        for (const TaskId task : graph.program_of(device)) {
+          program.push_back(iteration * graph.tasks() + task);
+        }
+      }
+    }
     choose_scale();
   }
 
@@ -96,11 +106,12 @@ public:
   }
 
 private:
-  const Work& work_of(TaskId task) const { return graph_.works[graph_.work[task]]; }
+  std::int32_t micro_batch_of(Entry entry) const { return graph_.micro_batch[entry % graph_.tasks()]; }
+  const Work& work_of(Entry entry) const { return graph_.works[graph_.work[entry % graph_.tasks()]]; }
 
   void choose_scale() {
     bool first = options_.iteration > 0;
-    for (const TaskId task : graph_.program) {
+    for (const Entry task : std::views::join(programs_)) {
       scale_.origin = first ? start_[task] : std::min(scale_.origin, start_[task]);
       scale_.end = std::max(scale_.end, finish_[task]);
       first = false;
@@ -118,7 +129,7 @@ private:
   double common_unit() const {
     const double tolerance = 1e-9 * scale_.span;
     double unit = 0;
-    for (const TaskId task : graph_.program) {
+    for (const Entry task : std::views::join(programs_)) {
       for (const double time : {start_[task] - scale_.origin, finish_[task] - scale_.origin}) {
         double rest = time;
         while (rest > tolerance) {
@@ -144,7 +155,7 @@ private:
     std::size_t longest_label = 1;
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
       const std::vector<int> stages = stages_of(device);
-      for (const TaskId task : graph_.program_of(device)) {
+      for (const Entry task : programs_[device]) {
         if (work_of(task).kind != TaskKind::optimizer && finish_[task] > start_[task]) {
           shortest = std::min(shortest, finish_[task] - start_[task]);
           longest_label = std::max(longest_label, label_of(task, stages, true).size());
@@ -164,7 +175,7 @@ private:
   // The device's stages, ascending.
   std::vector<int> stages_of(std::size_t device) const {
     std::vector<int> stages;
-    for (const TaskId task : graph_.program_of(device)) {
+    for (const Entry task : programs_[device]) {
       stages.push_back(work_of(task).stage);
     }
     std::sort(stages.begin(), stages.end());
@@ -172,12 +183,12 @@ private:
     return stages;
   }
 
-  std::string label_of(TaskId task, const std::vector<int>& stages, bool with_chunk) const {
+  std::string label_of(Entry task, const std::vector<int>& stages, bool with_chunk) const {
     const Work& work = work_of(task);
     if (work.kind == TaskKind::optimizer) {
       return "";
     }
-    std::string label = kDrawn[drawn_index(work.kind)].letter + std::to_string(graph_.micro_batch[task]);
+    std::string label = kDrawn[drawn_index(work.kind)].letter + std::to_string(micro_batch_of(task));
     if (with_chunk && stages.size() > 1) {
       label += '.' + std::to_string(std::lower_bound(stages.begin(), stages.end(), work.stage) - stages.begin());
     }
@@ -185,7 +196,7 @@ private:
   }
 
   // Calls visit(column, how much of the column the task fills) for each column that the task touches.
-  template <class Visit> void for_each_column(TaskId task, Visit visit) const {
+  template <class Visit> void for_each_column(Entry task, Visit visit) const {
     const auto columns = static_cast<double>(scale_.columns);
     const double from = std::clamp(scale_.column(start_[task]), 0.0, columns);
     const double to = std::min(scale_.column(finish_[task]), columns);
@@ -197,7 +208,7 @@ private:
 
   std::vector<Painted> paint(std::size_t device) const {
     std::vector<std::array<Share, kDrawn.size()>> shares(scale_.columns);
-    for (const TaskId task : graph_.program_of(device)) {
+    for (const Entry task : programs_[device]) {
       const int kind = drawn_index(work_of(task).kind);
       for_each_column(task, [&](std::size_t at, double part) {
         Share& share = shares[at][kind];
@@ -229,7 +240,7 @@ private:
   // A short task that has won no column takes the one that it fills most: an idle one, or, if it is at least half as
   // wide as a column, one of a task that keeps another.
   void keep_short_tasks(std::size_t device, std::vector<Painted>& columns) const {
-    for (const TaskId task : graph_.program_of(device)) {
+    for (const Entry task : programs_[device]) {
       const int kind = drawn_index(work_of(task).kind);
       const bool wide = scale_.column(finish_[task]) - scale_.column(start_[task]) >= 0.5;
       bool seen = false;
@@ -315,7 +326,7 @@ private:
     if (blank_end) {
       text.back() = ' ';
     }
-    text_ += with_style(text, options_.color ? background(row, graph_.micro_batch[column.task]) : "");
+    text_ += with_style(text, options_.color ? background(row, micro_batch_of(column.task)) : "");
   }
 
   std::string_view dim() const { return options_.color ? "2" : ""; }
@@ -401,6 +412,7 @@ private:
   const PictureOptions& options_;
   const double* start_;
   const double* finish_;
+  std::vector<std::vector<Entry>> programs_; // [device], of all iterations drawn
   std::size_t name_width_ = 0;
   Scale scale_;
   std::string text_;
@@ -413,7 +425,8 @@ private:
 std::string ascii_timeline(const TaskGraph& graph, const Timeline& timeline,
                            const std::vector<std::string>& device_names, const PictureOptions& options) {
   check(device_names.size() == graph.devices.size(), "a picture needs a name for each device in use");
-  check(options.iteration >= 0 && options.iteration < timeline.iterations,
+  check(options.iteration >= 0 && options.iterations > 0 &&
+            options.iteration + options.iterations <= timeline.iterations,
         "a picture of an iteration that did not run");
   return Picture(graph, timeline, device_names, options).draw();
 }

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "sim/timeline/metrics.hpp"
+#include "sim/timeline/memory.hpp"
 
 namespace stagecraft {
 namespace {
@@ -298,31 +298,21 @@ private:
     add(",\"id\":", arrow, ",\"cat\":\"transfer\",\"name\":\"transfer\"", phase == 'f' ? ",\"bp\":\"e\"" : "", "},");
   }
 
-  void write_memory() {
-    for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
-      const auto first = static_cast<std::ptrdiff_t>(iteration * tasks_);
-      const auto last = first + static_cast<std::ptrdiff_t>(tasks_);
-      const Timeline alone{1,
-                           {timeline_.start.begin() + first, timeline_.start.begin() + last},
-                           {timeline_.finish.begin() + first, timeline_.finish.begin() + last}};
-      for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
-        write_memory(device, memory_over_time(graph_, alone, device), iteration == 0);
-      }
-    }
-  }
-
   // Of several steps at one moment only the last is to be seen.
-  void write_memory(std::size_t device, const std::vector<MemoryStep>& steps, bool from_zero) {
-    const std::string name = quoted("memory " + platform_.devices[graph_.devices[device]].name);
-    for (std::size_t step = from_zero ? 0 : 1; step < steps.size(); ++step) {
-      const long at = nanoseconds(steps[step].time);
-      if (step + 1 < steps.size() && nanoseconds(steps[step + 1].time) == at) {
-        continue;
+  void write_memory() {
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      const std::string name = quoted("memory " + platform_.devices[graph_.devices[device]].name);
+      const std::vector<MemoryStep> steps = memory_over_time(graph_, timeline_, device).steps;
+      for (std::size_t step = 0; step < steps.size(); ++step) {
+        const long at = nanoseconds(steps[step].time);
+        if (step + 1 < steps.size() && nanoseconds(steps[step + 1].time) == at) {
+          continue;
+        }
+        begin_event('C', kDevices, static_cast<int>(device) + 1);
+        add(",\"ts\":");
+        add_time(at);
+        add(",\"name\":", name, ",\"args\":{\"bytes\":", std::lround(steps[step].bytes.value), "}},");
       }
-      begin_event('C', kDevices, static_cast<int>(device) + 1);
-      add(",\"ts\":");
-      add_time(at);
-      add(",\"name\":", name, ",\"args\":{\"bytes\":", std::lround(steps[step].bytes.value), "}},");
     }
   }
 

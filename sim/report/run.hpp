@@ -99,7 +99,8 @@ struct Comparison {
 
 /// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call.
 std::string to_json(const Comparison& comparison, bool timing);
-std::string to_json(const Run& run, bool timing, const std::string& timeline_json);
+/// `parts` are further keys with values in JSON; empty ones are left out.
+std::string to_json(const Run& run, bool timing, const std::vector<std::pair<std::string, std::string>>& parts = {});
 
 /// The list `rounds` of a run, as JSON.
 std::string to_json(const std::vector<RunRound>& rounds);

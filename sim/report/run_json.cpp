@@ -206,11 +206,13 @@ std::string to_json(const Comparison& comparison, bool timing) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string to_json(const Run& run, bool timing, const std::string& timeline_json) {
+std::string to_json(const Run& run, bool timing, const std::vector<std::pair<std::string, std::string>>& parts) {
   Json json = {{"schema", kSchema}};
   json.update(to_value(run, timing));
-  if (!timeline_json.empty()) {
-    json["timeline"] = Json::parse(timeline_json);
+  for (const auto& [key, value] : parts) {
+    if (!value.empty()) {
+      json[key] = Json::parse(value);
+    }
   }
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -192,7 +192,11 @@ private:
     const Bytes kept = replica.memory.per_micro_batch;
     const Bytes all = kept + (again ? replica.memory.workspace : Bytes{0});
     const int versions = schedule.versions.empty() ? 1 : schedule.versions[stage];
-    graph_.fixed_memory[lane.device] += replica.memory.fixed(versions) - replica.memory.workspace;
+    FixedMemory& fixed = graph_.fixed_memory[lane.device];
+    fixed.weights += replica.memory.weights * versions;
+    fixed.gradients += replica.memory.gradients;
+    fixed.optimizer += replica.memory.optimizer;
+    fixed.buffers += replica.memory.buffers;
     Work work{.device = lane.device, .stage = stage, .to_stage = stage};
     const auto block = [&](TaskKind kind, Seconds seconds, Bytes acquire, Bytes release) {
       work.kind = kind;
@@ -680,6 +684,7 @@ private:
       }
     }
     runs_ = std::move(runs);
+    graph_.ahead = std::move(ahead_);
   }
 
   // A device computes nothing while one of its sends is under way.

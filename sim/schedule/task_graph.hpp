@@ -37,6 +37,13 @@ struct Tie {
   bool from_start = false;
 };
 
+/// What a device holds all the time.
+struct FixedMemory {
+  Bytes weights; ///< all versions
+  Bytes gradients, optimizer, buffers;
+  Bytes total() const { return weights + gradients + optimizer + buffers; }
+};
+
 /// Flat arrays over tasks. A device runs its program in order; a task also waits for all tasks that it succeeds.
 /// Iterations repeat the graph: they are bound by program order, and by ties where there is a loader.
 struct TaskGraph {
@@ -50,9 +57,10 @@ struct TaskGraph {
   std::vector<DeviceId> devices;           ///< in use, in order of their first stage
   std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
-  std::vector<Bytes> fixed_memory;     ///< [device]: weights, gradients, optimiser, buffers
-  int joins = 0;                       ///< tasks that only join others
-  bool overlaps = false;               ///< iterations follow one another without a pause
+  std::vector<FixedMemory> fixed_memory; ///< [device]
+  int joins = 0;                         ///< tasks that only join others
+  bool overlaps = false;                 ///< iterations follow one another without a pause
+  std::vector<std::int32_t> ahead;     ///< [task]: iterations that it runs before its own, where they overlap; or empty
   std::vector<std::int32_t> tie_begin; ///< [task], and the end; empty where there are no ties
   std::vector<Tie> ties;
   int workers = 0, queue = 0;           ///< of each loader; 0: data is at hand

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/timeline/memory.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -71,7 +73,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
   const auto program = graph.program_of(device);
-  double level = graph.fixed_memory[device].value;
+  double level = (graph.fixed_memory[device].total() + held_at_start(graph, device)).value;
   double peak = level;
   TaskId peak_task = program.front();
   double busy = 0;
@@ -243,24 +245,6 @@ BusiestLink busiest_link(const TaskGraph& graph, const Platform& platform, Secon
     }
   }
   return busiest;
-}
-
-std::vector<MemoryStep> memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device) {
-  std::vector<MemoryStep> steps = {{0, graph.fixed_memory[device]}};
-  Bytes level = graph.fixed_memory[device];
-  const std::size_t base = static_cast<std::size_t>(timeline.iterations - 1) * graph.tasks();
-  for (const TaskId task : graph.program_of(device)) {
-    const Work& work = graph.works[graph.work[task]];
-    if (work.acquire.value > 0) {
-      level += work.acquire;
-      steps.push_back({timeline.start[base + task], level});
-    }
-    if (work.release.value > 0) {
-      level -= work.release;
-      steps.push_back({timeline.finish[base + task], level});
-    }
-  }
-  return steps;
 }
 
 } // namespace stagecraft

@@ -48,11 +48,4 @@ struct BusiestLink {
 };
 BusiestLink busiest_link(const TaskGraph& graph, const Platform& platform, Seconds iteration);
 
-/// Memory of one device over one iteration: (time, bytes) steps in time order, fixed parts included.
-struct MemoryStep {
-  double time = 0;
-  Bytes bytes;
-};
-std::vector<MemoryStep> memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
-
 } // namespace stagecraft

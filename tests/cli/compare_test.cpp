@@ -109,6 +109,46 @@ TEST_CASE("the same study gives the same bytes, but for timing", "[cli]") {
   }
 }
 
+// As below: device 0 keeps 4 MB of each of four micro-batches from the start of its F, at 0, 2, 4 and 6 s, on.
+TEST_CASE("replay tells memory over time, and shows as many iterations as asked for", "[cli]") {
+  const Workshop shop;
+  const std::string common = "replay " + kChain +
+                             " --devices 2 --bandwidth '4 MB/s' --strategy uniform --schedule gpipe "
+                             "--set training.global_batch=4 --micro-batches 4 ";
+  const Json brief = shop.succeed(common + "--format json").json().at("memory").at(0);
+  CHECK(brief.at("weights").get<double>() == near(8e3));
+  CHECK(brief.at("gradients").get<double>() == near(8e3));
+  CHECK(brief.at("optimizer").get<double>() == near(8e3));
+  CHECK(brief.at("buffers").get<double>() == near(8e6));
+  CHECK(brief.at("peak").at("task") == "F3@0");
+  CHECK(brief.at("peak").at("seconds").get<double>() == near(6));
+  CHECK(brief.at("peak").at("bytes").get<double>() == near(16e6 + 8e6 + 24e3));
+  CHECK_FALSE(brief.contains("series"));
+  const Json three = shop.succeed(common + "--format json --timeline --iterations 3 --memory-series memory.csv").json();
+  CHECK(three.at("iteration_seconds").get<double>() == near(32)); // figures stay
+  CHECK(three.at("tasks") == 4 * (2 + 2 + 2) + 2);
+  const Json full = three.at("memory").at(0);
+  CHECK(full.at("series").size() == 1 + 3 * (4 + 4)); // F takes and B frees
+  CHECK(full.at("stashes").size() == 3 * 4);
+  CHECK(full.at("series").at(4).at("in_flight") == 4);
+  CHECK(full.at("series").back().at("bytes").get<double>() == near(8e6 + 24e3));
+  int last = 0;
+  for (const Json& event : three.at("timeline").at("traceEvents")) {
+    last = event.contains("args") && event.at("args").contains("iteration")
+               ? std::max(last, event.at("args").at("iteration").get<int>())
+               : last;
+  }
+  CHECK(last == 2);
+  const std::string csv = shop.read("memory.csv");
+  CHECK_THAT(csv, StartsWith("device,seconds,bytes,weights,gradients,optimizer,buffers,stashed,recompute,in_flight\n"
+                             "node/profiled-0,0,8024000,8000,8000,8000,8e+06,0,0,0\n"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 2 * (1 + 3 * (4 + 4)));
+  const std::string table = shop.succeed(common + "--iterations 2").out;
+  // The second device keeps the inputs of both its operators, 8 MB a micro-batch; its fourth F starts at 3 + 3 * 2 s.
+  CHECK_THAT(table, Contains("Most memory: 'node/profiled-1' holds 38.17 MiB at F3@1, 9.000 s from the start"));
+  CHECK(shop.run(common + "--iterations 0").status == 2);
+}
+
 // Two stages of two operators: F 2 s, B 4 s a micro-batch of one sample, 4 MB over 4 MB/s between them. GPipe on device
 // 1: its first F starts at 3 s, four F and four B last 24 s; the last gradient takes 1 s, the last B 4 s: 3 + 24 + 1
 // + 4.

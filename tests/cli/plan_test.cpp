@@ -114,7 +114,7 @@ TEST_CASE("check and replay refuse a plan that overflows memory", "[cli]") {
   CHECK(check("40024000 B").status == 0);
   const Outcome outcome = check("40023999 B");
   CHECK(outcome.status == 1);
-  CHECK_THAT(outcome.out, Contains("'node/profiled-1' overflows by 1.000 B"));
+  CHECK_THAT(outcome.out, Contains("'node/profiled-1' overflows by 1.000 B at F3@1: "));
   CHECK(shop.run("replay --plan plan.yaml --schedule gpipe --memory '40023999 B'" + kOn).status == 1);
 }
 

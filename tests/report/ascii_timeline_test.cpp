@@ -48,6 +48,18 @@ TEST_CASE("1f1b in unit times is the picture of the papers") {
 )");
 }
 
+// Device 0 goes on with the next forward when its backward ends, at 6 s.
+TEST_CASE("several iterations, one after the other") {
+  check_picture({.schedule = "gpipe", .ranks = 2, .micro_batches = 1, .iterations = 3},
+                {.iteration = 1, .iterations = 2, .plain_numbers = true}, R"(
+0  F0 .........B0### F0 .........B0###
+1  ...F0 B0### .........F0 B0### ......
+   +--------------+--------------+-----
+   0              5              10
+   F= forward   B# backward   . idle
+)");
+}
+
 TEST_CASE("backward split in two, and the optimizer") {
   check_picture({.schedule = "zb-h1", .ranks = 2, .micro_batches = 3, .optimizer = 1}, {.plain_numbers = true}, R"(
 0  F0 F1 ...B0 W0 F2 B1 W1 B2 W2 OOO

@@ -177,7 +177,7 @@ TEST_CASE("memory starts at what is fixed, returns to it, and is never negative"
       CHECK((i == 0 || steps[i].first > steps[i - 1].first));
       peak = std::max(peak, steps[i].second);
     }
-    CHECK(steps.back().second == run.graph.fixed_memory[device].value);
+    CHECK(steps.back().second == run.graph.fixed_memory[device].total().value);
     CHECK(peak == metrics.peak_memory[device].value);
   }
 }

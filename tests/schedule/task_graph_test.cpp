@@ -178,7 +178,7 @@ TEST_CASE("weight versions and buffers are fixed memory, activations come and go
   Schedule schedule = test::schedule_of("1f1b", 1, 1);
   schedule.versions.assign(schedule.stages, 3);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  CHECK(graph.fixed_memory[0].value == 3 * 100 + 10 + 20 + 3);
+  CHECK(graph.fixed_memory[0].total().value == 3 * 100 + 10 + 20 + 3);
   const auto program = graph.program_of(0);
   CHECK(graph.works[graph.work[program[0]]].acquire.value == 7); // F
   CHECK(graph.works[graph.work[program[1]]].release.value == 7); // B
@@ -195,7 +195,7 @@ TEST_CASE("what is recomputed holds its input, what is not all its activations",
   for (const std::string_view name : {"gpipe", "zb-h1"}) {
     const Schedule schedule = add_recompute(test::schedule_of(name, 1, 2), all, {.except_last_micro_batch = true});
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    CHECK(graph.fixed_memory[0].value == 0);
+    CHECK(graph.fixed_memory[0].total().value == 0);
     std::vector<double> acquired(2, 0.0);
     std::vector<double> released(2, 0.0);
     int held_by_forward = 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
+#include "sim/timeline/memory.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -135,12 +136,71 @@ TEST_CASE("memory peaks where most micro-batches are held", "[timeline][memory]"
   CHECK(metrics.peak_memory[0].value == 1000 + 2 * 30);
   CHECK(metrics.peak_memory[1].value == 1000 + 30);
   CHECK(run.graph.micro_batch[metrics.peak_task[0]] == 1); // F1
-  const auto steps = memory_over_time(run.graph, run.timeline, 0);
+  const std::vector<MemoryStep> steps = memory_over_time(run.graph, run.timeline, 0).steps;
   REQUIRE(steps.size() == 5);
   const std::vector<std::pair<double, double>> expected = {{0, 1000}, {0, 1030}, {1, 1060}, {10, 1030}, {15, 1000}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(steps[i].time == near(expected[i].first));
     CHECK(steps[i].bytes.value == expected[i].second);
+  }
+}
+
+TEST_CASE("memory over time, part by part", "[timeline][memory]") {
+  Example run;
+  for (StageCost& stage : run.cost.stages) {
+    stage.replicas[0].memory.gradients = Bytes{200};
+    stage.replicas[0].memory.optimizer = Bytes{400};
+    stage.replicas[0].memory.buffers = Bytes{8};
+  }
+  Router router(run.platform);
+  Schedule schedule = test::schedule_of("1f1b", 2, 2);
+  schedule.versions = {3, 1};
+  run.graph = make_task_graph({.cost = run.cost, .schedule = schedule, .router = router});
+  const MemoryUse use = memory_over_time(run.graph, run.timeline, 0);
+  CHECK(use.fixed.weights.value == 3 * 1000);
+  CHECK(use.fixed.gradients.value == 200);
+  CHECK(use.fixed.optimizer.value == 400);
+  CHECK(use.fixed.buffers.value == 8);
+  CHECK(use.peak.bytes.value == 3608 + 2 * 30);
+  CHECK(use.peak.time == near(1)); // F1 starts
+  CHECK(run.graph.micro_batch[use.peak.task] == 1);
+  REQUIRE(use.stashes.size() == 2); // from the start of F until the end of B
+  CHECK(use.stashes[0].from == near(0));
+  CHECK(use.stashes[0].to == near(10));
+  CHECK(use.stashes[1].from == near(1));
+  CHECK(use.stashes[1].to == near(15));
+  const std::vector<int> in_flight = {0, 1, 2, 1, 0};
+  REQUIRE(use.steps.size() == in_flight.size());
+  for (std::size_t i = 0; i < in_flight.size(); ++i) {
+    CHECK(use.steps[i].in_flight == in_flight[i]);
+    CHECK(use.steps[i].stashed.value == 30 * in_flight[i]);
+    CHECK(use.steps[i].recompute.value == 0);
+    CHECK(use.steps[i].bytes.value == 3608 + 30 * in_flight[i]);
+  }
+}
+
+// Two stages whose pipeline never runs dry: device 0 is two micro-batches ahead, so that two stand when an iteration
+// begins and none is added before one is done.
+TEST_CASE("memory where iterations overlap counts what earlier ones left", "[timeline][memory]") {
+  const Example run;
+  Schedule schedule = test::schedule_of("1f1b", 2, 2);
+  schedule.flushes = false;
+  using enum TaskKind;
+  schedule.orders = {{{backward, 0, 0}, {forward, 2, 0}, {backward, 1, 0}, {forward, 3, 0}},
+                     {{forward, 0, 1}, {backward, 0, 1}, {forward, 1, 1}, {backward, 1, 1}}};
+  Router router(run.platform);
+  const TaskGraph graph = make_task_graph({.cost = run.cost, .schedule = schedule, .router = router, .barrier = false});
+  const ReplayRequest request{&graph, 3};
+  const Timeline timeline = replay_analytic(run.platform, std::span(&request, 1)).front();
+  const Metrics metrics = measure(graph, timeline, run.platform);
+  for (std::size_t device = 0; device < 2; ++device) {
+    const MemoryUse use = memory_over_time(graph, timeline, device);
+    const int held = most_held(schedule)[device];
+    CHECK(held == (device == 0 ? 2 : 1));
+    CHECK(use.peak.bytes.value == 1000 + 30 * held);
+    CHECK(metrics.peak_memory[device].value == 1000 + 30 * held);
+    CHECK(use.steps.front().in_flight == (device == 0 ? 2 : 0));
+    CHECK(use.steps.back().in_flight == use.steps.front().in_flight);
   }
 }
 
@@ -200,13 +260,14 @@ TEST_CASE("memory is never below what is fixed, ends where it began, and peaks a
       const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
       const Metrics metrics = measure(graph, timeline, platform);
       for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-        const auto steps = memory_over_time(graph, timeline, device);
-        const double fixed = graph.fixed_memory[device].value;
+        const std::vector<MemoryStep> steps = memory_over_time(graph, timeline, device).steps;
+        const double fixed = graph.fixed_memory[device].total().value;
         double low = fixed;
         double peak = fixed;
         for (std::size_t i = 0; i < steps.size(); ++i) {
           low = std::min(low, steps[i].bytes.value);
           peak = std::max(peak, steps[i].bytes.value);
+          CHECK(steps[i].bytes.value == fixed + steps[i].stashed.value + steps[i].recompute.value);
           CHECK((i == 0 || steps[i].time >= steps[i - 1].time));
         }
         CAPTURE(row.name, n);

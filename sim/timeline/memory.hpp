@@ -1,0 +1,46 @@
+// Memory of a device over time, part by part (docs/model.md, "Memory").
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/timeline/timeline.hpp"
+
+namespace stagecraft {
+
+/// From a moment on.
+struct MemoryStep {
+  double time = 0; ///< s from the start of the first iteration
+  Bytes bytes;     ///< of everything, what is fixed included
+  Bytes stashed;   ///< activations of the micro-batches in flight
+  Bytes recompute; ///< activations that recompute has brought back
+  int in_flight = 0;
+};
+
+/// What one micro-batch keeps of one stage, from its forward until its backward.
+struct Stash {
+  std::int32_t stage = 0, micro_batch = 0;
+  Bytes bytes;
+  double from = 0, to = 0; ///< s; `to` is the end of the run where its backward lies behind it
+};
+
+struct MemoryPeak {
+  double time = 0; ///< the first such moment
+  TaskId task = 0; ///< that starts then
+  Bytes bytes;
+};
+
+struct MemoryUse {
+  FixedMemory fixed;
+  std::vector<MemoryStep> steps; ///< in time order, over all iterations
+  std::vector<Stash> stashes;    ///< in order of `from`
+  MemoryPeak peak;
+};
+
+/// Memory of the device at a place of TaskGraph::devices.
+MemoryUse memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
+
+/// Activations that a device holds when an iteration begins: of forwards that ran before their own iteration.
+Bytes held_at_start(const TaskGraph& graph, std::size_t device);
+
+} // namespace stagecraft
