@@ -125,7 +125,7 @@ Schedule with_recompute(Schedule schedule, const std::string& mode) {
 
 struct Drawn {
   Schedule schedule; ///< one iteration from empty
-  TaskGraph graph;   ///< of the steady state
+  TaskGraph graph;   ///< of what is drawn: several iterations, or that one where iterations overlap
   Timeline timeline;
   Metrics metrics;
 };

@@ -278,7 +278,10 @@ Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, in
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }
-  const TaskGraph& graph = std::get<TaskGraph>(made);
+  return evaluate(std::get<TaskGraph>(made));
+}
+
+Evaluation Simulator::evaluate(const TaskGraph& graph) const {
   const ReplayRequest request{&graph, iterations(graph)};
   return evaluation_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
 }

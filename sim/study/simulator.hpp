@@ -97,9 +97,10 @@ private:
     std::vector<int> rank_of; ///< as PlacedPlan; empty for the list schedule
   };
 
+  /// What planners assume of a schedule; nothing where it cannot be had.
   struct Assumed {
-    Schedule schedule; ///< no stages where it cannot be had
-    std::vector<double> in_flight;
+    std::vector<double> in_flight; ///< [stage]
+    std::vector<int> versions;     ///< [stage]
   };
 
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
@@ -115,8 +116,8 @@ private:
   std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Ordered& ordered);
   std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
   Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
-  /// The schedule that planners assume, or nothing where it cannot be had.
-  const Schedule* assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches);
+  Evaluation evaluate(const TaskGraph& graph) const; ///< by the engine `analytic`
+  const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches);
   int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph

@@ -25,35 +25,29 @@ int longest_burst(const Schedule& schedule) {
 
 } // namespace
 
-const Schedule* Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
+const Simulator::Assumed& Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
   const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches});
   if (is_new) {
     ScheduleResult made = make_schedule(planned_row(row), {ranks, micro_batches, chunks});
-    if (Schedule* schedule = std::get_if<Schedule>(&made)) {
-      slot->second = {std::move(*schedule), {}};
-      slot->second.in_flight = in_flight(slot->second.schedule);
+    if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
+      slot->second = {in_flight(*schedule), schedule->versions};
     }
   }
-  return slot->second.schedule.stages > 0 ? &slot->second.schedule : nullptr;
+  return slot->second;
 }
 
 std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, int micro_batches) {
   return [this, &row, chunks, micro_batches](int stage, int stages) {
     const int ranks = std::max(1, stages / chunks);
     // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
-    if (assumed(row, ranks, chunks, micro_batches) == nullptr) {
-      return 1.0;
-    }
-    const std::vector<double>& counts = assumed_.at({&row, ranks, chunks, micro_batches}).in_flight;
+    const std::vector<double>& counts = assumed(row, ranks, chunks, micro_batches).in_flight;
     return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
   };
 }
 
 int Simulator::versions_of(const ScheduleRow& row, int chunks, int micro_batches) {
-  const Schedule* schedule = assumed(row, static_cast<int>(devices_.size()), chunks, micro_batches);
-  return schedule == nullptr || schedule->versions.empty()
-             ? 1
-             : *std::min_element(schedule->versions.begin(), schedule->versions.end());
+  const std::vector<int>& kept = assumed(row, static_cast<int>(devices_.size()), chunks, micro_batches).versions;
+  return kept.empty() ? 1 : *std::min_element(kept.begin(), kept.end());
 }
 
 // What a schedule that goes by times may know of a plan.
@@ -63,10 +57,8 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
   const auto stages = static_cast<int>(plan.stages.size());
   ScheduleRequest request{.ranks = stages / chunks, .micro_batches = scenario.micro_batches, .chunks = chunks};
   if (scenario.schedule->in_turn) {
-    request.ranks = 0;
     for (const Stage& stage : plan.stages) {
       request.replicas.push_back(static_cast<int>(stage.replicas()));
-      request.ranks += request.replicas.back();
     }
     return request;
   }
@@ -84,7 +76,6 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
     }
     double& room = request.room[rank];
     if (s < request.ranks) { // the first stage of its rank
-      room = std::numeric_limits<double>::infinity();
       for (const DeviceId device : plan.stages[s].devices) {
         room = std::min(room, study_.platform.type_of(device).memory.value);
       }
@@ -104,9 +95,7 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
     if (std::holds_alternative<Infeasible>(made)) {
       return std::numeric_limits<double>::infinity();
     }
-    const TaskGraph& graph = std::get<TaskGraph>(made);
-    const ReplayRequest replay{&graph, iterations(graph)};
-    const Evaluation found = evaluation_of(graph, std::move(replay_analytic(study_.platform, {&replay, 1}).front()));
+    const Evaluation found = evaluate(std::get<TaskGraph>(made));
     return found.why_not.empty() ? found.iteration.value : std::numeric_limits<double>::infinity();
   };
   return request;

@@ -143,10 +143,8 @@ std::optional<double> replayed(const Problem& problem, const Plan& plan, const S
   if (fits) {
     ScheduleRequest request{.ranks = stages / chunks, .micro_batches = problem.micro_batches, .chunks = chunks};
     if (row.in_turn) {
-      request.ranks = 0;
       for (const Stage& stage : plan.stages) {
         request.replicas.push_back(static_cast<int>(stage.replicas()));
-        request.ranks += request.replicas.back();
       }
     }
     const ScheduleResult made = make_schedule(row, request);
