@@ -57,8 +57,7 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
     remarks.push_back(run.note);
   }
   if (!run.staleness.empty()) {
-    const double most = *std::max_element(run.staleness.begin(), run.staleness.end());
-    remarks.push_back("asynchronous: weights up to " + to_text(most, 1) + " steps old");
+    remarks.push_back(staleness_remark(run.staleness));
   }
   if (run.perturbed) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +

@@ -84,6 +84,9 @@ Table plan_table(const Judgement& judgement) {
       remark = std::to_string(spread.feasible) + " of " + std::to_string(spread.draws) + " draws fit: best " +
                to_text(spread.best) + ", 5 to 95 % " + to_text(spread.low) + " to " + to_text(spread.high);
     }
+    if (!plan.staleness.empty()) {
+      remark += (remark.empty() ? "" : "; ") + staleness_remark(plan.staleness);
+    }
     row.push_back({remark, style});
     table.rows.push_back(std::move(row));
   }

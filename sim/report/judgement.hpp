@@ -27,6 +27,7 @@ struct JudgedPlan {
   Seconds iteration, estimate, bottleneck, lower_bound;
   double speedup = 0;                    ///< over the fastest single device, as in compare
   double load_imbalance = 0;             ///< largest / mean busy - 1, over the devices in use
+  std::vector<double> staleness;         ///< of each stage, as in compare; empty: none
   double regret = 0;                     ///< iteration / the best known iteration of this model and platform - 1
   double over_bound = 0;                 ///< iteration / lower bound - 1
   double bias = 0;                       ///< estimate / iteration - 1

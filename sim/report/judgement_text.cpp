@@ -54,6 +54,7 @@ Json to_value(const JudgedPlan& plan, bool timing) {
   set("lower_bound_seconds", plan.lower_bound.value);
   set("speedup", plan.speedup);
   set("load_imbalance", plan.load_imbalance);
+  json["staleness"] = plan.staleness.empty() ? Json() : Json(plan.staleness);
   set("regret", plan.regret);
   set("over_bound", plan.over_bound);
   set("bias", plan.bias);

@@ -108,4 +108,7 @@ std::string to_json(const std::vector<RunRound>& rounds);
 /// One line per run; lists joined by semicolons.
 std::string to_csv(const Comparison& comparison);
 
+/// What a reader must know of a run whose gradients come late: steps of the stage where they are latest.
+std::string staleness_remark(const std::vector<double>& staleness);
+
 } // namespace stagecraft

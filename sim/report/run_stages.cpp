@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/units.hpp"
 #include "sim/report/stage_json.hpp"
 
 namespace stagecraft {
@@ -33,6 +34,11 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     }
   }
   return stages;
+}
+
+std::string staleness_remark(const std::vector<double>& staleness) {
+  const double most = *std::max_element(staleness.begin(), staleness.end());
+  return "asynchronous: weights up to " + to_text(most, 1) + " steps old";
 }
 
 nlohmann::ordered_json to_value(const RunStage& stage) {

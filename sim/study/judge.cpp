@@ -69,7 +69,9 @@ private:
     Choice choice;
     Scenario scenario{.strategy = planner.strategy, .schedule = study_.schedule, .explain = false};
     const auto start = Clock::now();
-    choice.micro_batches = scenario.micro_batches = simulator_.choose_micro_batches(scenario);
+    choice.micro_batches = scenario.micro_batches = study_.micro_batches == ChosenBy::replay
+                                                        ? fastest(at_every_count(scenario)).micro_batches
+                                                        : simulator_.choose_micro_batches(scenario);
     const PlanResult result = simulator_.plan(scenario);
     choice.planning_seconds = seconds_since(start);
     for (int draw = 0; draw < planner.draws; ++draw) {
@@ -83,6 +85,31 @@ private:
     return choice;
   }
 
+  std::vector<Scenario> at_every_count(Scenario scenario) const {
+    std::vector<Scenario> all;
+    for (const int count : read_.training.micro_batches) {
+      scenario.micro_batches = count;
+      all.push_back(scenario);
+    }
+    return all;
+  }
+
+  // In replay; the first where none runs.
+  Scenario fastest(const std::vector<Scenario>& scenarios) {
+    std::vector<Prepared> prepared = simulator_.prepare(scenarios);
+    simulator_.replay(prepared);
+    constexpr double kTie = 1e-9;
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < prepared.size(); ++i) {
+      const Run& run = prepared[i].run;
+      const Run& least = prepared[best].run;
+      if (run.feasible && (!least.feasible || run.metrics.iteration < (1 - kTie) * least.metrics.iteration)) {
+        best = i;
+      }
+    }
+    return scenarios[best];
+  }
+
   Seconds manual_seconds(const Scenario& scenario) {
     const ManualWork& work = *study_.manual;
     const HandSplit hand = try_by_hand(simulator_.request(scenario), work.trials);
@@ -93,10 +120,11 @@ private:
     return seconds;
   }
 
-  // A foreign planner is asked for every number of micro-batches; the plan with the least estimate is its choice.
+  // A foreign planner is asked for every number of micro-batches.
   Choice ask(const Planner& planner) {
     Choice choice;
-    Seconds least{std::numeric_limits<double>::infinity()};
+    std::vector<Scenario> answers;
+    std::vector<Seconds> estimates;
     for (const int count : read_.training.micro_batches) {
       const Problem& problem = simulator_.problem(count);
       const auto start = Clock::now();
@@ -112,14 +140,15 @@ private:
         choice.why_not = choice.why_not.empty() ? why_not : choice.why_not;
         continue;
       }
-      const Seconds estimate = estimate_iteration(problem, *plan, cost_plan(problem, *plan));
-      if (choice.scenarios.empty() || estimate < least) {
-        least = estimate;
-        plans_.push_back(std::move(*plan));
-        choice.micro_batches = count;
-        choice.scenarios = {scenarios_.size()};
-        scenarios_.push_back({.plan = &plans_.back(), .schedule = study_.schedule, .micro_batches = count});
-      }
+      estimates.push_back(estimate_iteration(problem, *plan, cost_plan(problem, *plan)));
+      plans_.push_back(std::move(*plan));
+      answers.push_back({.plan = &plans_.back(), .schedule = study_.schedule, .micro_batches = count});
+    }
+    if (!answers.empty()) {
+      const auto least = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
+      choice.scenarios = {scenarios_.size()};
+      scenarios_.push_back(study_.micro_batches == ChosenBy::replay ? fastest(answers) : answers[least]);
+      choice.micro_batches = scenarios_.back().micro_batches;
     }
     return choice;
   }
@@ -169,6 +198,7 @@ private:
       judged.lower_bound = run.lower_bound;
       judged.speedup = run.speedup;
       judged.load_imbalance = run.metrics.load_imbalance;
+      judged.staleness = run.staleness;
     }
     return judged;
   }

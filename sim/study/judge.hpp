@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/command.hpp"
@@ -29,6 +31,19 @@ struct ManualWork {
   int profile_repetitions = 100;
 };
 
+/// What a planner's number of micro-batches is chosen by.
+enum class ChosenBy { estimate, replay };
+
+struct ChosenByRow {
+  std::string_view name, help;
+  ChosenBy by;
+};
+inline constexpr std::array kChosenBy = {
+    ChosenByRow{"estimate", "the least estimate of an iteration that flushes, as planners themselves know it",
+                ChosenBy::estimate},
+    ChosenByRow{"replay", "the fastest replay", ChosenBy::replay},
+};
+
 /// Right by construction but for the models and platforms, which are read one by one as they are judged.
 struct JudgeStudy {
   std::string name;
@@ -36,6 +51,7 @@ struct JudgeStudy {
   std::vector<yaml::Node> models, platforms;
   std::vector<Planner> planners;
   const ScheduleRow* schedule = nullptr;
+  ChosenBy micro_batches = ChosenBy::estimate;
   std::optional<ManualWork> manual;
   Folders folders;
   std::vector<Setting> settings; ///< of models and platforms
@@ -44,8 +60,8 @@ struct JudgeStudy {
 /// Reads a judge study with settings on top. Throws InputError.
 JudgeStudy load_judge_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
 
-/// Plans with every planner, the number of micro-batches of each by its own least estimate, replays the plans of one
-/// model and platform in one batch, and scores them. A foreign command that fails, takes too long or prints no plan is
+/// Plans with every planner, the number of micro-batches of each as the study says, replays the plans of one model and
+/// platform in one batch, and scores them. A foreign command that fails, takes too long or prints no plan is
 /// a row with its reason. Throws InputError for a model or platform that cannot be read.
 Judgement judge(const JudgeStudy& study, const ProgressCall& progress = {});
 

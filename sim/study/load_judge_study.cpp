@@ -120,6 +120,7 @@ JudgeStudy load_judge_study(const yaml::Node& document, const Folders& folders, 
   study.platforms = read_inputs(map, "platforms");
   study.planners = read_planners(map, folders);
   study.schedule = &map.choice("schedule", schedules(), "1f1b");
+  study.micro_batches = map.choice("micro_batches", kChosenBy, "estimate").by;
   study.manual = read_manual(map);
   map.finish();
   study.rest = changed;

@@ -51,6 +51,24 @@ TEST_CASE("regret is against the best known plan, and the distance to the bound 
   CHECK(score_of(judgement, "single").wins == 0);
 }
 
+// Equal stages of 6 s a sample, whatever M; with a flush (M + 1) 6 * 4/M is least for M = 4. Without one and with links
+// for nothing every M takes 24 s: the first is kept, which by its estimate, made for a flush, would be 36 s.
+TEST_CASE("micro-batches are chosen by the estimate of a pipeline that flushes, or by replay", "[study][judge]") {
+  const auto chosen = [](const std::string& more) {
+    const Judgement judgement = judged(chains("[uniform]", more));
+    return judgement.plans.front();
+  };
+  CHECK(chosen(", micro_batches: replay").micro_batches == 4);
+  CHECK(chosen(", schedule: pipemare").micro_batches == 4);
+  const JudgedPlan replayed = chosen(", schedule: pipemare, micro_batches: replay");
+  CHECK(replayed.micro_batches == 2);
+  CHECK(replayed.iteration.value == Approx(24).margin(0.01));
+  CHECK(replayed.staleness == std::vector<double>{3.0 / 2, 1.0 / 2}); // (2 (P - s) - 1) / M
+  CHECK(chosen("").staleness.empty());
+  // Two versions need two micro-batches: what cannot be had is passed over.
+  CHECK(chosen(", schedule: pipedream-2bw, micro_batches: replay").micro_batches == 2);
+}
+
 TEST_CASE("every model meets every platform and planner", "[study][judge]") {
   const Judgement judgement =
       judged("judge: {models: [chain.yaml, {file: two.txt, samples: 1}], platforms: [{devices: 2}, {devices: 1}, "
