@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "sim/plan/estimate.hpp"
+#include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
@@ -263,13 +263,8 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
     return {"no pipeline fits in memory; of the least bottleneck without that limit, " +
             (shortage ? to_text(*shortage, request.problem.platform) : "a chunk needs more than its share")};
   }
-  std::vector<OperatorId> all(request.problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
-  for (const DeviceId device : request.devices) {
-    if (const std::string lacks = missing_kernel(request.problem, request.problem.type_index(device), all);
-        !lacks.empty()) {
-      return {"no pipeline over these devices finds every kernel: " + lacks};
-    }
+  if (const std::string lacks = able_devices(request).lacks; !lacks.empty()) {
+    return {"no pipeline over these devices finds every kernel: " + lacks};
   }
   return {"the model has too few operators for " + std::to_string(exact_stages) + " stages"};
 }

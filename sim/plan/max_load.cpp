@@ -5,9 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "sim/plan/estimate.hpp"
+#include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
@@ -490,13 +490,7 @@ std::optional<MemoryShortage> shortage_of(const PlanRequest& request, const Plan
 }
 
 std::string why_no_kernel(const PlanRequest& request) {
-  std::vector<OperatorId> all(request.problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
-  std::string reason;
-  for (const DeviceId device : request.devices) {
-    reason = reason.empty() ? missing_kernel(request.problem, request.problem.type_index(device), all) : reason;
-  }
-  return "no chain of stages over these devices finds every kernel: " + reason;
+  return "no chain of stages over these devices finds every kernel: " + able_devices(request).lacks;
 }
 
 // Stages of the least max-load whatever memory there is do not fit: one search for each number of stages.

@@ -51,6 +51,14 @@ AbleDevices able_devices(const PlanRequest& request) {
   return able;
 }
 
+Bytes most_memory(const Platform& platform, const std::vector<DeviceId>& devices) {
+  Bytes most;
+  for (const DeviceId device : devices) {
+    most = std::max(most, platform.type_of(device).memory);
+  }
+  return most;
+}
+
 Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> operators,
                             std::span<const DeviceId> devices, std::span<const double> weights) {
   std::vector<double> speeds;

@@ -22,6 +22,9 @@ struct AbleDevices {
 };
 AbleDevices able_devices(const PlanRequest& request);
 
+/// The most that one of these devices has.
+Bytes most_memory(const Platform& platform, const std::vector<DeviceId>& devices);
+
 /// A stage of these operators on these devices, in proportion to their speed on it, each taken to be `weights` times as
 /// fast as its costs say where weights are given; devices left without a sample are left out. All must have the
 /// kernels.

@@ -9,6 +9,7 @@
 
 #include "sim/cost/collective.hpp"
 #include "sim/plan/latency_cuts.hpp"
+#include "sim/plan/shares.hpp"
 #include "sim/plan/strategy.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
@@ -296,21 +297,12 @@ private:
 };
 
 std::string why_none(const PlanRequest& request) {
-  const Problem& problem = request.problem;
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
-  Bytes most;
-  std::string lacks;
-  for (const DeviceId device : request.devices) {
-    const std::string here = missing_kernel(problem, problem.type_index(device), all);
-    lacks = lacks.empty() ? here : lacks;
-    most = std::max(most, problem.platform.type_of(device).memory);
-  }
-  if (!lacks.empty()) {
-    return lacks;
+  const AbleDevices able = able_devices(request);
+  if (!able.lacks.empty()) {
+    return able.lacks;
   }
   return "no tensor, data and pipeline degrees over the first devices fit into memory; the largest has " +
-         to_text(most);
+         to_text(most_memory(request.problem.platform, able.devices));
 }
 
 } // namespace

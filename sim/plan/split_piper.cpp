@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/plan/piper_segments.hpp"
+#include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
@@ -364,23 +365,13 @@ std::vector<int> types_by_speed(const PlanRequest& request) {
 }
 
 std::string why_none(const PlanRequest& request) {
-  const Problem& problem = request.problem;
-  std::vector<OperatorId> all(problem.model.size());
-  std::iota(all.begin(), all.end(), 0);
-  Bytes most;
-  std::string lacks;
-  for (const int type : types_by_speed(request)) {
-    const std::string here = missing_kernel(problem, type, all);
-    lacks = lacks.empty() ? here : lacks;
-    if (here.empty()) {
-      most = std::max(most, problem.platform.types[type].memory);
-    }
-  }
-  if (most.value == 0 && !lacks.empty()) {
-    return lacks;
+  const AbleDevices able = able_devices(request);
+  if (able.devices.empty()) {
+    return able.lacks;
   }
   return "no split over " + std::to_string(request.devices.size()) +
-         " devices fits into the memory that all of them have, recomputed or not; the largest has " + to_text(most);
+         " devices fits into the memory that all of them have, recomputed or not; the largest has " +
+         to_text(most_memory(request.problem.platform, able.devices));
 }
 
 } // namespace

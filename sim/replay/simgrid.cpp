@@ -3,7 +3,6 @@
 // docs/decisions/0002-simgrid-as-flow-engine.md says why. SPDX-License-Identifier: Apache-2.0
 #include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
-#include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <stdexcept>
 
 #include "sim/base/child.hpp"
+#include "sim/replay/simgrid_engine.hpp"
 #include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
@@ -307,20 +307,7 @@ private:
 // Graphs run one after the other on one engine; the clock goes on, so each measures from its own start.
 void run_batch(const Platform& platform, std::span<const ReplayRequest> requests, std::span<double> times,
                bool computes) {
-  // Max-min sharing without TCP's quirks; latencies are ours, and events are merged only within 1e-12 s.
-  std::vector<std::string> words = {"stagecraft",
-                                    "--log=root.thres:error",
-                                    "--cfg=network/model:CM02",
-                                    "--cfg=network/crosstraffic:0",
-                                    "--cfg=network/TCP-gamma:1e15",
-                                    "--cfg=surf/precision:1e-12"};
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
-  }
-  arguments.push_back(nullptr);
-  int count = static_cast<int>(words.size());
-  sg::Engine engine(&count, arguments.data());
+  sg::Engine engine = start_simgrid();
   const Network network(platform, requests, computes);
   Phase* phase = nullptr;
   const auto finished = [&phase](sg::Activity const& activity) { phase->finished(activity); };

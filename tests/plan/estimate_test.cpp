@@ -8,16 +8,6 @@ namespace {
 
 using test::near;
 
-// Operators of 3, 6 and 9 s; tensors of 4 and 8 B at 2 B/s; each way out costs 1 s.
-test::Toy chain() {
-  test::Toy toy;
-  toy.operators = {{{3}, 4}, {{6}, 8}, {{9}, 0}};
-  toy.edges = test::chain_edges(3);
-  toy.devices.assign(4, {0, 2, 1});
-  toy.micro_batches = 5;
-  return toy;
-}
-
 Plan plan_of(const std::vector<std::vector<OperatorId>>& stages, const std::vector<std::vector<DeviceId>>& devices) {
   Plan plan;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -27,7 +17,7 @@ Plan plan_of(const std::vector<std::vector<OperatorId>>& stages, const std::vect
 }
 
 TEST_CASE("the bottleneck is the slowest device or twice the slowest transfer", "[plan][estimate]") {
-  const test::World world(chain());
+  const test::World world(test::chain_of_three());
   CHECK(world.bottleneck_of(plan_of({{0, 1, 2}}, {{0}})).value == near(18));
   CHECK(world.bottleneck_of(plan_of({{0}, {1, 2}}, {{0}, {1}})).value == near(15)); // 2 (1 + 4/2) = 6
   CHECK(world.bottleneck_of(plan_of({{0, 1}, {2}}, {{0}, {1}})).value == near(2 * (1 + 8.0 / 2)));
@@ -38,13 +28,13 @@ TEST_CASE("the bottleneck is the slowest device or twice the slowest transfer", 
 }
 
 TEST_CASE("replicas share a stage's time, the slowest pair decides a transfer", "[plan][estimate]") {
-  const test::World world(chain());
+  const test::World world(test::chain_of_three());
   const Plan plan = plan_of({{0, 1}, {2}}, {{0, 1}, {2}});
   CHECK(world.bottleneck_of(plan).value == near(10)); // 9 / 2, 9, 2 (1 + 8 / 2)
 }
 
 TEST_CASE("a tensor that crosses two boundaries counts at both", "[plan][estimate]") {
-  test::Toy toy = chain();
+  test::Toy toy = test::chain_of_three();
   toy.edges.emplace_back(0, 2);
   const test::World world(toy);
   const Plan plan = plan_of({{0}, {1}, {2}}, {{0}, {1}, {2}});
@@ -57,7 +47,7 @@ TEST_CASE("a tensor that crosses two boundaries counts at both", "[plan][estimat
 }
 
 TEST_CASE("the estimate is (M-1) max + sum + twice the transfers + reduction + step", "[plan][estimate]") {
-  const test::World world(chain());
+  const test::World world(test::chain_of_three());
   const Plan plan = plan_of({{0, 1}, {2}}, {{0}, {1}});
   const PlanCost cost = cost_plan(world.problem, plan);
   CHECK(estimate_iteration(world.problem, plan, cost).value == near((5 - 1) * 9 + 9 + 9 + 2 * (1 + 8.0 / 2)));

@@ -17,25 +17,15 @@ namespace {
 
 using test::near;
 
-// Operators of 3, 6 and 9 s in five micro-batches; each way out costs 1 s.
-test::Toy chain() {
-  test::Toy toy;
-  toy.operators = {{{3}, 4}, {{6}, 8}, {{9}, 0}};
-  toy.edges = test::chain_edges(3);
-  toy.devices.assign(4, {0, 2, 1});
-  toy.micro_batches = 5;
-  return toy;
-}
-
 TEST_CASE("the bound of equal devices is the work shared by all", "[plan][bound]") {
-  const test::World world(chain());
+  const test::World world(test::chain_of_three());
   CHECK(lower_bound(world.problem, {0}, false).value == near(5 * 18));
   CHECK(lower_bound(world.problem, {0, 1, 2}, false).value == near(5 * 18.0 / 3));
 }
 
 TEST_CASE("the bound of unequal devices weighs them by speed", "[plan][bound]") {
   // Type 1 is twice as fast at all: speeds 1 : 2, so one and the other take a third and two thirds of 18 s.
-  test::Toy toy = chain();
+  test::Toy toy = test::chain_of_three();
   toy.types = {{}, {}};
   toy.devices = {{0}, {1}};
   toy.micro_batches = 1;
@@ -81,7 +71,7 @@ TEST_CASE("memory keeps work from the fast device", "[plan][bound]") {
 // Five micro-batches of 6 s keep the device of operator 1 busy; the first comes after 3/3 s of operator 0, and the
 // gradient of the last goes back through it where the weight gradients wait for that: 1 + max(5 * 6, 5 * 4 + 1).
 TEST_CASE("an operator that may not be replicated is all on one device", "[plan][bound]") {
-  test::Toy toy = chain();
+  test::Toy toy = test::chain_of_three();
   toy.operators[0].divisible = toy.operators[1].divisible = false;
   toy.operators.pop_back();
   toy.edges.pop_back();
@@ -120,7 +110,7 @@ TEST_CASE("where no device holds the model, one device is no way out", "[plan][b
 }
 
 TEST_CASE("an operator that may not be replicated is not", "[plan]") {
-  test::Toy toy = chain();
+  test::Toy toy = test::chain_of_three();
   toy.samples = 4;
   CHECK(std::get<Plan>(test::plan_of(test::World(toy), "data-parallel")).stages[0].devices.size() == 4);
   toy.operators[1].divisible = false;

@@ -57,6 +57,17 @@ inline std::vector<std::pair<int, int>> chain_edges(int operators) {
   return edges;
 }
 
+/// Operators of 3, 6 and 9 s in five micro-batches on four equal devices; tensors of 4 and 8 B at 2 B/s, each way out
+/// costs 1 s.
+inline Toy chain_of_three() {
+  Toy toy;
+  toy.operators = {{{3}, 4}, {{6}, 8}, {{9}, 0}};
+  toy.edges = chain_edges(3);
+  toy.devices.assign(4, {0, 2, 1});
+  toy.micro_batches = 5;
+  return toy;
+}
+
 /// A third of an operator's time is forward; what remains is half input gradient, half weight gradient.
 class TableCost : public CostModel {
 public:

@@ -1,12 +1,12 @@
 // Energy as measure() counts it, against SimGrid's own host and link energy plugins on the same runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <simgrid/plugins/energy.h>
-#include <simgrid/s4u.hpp>
 
 #include <algorithm>
 #include <random>
 
 #include "sim/base/child.hpp"
+#include "sim/replay/simgrid_engine.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -33,19 +33,7 @@ public:
       : graph_(graph), timeline_(timeline), platform_(platform) {}
 
   Joules3 run() {
-    std::vector<std::string> words = {"oracle",
-                                      "--log=root.thres:error",
-                                      "--cfg=network/model:CM02",
-                                      "--cfg=network/crosstraffic:0",
-                                      "--cfg=network/TCP-gamma:1e15",
-                                      "--cfg=surf/precision:1e-12"};
-    std::vector<char*> arguments;
-    for (std::string& word : words) {
-      arguments.push_back(word.data());
-    }
-    arguments.push_back(nullptr);
-    int count = static_cast<int>(words.size());
-    sg::Engine engine(&count, arguments.data());
+    sg::Engine engine = start_simgrid();
     sg_host_energy_plugin_init();
     sg_link_energy_plugin_init();
     build();

@@ -104,6 +104,42 @@ TEST_CASE("reports/ju-2024 says what its study gives without a flush", "[reports
   test::check_says("ju-2024", "M is 1 to 4 in 14 of 16 cases");
 }
 
+// What one planner makes of one model on one platform of the study with M micro-batches.
+JudgedPlan plan_with(const std::string& planner, const std::string& model, const std::string& platform,
+                     int micro_batches, std::vector<Setting> settings) {
+  settings.insert(settings.begin(), {{"judge.models", "[" + model + "]"},
+                                     {"judge.platforms", "[platforms/" + platform + ".yaml]"},
+                                     {"judge.planners", "[" + planner + "]"},
+                                     {"training.micro_batches", std::to_string(micro_batches)}});
+  return judged("study.yaml", settings).plans.front();
+}
+
+TEST_CASE("reports/ju-2024 says where the factor of 8 goes", "[reports]") {
+  const std::vector<std::pair<int, std::vector<int>>> counts = {{4, {32, 64, 32, 16}}, {8, {64, 64, 64, 32}}};
+  for (const auto& [devices, micro_batches] : counts) {
+    std::vector<Setting> fast = {{"platform.nodes.0.host.memory_bandwidth", "180000 GB/s"}};
+    for (int link = 0; link < devices / 2; ++link) {
+      fast.push_back({"platform.nodes.0.links." + std::to_string(link) + ".bandwidth", "12000 GB/s"});
+    }
+    for (std::size_t i = 0; i < kModels.size(); ++i) {
+      const auto& [model, title] = kModels[i];
+      const int count = micro_batches[i];
+      const std::string platform = "one-server-" + std::to_string(devices);
+      // Alone under 1f1b: gpipe would hold all micro-batches at once, which one device has no room for.
+      const JudgedPlan alone = plan_with("single", model, platform, count, {{"judge.schedule", "1f1b"}});
+      const JudgedPlan ideal = plan_with("antichain", model, platform, count, fast);
+      const JudgedPlan real = plan_with("antichain", model, platform, count, {});
+      const double balance = alone.iteration / (count * ideal.bottleneck) / devices;
+      const double filling = ideal.speedup / (devices * alone.speedup * balance);
+      std::string row = "| " + title + ", " + std::to_string(devices) + " | " + std::to_string(count) + " |";
+      for (const double part : {alone.speedup, balance, filling, real.speedup / ideal.speedup, real.speedup}) {
+        row += " " + to_text(part, 2) + " |";
+      }
+      test::check_says("ju-2024", row);
+    }
+  }
+}
+
 TEST_CASE("on fast links the plain period is reached without a flush", "[reports]") {
   std::vector<Setting> settings = {{"judge.models", "[resnet50-cifar10]"},
                                    {"judge.platforms", "[platforms/one-server-4.yaml]"},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <regex>
 
 #include "sim/base/file.hpp"
 #include "sim/study/inputs.hpp"
@@ -14,12 +15,10 @@ inline const std::filesystem::path kReports = std::filesystem::path(STAGECRAFT_S
 
 inline Folders folders_of(const std::string& study) { return {kReports / study, STAGECRAFT_SOURCE_DIR}; }
 
-/// Whether the page of a study says this, line breaks aside.
+/// Whether the page of a study says this, however its lines are broken.
 inline void check_says(const std::string& study, const std::string& words) {
   std::string page = read_file(kReports / study / "README.md");
-  for (char& c : page) {
-    c = c == '\n' ? ' ' : c;
-  }
+  page = std::regex_replace(page, std::regex("\\s+"), " ");
   INFO("reports/" << study << "/README.md should say: " << words);
   CHECK(page.find(words) != std::string::npos);
 }

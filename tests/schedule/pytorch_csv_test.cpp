@@ -6,6 +6,7 @@
 
 #include "sim/schedule/schedule_file.hpp"
 #include "tests/catch.hpp"
+#include "tests/error_of.hpp"
 #include "tests/schedule/pipelines.hpp"
 
 namespace stagecraft {
@@ -18,12 +19,7 @@ std::string orders_of(const ScheduleFile& file) { return to_csv(file.schedule); 
 std::string defects_of(const ScheduleFile& file) { return join(schedule_defects(file), "\n"); }
 
 std::string error_of(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { read(text); });
 }
 
 std::string written(const Schedule& schedule, std::string_view dialect, bool messages) {

@@ -8,6 +8,7 @@
 #include "sim/base/file.hpp"
 #include "sim/study/compare.hpp"
 #include "tests/catch.hpp"
+#include "tests/error_of.hpp"
 
 namespace stagecraft::test {
 
@@ -53,16 +54,6 @@ inline const Run& find_run(const Comparison& comparison, std::string_view strate
   });
   REQUIRE(found != comparison.runs.end());
   return *found;
-}
-
-/// The text of the InputError that `call` throws, "" where it throws none.
-template <class Call> std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 } // namespace stagecraft::test

@@ -7,6 +7,7 @@
 
 #include "sim/workload/import.hpp"
 #include "tests/catch.hpp"
+#include "tests/error_of.hpp"
 
 namespace stagecraft::test {
 
@@ -38,16 +39,6 @@ inline double multiply_adds(const ModelGraph& model) {
     flops += row_of(op.kind).matrix ? op.forward.flops.value : 0;
   }
   return flops / 2;
-}
-
-/// The text of the InputError that `call` throws, "" where it throws none.
-template <class Call> std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 } // namespace stagecraft::test

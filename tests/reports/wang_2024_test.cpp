@@ -1,0 +1,134 @@
+// The headline numbers of reports/wang-2024, and what holds behind them whatever the numbers are.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/reports/reports.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// The best run of the study with settings on top.
+Run best_run(const std::vector<Setting>& settings) {
+  const Study read = load_study(yaml::load(kReports / "wang-2024/study.yaml"), folders_of("wang-2024"), settings);
+  Simulator simulator(read);
+  return compare(read, simulator).comparison.runs.front();
+}
+
+struct Row {
+  Run framework, loader, streams, pipeline, blocking;
+};
+
+// The optimisations switched on one after another, as reports/wang-2024/run does.
+Row rows_of(const std::string& model, int devices, const std::vector<Setting>& more = {}) {
+  std::vector<Setting> all = {{"model", model},
+                              {"platform.nodes.0.devices.0.count", std::to_string(devices)},
+                              {"training.global_batch", std::to_string(64 * devices)}};
+  all.insert(all.end(), more.begin(), more.end());
+  const auto with = [&](std::vector<Setting> row) {
+    row.insert(row.begin(), all.begin(), all.end());
+    return best_run(row);
+  };
+  const Setting spin{"loader.host", "spin"};
+  const Setting one{"training.streams", "1"};
+  return {.framework = with({spin, one, {"compare.strategies", "framework"}}),
+          .loader = with({spin, one, {"compare.strategies", "data-parallel"}}),
+          .streams = with({spin, {"compare.strategies", "data-parallel"}}),
+          .pipeline = with({spin, {"compare.strategies", "[data-parallel, layered]"}}),
+          .blocking = with({{"compare.strategies", "[data-parallel, layered]"}})};
+}
+
+double saved(double before, double after) { return 1 - after / before; }
+
+TEST_CASE("no optimisation of Wang et al. 2024 costs time, and blocking cores cost none at all", "[reports]") {
+  for (const int devices : {1, 2}) {
+    const Row row = rows_of("resnet50", devices, {{"loader.decode", "2 ms"}, {"engine", "analytic"}});
+    const auto seconds = [](const Run& run) { return run.metrics.iteration.value; };
+    for (const Run* run : {&row.framework, &row.loader, &row.streams, &row.pipeline, &row.blocking}) {
+      REQUIRE(run->feasible);
+      CHECK(run->metrics.iteration >= run->lower_bound * (1 - 1e-9));
+    }
+    CHECK(seconds(row.loader) <= seconds(row.framework) * (1 + 1e-9));
+    CHECK(seconds(row.streams) < seconds(row.loader));
+    CHECK(seconds(row.pipeline) <= seconds(row.streams) * (1 + 1e-9));
+    CHECK(seconds(row.blocking) == near(seconds(row.pipeline)).epsilon(1e-6));
+    CHECK(row.blocking.metrics.energy.total() < row.pipeline.metrics.energy.total());
+  }
+}
+
+// Energy = static power * T + work that does not depend on T. Where only T shrinks, the saving in energy is less than
+// that in time: more needs less power.
+TEST_CASE("idle power alone saves less energy than time", "[reports]") {
+  const Row row = rows_of("resnet50", 1, {{"loader.decode", "2 ms"}, {"engine", "analytic"}});
+  const Energy before = row.framework.metrics.energy;
+  const Energy after = row.pipeline.metrics.energy;
+  const double time = saved(row.framework.metrics.iteration.value, row.pipeline.metrics.iteration.value);
+  REQUIRE(time > 0);
+  const double idle_before = (before.devices_idle + before.hosts_idle).value;
+  const double idle_after = (after.devices_idle + after.hosts_idle).value;
+  CHECK((idle_before - idle_after) / before.total().value < time);
+}
+
+// As table.awk writes a share.
+std::string share(double before, double after) {
+  const double part = saved(before, after);
+  constexpr double kNothing = 0.0005;
+  constexpr double kTenth = 0.0995;
+  return std::abs(part) < kNothing ? "0" : percent(part, part < kTenth ? 1 : 0);
+}
+
+// What a row of the table saves of the one before: time / energy.
+std::string both(const Run& before, const Run& after) {
+  const std::string time = share(before.metrics.iteration.value, after.metrics.iteration.value);
+  const std::string energy = share(before.metrics.energy.total().value, after.metrics.energy.total().value);
+  return time == "0" && energy == "0" ? "0" : time + " / " + energy;
+}
+
+TEST_CASE("reports/wang-2024 says what its study gives", "[reports]") {
+  for (const auto& [model, devices] : std::vector<std::pair<std::string, int>>{{"resnet50", 1},
+                                                                               {"resnet50", 4},
+                                                                               {"vgg16", 1},
+                                                                               {"inception-v3", 1},
+                                                                               {"densenet121", 4},
+                                                                               {"squeezenet", 4}}) {
+    const Row row = rows_of(model, devices);
+    const Metrics& first = row.framework.metrics;
+    constexpr double kMilli = 1e3;
+    check_says("wang-2024",
+               "| " + model + ", " + std::to_string(devices) + " | " + to_text(kMilli * first.iteration.value, 0) +
+                   " ms, " + to_text(first.energy.total().value, 0) + " J | " + both(row.framework, row.loader) +
+                   " | " + both(row.loader, row.streams) + " | " + both(row.streams, row.pipeline) + " | " +
+                   both(row.pipeline, row.blocking) + " | " + both(row.framework, row.blocking) + " |");
+  }
+}
+
+TEST_CASE("reports/wang-2024 says where the power goes", "[reports]") {
+  const Row row = rows_of("resnet50", 1);
+  for (const auto& [name, run] : std::vector<std::pair<std::string, const Run*>>{
+           {"framework", &row.framework}, {"loader", &row.loader}, {"blocking", &row.blocking}}) {
+    const Energy& energy = run->metrics.energy;
+    std::string line = "| " + name + " |";
+    for (const Joules joules : {energy.devices_idle, energy.devices_dynamic, energy.hosts_idle, energy.loaders_busy,
+                                energy.loaders_waiting, energy.drivers_waiting, energy.total()}) {
+      line += " " + to_text(joules.value / run->metrics.iteration.value, 0) + " |";
+    }
+    check_says("wang-2024", line);
+  }
+}
+
+// Two to ten per cent is what a lone worker costs that falls a little short.
+TEST_CASE("between 3.4 and 3.7 ms a sample loading ahead saves what Wang et al. claim", "[reports]") {
+  const auto loading = [](const char* decode) {
+    const Row row = rows_of("resnet50", 1, {{"loader.decode", decode}});
+    return saved(row.framework.metrics.iteration.value, row.loader.metrics.iteration.value);
+  };
+  CHECK(loading("3.4 ms") == Approx(0.02).margin(0.002));
+  CHECK(loading("3.7 ms") == Approx(0.10).margin(0.003));
+  const Row row = rows_of("resnet50", 1, {{"loader.decode", "3.7 ms"}});
+  CHECK(both(row.framework, row.blocking) == "11 % / 7.0 %");
+  check_says("wang-2024", "3.4 to 3.7 ms a sample instead of 8 ms");
+  check_says("wang-2024", "At 3.7 ms all together save 11 % of time and 7 % of energy");
+}
+
+} // namespace
+} // namespace stagecraft::test
