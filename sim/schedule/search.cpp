@@ -175,8 +175,11 @@ enum class Aim { period, makespan };
 
 class Search {
 public:
-  Search(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed, double bound)
-      : pipeline_(pipeline), aim_(aim), random_(seed), replay_(pipeline), bound_(bound) {}
+  Search(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed)
+      : pipeline_(pipeline), aim_(aim), random_(seed), replay_(pipeline) {
+    const OrderTimes least = least_times(pipeline);
+    enough_ = (1 + kClose) * (aim == Aim::makespan ? least.makespan : least.period + kShareOfOther * least.makespan);
+  }
 
   double cost(const Orders& orders, double enough = kNever) {
     if (aim_ == Aim::makespan) {
@@ -192,7 +195,7 @@ public:
     Orders now = start;
     double best_cost = cost(start);
     double now_cost = best_cost;
-    for (std::int64_t i = 0; i < moves && best_cost > bound_ * (1 + kShareOfOther); ++i) {
+    for (std::int64_t i = 0; i < moves && best_cost > enough_; ++i) {
       const double threshold = 1 + kWarmth * (1 - static_cast<double>(i) / static_cast<double>(moves));
       if (!move(now)) {
         continue;
@@ -215,6 +218,7 @@ public:
 
 private:
   static constexpr double kShareOfOther = 0.005;
+  static constexpr double kClose = 0.001; // to what is possible at all
   static constexpr double kWarmth = 0.004;
 
   int pick(int below) { return random_.below(below); }
@@ -275,7 +279,7 @@ private:
   Aim aim_;
   Random random_;
   LetterReplay replay_;
-  double bound_;
+  double enough_;
   Orders kept_;
   int first_ = 0, last_ = 0; // ranks of the last move
 };
@@ -370,12 +374,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
 
 // A third of the moves from the best start, a third from the next one, and if that gained anything a third from there.
 Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
-  double bound = 0; // no rank works less
-  for (const StageFigures& figures : pipeline.figures) {
-    bound =
-        std::max(bound, pipeline.micro_batches * (figures.forward + figures.backward_input + figures.backward_weight));
-  }
-  Search search(pipeline, aim, 1, bound);
+  Search search(pipeline, aim, 1);
   std::vector<std::pair<double, std::size_t>> ranking;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     ranking.emplace_back(search.cost(starts[i]), i);

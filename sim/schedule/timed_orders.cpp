@@ -2,6 +2,7 @@
 #include "sim/schedule/timed_orders.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace stagecraft {
@@ -236,6 +237,33 @@ OrderTimes order_times(const TimedPipeline& pipeline, const Schedule& schedule) 
     }
   }
   return times;
+}
+
+OrderTimes least_times(const TimedPipeline& pipeline) {
+  const auto& figures = pipeline.figures;
+  const int count = pipeline.micro_batches;
+  OrderTimes least;
+  std::vector<double> trips(figures.size()); // from the start of F until the gradient is there
+  double back = 0;                           // from the end of F
+  for (int s = pipeline.stages() - 1; s >= 0; --s) {
+    trips[s] = figures[s].forward + back;
+    back += figures[s].forward + figures[s].backward_input + (s > 0 ? 2 * pipeline.hops[s - 1] : 0);
+  }
+  double fill = 0;
+  double drain = 0;
+  for (int s = 0; s < pipeline.stages(); ++s) {
+    const StageFigures& stage = figures[s];
+    const double both = count * (stage.forward + stage.backward_input);
+    const double weights = count * stage.backward_weight;
+    const double ahead = std::min<double>(count, std::floor(pipeline.room[s] / stage.activation));
+    const double waits = std::max(0.0, trips[s] - ahead * stage.forward);
+    const double use = stage.activation * (trips[s] + stage.backward_input) + kept(stage) * stage.backward_weight;
+    least.period = std::max({least.period, waits + both + weights, count * use / pipeline.room[s]});
+    least.makespan = std::max(least.makespan, fill + waits + both + std::max(weights, drain));
+    fill += stage.forward + pipeline.hops[s];
+    drain += stage.backward_input + pipeline.hops[s];
+  }
+  return least;
 }
 
 bool fits_room(const TimedPipeline& pipeline, const Schedule& schedule) {

@@ -80,6 +80,10 @@ struct OrderTimes {
 };
 OrderTimes order_times(const TimedPipeline& pipeline, const Schedule& schedule);
 
+/// No order that fits is faster, where each rank has one stage: a rank works its share, has nothing but forwards to do
+/// until its first gradient is back, and each micro-batch takes room until then. O(ranks).
+OrderTimes least_times(const TimedPipeline& pipeline);
+
 /// Whether no rank ever holds more than its room.
 bool fits_room(const TimedPipeline& pipeline, const Schedule& schedule);
 

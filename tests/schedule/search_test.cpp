@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tests/catch.hpp"
+#include "sim/schedule/timed_orders.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
 
 namespace stagecraft {
@@ -56,6 +57,7 @@ TEST_CASE("search is never worse than the best named schedule, and often better"
     const double named = best_named(pipeline, request);
     const double searched = test::period_of(pipeline, schedule);
     CHECK(searched <= named * (1 + 1e-9));
+    CHECK(searched >= least_times(timed_pipeline(request, 1, Dealing::rounds)).period * (1 - 1e-9));
     better += searched <= 0.95 * named ? 1 : 0;
   }
   CAPTURE(better);
@@ -74,6 +76,22 @@ TEST_CASE("search finds what is known to be best", "[schedule][timed]") {
   request = test::request_of(two, 6);
   request.room = {1, 1};
   CHECK(test::period_of(two, made("search", request)) == near(6 * 5));
+}
+
+TEST_CASE("no order is faster than the least times, and some are as fast", "[schedule][timed]") {
+  // Three equal stages, F = B = W = 1, hops of 1, 6 micro-batches. Rank 0 sees its first gradient after 3 F, 2 B and 4
+  // hops: 9 s. With room for 4 it has worked 4 of them: 9 - 4 + 6 x 3 = 23 s. Room for 2: each micro-batch takes one of
+  // them for 9 + 1 + 1 s, 6 x 11 / 2 = 33 s. Room for 20: work alone, 18 s but for 3 s that rank 0 has no forward for.
+  const auto least = [](double room) {
+    ScheduleRequest request{.ranks = 3, .micro_batches = 6, .figures = {}, .hops = {1, 1}, .room = {room, room, room}};
+    return least_times(timed_pipeline(request, 1, Dealing::rounds));
+  };
+  CHECK(least(4).period == near(23));
+  CHECK(least(2).period == near(33));
+  CHECK(least(20).period == near(21));
+  // From empty, with room for all, rank 2 begins at 4 and has no wait: 4 + 6 (F + B), and then the last gradient goes
+  // back 2 hops and 2 B, or it works off its W, 6: 22 s. Rank 0 with 3 s of waiting, and all its work: 21 s.
+  CHECK(least(20).makespan == near(22));
 }
 
 TEST_CASE("search goes by the replay where there is one", "[schedule][timed]") {
