@@ -215,7 +215,7 @@ private:
         if (ahead != kNowhere) {
           repeated.resize(ahead_.size(), 0);
           if (repeated[cell(action)] == 0) {
-            defects_.push_back(name_of(action) + " appears more than once");
+            defects_.push_back(name_of(action) + " appears more than once, again on rank " + std::to_string(rank));
           }
           repeated[cell(action)] = 1;
         }

@@ -200,7 +200,7 @@ private:
     for (std::size_t rank = 0; rank < orders_.size(); ++rank) {
       for (const Token& token : orders_[rank]) {
         if (token.messages() && !place_.try_emplace(key_of(token), rank).second) {
-          defects_.push_back(name_of(token) + " appears more than once");
+          defects_.push_back(name_of(token) + " appears more than once, again on rank " + std::to_string(rank));
         }
       }
     }

@@ -75,7 +75,7 @@ TEST_CASE("a repeated action is named once", "[schedule][defects]") {
   Schedule schedule = test::schedule_of("gpipe", 1, 2);
   schedule.orders[0].push_back({TaskKind::backward, 0, 0});
   schedule.orders[0].push_back({TaskKind::backward, 0, 0});
-  CHECK(defects_of(schedule) == "B0@0 appears more than once");
+  CHECK(defects_of(schedule) == "B0@0 appears more than once, again on rank 0");
 }
 
 TEST_CASE("a micro-batch of a stage on two ranks is named", "[schedule][defects]") {

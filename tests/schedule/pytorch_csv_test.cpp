@@ -162,7 +162,8 @@ TEST_CASE("a message without its peer, twice or out of place is named", "[schedu
   const std::string second = "1RECV_F0,1F0,1B0,1SEND_B0\n";
   CHECK(defects_of(read(first + second)).empty());
   CHECK(defects_of(read("0F0,0RECV_B0,0B0\n" + second)) == "1RECV_F0 on rank 1 has no 0SEND_F0");
-  CHECK(defects_of(read("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n" + second)) == "0SEND_F0 appears more than once");
+  CHECK(defects_of(read("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n" + second)) ==
+        "0SEND_F0 appears more than once, again on rank 0");
   CHECK(defects_of(read("0SEND_F0,0F0,0RECV_B0,0B0\n" + second)) ==
         "0SEND_F0 on rank 0 stands before 0F0, whose data it sends");
   CHECK(defects_of(read("0F0,0SEND_F0,0B0,0RECV_B0\n" + second)) == "0B0 on rank 0 has no 0RECV_B0 before it");
@@ -179,7 +180,7 @@ TEST_CASE("messages that wait for each other are shown as their circle", "[sched
 
 TEST_CASE("work that is missing, twice or in a circle is named", "[schedule][pytorch]") {
   CHECK(defects_of(read("0F0\n1F0,1B0\n")) == "B0@0 is missing");
-  CHECK(defects_of(read("0F0,0F0,0B0\n")) == "F0@0 appears more than once");
+  CHECK(defects_of(read("0F0,0F0,0B0\n")) == "F0@0 appears more than once, again on rank 0");
   CHECK_THAT(defects_of(read("0F0,0B0\n1B0,1F0\n")), Catch::StartsWith("deadlock: "));
 }
 

@@ -3,8 +3,8 @@
 #include <limits>
 #include <optional>
 
-#include "tests/catch.hpp"
 #include "sim/schedule/timed_orders.hpp"
+#include "tests/catch.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
 
 namespace stagecraft {
