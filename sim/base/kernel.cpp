@@ -134,7 +134,8 @@ struct Word {
 
 std::vector<Word> words_of(std::string_view text, const Where& where) {
   std::vector<Word> words;
-  for (std::size_t at = text.find_first_not_of(' '); at != std::string_view::npos; at = text.find_first_not_of(' ', at)) {
+  for (std::size_t at = text.find_first_not_of(' '); at != std::string_view::npos;
+       at = text.find_first_not_of(' ', at)) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     words.push_back({text.substr(at, end - at), {where.file, where.line, where.column + static_cast<int>(at)}});
     at = end;

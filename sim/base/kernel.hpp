@@ -45,11 +45,17 @@ struct KernelOpRow {
 
 /// Every op, in the order of the enumeration. docs/formats/measurements.md says what the dimensions mean.
 inline constexpr std::array kKernelOps = {
-    KernelOpRow{"gemm", "batch products C[m,n] = A[m,k] B[k,n]", KernelOp::gemm, KernelKind::matmul,
-                {"batch", "m", "n", "k"}},
-    KernelOpRow{"convolution", "of images", KernelOp::convolution, KernelKind::convolution,
+    KernelOpRow{
+        "gemm", "batch products C[m,n] = A[m,k] B[k,n]", KernelOp::gemm, KernelKind::matmul, {"batch", "m", "n", "k"}},
+    KernelOpRow{"convolution",
+                "of images",
+                KernelOp::convolution,
+                KernelKind::convolution,
                 {"n", "c", "h", "w", "k", "r", "s", "stride", "padding", "groups"}},
-    KernelOpRow{"attention", "scaled dot-product attention, fused", KernelOp::attention, KernelKind::attention,
+    KernelOpRow{"attention",
+                "scaled dot-product attention, fused",
+                KernelOp::attention,
+                KernelKind::attention,
                 {"batch", "sequence", "heads", "kv_heads", "head_size", "causal"}},
     KernelOpRow{"copy", "y = x", KernelOp::copy, KernelKind::reshape, {"rows", "columns"}},
     KernelOpRow{"add", "z = x + y", KernelOp::add, KernelKind::elementwise, {"rows", "columns"}},
@@ -61,8 +67,11 @@ inline constexpr std::array kKernelOps = {
     KernelOpRow{"softmax", "over the columns", KernelOp::softmax, KernelKind::softmax, {"rows", "columns"}},
     KernelOpRow{"embedding", "rows of a table", KernelOp::embedding, KernelKind::embedding, {"rows", "columns"}},
     KernelOpRow{"sum", "of all elements", KernelOp::sum, KernelKind::elementwise, {"rows", "columns"}},
-    KernelOpRow{"adam", "one optimiser step in fp32: weights, gradients and both moments", KernelOp::adam,
-                KernelKind::elementwise, {"rows", "columns"}},
+    KernelOpRow{"adam",
+                "one optimiser step in fp32: weights, gradients and both moments",
+                KernelOp::adam,
+                KernelKind::elementwise,
+                {"rows", "columns"}},
     KernelOpRow{"launch", "an empty kernel", KernelOp::launch, KernelKind::other, {}},
 };
 

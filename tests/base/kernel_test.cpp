@@ -1,7 +1,6 @@
 // Kernels: arithmetic and traffic of each op, and the line that names one.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/kernel.hpp"
-
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -25,7 +24,8 @@ TEST_CASE("a product of matrices counts multiplications and additions, and each 
 }
 
 TEST_CASE("a convolution counts its window at every place of its output", "[kernel]") {
-  // 8 x 8, window 3, stride 2, padding 1: (8 + 2 - 3) / 2 + 1 = 4 places a side, rounded down. Two groups of 3 channels.
+  // 8 x 8, window 3, stride 2, padding 1: (8 + 2 - 3) / 2 + 1 = 4 places a side, rounded down. Two groups of 3
+  // channels.
   const Kernel kernel = parse("convolution forward fp32 n=2 c=6 h=8 w=8 k=4 r=3 s=3 stride=2 padding=1 groups=2");
   CHECK(flops_of(kernel).value == 2.0 * 2 * 4 * 4 * 4 * 3 * 9);
   CHECK(bytes_of(kernel).value == 4.0 * (2 * 6 * 64 + 2 * 4 * 16 + 4 * 3 * 9));
@@ -35,7 +35,8 @@ TEST_CASE("attention is two products forward and five backward, of half the pair
   const Kernel kernel = parse("attention forward fp16 batch=2 sequence=4 heads=3 kv_heads=1 head_size=8 causal=0");
   CHECK(flops_of(kernel).value == 2 * 2 * 2 * 3 * 16 * 8);
   CHECK(bytes_of(kernel).value == 2 * 2 * 4 * 8 * (3 + 1 + 1 + 3));
-  const Kernel causal = parse("attention backward-input fp16 batch=2 sequence=4 heads=3 kv_heads=1 head_size=8 causal=1");
+  const Kernel causal =
+      parse("attention backward-input fp16 batch=2 sequence=4 heads=3 kv_heads=1 head_size=8 causal=1");
   CHECK(flops_of(causal).value == 2 * 5 * 2 * 3 * 10 * 8);
 }
 
