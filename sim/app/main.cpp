@@ -215,8 +215,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_dialect_flags(import, options);
   add_common(import, options, with_csv);
 
-  CLI::App& write = add("export", "one split in the form of another tool", command_export);
-  write.add_option("FORMAT", options.what, "see `list plan-formats`")->required();
+  CLI::App& write = add("export", "one split in the form of another tool, or a model's kernels", command_export);
+  write.add_option("FORMAT", options.what, "see `list plan-formats`, or shapes")->required();
   add_model_flags(write, options, true);
   add_study_flags(write, options, {"table"});
   write.add_option("--strategy", options.strategy, "see `list strategies`");

@@ -21,7 +21,7 @@ struct Running {
 // add up to more than the whole of a resource, all of them slow down in proportion (processor sharing).
 class SharedDevice {
 public:
-  SharedDevice(const std::vector<Kernel>& kernels, int streams) : kernels_(kernels), streams_(streams) {}
+  SharedDevice(const std::vector<StreamKernel>& kernels, int streams) : kernels_(kernels), streams_(streams) {}
 
   double now() const { return now_; }
   bool is_free(int stream) const { return streams_[stream].kernel < 0; }
@@ -70,7 +70,7 @@ private:
     return 1 / std::max({1.0, compute, bandwidth});
   }
 
-  const std::vector<Kernel>& kernels_;
+  const std::vector<StreamKernel>& kernels_;
   std::vector<Running> streams_;
   double now_ = 0;
 };
@@ -224,9 +224,9 @@ private:
 
 } // namespace
 
-Kernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
-                 Seconds time) {
-  Kernel kernel;
+StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
+                       Seconds time) {
+  StreamKernel kernel;
   kernel.gap = std::min(time, pass.kernels * type.launch_overhead).value;
   kernel.work = time.value - kernel.gap;
   kernel.element_wise = kind == KernelKind::elementwise;
@@ -253,11 +253,11 @@ KernelGraph fuse_cheap(const KernelGraph& graph, double launch) {
   KernelGraph fused;
   std::vector<int> into(graph.kernels.size()); // number in the fused graph
   for (std::size_t kernel = 0; kernel < graph.kernels.size(); ++kernel) {
-    const Kernel& one = graph.kernels[kernel];
+    const StreamKernel& one = graph.kernels[kernel];
     const auto& before = graph.predecessors[kernel];
     if (one.element_wise && one.work < launch && before.size() == 1) {
       into[kernel] = into[before.front()];
-      Kernel& host = fused.kernels[into[kernel]];
+      StreamKernel& host = fused.kernels[into[kernel]];
       const double work = host.work + one.work;
       if (work > 0) { // so that neither resource does less
         host.compute = (host.compute * host.work + one.compute * one.work) / work;
@@ -329,7 +329,7 @@ double unsynchronised_seconds(const KernelGraph& graph, int streams) {
 
 double sequential_seconds(const KernelGraph& graph) {
   double seconds = 0;
-  for (const Kernel& kernel : graph.kernels) {
+  for (const StreamKernel& kernel : graph.kernels) {
     seconds += kernel.seconds();
   }
   return seconds;

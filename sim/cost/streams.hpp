@@ -12,7 +12,7 @@ namespace stagecraft {
 
 /// One kernel: a gap in which it is launched and the device is free, then work, which takes a share of the device's
 /// arithmetic and of its memory bandwidth.
-struct Kernel {
+struct StreamKernel {
   double gap = 0, work = 0;          ///< s, alone on the device
   double compute = 1, bandwidth = 1; ///< shares in [0, 1] while it works
   bool element_wise = false;         ///< may run inside the kernel that makes its input
@@ -22,12 +22,12 @@ struct Kernel {
 
 /// The kernel of a pass that takes `time`: gaps are its launches; shares are its FLOP/s and B/s over what the device
 /// does at most, 1 where the pass knows neither.
-Kernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
-                 Seconds time);
+StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
+                       Seconds time);
 
 /// Kernels in topological order: predecessors have lower numbers.
 struct KernelGraph {
-  std::vector<Kernel> kernels;
+  std::vector<StreamKernel> kernels;
   std::vector<std::vector<int>> predecessors;
 };
 

@@ -404,10 +404,10 @@ namespace {
 
 // Of all three passes, how long one resource of a device is taken.
 Seconds resource_seconds(const Problem& problem, OperatorId op, const DeviceType& type, double samples,
-                         const OperatorTime& time, double Kernel::*share) {
+                         const OperatorTime& time, double StreamKernel::*share) {
   const Operator& passes = problem.model.operators[op];
   const auto taken = [&](const Pass& pass, Seconds seconds) {
-    const Kernel kernel = kernel_of(pass, passes.kind, type, samples, problem.training.precision, seconds);
+    const StreamKernel kernel = kernel_of(pass, passes.kind, type, samples, problem.training.precision, seconds);
     return kernel.work * kernel.*share;
   };
   return Seconds{taken(passes.forward, time.forward) + taken(passes.backward_input, time.backward_input) +
@@ -418,7 +418,7 @@ Seconds resource_seconds(const Problem& problem, OperatorId op, const DeviceType
 
 Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices) {
   Seconds bound;
-  for (double Kernel::*share : {&Kernel::compute, &Kernel::bandwidth}) {
+  for (double StreamKernel::*share : {&StreamKernel::compute, &StreamKernel::bandwidth}) {
     LeastTimes times = least_times(problem, devices);
     for (std::size_t type = 0; type < times.devices.size(); ++type) {
       for (OperatorId op = 0; op < problem.model.size(); ++op) {

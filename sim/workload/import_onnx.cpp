@@ -157,7 +157,7 @@ private:
     layer.output = shape_of(node.outputs.front(), node);
     const std::string_view special = row.prepare(operands, layer);
     const LayerKind& kind = find_by_name(layer_kinds(), special.empty() ? row.kind : special, "kind", where_);
-    costed.cost = kind.cost(layer);
+    costed.cost = cost_of(kind, layer);
     costed.op.name = node.name;
     costed.op.type = node.type;
     costed.op.kind = kind.kernel;
@@ -222,6 +222,9 @@ private:
     for (Pass* pass : {&costed.cost.forward, &costed.cost.backward_input, &costed.cost.backward_weight}) {
       pass->flops = pass->flops / batch;
       pass->moved_elements /= batch;
+      for (KernelCall& call : pass->calls) {
+        call.shape[static_cast<size_t>(call.grows)] /= batch;
+      }
     }
     costed.cost.kept.extra /= batch;
     costed.op.output_elements /= batch;

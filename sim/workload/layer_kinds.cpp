@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sim/workload/layer_costs.hpp"
+#include "sim/workload/layer_kernels.hpp"
 #include "sim/workload/layer_shapes.hpp"
 #include "sim/workload/layers.hpp"
 
@@ -114,24 +115,30 @@ using K = KernelKind;
 
 constexpr std::array kKinds = {
     LayerKind{"conv2d", "convolution: channels, kernel, stride, padding, dilation, groups, bias", K::convolution, 1, 1,
-              read_convolution, convolution_shape, dense_cost},
+              read_convolution, convolution_shape, dense_cost, convolution_kernels},
     LayerKind{"linear", "fully connected over the last dimension: features, bias, tied", K::matmul, 1, 1, read_linear,
-              linear_shape, dense_cost},
+              linear_shape, dense_cost, linear_kernels},
     LayerKind{"matmul", "product of two activations: transpose (of the second)", K::matmul, 2, 2, read_matmul,
-              matmul_shape, matmul_cost},
+              matmul_shape, matmul_cost, matmul_kernels},
     LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
-              batch_norm_cost},
+              batch_norm_cost, batch_norm_kernels},
     LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
-              layer_norm_cost},
+              layer_norm_cost, layer_norm_kernels},
     LayerKind{"lrn", "local response normalization across channels: size", K::normalization, 1, 1, read_response_norm,
               image_shape, response_norm_cost},
-    LayerKind{"relu", "rectified linear unit, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost},
-    LayerKind{"sigmoid", "logistic function, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost},
-    LayerKind{"tanh", "hyperbolic tangent, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost},
-    LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost},
-    LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost},
-    LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost},
-    LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost},
+    LayerKind{"relu", "rectified linear unit, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"sigmoid", "logistic function, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"tanh", "hyperbolic tangent, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
+              gelu_kernels},
+    LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
+              gelu_kernels},
+    LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels},
+    LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
+              add_kernels},
     LayerKind{"mul", "product of its inputs' elements, broadcast", K::elementwise, 2, kMany, read_nothing,
               broadcast_shape, product_cost},
     LayerKind{"max_pool", "maximum over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool,
@@ -142,19 +149,22 @@ constexpr std::array kKinds = {
               read_adaptive_pool, adaptive_pool_shape, average_cost},
     LayerKind{"global_avg_pool", "mean over the whole image", K::pooling, 1, 1, read_nothing, global_pool_shape,
               average_cost},
-    LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost},
-    LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost},
+    LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost,
+              copy_kernels},
+    LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost,
+              copy_kernels},
     LayerKind{"transpose", "dimensions in another order: axes", K::reshape, 1, 1, read_transpose, transpose_shape,
-              copy_cost},
+              copy_cost, copy_kernels},
     LayerKind{"flatten", "view as one dimension", K::reshape, 1, 1, read_nothing, flatten_shape, view_cost},
     LayerKind{"reshape", "view in another shape: shape", K::reshape, 1, 1, read_reshape, reshape_shape, view_cost},
-    LayerKind{"softmax", "softmax over the last dimension", K::softmax, 1, 1, read_nothing, same_shape, softmax_cost},
+    LayerKind{"softmax", "softmax over the last dimension", K::softmax, 1, 1, read_nothing, same_shape, softmax_cost,
+              softmax_kernels},
     LayerKind{"cross_entropy", "softmax and negative log-likelihood: the loss", K::softmax, 1, 1, read_nothing,
-              scalar_shape, cross_entropy_cost},
+              scalar_shape, cross_entropy_cost, loss_kernels},
     LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
-              embedding_shape, embedding_cost},
+              embedding_shape, embedding_cost, embedding_kernels},
     LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal", K::attention, 1, 3,
-              read_attention, attention_shape, attention_cost},
+              read_attention, attention_shape, attention_cost, attention_kernels},
     LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
               lstm_shape, lstm_cost},
 };
@@ -162,5 +172,16 @@ constexpr std::array kKinds = {
 } // namespace
 
 std::span<const LayerKind> layer_kinds() { return kKinds; }
+
+LayerCost cost_of(const LayerKind& kind, const Layer& layer) {
+  LayerCost cost = kind.cost(layer);
+  if (kind.kernels != nullptr) {
+    LayerKernels kernels = kind.kernels(layer);
+    cost.forward.calls = std::move(kernels.forward);
+    cost.backward_input.calls = std::move(kernels.backward_input);
+    cost.backward_weight.calls = std::move(kernels.backward_weight);
+  }
+  return cost;
+}
 
 } // namespace stagecraft

@@ -49,6 +49,11 @@ struct LayerCost {
   Kept kept;
 };
 
+/// The kernels of each pass, none where they are not known by a shape.
+struct LayerKernels {
+  std::vector<KernelCall> forward, backward_input, backward_weight;
+};
+
 struct LayerKind {
   std::string_view name, help;
   KernelKind kernel;
@@ -56,7 +61,11 @@ struct LayerKind {
   void (*read)(yaml::Map&, Layer&); ///< the attributes of a workload file
   Shape (*shape)(Layer&);           ///< the output's; also derives features_in and its like
   LayerCost (*cost)(const Layer&);
+  LayerKernels (*kernels)(const Layer&) = nullptr; ///< docs/formats/measurements.md has the ops
 };
+
+/// What a layer costs, with its kernels.
+LayerCost cost_of(const LayerKind& kind, const Layer& layer);
 
 /// Every layer kind, by name.
 std::span<const LayerKind> layer_kinds();

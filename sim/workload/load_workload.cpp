@@ -164,7 +164,7 @@ private:
     check_size(shaped.output, map.where());
     layer.op.kind = kind.kernel;
     layer.op.output_elements = elements_of(shaped.output);
-    layer.cost = kind.cost(shaped);
+    layer.cost = cost_of(kind, shaped);
     shapes_.push_back(shaped.output);
   }
 

@@ -6,19 +6,28 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/kernel_kind.hpp"
+#include "sim/base/kernel.hpp"
 #include "sim/base/units.hpp"
 
 namespace stagecraft {
 
 using OperatorId = int; ///< index into ModelGraph::operators, a topological order
 
+/// A kernel that an operator runs, in a number of samples to be filled in: shape[grows] is that of one.
+struct KernelCall {
+  KernelOp op = KernelOp::gemm;
+  KernelShape shape{};
+  int grows = 0; ///< the dimension that samples multiply
+  bool operator==(const KernelCall&) const = default;
+};
+
 /// Work of one pass over one operator. Time on a device without a profile is a roofline of both (docs/model.md).
 struct Pass {
-  Flops flops;                 ///< per sample
-  double moved_elements = 0;   ///< activation elements read and written, per sample
-  double moved_parameters = 0; ///< parameters read or gradients written, per micro-batch
-  int kernels = 0;             ///< launches per micro-batch
+  Flops flops;                     ///< per sample
+  double moved_elements = 0;       ///< activation elements read and written, per sample
+  double moved_parameters = 0;     ///< parameters read or gradients written, per micro-batch
+  int kernels = 0;                 ///< launches per micro-batch
+  std::vector<KernelCall> calls{}; ///< what they compute, where it is known
 };
 
 /// One operator. Amounts are per sample of the batch unless said otherwise; elements become bytes by the precision.

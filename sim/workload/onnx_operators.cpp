@@ -43,6 +43,9 @@ std::string_view prepare_convolution(const OnnxOperands& operands, Layer& layer)
   for (size_t i = 2; i < weights.size(); ++i) {
     layer.kernel.push_back(static_cast<int>(weights[i]));
   }
+  layer.stride[0] = layer.stride[1] = static_cast<int>(attribute(operands, "strides", 1));
+  layer.padding[0] = layer.padding[1] = static_cast<int>(attribute(operands, "pads", 0));
+  layer.dilation[0] = layer.dilation[1] = static_cast<int>(attribute(operands, "dilations", 1));
   layer.bias = operands.is_constant(2);
   return "";
 }

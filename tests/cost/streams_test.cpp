@@ -83,12 +83,12 @@ TEST_CASE("the shares of a kernel are what it asks of the device", "[cost][strea
   type.launch_overhead = Seconds{0.5};
   const Pass pass{.flops = Flops{100}, .moved_elements = 2, .moved_parameters = 1, .kernels = 1};
   // Two samples: 200 FLOP in 2 s at best, 20 B in 0.5 s; it takes 4 s and a launch.
-  const Kernel kernel = kernel_of(pass, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
+  const StreamKernel kernel = kernel_of(pass, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
   CHECK(kernel.gap == near(0.5));
   CHECK(kernel.work == near(4));
   CHECK(kernel.compute == near(0.5));
   CHECK(kernel.bandwidth == near(0.125));
-  const Kernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
+  const StreamKernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
   CHECK(unknown.compute == 1); // fills the device, for all we know
 }
 
