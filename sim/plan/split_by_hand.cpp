@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/random.hpp"
 #include "sim/plan/cuts.hpp"
 #include "sim/plan/ideal_pipeline.hpp"
 
@@ -71,19 +72,33 @@ std::vector<int> next_move(const std::vector<int>& bounds, const std::vector<dou
   return {};
 }
 
+// In the platform's order, no more than there are operators.
+std::vector<DeviceId> devices_by_hand(const PlanRequest& request) {
+  std::vector<DeviceId> devices = chunked_devices(request);
+  devices.resize(std::min<std::size_t>(devices.size(), request.problem.model.size()));
+  return devices;
+}
+
+// Uniform, every boundary moved by chance by less than half a stage, so that none is left empty.
+std::vector<int> guessed_cuts(int layers, int parts, Random& random) {
+  std::vector<int> bounds = uniform_cuts(layers, parts);
+  const int most = (layers / parts - 1) / 2;
+  for (int part = 1; part < parts; ++part) {
+    bounds[part] += random.below(2 * most + 1) - most;
+  }
+  return bounds;
+}
+
 } // namespace
 
 HandSplit try_by_hand(const PlanRequest& request, int trials) {
-  const std::vector<DeviceId> all = chunked_devices(request);
-  const int layers = request.problem.model.size();
-  const std::size_t stages = std::min<std::size_t>(all.size(), layers);
   HandSplit hand;
   if (const std::string reason = too_many_stages(request); !reason.empty() && request.chunks > 1) {
     hand.result = Infeasible{reason};
     return hand;
   }
-  const std::vector<DeviceId> devices(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(stages));
-  std::vector<int> bounds = uniform_cuts(layers, static_cast<int>(stages));
+  const std::vector<DeviceId> devices = devices_by_hand(request);
+  std::vector<int> bounds = uniform_cuts(request.problem.model.size(), static_cast<int>(devices.size()));
   std::set<std::vector<int>> tried = {bounds};
   std::vector<int> kept; // the cuts that moves start from
   Launch best;
@@ -110,6 +125,17 @@ HandSplit try_by_hand(const PlanRequest& request, int trials) {
   return hand;
 }
 
-PlanResult split_by_hand(const PlanRequest& request) { return try_by_hand(request, kTrials).result; }
+PlanResult split_by_hand(const PlanRequest& request) {
+  if (!request.drawn) {
+    return try_by_hand(request, kTrials).result;
+  }
+  if (const std::string reason = too_many_stages(request); !reason.empty() && request.chunks > 1) {
+    return Infeasible{reason};
+  }
+  const std::vector<DeviceId> devices = devices_by_hand(request);
+  Random random(request.seed);
+  return make_chain_plan(request, guessed_cuts(request.problem.model.size(), static_cast<int>(devices.size()), random),
+                         devices);
+}
 
 } // namespace stagecraft

@@ -36,6 +36,7 @@ struct PlanRequest {
   std::function<double(int stage, int stages)> in_flight;
   int versions = 1;       ///< of weights that the schedule keeps; the fewest of any stage, the replay knows them all
   std::uint64_t seed = 1; ///< for strategies that draw
+  bool drawn = false;     ///< one of many draws: by-hand gives the first guess of one person of many
   /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;

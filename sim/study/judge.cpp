@@ -79,7 +79,7 @@ private:
       choice.scenarios.push_back(scenarios_.size());
       scenarios_.push_back(scenario);
     }
-    if (study_.manual && planner.strategy->split == split_by_hand) {
+    if (study_.manual && planner.strategy->split == split_by_hand && planner.draws == 1) {
       choice.manual = manual_seconds(scenario);
     }
     return choice;

@@ -97,6 +97,7 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
   PlanRequest request{.problem = problem,
                       .devices = devices_,
                       .seed = scenario.seed != 0 ? scenario.seed : study_.seed,
+                      .drawn = scenario.seed != 0,
                       .balance = study_.balance};
   if (scenario.orders != nullptr) {
     request.chunks = chunks_of(*scenario.orders);

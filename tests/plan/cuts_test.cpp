@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "sim/plan/cuts.hpp"
 #include "tests/catch.hpp"
@@ -190,6 +191,22 @@ TEST_CASE("the least bottleneck of a chain over devices in a given order", "[pla
       CHECK(plan.objective->value.value == test::near(one.bottleneck));
     }
     CHECK(test::cuts_of(std::get<Plan>(test::plan_of(world, "antichain"))) == one.cuts);
+  }
+}
+
+// Stages of four operators: each boundary stays or moves by one, and all nine pairs come.
+TEST_CASE("first guesses by hand are uniform, each boundary moved by less than half a stage", "[plan][by-hand]") {
+  const test::World world(chain(Doubles(12, 1), {1, 1, 1}, {}, 1));
+  PlanRequest request = world.request();
+  CHECK(test::cuts_of(std::get<Plan>(make_plan(test::strategy_row("by-hand"), request))) == Ints{0, 4, 8, 12});
+  request.drawn = true;
+  std::set<Ints> seen;
+  for (request.seed = 1; request.seed <= 200; ++request.seed) {
+    seen.insert(test::cuts_of(std::get<Plan>(make_plan(test::strategy_row("by-hand"), request))));
+  }
+  CHECK(seen.size() == 9);
+  for (const Ints& cuts : seen) {
+    CHECK((std::abs(cuts[1] - 4) <= 1 && std::abs(cuts[2] - 8) <= 1));
   }
 }
 

@@ -32,8 +32,9 @@ std::vector<double> ratios(const Iterations& of, const Iterations& to) {
 }
 
 TEST_CASE("reports/wang-2020 says what its study gives", "[reports]") {
-  JudgeStudy study = load_judge_study(yaml::load(test::kReports / "wang-2020/study.yaml"),
-                                      test::folders_of("wang-2020"), {{"judge.planners.4.draws", "10"}});
+  JudgeStudy study =
+      load_judge_study(yaml::load(test::kReports / "wang-2020/study.yaml"), test::folders_of("wang-2020"),
+                       {{"judge.planners.4.draws", "20"}, {"judge.planners.5.draws", "20"}});
   const Judgement judgement = judge(study);
   CHECK(study.models.size() >= 8);
   CHECK(study.platforms.size() >= 4);
@@ -50,17 +51,37 @@ TEST_CASE("reports/wang-2020 says what its study gives", "[reports]") {
   CHECK(capability.size() == 32); // the eight others meet devices without a nominal peak
   CHECK(*std::min_element(capability.begin(), capability.end()) == Approx(0.77).margin(0.005));
   CHECK(*std::max_element(capability.begin(), capability.end()) == Approx(4.07).margin(0.005));
+  // Twenty draws for a thousand: about the same median.
+  CHECK(median("first-guess") == Approx(1.30).epsilon(0.1));
+  CHECK(median("random") == Approx(2.31).epsilon(0.1));
+  int faster = 0;
+  for (const JudgedPlan& plan : judgement.plans) {
+    const auto guess = std::find_if(judgement.plans.begin(), judgement.plans.end(), [&](const JudgedPlan& other) {
+      return other.planner == "first-guess" && other.model == plan.model && other.platform == plan.platform;
+    });
+    faster += plan.planner == "capability" && plan.feasible && plan.iteration < guess->spread->median ? 1 : 0;
+  }
+  CHECK(faster == Approx(19).margin(3));
   test::check_says("wang-2020", "| `capability` | 1.20 | 0.77 | 4.07 |");
   test::check_says("wang-2020", "| `capability-refined` | 1.14 |");
   test::check_says("wang-2020", "| `capability-calibrated` | 1.33 |");
   test::check_says("wang-2020", "| `by-hand` | 1.12 |");
+  test::check_says("wang-2020", "| `first-guess`, median of 1000 draws | 1.30 |");
+  test::check_says("wang-2020", "| `random`, median of 1000 draws | 2.31 |");
   // More than a hundred times faster than a person, as modelled: 5 x (60 s + 30 s) alone are 450 s.
   for (const PlannerScore& score : judgement.planners) {
+    if (score.planner == "optimal") {
+      CHECK(score.median_bias == Approx(-0.14).margin(0.005));
+    }
     if (score.median_manual_seconds) {
       CHECK(score.median_manual_seconds->value == Approx(452.1).margin(0.05));
     }
   }
   test::check_says("wang-2020", "452.1 s");
+  REQUIRE(judgement.median_profile_seconds);
+  CHECK(judgement.median_profile_seconds->value == Approx(1.14).margin(0.005));
+  test::check_says("wang-2020", "one device of each type | 1.1 s |");
+  test::check_says("wang-2020", "`optimal` promises 14 % less time than it gets");
 }
 
 } // namespace

@@ -89,6 +89,20 @@ TEST_CASE("manual work is trials of editing, launching and iterating", "[study][
   CHECK(!plan_of(judgement, "optimal").manual_seconds);
 }
 
+// Four operators in two stages: nothing to move by less than half a stage of two.
+TEST_CASE("drawn, by-hand gives first guesses, and the time of a person is that of the one who tries",
+          "[study][judge]") {
+  const Judgement judgement =
+      judged(chains("[{name: guess, strategy: by-hand, draws: 3}, uniform, by-hand]", ", manual: {trials: 3}"));
+  const JudgedPlan& guess = plan_of(judgement, "guess");
+  REQUIRE(guess.spread);
+  CHECK(guess.spread->feasible == 3);
+  CHECK(guess.spread->best == plan_of(judgement, "uniform").iteration);
+  CHECK(guess.iteration == plan_of(judgement, "uniform").iteration);
+  CHECK(!guess.manual_seconds);
+  CHECK(plan_of(judgement, "by-hand").manual_seconds);
+}
+
 // The command line of a planner that prints `text`.
 std::string printing(const std::string& text) {
   return R"({name: mine, command: [sh, -c, 'cat >/dev/null; echo "$0"', ')" + text + "']}";
