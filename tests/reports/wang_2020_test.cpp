@@ -51,9 +51,10 @@ TEST_CASE("reports/wang-2020 says what its study gives", "[reports]") {
   CHECK(capability.size() == 32); // the eight others meet devices without a nominal peak
   CHECK(*std::min_element(capability.begin(), capability.end()) == Approx(0.77).margin(0.005));
   CHECK(*std::max_element(capability.begin(), capability.end()) == Approx(4.07).margin(0.005));
-  // Twenty draws for a thousand: about the same median.
+  // Twenty draws stand for a thousand. First guesses lie close together, splits by chance from a third below their
+  // median to two thirds above it, and so does what a few of them give.
   CHECK(median("first-guess") == Approx(1.30).epsilon(0.1));
-  CHECK(median("random") == Approx(2.31).epsilon(0.1));
+  CHECK(median("random") == Approx(2.31).epsilon(0.15));
   int faster = 0;
   for (const JudgedPlan& plan : judgement.plans) {
     const auto guess = std::find_if(judgement.plans.begin(), judgement.plans.end(), [&](const JudgedPlan& other) {
