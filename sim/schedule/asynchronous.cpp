@@ -29,14 +29,18 @@ Schedule straight(const ScheduleRequest& request) {
   return schedule;
 }
 
-// Steps by which a gradient comes late on stage s of N micro-batches a step, (2 (P - s) - 1) / N (Yang et al. 2021,
-// table 1, where stages count from 1).
-std::vector<double> forward_delay(const ScheduleRequest& request) {
-  std::vector<double> delay;
-  for (int s = 0; s < request.ranks; ++s) {
-    delay.push_back((2.0 * (request.ranks - s) - 1) / request.micro_batches);
+// Of orders that step once a round: a forward that runs n rounds before its own sees weights n steps older than those
+// that its gradient updates. The mean over the micro-batches of a round.
+std::vector<double> mean_staleness(const Schedule& schedule, int stages, int micro_batches) {
+  std::vector<double> staleness(stages, 0.0);
+  for (const auto& order : schedule.orders) {
+    for (const Action& action : order) {
+      if (action.kind == TaskKind::forward) {
+        staleness[action.stage] += static_cast<double>(action.micro_batch / micro_batches) / micro_batches;
+      }
+    }
   }
-  return delay;
+  return staleness;
 }
 
 } // namespace
@@ -84,7 +88,7 @@ ScheduleResult make_pipedream_2bw(const ScheduleRequest& request) {
 
 ScheduleResult make_pipemare(const ScheduleRequest& request) {
   Schedule schedule = straight(request);
-  schedule.staleness = forward_delay(request);
+  schedule.staleness = mean_staleness(schedule, request.ranks, request.micro_batches);
   return schedule;
 }
 
@@ -92,7 +96,7 @@ ScheduleResult make_xpipe(const ScheduleRequest& request) {
   Schedule schedule = straight(request);
   schedule.predicts_weights = true;
   schedule.versions.assign(request.ranks, 2); // the latest and the predicted
-  schedule.staleness = forward_delay(request);
+  schedule.staleness = mean_staleness(schedule, request.ranks, request.micro_batches);
   return schedule;
 }
 

@@ -1,6 +1,7 @@
 // Pipelines without a flush: PipeDream, PipeDream-2BW, PipeMare and XPipe.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "tests/schedule/random_pipelines.hpp"
@@ -77,7 +78,7 @@ TEST_CASE("stage s holds P - s micro-batches", "[schedule][asynchronous][in-flig
   }
 }
 
-TEST_CASE("versions and staleness are those of the papers", "[schedule][asynchronous]") {
+TEST_CASE("versions and staleness of four stages", "[schedule][asynchronous]") {
   const Schedule pipedream = test::schedule_of("pipedream", 4, 8);
   CHECK(pipedream.versions == std::vector<int>{4, 3, 2, 1});
   CHECK(pipedream.staleness == std::vector<double>{3, 2, 1, 0});
@@ -88,11 +89,48 @@ TEST_CASE("versions and staleness are those of the papers", "[schedule][asynchro
   CHECK(!two.steps_each_micro_batch);
   const Schedule mare = test::schedule_of("pipemare", 4, 8);
   CHECK(mare.versions.empty());
-  CHECK(mare.staleness == std::vector<double>{7.0 / 8, 5.0 / 8, 3.0 / 8, 1.0 / 8});
+  CHECK(mare.staleness == std::vector<double>{3.0 / 8, 2.0 / 8, 1.0 / 8, 0}); // 3 of 8 run a step before their own
   const Schedule xpipe = test::schedule_of("xpipe", 4, 8);
   CHECK(xpipe.predicts_weights);
   CHECK(xpipe.versions == std::vector<int>{2, 2, 2, 2});
   CHECK(xpipe.staleness == mare.staleness);
+}
+
+// Steps are counted while the order repeats: those between each F and the step that its B belongs to.
+double counted_staleness(const Schedule& schedule, int stage) {
+  constexpr int kRounds = 12;
+  std::map<int, int> forward; // micro-batch, over all rounds -> steps done when it ran
+  int steps = 0;
+  int counted = 0;
+  double sum = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const Action& action : schedule.orders[stage]) {
+      const int m = action.micro_batch + round * schedule.micro_batches;
+      if (action.kind == TaskKind::forward) {
+        forward[m] = steps;
+      } else if (forward.contains(m) && round >= kRounds / 2) { // the steady state
+        sum += steps - forward[m];
+        ++counted;
+      }
+      steps += schedule.steps_each_micro_batch && action.kind == TaskKind::backward ? 1 : 0;
+    }
+    steps += schedule.steps_each_micro_batch ? 0 : 1;
+  }
+  return sum / counted;
+}
+
+TEST_CASE("staleness is that of the order", "[schedule][asynchronous]") {
+  for (const char* name : {"pipedream", "pipemare", "xpipe"}) { // pipedream-2bw waits with newer weights on purpose
+    for (int p = 1; p <= 6; ++p) {
+      for (int m = 1; m <= 9; ++m) {
+        CAPTURE(name, p, m);
+        const Schedule schedule = test::schedule_of(name, p, m);
+        for (int s = 0; s < p; ++s) {
+          CHECK(schedule.staleness[s] == near(counted_staleness(schedule, s)));
+        }
+      }
+    }
+  }
 }
 
 // PipeDream's three workers for the first stage of VGG-16 and one for the second: depths 1 and 0.

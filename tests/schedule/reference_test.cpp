@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kCases = 200;
+constexpr int kCases = 1000;
 
 TEST_CASE("the reference event loop gives a hand-made answer", "[schedule][reference]") {
   // Two ranks, one micro-batch, a hop of 0.5 + 3 / 2 = 2 s: F 1, hop, F 2, B 4 + 1, hop, B 3 + 1; then, together
