@@ -59,6 +59,9 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
   if (!run.staleness.empty()) {
     remarks.push_back(staleness_remark(run.staleness));
   }
+  if (run.recompute.what != "none") {
+    remarks.push_back("recomputes: " + to_text(run.recompute));
+  }
   if (run.perturbed) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
                       to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));

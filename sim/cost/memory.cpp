@@ -17,15 +17,27 @@ Bytes StageMemory::total(double in_flight, int versions) const {
   return weights * versions + gradients + optimizer + per_micro_batch * in_flight + workspace + buffers;
 }
 
-StageMemory stage_memory(const Training& training, double parameters, Bytes stash, Bytes input, Bytes output,
-                         Recompute recompute) {
+Activations& Activations::operator+=(const Activations& other) {
+  held += other.held;
+  again += other.again;
+  return *this;
+}
+
+Activations operator-(const Activations& one, const Activations& other) {
+  return {one.held - other.held, one.again - other.again};
+}
+
+Activations operator*(const Activations& one, double factor) { return {one.held * factor, one.again * factor}; }
+
+StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
+                         Bytes output, Recompute recompute) {
   const ParameterBytes per_parameter = parameter_bytes(training);
-  const bool again = recompute == Recompute::full;
   return {.weights = Bytes{parameters * per_parameter.weight},
           .gradients = Bytes{parameters * per_parameter.gradient},
           .optimizer = Bytes{parameters * per_parameter.optimizer},
-          .per_micro_batch = again ? input : stash,
-          .workspace = again ? stash : Bytes{0},
+          .per_micro_batch = stash.held + (recompute == Recompute::none ? Bytes{0} : input),
+          .read_again = recompute == Recompute::none ? Bytes{0} : input,
+          .workspace = stash.again,
           .buffers = 2 * (input + output)};
 }
 

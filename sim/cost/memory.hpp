@@ -20,19 +20,35 @@ struct StageMemory {
   Bytes gradients;
   Bytes optimizer;
   Bytes per_micro_batch; ///< stashed activations; the stage's input only, when recomputing
-  Bytes workspace;       ///< activations that recompute brings back for one micro-batch
-  Bytes buffers;         ///< of sends and receives: two of each tensor that crosses the stage's borders
+  /// Of these, what is there for recompute to read; a micro-batch that is not recomputed does not hold it.
+  Bytes read_again;
+  Bytes workspace; ///< activations that recompute brings back for one micro-batch
+  Bytes buffers;   ///< of sends and receives: two of each tensor that crosses the stage's borders
 
   /// mem = weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
   Bytes total(double in_flight, int versions) const;
+  /// Activations of a micro-batch that is not recomputed.
+  Bytes whole() const { return per_micro_batch - read_again + workspace; }
   /// All but the stash.
   Bytes fixed(int versions) const { return total(0, versions); }
 };
 
-/// Memory of a stage that holds `parameters` and, per micro-batch, `stash` bytes of activations with `input` bytes
-/// coming in and `output` bytes going out.
-StageMemory stage_memory(const Training& training, double parameters, Bytes stash, Bytes input, Bytes output,
-                         Recompute recompute);
+/// Activations of one micro-batch.
+struct Activations {
+  Bytes held;  ///< from forward until backward
+  Bytes again; ///< brought back by recompute, for one micro-batch at a time
+
+  /// Of so many micro-batches in flight.
+  Bytes total(double in_flight) const { return held * in_flight + again; }
+  Activations& operator+=(const Activations& other);
+};
+Activations operator-(const Activations& one, const Activations& other);
+Activations operator*(const Activations& one, double factor);
+
+/// Memory of a stage that holds `parameters` and, per micro-batch, activations, with `input` bytes coming in and
+/// `output` bytes going out. A stage that recomputes anything holds its input too.
+StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
+                         Bytes output, Recompute recompute);
 
 /// Time of a prediction of the weights that will be current some steps later: reads weights and momentum and writes a
 /// copy of the weights (XPipe, Guan et al. 2019).

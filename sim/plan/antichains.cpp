@@ -128,7 +128,8 @@ namespace {
 struct StateSums {
   std::vector<double> seconds;
   std::vector<int> lacking;
-  double parameters = 0, resident_bytes = 0, stash_bytes = 0, input_bytes = 0, weighted = 0;
+  double parameters = 0, resident_bytes = 0, input_bytes = 0, weighted = 0;
+  Activations stash;
 };
 
 // The least time over device types, each in units of the type's time for the whole model (kernels it has).
@@ -165,7 +166,7 @@ StateSums sum_state(const Problem& problem, const std::vector<double>& weights, 
     }
     sums.parameters += problem.model.operators[op].parameters;
     sums.resident_bytes += problem.model.operators[op].resident_bytes;
-    sums.stash_bytes += problem.stash_bytes(op).value;
+    sums.stash += problem.stash(op);
     sums.input_bytes += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
     sums.weighted += weights[op];
     for (std::size_t type = 0; type < types; ++type) {
@@ -199,7 +200,7 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
     }
     costs.parameters.push_back(sums.parameters);
     costs.resident_bytes.push_back(sums.resident_bytes);
-    costs.stash_bytes.push_back(sums.stash_bytes);
+    costs.stash.push_back(sums.stash);
     costs.input_bytes.push_back(sums.input_bytes);
     costs.weighted.push_back(sums.weighted);
     costs.cut_bytes.push_back(problem.cut_bytes(inside).value);

@@ -61,8 +61,9 @@ std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& state
 struct StateCosts {
   std::vector<std::vector<double>> seconds; ///< [device type][state], over operators that have a kernel
   std::vector<std::vector<int>> lacking;    ///< [device type][state]: operators without a kernel
-  std::vector<double> parameters, resident_bytes, stash_bytes, cut_bytes; ///< [state]
-  std::vector<double> input_bytes; ///< [state]: of the model's input, fed to sources inside
+  std::vector<double> parameters, resident_bytes, cut_bytes; ///< [state]
+  std::vector<Activations> stash;                            ///< [state]
+  std::vector<double> input_bytes;                           ///< [state]: of the model's input, fed to sources inside
   /// [state]: sum over the ideal of the least time / time of the whole model over device types; a device that runs for
   /// s seconds does at most s / time of the whole model of it.
   std::vector<double> weighted;

@@ -16,7 +16,7 @@ Plan make_chain_plan(const PlanRequest& request, std::span<const int> bounds, st
     stage.operators.resize(bounds[part + 1] - bounds[part]);
     std::iota(stage.operators.begin(), stage.operators.end(), bounds[part]);
     stage.devices = {devices[part]};
-    stage.recompute = request.problem.training.recompute;
+    recompute_as_trained(request.problem, stage);
     plan.stages.push_back(std::move(stage));
   }
   return plan;

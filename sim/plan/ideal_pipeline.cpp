@@ -81,20 +81,19 @@ private:
       after_ = upto_;
       return;
     }
-    const Training& training = request_.problem.training;
-    const bool again = training.recompute == Recompute::full;
-    const double held = again ? 1 : request_.in_flight(stage, total_);
-    double held_later = again ? 0 : held;
-    for (int later = stage + 1; later < total_ && !again; ++later) {
+    const double held = request_.in_flight(stage, total_);
+    double held_later = held;
+    for (int later = stage + 1; later < total_; ++later) {
       held_later = std::min(held_later, request_.in_flight(later, total_));
     }
     const Bytes per_parameter =
         memory_of_stage(request_.problem, {.parameters = 1}, Recompute::none).fixed(request_.versions);
     for (std::size_t j = 0; j < states_; ++j) {
-      upto_[j] = costs_.parameters[j] * per_parameter.value + costs_.resident_bytes[j] + costs_.stash_bytes[j] * held;
+      upto_[j] =
+          costs_.parameters[j] * per_parameter.value + costs_.resident_bytes[j] + costs_.stash[j].total(held).value;
       left_bytes_[j] = (costs_.parameters.back() - costs_.parameters[j]) * per_parameter.value +
                        costs_.resident_bytes.back() - costs_.resident_bytes[j] +
-                       (costs_.stash_bytes.back() - costs_.stash_bytes[j]) * held_later;
+                       (costs_.stash.back() - costs_.stash[j]).total(held_later).value;
     }
     after_ = upto_;
     for (std::size_t j = states_ - 1; j > 0; --j) {
@@ -163,9 +162,10 @@ private:
     const Problem& problem = request_.problem;
     const double parameters = costs_.parameters[j] - costs_.parameters[k];
     const Bytes resident{costs_.resident_bytes[j] - costs_.resident_bytes[k]};
-    const Bytes stash{costs_.stash_bytes[j] - costs_.stash_bytes[k]};
+    const Activations stash = costs_.stash[j] - costs_.stash[k];
     const auto needs = [&](Bytes incoming, Bytes outgoing) {
-      return memory_of_stage(problem, {parameters, resident, stash, incoming, outgoing}, problem.training.recompute)
+      return memory_of_stage(problem, {parameters, resident, stash, incoming, outgoing},
+                             problem.training.recompute.what)
           .total(request_.in_flight(stage, total_), request_.versions);
     };
     const Bytes input{costs_.input_bytes[j] - costs_.input_bytes[k]};
@@ -307,7 +307,7 @@ Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, 
       }
     }
     made.devices = {devices[stage]};
-    made.recompute = request.problem.training.recompute;
+    recompute_as_trained(request.problem, made);
     plan.stages.push_back(std::move(made));
     before = pipeline.states[stage];
   }

@@ -107,7 +107,8 @@ namespace {
 struct IdealSums {
   std::vector<std::vector<double>> seconds; ///< [group][ideal], over operators that have a kernel
   std::vector<std::vector<int>> lacking;    ///< [group][ideal]
-  std::vector<double> parameters, resident, stash, input;
+  std::vector<Activations> stash;
+  std::vector<double> parameters, resident, input;
   std::vector<double> cut_bytes;  ///< [ideal]: of operators inside with a user outside
   std::vector<double> open_bytes; ///< [ideal]: of crossing tensors with ends inside and outside
   std::vector<int> open_transfers;
@@ -155,7 +156,7 @@ void sum_memory(const Problem& problem, const BitRows& ideals, IdealSums& sums) 
   for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
     double parameters = 0;
     double resident = 0;
-    double stash = 0;
+    Activations stash;
     double input = 0;
     std::vector<char> inside(n, 0);
     for (OperatorId op = 0; op < n; ++op) {
@@ -163,7 +164,7 @@ void sum_memory(const Problem& problem, const BitRows& ideals, IdealSums& sums) 
         inside[op] = 1;
         parameters += problem.model.operators[op].parameters;
         resident += problem.model.operators[op].resident_bytes;
-        stash += problem.stash_bytes(op).value;
+        stash += problem.stash(op);
         input += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
       }
     }
@@ -392,8 +393,8 @@ private:
     const auto needs = [&](Bytes incoming, Bytes outgoing) {
       const StageAmounts amounts{sums_.parameters[ideal] - sums_.parameters[before],
                                  Bytes{sums_.resident[ideal] - sums_.resident[before]},
-                                 Bytes{sums_.stash[ideal] - sums_.stash[before]}, incoming, outgoing};
-      return memory_of_stage(problem, amounts, problem.training.recompute).total(held, request_.versions);
+                                 sums_.stash[ideal] - sums_.stash[before], incoming, outgoing};
+      return memory_of_stage(problem, amounts, problem.training.recompute.what).total(held, request_.versions);
     };
     const Bytes input{sums_.input[ideal] - sums_.input[before]};
     const bool fits = needs(input + Bytes{sums_.cut_bytes[before]}, Bytes{sums_.cut_bytes[ideal]}) <= have ||
@@ -433,7 +434,7 @@ private:
         }
       }
       stage.devices = {groups_[g].devices[--taken[g]]};
-      stage.recompute = request_.problem.training.recompute;
+      recompute_as_trained(request_.problem, stage);
       split.max_load = std::max(split.max_load, stage_load(request_.problem, groups_[g], tensors_, inside));
       split.plan.stages.insert(split.plan.stages.begin(), std::move(stage));
       ideal = before;
@@ -481,7 +482,7 @@ private:
 // Whether what a stage holds depends on where in the pipeline it stands.
 bool depends_on_place(const Problem& problem) {
   const auto& operators = problem.model.operators;
-  return problem.training.recompute != Recompute::none ||
+  return problem.training.recompute.what != Recompute::none ||
          std::any_of(operators.begin(), operators.end(), [](const Operator& op) { return op.stash_elements > 0; });
 }
 

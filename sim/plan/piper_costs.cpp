@@ -69,7 +69,7 @@ PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, 
       }
     }
     for (Configuration one : problem.model.configurations[op]) {
-      const bool forced = problem.training.recompute == Recompute::full;
+      const bool forced = problem.recomputes(op);
       if (one.tensor_parallel == degree && std::isfinite(scale) && (one.recompute || !forced)) {
         one.seconds = vanilla > 0 ? one.seconds * (scale / vanilla) : one.seconds;
         options.push_back(std::move(one));
@@ -127,7 +127,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
                       .per_micro_batch = stash,
                       .resident = per_parameter * parameters +
                                   Bytes{model.memory_given ? model.operators[op].resident_bytes / degree : 0}};
-    const bool forced = problem.training.recompute == Recompute::full;
+    const bool forced = problem.recomputes(op);
     if (!forced) {
       options.push_back(one);
     }

@@ -229,7 +229,7 @@ void PiperSegment::weigh(int replicas) {
   const Problem& problem = instance_.problem;
   if (!instance_.given) {
     fastest_resident_ += problem.model.memory_given ? 0 : 2 * (entering_ + border_out_) / d;
-    fastest_held_ += problem.training.recompute == Recompute::full ? entering_ : 0;
+    fastest_held_ += problem.training.recompute.what != Recompute::none ? entering_ : 0;
   }
 }
 
@@ -293,7 +293,7 @@ bool PiperSegment::choose(double held, Taken* taken) {
 // The whole stage recomputed: only what enters it stays, which no choice per operator sees.
 bool PiperSegment::choose_all_recomputed(double held, double limit) {
   const Problem& problem = instance_.problem;
-  if (instance_.given || problem.training.recompute == Recompute::full) {
+  if (instance_.given || problem.training.recompute.what == Recompute::full) {
     return false;
   }
   const double seconds = fastest_seconds_ + between(sums_.forward(degree_)) / weighed_;

@@ -59,7 +59,7 @@ public:
         stage.operators.assign(order_.begin() + ends[d], order_.begin() + ends[d + 1]);
         std::sort(stage.operators.begin(), stage.operators.end());
         stage.devices = {request_.devices[d]};
-        stage.recompute = problem_.training.recompute;
+        recompute_as_trained(problem_, stage);
       }
     }
     return plan;
@@ -106,12 +106,13 @@ private:
   // Of the operators at positions first … end - 1 as one stage on device d.
   Bytes memory(int d, int first, int end) const {
     double parameters = 0;
-    Bytes stash;
+    Activations stash;
     for (int k = first; k < end; ++k) {
       parameters += problem_.model.operators[order_[k]].parameters;
-      stash += problem_.stash_bytes(order_[k]);
+      stash += problem_.stash(order_[k]);
     }
-    return stage_memory(problem_.training, parameters, stash, cuts_[first], cuts_[end], problem_.training.recompute)
+    return stage_memory(problem_.training, parameters, stash, cuts_[first], cuts_[end],
+                        problem_.training.recompute.what)
         .total(held(d), request_.versions);
   }
 

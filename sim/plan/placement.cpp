@@ -73,7 +73,7 @@ double share_seconds(const Problem& problem, int type, OperatorId op, double sha
     return problem.seconds(type, op);
   }
   const StreamTimes times = stream_times(problem, std::span(&op, 1), type, share, 1);
-  const double again = problem.training.recompute == Recompute::full ? times.forward : 0;
+  const double again = problem.recomputes(op) ? times.forward : 0;
   return times.forward + times.backward + again;
 }
 
@@ -95,7 +95,7 @@ PathCost mean_path(const PlanRequest& request) {
 Bytes placed_bytes(const PlanRequest& request, OperatorId op, double held) {
   const Problem& problem = request.problem;
   const Operator& what = problem.model.operators[op];
-  return memory_of_stage(problem, {what.parameters, Bytes{what.resident_bytes}, problem.stash_bytes(op), {}, {}},
+  return memory_of_stage(problem, {what.parameters, Bytes{what.resident_bytes}, {problem.stash_bytes(op), {}}, {}, {}},
                          Recompute::none)
       .total(held, request.versions);
 }

@@ -43,7 +43,7 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-/// How a stage may recompute, as plan files and results name it; a study sets only the first two.
+/// How a stage may recompute, as plan files and results name it.
 struct StageRecomputeRow {
   std::string_view name;
   Recompute recompute;

@@ -42,12 +42,13 @@ void fill_prefix(Problem& problem) {
   }
   prefix.parameters.assign(n + 1, 0.0);
   prefix.resident_bytes.assign(n + 1, 0.0);
-  prefix.stash_bytes.assign(n + 1, 0.0);
+  prefix.stash.assign(n + 1, {});
   prefix.cut_bytes.assign(n + 1, 0.0);
   for (OperatorId op = 0; op < n; ++op) {
     prefix.parameters[op + 1] = prefix.parameters[op] + problem.model.operators[op].parameters;
     prefix.resident_bytes[op + 1] = prefix.resident_bytes[op] + problem.model.operators[op].resident_bytes;
-    prefix.stash_bytes[op + 1] = prefix.stash_bytes[op] + problem.stash_bytes(op).value;
+    prefix.stash[op + 1] = prefix.stash[op];
+    prefix.stash[op + 1] += problem.stash(op);
     const auto& users = problem.model.successors[op];
     if (!users.empty()) {
       for (int k = op + 1; k <= users.back(); ++k) {
@@ -60,7 +61,7 @@ void fill_prefix(Problem& problem) {
 } // namespace
 
 double Problem::seconds(int type, OperatorId op) const {
-  const double again = training.recompute == Recompute::full ? forward[type][op] : 0;
+  const double again = recomputes(op) ? forward[type][op] : 0;
   return forward[type][op] + backward_input[type][op] + backward_weight[type][op] + again;
 }
 
@@ -70,6 +71,15 @@ Bytes Problem::output_bytes(OperatorId op) const {
 
 Bytes Problem::stash_bytes(OperatorId op) const {
   return Bytes{samples * model.operators[op].stash_elements * row_of(training.precision).bytes};
+}
+
+Activations Problem::stash(OperatorId op) const {
+  if (recomputes(op)) {
+    return {Bytes{0}, stash_bytes(op)};
+  }
+  const auto& users = model.successors[op];
+  const bool read_again = std::any_of(users.begin(), users.end(), [&](OperatorId user) { return recomputes(user); });
+  return {stash_bytes(op) + (read_again ? output_bytes(op) : Bytes{0}), Bytes{0}};
 }
 
 Bytes Problem::input_bytes() const { return Bytes{samples * model.input_elements * row_of(training.precision).bytes}; }
@@ -108,6 +118,9 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   problem.divisible_at_will =
       (!model.profiles.empty() && training.global_batch == 1) || !model.configurations.empty(); // whole micro-batches
   fill_times(problem);
+  for (const Operator& op : model.operators) {
+    problem.recomputed.push_back(selects(training.recompute, op) ? 1 : 0);
+  }
   fill_prefix(problem);
   return problem;
 }

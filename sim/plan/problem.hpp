@@ -19,7 +19,7 @@ struct Prefix {
       seconds;                    ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
   std::vector<double> parameters; ///< [k]
   std::vector<double> resident_bytes; ///< [k]
-  std::vector<double> stash_bytes;    ///< [k], of one micro-batch
+  std::vector<Activations> stash;     ///< [k]
   std::vector<double> cut_bytes;      ///< [k]: distinct tensors made before k and needed from k on, each once
 };
 
@@ -35,6 +35,7 @@ struct Problem {
   bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
   /// [device type][operator], seconds; infinite where the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
+  std::vector<char> recomputed; ///< [operator]: whether the training runs it forward again before backward
   Prefix prefix;
 
   /// Forward + backward time, with forward again where training recomputes; infinite without the kernel.
@@ -42,6 +43,11 @@ struct Problem {
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
   Bytes stash_bytes(OperatorId op) const;
+  bool recomputes(OperatorId op) const { return recomputed[static_cast<std::size_t>(op)] != 0; }
+  /// What an operator's stage holds because of it, as the training recomputes, but for the stage's input: of one that
+  /// runs again nothing, but it is brought back; of another its stash, and its output where one that runs again reads
+  /// that (so a little too much where no such reader is in its stage).
+  Activations stash(OperatorId op) const;
   /// Bytes fed to each source operator for one micro-batch.
   Bytes input_bytes() const;
   /// Bytes of the distinct tensors that operators in `inside` make and operators outside need.
@@ -63,7 +69,7 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
 struct StageAmounts {
   double parameters = 0;
   Bytes resident; ///< as Operator::resident_bytes
-  Bytes stash;
+  Activations stash;
   Bytes incoming, outgoing;
 };
 /// stage_memory(), or where the model gives memory as a whole what it gives.

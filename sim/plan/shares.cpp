@@ -70,7 +70,8 @@ Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> oper
     speeds.push_back((weights.empty() ? 1 : weights[i]) / std::max(seconds, 1e-300));
   }
   const std::vector<double> shares = shares_by_speed(problem, speeds);
-  Stage stage{.operators = std::move(operators), .recompute = problem.training.recompute};
+  Stage stage{.operators = std::move(operators)};
+  recompute_as_trained(problem, stage);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (shares[i] > 0) {
       stage.devices.push_back(devices[i]);

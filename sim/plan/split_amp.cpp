@@ -108,7 +108,7 @@ private:
                                               : Seconds{0};
     };
     const Seconds forward = time->forward + collective(split_.forward);
-    const int passes = problem_.training.recompute == Recompute::full ? 2 : 1;
+    const int passes = problem_.recomputes(op) ? 2 : 1;
     return (forward * passes + time->backward_input + time->backward_weight + collective(split_.backward)).value;
   }
 
@@ -152,28 +152,33 @@ public:
     const Problem& problem = request.problem;
     const double in_flight = request.in_flight(part, degrees.pipeline);
     const auto bytes_of = [&](const StageAmounts& amounts) {
-      return memory_of_stage(problem, amounts, problem.training.recompute).total(in_flight, request.versions).value;
+      return memory_of_stage(problem, amounts, problem.training.recompute.what)
+          .total(in_flight, request.versions)
+          .value;
     };
     const double share = 1.0 / degrees.data;
     const Bytes border{careful ? share : 0};
     parameter_ = bytes_of({.parameters = 1.0 / degrees.tensor});
     resident_ = bytes_of({.resident = Bytes{1.0 / degrees.tensor}});
-    stash_ = bytes_of({.stash = Bytes{share / (careful ? 1 : degrees.tensor)}});
+    const Bytes stash{share / (careful ? 1 : degrees.tensor)};
+    held_ = bytes_of({.stash = {stash, Bytes{0}}});
+    again_ = bytes_of({.stash = {Bytes{0}, stash}});
     incoming_ = bytes_of({.incoming = border});
     outgoing_ = bytes_of({.outgoing = border});
   }
 
   double bytes(int first, int last) const {
     const auto between = [&](const std::vector<double>& sums) { return sums[last] - sums[first]; };
+    const Activations stash = prefix_.stash[last] - prefix_.stash[first];
     return between(prefix_.parameters) * parameter_ + between(prefix_.resident_bytes) * resident_ +
-           between(prefix_.stash_bytes) * stash_ + (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ +
-           prefix_.cut_bytes[last] * outgoing_;
+           stash.held.value * held_ + stash.again.value * again_ +
+           (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ + prefix_.cut_bytes[last] * outgoing_;
   }
 
 private:
   const Prefix& prefix_;
   double input_;
-  double parameter_ = 0, resident_ = 0, stash_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
+  double parameter_ = 0, resident_ = 0, held_ = 0, again_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
 };
 
 // The plan of one configuration, or nothing.
@@ -230,7 +235,7 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
     std::iota(stage.operators.begin(), stage.operators.end(), found->bounds[part]);
     stage.devices = stages[part];
     stage.tensor_parallel = degrees.tensor;
-    stage.recompute = problem.training.recompute;
+    recompute_as_trained(problem, stage);
     plan.stages.push_back(std::move(stage));
   }
   return plan;

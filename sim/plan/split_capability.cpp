@@ -177,8 +177,8 @@ PlanResult split_by_capability(const PlanRequest& request, Power kind, bool refi
         memory_of_stage(problem,
                         {prefix.parameters[last] - prefix.parameters[first],
                          Bytes{prefix.resident_bytes[last] - prefix.resident_bytes[first]},
-                         Bytes{prefix.stash_bytes[last] - prefix.stash_bytes[first]}, border.incoming, border.outgoing},
-                        problem.training.recompute);
+                         prefix.stash[last] - prefix.stash[first], border.incoming, border.outgoing},
+                        problem.training.recompute.what);
     const bool enough = memory.total(request.in_flight(part, stages), request.versions) <=
                         problem.platform.type_of(devices[part]).memory / request.chunks;
     memory_bound |= !enough;

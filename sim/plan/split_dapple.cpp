@@ -205,9 +205,9 @@ private:
     const double share = 1.0 / static_cast<double>(devices.size());
     const StageMemory need =
         stage_memory(problem_.training, costs_.parameters[to] - costs_.parameters[from],
-                     Bytes{costs_.stash_bytes[to] - costs_.stash_bytes[from]} * share,
+                     (costs_.stash[to] - costs_.stash[from]) * share,
                      Bytes{costs_.cut_bytes[from] + costs_.input_bytes[to] - costs_.input_bytes[from]} * share,
-                     Bytes{costs_.cut_bytes[to]} * share, problem_.training.recompute);
+                     Bytes{costs_.cut_bytes[to]} * share, problem_.training.recompute.what);
     return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
   }
 
@@ -216,16 +216,16 @@ private:
   void measure_memory(int stage, double share) {
     const Training& training = problem_.training;
     const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
-    const auto held = [&](int at) { return training.recompute == Recompute::full ? 1 : in_flight_[at]; };
-    double held_later = stage + 1 < total_ ? held(stage + 1) : 0;
+    double held_later = stage + 1 < total_ ? in_flight_[stage + 1] : 0;
     for (int later = stage + 2; later < total_; ++later) {
-      held_later = std::min(held_later, held(later));
+      held_later = std::min(held_later, in_flight_[later]);
     }
     for (int state = last_; state >= 0; --state) {
-      need_[state] = costs_.parameters[state] * per_parameter + costs_.stash_bytes[state] * share * held(stage);
+      need_[state] =
+          costs_.parameters[state] * per_parameter + (costs_.stash[state] * share).total(in_flight_[stage]).value;
       least_need_after_[state] = state == last_ ? need_[state] : std::min(need_[state], least_need_after_[state + 1]);
       left_bytes_[state] = (costs_.parameters[last_] - costs_.parameters[state]) * per_parameter +
-                           (costs_.stash_bytes[last_] - costs_.stash_bytes[state]) * held_later;
+                           (costs_.stash[last_] - costs_.stash[state]).total(held_later).value;
     }
   }
 

@@ -208,7 +208,7 @@ private:
     for (std::size_t d = 0; d < stages.size(); ++d) {
       if (!stages[d].operators.empty()) {
         stages[d].devices = {request_.devices[d]};
-        stages[d].recompute = problem_.training.recompute;
+        recompute_as_trained(problem_, stages[d]);
         plan.stages.push_back(std::move(stages[d]));
       }
     }

@@ -82,7 +82,7 @@ public:
       }
       std::sort(stage.operators.begin(), stage.operators.end());
       stage.devices = {devices[part]};
-      stage.recompute = problem_.training.recompute;
+      recompute_as_trained(problem_, stage);
       stage.streams = streams_;
       plan.stages.push_back(std::move(stage));
     }
@@ -94,7 +94,7 @@ private:
   void sum_borders(const std::vector<int>& level) {
     crossing_.resize(levels_.size() + 1);
     parameters_.assign(levels_.size() + 1, 0.0);
-    stash_.assign(levels_.size() + 1, 0.0);
+    stash_.assign(levels_.size() + 1, {});
     resident_.assign(levels_.size() + 1, 0.0);
     for (OperatorId op = 0; op < problem_.model.size(); ++op) {
       int last = level[op];
@@ -105,12 +105,13 @@ private:
         crossing_[k] += problem_.output_bytes(op);
       }
       parameters_[level[op] + 1] += problem_.model.operators[op].parameters;
-      stash_[level[op] + 1] += problem_.stash_bytes(op).value;
+      stash_[level[op] + 1] += problem_.stash(op);
       resident_[level[op] + 1] += problem_.model.operators[op].resident_bytes;
     }
     crossing_.front() = problem_.input_bytes();
     std::partial_sum(parameters_.begin(), parameters_.end(), parameters_.begin());
-    std::partial_sum(stash_.begin(), stash_.end(), stash_.begin());
+    std::partial_sum(stash_.begin(), stash_.end(), stash_.begin(),
+                     [](Activations sum, const Activations& one) { return sum += one; });
     std::partial_sum(resident_.begin(), resident_.end(), resident_.begin());
   }
 
@@ -118,8 +119,11 @@ private:
     if (seconds_[type].empty()) {
       for (const auto& operators : levels_) {
         const StreamTimes times = stream_times(problem_, operators, type, 1, streams_);
-        const double again = problem_.training.recompute == Recompute::full ? times.forward : 0;
-        seconds_[type].push_back(times.forward + times.backward + again);
+        std::vector<OperatorId> again;
+        std::copy_if(operators.begin(), operators.end(), std::back_inserter(again),
+                     [&](OperatorId op) { return problem_.recomputes(op); });
+        seconds_[type].push_back(times.forward + times.backward +
+                                 stream_times(problem_, again, type, 1, streams_).forward);
       }
     }
     return seconds_[type][level];
@@ -129,10 +133,10 @@ private:
     const StageMemory memory = memory_of_stage(problem_,
                                                {.parameters = parameters_[last] - parameters_[first],
                                                 .resident = Bytes{resident_[last] - resident_[first]},
-                                                .stash = Bytes{stash_[last] - stash_[first]},
+                                                .stash = stash_[last] - stash_[first],
                                                 .incoming = crossing_[first],
                                                 .outgoing = crossing_[last]},
-                                               problem_.training.recompute);
+                                               problem_.training.recompute.what);
     return memory.total(request_.in_flight(part, parts), request_.versions) <= problem_.platform.type_of(device).memory;
   }
 
@@ -141,8 +145,9 @@ private:
   int streams_;
   std::vector<std::vector<OperatorId>> levels_;
   std::vector<Bytes> crossing_;
-  std::vector<double> parameters_, stash_, resident_; // over the levels below
-  std::vector<std::vector<double>> seconds_;          // [type][level], filled when asked for
+  std::vector<double> parameters_, resident_; // over the levels below
+  std::vector<Activations> stash_;            // the same
+  std::vector<std::vector<double>> seconds_;  // [type][level], filled when asked for
 };
 
 // The `count` fastest devices, in the given order, as often as there are chunks.

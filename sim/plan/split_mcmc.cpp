@@ -16,9 +16,10 @@ namespace {
 
 Stage make_stage(const PlanRequest& request, int first, int last, const std::vector<DeviceId>& group) {
   const Problem& problem = request.problem;
-  Stage stage{.devices = group, .recompute = problem.training.recompute};
+  Stage stage{.devices = group};
   stage.operators.resize(last - first);
   std::iota(stage.operators.begin(), stage.operators.end(), first);
+  recompute_as_trained(problem, stage);
   if (group.size() == 1) {
     return stage;
   }

@@ -130,13 +130,13 @@ public:
     for (int after = 0; after < static_cast<int>(devices_.size()); ++after) {
       in_flight_.push_back(request_.in_flight(0, 1 + after));
     }
-    stash_bytes_.assign(states_.count(), 0.0);
+    stash_.assign(states_.count(), {});
     resident_bytes_.assign(states_.count(), 0.0);
     indivisible_.assign(states_.count(), 0);
     for (int state = 0; state < states_.count(); ++state) {
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         if (has_bit(states_.ideals.row(state), op)) {
-          stash_bytes_[state] += problem_.stash_bytes(op).value;
+          stash_[state] += problem_.stash(op);
           resident_bytes_[state] += problem_.model.operators[op].resident_bytes;
           indivisible_[state] += problem_.model.operators[op].divisible ? 0 : 1;
         }
@@ -174,12 +174,12 @@ private:
     const double share = 1.0 / stage.replicas;
     const double parameters = (sums_.parameter_bytes[stage.to] - sums_.parameter_bytes[stage.from]) /
                               parameter_bytes(problem_.training).gradient;
-    const Bytes stash{(stash_bytes_[stage.to] - stash_bytes_[stage.from]) * share};
+    const Activations stash = (stash_[stage.to] - stash_[stage.from]) * share;
     const Bytes incoming = stage.from == 0 ? problem_.input_bytes() : Bytes{sums_.output_bytes[stage.from]};
     const Bytes resident{resident_bytes_[stage.to] - resident_bytes_[stage.from]};
     const StageMemory need = memory_of_stage(
         problem_, {parameters, resident, stash, incoming * share, Bytes{sums_.output_bytes[stage.to]} * share},
-        problem_.training.recompute);
+        problem_.training.recompute.what);
     return need.total(held(stage.after, memory), request_.versions) <= least_memory_;
   }
 
@@ -191,17 +191,18 @@ private:
 
   // What can_be() asks for, less what crosses the borders.
   LevelMemory least_needs(Memory memory) const {
-    const bool again = problem_.training.recompute == Recompute::full; // one micro-batch at a time is brought back
-    LevelMemory needs{{}, stash_bytes_, {}, least_memory_.value};
+    const bool full = problem_.training.recompute.what == Recompute::full; // one micro-batch at a time is brought back
+    LevelMemory needs{.capacity = least_memory_.value};
     for (int state = 0; state < states_.count(); ++state) {
+      needs.per_micro_batch.push_back((full ? stash_[state].again : stash_[state].held).value);
       const double parameters = sums_.parameter_bytes[state] / parameter_bytes(problem_.training).gradient;
       needs.fixed.push_back(memory_of_stage(problem_, {parameters, Bytes{resident_bytes_[state]}, {}, {}, {}},
-                                            problem_.training.recompute)
+                                            problem_.training.recompute.what)
                                 .fixed(request_.versions)
                                 .value);
     }
     for (int after = 0; after < hierarchy_.levels[0].units; ++after) {
-      needs.held.push_back(again ? 1 : held(after, memory));
+      needs.held.push_back(full ? 1 : held(after, memory));
     }
     return needs;
   }
@@ -322,9 +323,10 @@ private:
   int cap_;
   AntichainStates states_;
   LevelStates sums_;
-  std::vector<double> stash_bytes_, resident_bytes_; // [state]
-  std::vector<int> indivisible_;                     // [state]
-  std::vector<double> in_flight_;                    // at the first stage when so many more follow
+  std::vector<Activations> stash_;     // [state]
+  std::vector<double> resident_bytes_; // [state]
+  std::vector<int> indivisible_;       // [state]
+  std::vector<double> in_flight_;      // at the first stage when so many more follow
   Bytes least_memory_;
 };
 

@@ -18,7 +18,7 @@ PlanResult split_single(const PlanRequest& request) {
     stage.operators.resize(problem.model.size());
     std::iota(stage.operators.begin(), stage.operators.end(), 0);
     stage.devices = {device};
-    stage.recompute = problem.training.recompute;
+    recompute_as_trained(problem, stage);
     if (const std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators);
         !lacks.empty()) {
       reason = lacks;

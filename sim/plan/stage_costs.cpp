@@ -130,9 +130,10 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
 // What one device of a stage holds, of a whole micro-batch.
 struct Held {
   double parameters = 0;
-  Bytes resident;  // as Operator::resident_bytes
-  Bytes kept;      // of operators that are not recomputed, and what the others read from them or from other stages
-  Bytes workspace; // of those recomputed
+  Bytes resident;   // as Operator::resident_bytes
+  Bytes kept;       // of operators that are not recomputed, and what the others read from them or from other stages
+  Bytes read_again; // of which, what is there for recompute
+  Bytes workspace;  // of those recomputed
 };
 
 // The tensors that recomputed operators read and that stay for them, each once.
@@ -187,7 +188,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
   held.parameters /= stage.tensor_parallel;
   held.resident = held.resident / stage.tensor_parallel;
   if (stage.recompute != Recompute::none) {
-    held.kept += inputs_of_recomputed(problem, stage);
+    held.read_again = inputs_of_recomputed(problem, stage);
+    held.kept += held.read_again;
   }
   return held;
 }
@@ -242,9 +244,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
       const int type = problem.type_index(device);
       const Sums times =
           grouped ? group_times(problem, stage, split, group, share) : stage_times(problem, stage, type, share);
-      const StageAmounts amounts{held.parameters, held.resident, held.kept * share, incoming * share, outgoing * share};
-      StageMemory memory = memory_of_stage(problem, amounts, Recompute::none);
-      memory.workspace = held.workspace * share;
+      const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
+                                 incoming * share, outgoing * share};
+      StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+      memory.read_again = held.read_again * share;
       cost.replicas.push_back(
           {.device = device,
            .share = share,
@@ -262,6 +265,17 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
 }
 
 } // namespace
+
+void recompute_as_trained(const Problem& problem, Stage& stage) {
+  stage.recompute = problem.training.recompute.what;
+  stage.recomputed.clear();
+  if (stage.recompute != Recompute::selective) {
+    return;
+  }
+  std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(stage.recomputed),
+               [&](OperatorId op) { return problem.recomputes(op); });
+  stage.recompute = stage.recomputed.empty() ? Recompute::none : Recompute::selective;
+}
 
 PlanCost cost_plan(const Problem& problem, const Plan& plan) {
   PlanCost cost;

@@ -57,6 +57,9 @@ struct PlanCost {
   std::vector<Bytes> cut;       ///< [n]: crossing from stages 0 … n to later ones; one less than stages
 };
 
+/// What a stage with these operators recomputes as the training says; none of it where that names none of them.
+void recompute_as_trained(const Problem& problem, Stage& stage);
+
 /// Costs of a valid plan (check_plan). Times are infinite where a device lacks a kernel.
 PlanCost cost_plan(const Problem& problem, const Plan& plan);
 

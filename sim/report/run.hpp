@@ -23,6 +23,14 @@ struct RunStage {
   Seconds seconds; ///< forward + backward of one micro-batch
 };
 
+/// What a run recomputes, by its stages (by the study where it has none), and when.
+struct RunRecompute {
+  std::string what = "none";
+  RecomputeRule rule;
+};
+/// "full", "selective, lazy, not right after its forward, not of the last micro-batch".
+std::string to_text(const RunRecompute& recompute);
+
 /// The loader of each device of the first stage, as it ran.
 struct RunLoader {
   int workers = 0, queue = 0;
@@ -60,6 +68,7 @@ struct Run {
   std::string order; ///< the order that ran: the schedule's, or "list" where the plan's shape does not fit it
   std::string engine;
   int micro_batches = 1;
+  RunRecompute recompute;
   bool feasible = false;
   std::string why_not;   ///< why it is not feasible
   std::string note;      ///< what a reader must know of the plan

@@ -30,6 +30,7 @@ const std::vector<CsvColumn>& columns() {
       {"order", true, [](const Run& r) { return r.order; }},
       {"engine", false, [](const Run& r) { return r.engine; }},
       {"micro_batches", false, [](const Run& r) { return std::to_string(r.micro_batches); }},
+      {"recompute", false, [](const Run& r) { return csv_cell(to_text(r.recompute)); }},
       {"feasible", false, [](const Run& r) { return std::string(r.feasible ? "true" : "false"); }},
       {"why_not", false, [](const Run& r) { return csv_cell(r.why_not); }},
       {"would_fit", false, [](const Run& r) { return csv_cell(r.would_fit); }},
@@ -80,6 +81,15 @@ const std::vector<CsvColumn>& columns() {
 }
 
 } // namespace
+
+std::string to_text(const RunRecompute& recompute) {
+  if (recompute.what == "none") {
+    return recompute.what;
+  }
+  return recompute.what + (recompute.rule.early ? "" : ", lazy") +
+         (recompute.rule.skip_after_own_forward ? ", not right after its forward" : "") +
+         (recompute.rule.except_last_micro_batch ? ", not of the last micro-batch" : "");
+}
 
 std::string to_csv(const Comparison& comparison) {
   std::string text;

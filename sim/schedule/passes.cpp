@@ -120,18 +120,30 @@ std::vector<int> most_held(const Schedule& schedule) {
 }
 
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule) {
+  const int last = schedule.micro_batches - 1;
   for (auto& order : schedule.orders) {
+    const auto is_forward_of = [&](std::size_t at, const Action& other) {
+      return order[at].kind == TaskKind::forward && order[at].micro_batch == other.micro_batch &&
+             order[at].stage == other.stage;
+    };
     std::vector<Action> with;
     with.reserve(order.size() * 3 / 2);
-    for (const Action& action : order) {
-      const bool own_forward =
-          !with.empty() && with.back() == Action{TaskKind::forward, action.micro_batch, action.stage};
-      const bool kept = (rule.skip_after_own_forward && own_forward) ||
-                        (rule.except_last_micro_batch && action.micro_batch == schedule.micro_batches - 1);
-      if (action.kind == TaskKind::backward && recomputing_stages[action.stage] != 0 && !kept) {
-        with.push_back({TaskKind::recompute, action.micro_batch, action.stage});
+    for (std::size_t begin = 0; begin < order.size();) {
+      const std::size_t end = end_of_item(order, begin);
+      for (std::size_t at = begin; at < end; ++at) {
+        const Action& action = order[at];
+        bool kept = (rule.except_last_micro_batch && action.micro_batch % schedule.micro_batches == last) ||
+                    (rule.skip_after_own_forward && begin > 0 && is_forward_of(begin - 1, action));
+        for (std::size_t beside = begin; beside < at; ++beside) {
+          kept = kept || is_forward_of(beside, action);
+        }
+        if (action.kind == TaskKind::backward && recomputing_stages[action.stage] != 0 && !kept) {
+          with.push_back({TaskKind::recompute, action.micro_batch, action.stage});
+        }
       }
-      with.push_back(action);
+      with.insert(with.end(), order.begin() + static_cast<std::ptrdiff_t>(begin),
+                  order.begin() + static_cast<std::ptrdiff_t>(end));
+      begin = end;
     }
     order = std::move(with);
   }

@@ -55,7 +55,7 @@ struct Schedule {
   bool predicts_weights = false;       ///< each forward first extrapolates its weights (XPipe)
   std::vector<int> versions;           ///< [stage]: versions of its weights that a rank keeps; empty: 1 each
   std::vector<double> staleness;       ///< [stage]: optimiser steps between the weights that F used and those that its
-                                       ///< gradient updates; empty: 0 each
+                                       ///< gradient updates, the mean over micro-batches; empty: 0 each
   std::vector<std::vector<Action>> orders;
   bool operator==(const Schedule&) const = default;
 };
@@ -125,14 +125,8 @@ std::vector<std::string> tokens(std::span<const Action> order);
 /// at; in the steady state a task may need nothing of a later round of the orders. O(tasks).
 std::vector<std::string> schedule_defects(const Schedule& schedule);
 
-/// How recomputation enters an order.
-struct RecomputeRule {
-  bool early = true;                    ///< R may start before the gradient arrives; otherwise it waits like B
-  bool skip_after_own_forward = false;  ///< no R where F of the same micro-batch stands directly before its B
-  bool except_last_micro_batch = false; ///< torchgpipe `except_last`
-};
-
-/// Puts R before each B of a stage whose flag is set.
+/// Puts R before each B of a stage whose flag is set, or before all that is fused with it; none where F and B of a
+/// micro-batch are fused.
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule);
 
 ScheduleResult make_naive(const ScheduleRequest&);

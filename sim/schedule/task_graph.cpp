@@ -189,7 +189,7 @@ private:
     const Schedule& schedule = request_.schedule;
     const bool again = !lane.recomputed.empty();
     const bool splits = schedule.splits_backward;
-    const Bytes kept = replica.memory.per_micro_batch;
+    const Bytes kept = again ? replica.memory.per_micro_batch : replica.memory.whole();
     const Bytes all = kept + (again ? replica.memory.workspace : Bytes{0});
     const int versions = schedule.versions.empty() ? 1 : schedule.versions[stage];
     FixedMemory& fixed = graph_.fixed_memory[lane.device];
@@ -220,12 +220,12 @@ private:
       work.seconds = replica.recompute;
       work.acquire = replica.memory.workspace;
       work.release = Bytes{0};
-      add_recompute(work, lane);
+      add_recompute(work, replica.memory.whole(), lane);
     }
   }
 
-  // The lane's R; micro-batches without one hold all their activations from F on.
-  void add_recompute(const Work& work, Lane& lane) {
+  // The lane's R; micro-batches without one hold all their activations, `whole`, from F on.
+  void add_recompute(const Work& work, Bytes whole, Lane& lane) {
     const auto count =
         static_cast<int>(std::count_if(lane.recomputed.begin(), lane.recomputed.end(), [](int n) { return n >= 0; }));
     lane.recompute = add(work, count);
@@ -247,8 +247,8 @@ private:
       graph_.works.push_back(changed);
     };
     if (!others.empty()) {
-      change(lane.forward, work.acquire, Bytes{0});
-      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, work.acquire);
+      change(lane.forward, whole, Bytes{0});
+      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, whole);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace stagecraft {
 
@@ -27,29 +28,50 @@ void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& p
 
 // `optimal` notes whatever keeps it from having looked at every pipeline of one stage per device.
 void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector<Prepared>& prepared) {
-  std::map<std::pair<const ScheduleRow*, int>, Seconds> proven;
+  std::map<std::tuple<const ScheduleRow*, int, int>, Seconds> proven;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Run& run = prepared[i].run;
     if (run.strategy == "optimal" && run.feasible && run.note.empty() && run.objective) {
-      proven[{scenarios[i].schedule, scenarios[i].micro_batches}] = run.objective->value;
+      proven[{scenarios[i].schedule, scenarios[i].micro_batches, scenarios[i].recompute}] = run.objective->value;
     }
   }
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const auto found = proven.find({scenarios[i].schedule, scenarios[i].micro_batches});
+    const auto found = proven.find({scenarios[i].schedule, scenarios[i].micro_batches, scenarios[i].recompute});
     if (found != proven.end() && prepared[i].run.feasible) {
       prepared[i].run.optimal_bottleneck = found->second;
     }
   }
 }
 
+// A plan says itself what it recomputes; the choices that differ in when: the first of each.
+std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) {
+  std::vector<int> differing;
+  for (int i = 0; i < static_cast<int>(choices.size()); ++i) {
+    if (std::none_of(differing.begin(), differing.end(),
+                     [&](int other) { return choices[other].rule == choices[i].rule; })) {
+      differing.push_back(i);
+    }
+  }
+  return differing;
+}
+
 } // namespace
 
 ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
   std::vector<Scenario> scenarios;
+  std::vector<int> all_choices(study.training.recomputes.size());
+  std::iota(all_choices.begin(), all_choices.end(), 0);
+  const std::vector<int> choices_of_plans = differing_in_rule(study.training.recomputes);
   const auto add = [&](const StrategyRow* strategy, const Plan* plan) {
     for (const ScheduleRow* schedule : study.schedules) {
       for (const int count : study.training.micro_batches) {
-        scenarios.push_back({.strategy = strategy, .plan = plan, .schedule = schedule, .micro_batches = count});
+        for (const int recompute : plan == nullptr ? all_choices : choices_of_plans) {
+          scenarios.push_back({.strategy = strategy,
+                               .plan = plan,
+                               .schedule = schedule,
+                               .micro_batches = count,
+                               .recompute = recompute});
+        }
       }
     }
   };

@@ -143,6 +143,20 @@ BalanceOptions read_balance(yaml::Map& map) {
   return options;
 }
 
+// What is named must be in the model.
+void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
+  for (const std::string& name : choice.operators) {
+    find_by_name(model.operators, name, "operator", choice.where);
+  }
+  for (const KernelKind kind : choice.kinds) {
+    if (std::none_of(model.operators.begin(), model.operators.end(),
+                     [&](const Operator& op) { return op.kind == kind; })) {
+      throw InputError(choice.where, "no operator of '" + model.name + "' is of kind '" +
+                                         std::string(row_of(kind).name) + "'; `stagecraft show` lists their kinds");
+    }
+  }
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -150,6 +164,9 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
   const bool whole_micro_batches =
       model.micro_batches > 0 && (node == nullptr || node->find("global_batch") == nullptr);
   Training training = node != nullptr ? load_training(*node, unknown_size || whole_micro_batches) : Training{};
+  for (const RecomputeChoice& choice : training.recomputes) {
+    check_recompute(choice, model);
+  }
   if (whole_micro_batches) { // the file counts in them: they are its samples
     const bool given = node != nullptr && node->find("micro_batches") != nullptr;
     if (training.micro_batches.size() > 1) {

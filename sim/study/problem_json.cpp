@@ -88,7 +88,7 @@ std::string problem_to_json(const Problem& problem, const std::string& schedule)
         {"samples_per_micro_batch", problem.samples},
         {"bytes_per_parameter",
          {{"weight", bytes.weight}, {"gradient", bytes.gradient}, {"optimizer", bytes.optimizer}}},
-        {"recompute", problem.training.recompute == Recompute::full ? "full" : "none"}}},
+        {"recompute", name_of(problem.training.recompute.what)}}},
       {"schedule", schedule}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

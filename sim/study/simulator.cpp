@@ -60,34 +60,46 @@ bool same_work(const Schedule& one, const Schedule& other) {
          one.versions == other.versions;
 }
 
+// What all stages of a plan have in common; where they differ, some of it runs again.
+std::string recomputed_by(const Plan& plan) {
+  const Recompute first = plan.stages.front().recompute;
+  const bool alike =
+      std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& stage) { return stage.recompute == first; });
+  return std::string(name_of(alike ? first : Recompute::selective));
+}
+
 } // namespace
 
 Simulator::Simulator(const Study& study) : study_(study), router_(study.platform) {
   devices_.resize(study.platform.devices.size());
   std::iota(devices_.begin(), devices_.end(), 0);
+  for (const RecomputeChoice& choice : study.training.recomputes) {
+    trainings_.push_back(study.training);
+    trainings_.back().recompute = choice;
+  }
   const auto& speeds = study.believed_speeds;
   if (std::any_of(speeds.begin(), speeds.end(), [](double speed) { return speed != 1; })) {
     believed_ = at_speeds(study.platform, *study.cost, speeds);
   }
 }
 
-const Problem& Simulator::problem(int micro_batches) {
-  std::unique_ptr<Problem>& slot = problems_[micro_batches];
+const Problem& Simulator::problem(int micro_batches, int recompute) {
+  std::unique_ptr<Problem>& slot = problems_[{micro_batches, recompute}];
   if (!slot) {
     slot = std::make_unique<Problem>(
-        make_problem(*study_.model, study_.platform, *study_.cost, study_.training, router_, micro_batches));
+        make_problem(*study_.model, study_.platform, *study_.cost, trainings_.at(recompute), router_, micro_batches));
   }
   return *slot;
 }
 
-const Problem& Simulator::believed(int micro_batches) {
+const Problem& Simulator::believed(int micro_batches, int recompute) {
   if (!believed_) {
-    return problem(micro_batches);
+    return problem(micro_batches, recompute);
   }
-  std::unique_ptr<Problem>& slot = believed_problems_[micro_batches];
+  std::unique_ptr<Problem>& slot = believed_problems_[{micro_batches, recompute}];
   if (!slot) {
-    slot = std::make_unique<Problem>(
-        make_problem(*study_.model, believed_->platform, *believed_->cost, study_.training, router_, micro_batches));
+    slot = std::make_unique<Problem>(make_problem(*study_.model, believed_->platform, *believed_->cost,
+                                                  trainings_.at(recompute), router_, micro_batches));
   }
   return *slot;
 }
@@ -110,15 +122,17 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
   request.dealing = scenario.schedule->dealing;
   request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   request.versions = versions_of(*scenario.schedule, request.chunks, scenario.micro_batches);
-  if (&problem == &believed(scenario.micro_batches)) {
-    request.evaluate = [this, schedule = &planned_row(*scenario.schedule),
-                        count = scenario.micro_batches](const Plan& plan) { return evaluate(plan, *schedule, count); };
+  if (&problem == &believed(scenario.micro_batches, scenario.recompute)) {
+    request.evaluate = [this, schedule = &planned_row(*scenario.schedule), count = scenario.micro_batches,
+                        recompute = scenario.recompute](const Plan& plan) {
+      return evaluate(plan, *schedule, count, recompute);
+    };
   }
   return request;
 }
 
 PlanRequest Simulator::request(const Scenario& scenario) {
-  return request_with(scenario, believed(scenario.micro_batches));
+  return request_with(scenario, believed(scenario.micro_batches, scenario.recompute));
 }
 
 PlanResult Simulator::plan_given(const Scenario& scenario) {
@@ -129,22 +143,23 @@ PlanResult Simulator::plan_given(const Scenario& scenario) {
     const std::size_t rest = defects.size() - told.size();
     return Infeasible{join(told, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more defects" : "")};
   }
-  if (const std::string lacks = missing_kernel(problem(scenario.micro_batches), *scenario.plan); !lacks.empty()) {
+  if (const std::string lacks = missing_kernel(problem(scenario.micro_batches, scenario.recompute), *scenario.plan);
+      !lacks.empty()) {
     return Infeasible{lacks};
   }
   return *scenario.plan;
 }
 
 const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
-  const auto [slot, is_new] =
-      planned_.try_emplace({scenario.strategy, scenario.schedule, scenario.micro_batches, scenario.seed}, Planned{});
+  const auto [slot, is_new] = planned_.try_emplace(
+      {scenario.strategy, scenario.schedule, scenario.micro_batches, scenario.recompute, scenario.seed}, Planned{});
   if (!is_new) {
     return slot->second;
   }
   const auto start = std::chrono::steady_clock::now();
   const PlanRequest asked = request(scenario);
   const int chunks = asked.chunks;
-  const std::tuple shared{scenario.strategy, scenario.micro_batches, chunks, asked.dealing};
+  const std::tuple shared{scenario.strategy, scenario.micro_batches, scenario.recompute, chunks, asked.dealing};
   const bool shares = !scenario.strategy->searches && scenario.seed == 0;
   const auto unbound = shares ? unbound_.find(shared) : unbound_.end();
   PlanResult result = unbound != unbound_.end() && !plan_shortage(asked.problem, unbound->second, chunks,
@@ -186,7 +201,8 @@ int Simulator::choose_micro_batches(Scenario scenario) {
     scenario.micro_batches = count;
     const PlanResult result = plan(scenario);
     if (const Plan* plan = std::get_if<Plan>(&result)) {
-      const Seconds estimate = estimate_iteration(believed(count), *plan, cost_plan(believed(count), *plan));
+      const Seconds estimate = estimate_iteration(believed(count, scenario.recompute), *plan,
+                                                  cost_plan(believed(count, scenario.recompute), *plan));
       constexpr double kTie = 1e-9;
       if (estimate < (1 - kTie) * least) {
         least = estimate;
@@ -210,6 +226,8 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
   run.engine = study_.engine->name;
   run.micro_batches = scenario.micro_batches;
+  const RecomputeChoice& recompute = trainings_.at(scenario.recompute).recompute;
+  run.recompute = {std::string(name_of(recompute.what)), recompute.rule};
   if (!is_replayable(run.micro_batches)) {
     run.why_not = std::to_string(run.micro_batches) + " micro-batches on " + std::to_string(devices_.size()) +
                   " devices are more work than a replay holds; allowed: at most 20000000 in their product";
@@ -225,7 +243,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.note = prepared.plan.note;
   run.objective = prepared.plan.objective;
   run.rounds = describe_rounds(prepared.plan.rounds, *study_.model, study_.platform);
-  const Problem& costs = problem(scenario.micro_batches);
+  const Problem& costs = problem(scenario.micro_batches, scenario.recompute);
   auto made = order(scenario, costs, prepared.plan);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     run.why_not = reason->reason;
@@ -235,6 +253,8 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   prepared.plan = ordered.plan;
   prepared.schedule = ordered.schedule;
   const PlanCost& cost = ordered.cost;
+  run.recompute.what = recomputed_by(prepared.plan);
+  prepared.lazy_recompute = !recompute.rule.early && run.recompute.what != name_of(Recompute::none);
   run.order = prepared.schedule.name;
   run.staleness = prepared.schedule.staleness;
   run.bottleneck = bottleneck(costs, prepared.plan, cost);
@@ -246,7 +266,7 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
            other.plan.stages == prepared.plan.stages && same_work(other.schedule, prepared.schedule) &&
-           other.plan.default_loader == prepared.plan.default_loader;
+           other.plan.default_loader == prepared.plan.default_loader && other.lazy_recompute == prepared.lazy_recompute;
   });
   if (twin != earlier.end()) {
     prepared.twin = static_cast<int>(twin - earlier.begin());
@@ -274,8 +294,8 @@ Evaluation Simulator::evaluation_of(const TaskGraph& graph, Timeline timeline) c
   return {.iteration = metrics.iteration, .devices = graph.devices, .busy = metrics.busy, .tail = metrics.tail};
 }
 
-Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches) {
-  const auto made = graph_of(plan, schedule, micro_batches);
+Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches, int recompute) {
+  const auto made = graph_of(plan, schedule, micro_batches, recompute);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }
@@ -390,6 +410,7 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
       one.run.note = mine.note;
       one.run.objective = mine.objective;
       one.run.rounds = mine.rounds;
+      one.run.recompute = mine.recompute;
       one.run.planning_seconds = mine.planning_seconds;
     }
   }

@@ -22,6 +22,7 @@ struct Scenario {
   const ScheduleRow* schedule = nullptr;
   const Schedule* orders = nullptr;
   int micro_batches = 1;
+  int recompute = 0;      ///< which of the training's choices
   std::uint64_t seed = 0; ///< of a strategy that draws; 0: the study's
   bool explain = true;    ///< where it does not fit, find out what would
 };
@@ -33,6 +34,7 @@ struct Prepared {
   Schedule schedule;
   std::unique_ptr<TaskGraph> graph;
   std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
+  bool lazy_recompute = false;      ///< what runs again waits for its gradient
   int twin = -1;                    ///< index of an equal one prepared earlier
   Timeline timeline;
 };
@@ -52,7 +54,7 @@ public:
   void replay(std::vector<Prepared>& prepared);
 
   /// What the engine `analytic` measures of a plan under a schedule: what planners that search are given.
-  Evaluation evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
+  Evaluation evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches, int recompute = 0);
 
   /// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
   /// type says; an evaluation for each such list. The noise is 0.
@@ -72,9 +74,9 @@ public:
   /// Everything that keeps a given plan from running under its schedule, in words: its shape, kernels that lack, and
   /// memory as the replay finds it.
   std::vector<std::string> defects(const Scenario& scenario);
-  const Problem& problem(int micro_batches);
+  const Problem& problem(int micro_batches, int recompute = 0);
   /// The same as planners believe it to be, key `believed` of the study.
-  const Problem& believed(int micro_batches);
+  const Problem& believed(int micro_batches, int recompute = 0);
   /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
   Seconds single_device_seconds();
   /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
@@ -111,10 +113,12 @@ private:
   std::variant<Schedule, Infeasible> named_schedule(const Scenario& scenario, const Problem& costs,
                                                     const Ordered& ordered);
   ScheduleRequest schedule_request(const Scenario& scenario, const Problem& costs, int chunks, const Ordered& ordered);
-  static void add_recompute(Ordered& ordered); ///< as the plan's stages say
+  /// As the plan's stages say, by the rule; or why a given order and the plan do not go together.
+  static std::optional<Infeasible> add_recompute(Ordered& ordered, const RecomputeRule& rule);
   /// A graph to replay; without one, the reason.
   std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Ordered& ordered);
-  std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches);
+  std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                                               int recompute = 0);
   Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
   Evaluation evaluate(const TaskGraph& graph) const; ///< by the engine `analytic`
   const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches);
@@ -133,13 +137,14 @@ private:
   const Study& study_;
   Router router_;
   std::vector<DeviceId> devices_;
-  std::map<int, std::unique_ptr<Problem>> problems_, believed_problems_;
+  std::vector<Training> trainings_;                                                      ///< by choice of recompute
+  std::map<std::pair<int, int>, std::unique_ptr<Problem>> problems_, believed_problems_; ///< micro-batches, recompute
   std::optional<SpeedWorld> believed_; ///< where it differs from the truth
   std::map<std::tuple<const ScheduleRow*, int, int, int>, Assumed> assumed_;
-  std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, std::uint64_t>, Planned> planned_;
-  /// By strategy, micro-batches, chunks and their dealing: a plan that memory did not shape, so any schedule that it
-  /// fits may have it.
-  std::map<std::tuple<const StrategyRow*, int, int, Dealing>, Plan> unbound_;
+  std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, int, std::uint64_t>, Planned> planned_;
+  /// By strategy, micro-batches, recompute, chunks and their dealing: a plan that memory did not shape, so any schedule
+  /// that it fits may have it.
+  std::map<std::tuple<const StrategyRow*, int, int, int, Dealing>, Plan> unbound_;
   std::optional<Seconds> single_, bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; ///< [from empty]
 };

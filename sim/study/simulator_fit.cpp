@@ -20,7 +20,7 @@ std::vector<std::string> Simulator::defects(const Scenario& scenario) {
       const int type = study_.platform.devices[device].type;
       if (std::find(types.begin(), types.end(), type) == types.end()) {
         types.push_back(type);
-        std::string lacks = missing_kernel(problem(scenario.micro_batches), type, stage.operators);
+        std::string lacks = missing_kernel(problem(scenario.micro_batches, scenario.recompute), type, stage.operators);
         if (!lacks.empty() && std::find(defects.begin(), defects.end(), lacks) == defects.end()) {
           defects.push_back(std::move(lacks));
         }
@@ -81,16 +81,17 @@ std::string Simulator::smallest_fitting_change(const Scenario& scenario) {
     if (study_.training.global_batch % changed.micro_batches != 0 || !is_replayable(changed.micro_batches)) {
       break;
     }
-    if (runs(plan(changed), problem(changed.micro_batches))) {
+    if (runs(plan(changed), problem(changed.micro_batches, changed.recompute))) {
       return "micro_batches: " + std::to_string(changed.micro_batches);
     }
   }
-  if (study_.training.recompute == Recompute::full) {
+  const Training& training = trainings_.at(scenario.recompute);
+  if (training.recompute.what == Recompute::full) {
     return missing_memory(scenario);
   }
   changed = scenario;
-  Training again = study_.training;
-  again.recompute = Recompute::full;
+  Training again = training;
+  again.recompute = {.what = Recompute::full, .rule = training.recompute.rule};
   const Problem costs =
       make_problem(*study_.model, study_.platform, *study_.cost, again, router_, scenario.micro_batches);
   if (runs(make_plan(*scenario.strategy, request_with(scenario, costs)), costs)) {
@@ -106,16 +107,16 @@ std::string Simulator::missing_memory(const Scenario& scenario) {
   for (DeviceType& type : unlimited.types) {
     type.memory = Bytes{std::numeric_limits<double>::infinity()};
   }
-  const Problem costs =
-      make_problem(*study_.model, unlimited, *study_.cost, study_.training, router_, scenario.micro_batches);
+  const Problem costs = make_problem(*study_.model, unlimited, *study_.cost, trainings_.at(scenario.recompute), router_,
+                                     scenario.micro_batches);
   const PlanRequest asked = request_with(scenario, costs);
   const PlanResult planned = make_plan(*scenario.strategy, asked);
   const Plan* plan = std::get_if<Plan>(&planned);
   if (plan == nullptr || std::holds_alternative<Infeasible>(order(scenario, costs, *plan))) {
     return "";
   }
-  const auto shortage = plan_shortage(problem(scenario.micro_batches), *plan, asked.chunks, asked.in_flight,
-                                      asked.versions, asked.dealing);
+  const auto shortage = plan_shortage(problem(scenario.micro_batches, scenario.recompute), *plan, asked.chunks,
+                                      asked.in_flight, asked.versions, asked.dealing);
   constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
   return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }

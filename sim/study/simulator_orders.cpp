@@ -90,7 +90,7 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
   request.evaluate = [this, &costs, ordered](const Schedule& schedule) {
     Ordered tried = ordered;
     tried.schedule = schedule;
-    add_recompute(tried);
+    add_recompute(tried, costs.training.recompute.rule);
     const auto made = graph_of(costs, tried);
     if (std::holds_alternative<Infeasible>(made)) {
       return std::numeric_limits<double>::infinity();
@@ -138,14 +138,25 @@ std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Pl
 
 } // namespace
 
-void Simulator::add_recompute(Ordered& ordered) {
+std::optional<Infeasible> Simulator::add_recompute(Ordered& ordered, const RecomputeRule& rule) {
   std::vector<char> recomputing;
   for (const Stage& stage : ordered.plan.stages) {
     recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
   }
-  if (std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
-    ordered.schedule = stagecraft::add_recompute(std::move(ordered.schedule), recomputing, {});
+  bool given = false;
+  for (const auto& order : ordered.schedule.orders) {
+    for (const Action& action : order) {
+      if (action.kind == TaskKind::recompute && recomputing[action.stage] == 0) {
+        return Infeasible{"the schedule recomputes stage " + std::to_string(action.stage) +
+                          ", the plan does not; allowed: training.recompute, or recompute of the plan's stage"};
+      }
+      given = given || action.kind == TaskKind::recompute;
+    }
   }
+  if (!given && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
+    ordered.schedule = stagecraft::add_recompute(std::move(ordered.schedule), recomputing, rule);
+  }
+  return std::nullopt;
 }
 
 std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& scenario, const Problem& costs,
@@ -171,7 +182,9 @@ std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& sc
       ordered.cost = cost_plan(costs, ordered.plan);
     }
   }
-  add_recompute(ordered);
+  if (auto why = add_recompute(ordered, costs.training.recompute.rule)) {
+    return *std::move(why);
+  }
   return ordered;
 }
 
@@ -181,6 +194,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
                            .router = router_,
                            .barrier = study_.training.step == StepMode::barrier,
                            .blocking_sends = study_.training.blocking_sends,
+                           .early_recompute = problem.training.recompute.rule.early,
                            .rank_of = ordered.rank_of};
   if (!study_.loader) {
     return make_task_graph(request);
@@ -206,9 +220,9 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
 }
 
 std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,
-                                                        int micro_batches) {
-  const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches};
-  const Problem& costs = problem(micro_batches);
+                                                        int micro_batches, int recompute) {
+  const Scenario scenario{.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches, .recompute = recompute};
+  const Problem& costs = problem(micro_batches, recompute);
   if (std::string lacks = missing_kernel(costs, plan); !lacks.empty()) {
     return Infeasible{std::move(lacks)};
   }

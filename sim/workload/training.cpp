@@ -69,7 +69,45 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divis
   return counts.empty() ? Training().micro_batches : counts;
 }
 
+// One of the names, or a mapping.
+RecomputeChoice read_recompute(const yaml::Node& node) {
+  RecomputeChoice choice{.where = node.where};
+  if (node.kind != yaml::Node::Kind::map) {
+    choice.what = find_by_name(kRecomputes, yaml::scalar(node, "recompute"), "recompute", node.where).recompute;
+  } else {
+    yaml::Map map(node, "recompute");
+    for (const yaml::Node* item : map.list("operators")) {
+      choice.operators.push_back(yaml::scalar(*item, "operators"));
+    }
+    for (const yaml::Node* item : map.list("kinds")) {
+      choice.kinds.push_back(find_by_name(kKernelKinds, yaml::scalar(*item, "kinds"), "kind", item->where).kind);
+    }
+    const bool some = map.has("operators") || map.has("kinds");
+    choice.what = map.choice("what", kRecomputes, some ? "selective" : "full").recompute;
+    if (some && choice.what != Recompute::selective) {
+      throw InputError(map.where("what"), "'operators' and 'kinds' say what is recomputed; allowed: what: selective");
+    }
+    choice.rule.early = map.choice("when", kRecomputeTimes, "early").early;
+    choice.rule.skip_after_own_forward = map.boolean("skip_after_forward", false);
+    choice.rule.except_last_micro_batch = map.boolean("except_last", false);
+    map.finish();
+  }
+  if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty()) {
+    throw InputError(node.where, "'selective' does not say which operators; allowed: {operators: [NAME, …]}, "
+                                 "{kinds: [KIND, …]} or both");
+  }
+  return choice;
+}
+
 } // namespace
+
+bool selects(const RecomputeChoice& choice, const Operator& op) {
+  const auto is_kind = [&](KernelKind kind) { return kind == op.kind; };
+  return choice.what == Recompute::full ||
+         (choice.what == Recompute::selective &&
+          (std::any_of(choice.kinds.begin(), choice.kinds.end(), is_kind) ||
+           std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
+}
 
 Training load_training(const yaml::Node& node, bool divisible_at_will) {
   yaml::Map map(node, "training");
@@ -79,7 +117,25 @@ Training load_training(const yaml::Node& node, bool divisible_at_will) {
       read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
-  training.recompute = map.choice("recompute", kRecomputes, "none").recompute;
+  if (map.has("recompute")) {
+    training.recomputes.clear();
+    if (const yaml::Node& node = map.node("recompute"); node.kind == yaml::Node::Kind::map) {
+      training.recomputes.push_back(read_recompute(node));
+    } else {
+      for (const yaml::Node* item : map.list("recompute")) {
+        training.recomputes.push_back(read_recompute(*item));
+      }
+    }
+    for (auto choice = training.recomputes.begin(); choice != training.recomputes.end(); ++choice) {
+      if (std::find(training.recomputes.begin(), choice, *choice) != choice) {
+        throw InputError(choice->where, "'recompute' lists the same choice twice; allowed: once");
+      }
+    }
+    if (training.recomputes.empty()) {
+      throw InputError(map.where("recompute"), "'recompute' is an empty list; allowed: one choice or more");
+    }
+    training.recompute = training.recomputes.front();
+  }
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.gradient_bucket = map.quantity<Bytes>("gradient_bucket", yaml::kPositive, Bytes{0});

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/kernel_kind.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/model_graph.hpp"
 
 namespace stagecraft {
 
@@ -35,6 +37,39 @@ struct RecomputeRow {
 inline constexpr std::array kRecomputes = {
     RecomputeRow{"none", "keep every activation that backward needs", Recompute::none},
     RecomputeRow{"full", "keep each stage's input and run forward again before backward", Recompute::full},
+    RecomputeRow{"selective", "run the operators again that `operators` and `kinds` name, and keep what they read",
+                 Recompute::selective},
+};
+
+/// How recomputation enters an order.
+struct RecomputeRule {
+  bool early = true;                    ///< R may start before the gradient arrives; otherwise it waits like B
+  bool skip_after_own_forward = false;  ///< no R where F of the same micro-batch stands directly before its B
+  bool except_last_micro_batch = false; ///< torchgpipe `except_last`
+  bool operator==(const RecomputeRule&) const = default;
+};
+
+struct RecomputeTimeRow {
+  std::string_view name, help;
+  bool early;
+};
+inline constexpr std::array kRecomputeTimes = {
+    RecomputeTimeRow{"early", "as soon as the device has nothing else to do before that backward", true},
+    RecomputeTimeRow{"lazy", "when the gradient has arrived", false},
+};
+
+/// What of every stage runs forward again, and when. A plan may say otherwise of its stages, but not when.
+struct RecomputeChoice {
+  Recompute what = Recompute::none;
+  std::vector<std::string> operators; ///< of a selective one, by name
+  std::vector<KernelKind> kinds;      ///< and by kind
+  RecomputeRule rule;
+  Where where; ///< for errors
+
+  /// Whether both mean the same.
+  bool operator==(const RecomputeChoice& other) const {
+    return what == other.what && operators == other.operators && kinds == other.kinds && rule == other.rule;
+  }
 };
 
 struct StepModeRow {
@@ -53,7 +88,8 @@ struct Training {
   std::vector<int> micro_batches = {1}; ///< counts per iteration to try
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
-  Recompute recompute = Recompute::none;
+  std::vector<RecomputeChoice> recomputes = {{}}; ///< to try
+  RecomputeChoice recompute;                      ///< the one in force: of those, the first
   StepMode step = StepMode::barrier;
   bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
   /// Gradients of this size are reduced over the replicas as soon as the last backward pass has made them, as
@@ -62,6 +98,9 @@ struct Training {
   int chunks = 2;  ///< per device, for schedules that interleave
   int streams = 1; ///< of a device, for the kernels of a stage; 1: one after another
 };
+
+/// Whether a choice runs an operator forward again.
+bool selects(const RecomputeChoice& choice, const Operator& op);
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of
 /// micro-batches that does not divide the global batch (naming the nearest that do). `divisible_at_will`: the model is

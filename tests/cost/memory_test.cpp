@@ -38,7 +38,8 @@ TEST_CASE("bytes per parameter", "[cost][memory]") {
 
 TEST_CASE("memory of a stage part by part", "[cost][memory]") {
   const Training training = training_of("adam", Precision::fp16);
-  const StageMemory memory = stage_memory(training, 1000, Bytes{500}, Bytes{30}, Bytes{20}, Recompute::none);
+  const StageMemory memory =
+      stage_memory(training, 1000, {Bytes{500}, Bytes{0}}, Bytes{30}, Bytes{20}, Recompute::none);
   CHECK(memory.weights.value == 2000);
   CHECK(memory.gradients.value == 2000);
   CHECK(memory.optimizer.value == 12000);
@@ -52,7 +53,7 @@ TEST_CASE("memory of a stage part by part", "[cost][memory]") {
 
 TEST_CASE("recompute keeps a stage's input, and once what it brings back", "[cost][memory]") {
   const Training training = training_of("sgd", Precision::fp32);
-  const StageMemory memory = stage_memory(training, 0, Bytes{500}, Bytes{30}, Bytes{20}, Recompute::full);
+  const StageMemory memory = stage_memory(training, 0, {Bytes{0}, Bytes{500}}, Bytes{30}, Bytes{20}, Recompute::full);
   CHECK(memory.per_micro_batch.value == 30);
   CHECK(memory.workspace.value == 500);
   CHECK(memory.total(4, 1).value == 4 * 30 + 500 + 100);

@@ -81,7 +81,7 @@ TEST_CASE("weight versions cost weights only", "[plan][memory]") {
 TEST_CASE("a planner counts the input of a recomputing first stage", "[plan][memory]") {
   // One device, recompute: held per micro-batch the input of 4 B; workspace 160; buffers 2 x 4.
   test::Toy toy = chain(1, 480 + 4 + 160 + 8, 4);
-  toy.training.recompute = Recompute::full;
+  toy.training.recompute.what = Recompute::full;
   CHECK(std::holds_alternative<Plan>(test::plan_of(test::World(toy), "optimal")));
   toy.types[0].memory -= 1;
   CHECK(std::holds_alternative<Infeasible>(test::plan_of(test::World(toy), "optimal")));

@@ -188,6 +188,7 @@ TEST_CASE("what is recomputed holds its input, what is not all its activations",
   // Per micro-batch an input of 2 B and activations of 9 B in all; the second of two micro-batches is not recomputed.
   PlanCost cost = grouped({{0}}, 0, 0);
   cost.stages[0].replicas[0].memory.per_micro_batch = Bytes{2};
+  cost.stages[0].replicas[0].memory.read_again = Bytes{2};
   cost.stages[0].replicas[0].memory.workspace = Bytes{9};
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
   Router router(platform);

@@ -209,7 +209,7 @@ TEST_CASE("recompute keeps the input and brings the rest back for one micro-batc
   PlanCost cost;
   ReplicaCost replica;
   replica.forward = replica.backward_input = replica.recompute = Seconds{1};
-  replica.memory.per_micro_batch = Bytes{2};
+  replica.memory.per_micro_batch = replica.memory.read_again = Bytes{2};
   replica.memory.workspace = Bytes{9};
   cost.stages.push_back({{replica}, Bytes{0}});
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});

@@ -14,7 +14,7 @@ TEST_CASE("a training mapping is read whole", "[workload]") {
   CHECK(read.micro_batches == std::vector<int>{4, 8});
   CHECK(read.optimizer->name == "adam");
   CHECK(read.precision == Precision::fp16);
-  CHECK(read.recompute == Recompute::full);
+  CHECK(read.recompute.what == Recompute::full);
   CHECK(read.step == StepMode::local);
   CHECK(read.blocking_sends);
   CHECK(read.chunks == 3);

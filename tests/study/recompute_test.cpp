@@ -1,0 +1,198 @@
+// Recompute as a study's choice: time and peak memory of every variant by hand, under every schedule and engine.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// Stage 0 is a and g, stage 1 is b and h: F 2 s and B 4 s each of four micro-batches, nothing on the way.
+std::string gelu_study(const std::string& recompute, const std::string& schedule, const std::string& more = "") {
+  return "model: gelu.yaml\nplatform: {devices: 2}\ntraining: {global_batch: 4, micro_batches: 4, optimizer: sgd, "
+         "recompute: " +
+         recompute + "}\ncompare: {strategies: [uniform], schedules: [" + schedule + "]}\n" + more;
+}
+
+Run run_of(const std::string& recompute, const std::string& schedule) {
+  return compare_text(gelu_study(recompute, schedule)).comparison.runs.front();
+}
+
+struct Variant {
+  const char *recompute, *schedule;
+  double seconds;
+  double first_mb, second_mb; // peaks in 1e6 B, but for weights, gradients and the 8 of buffers
+};
+
+// R takes 2 s where all of a stage runs again, 1 s where its element-wise operator does.
+// Lazy, every stage works as if B took so much longer: (M + P - 1) (F + R + B) = 5 (6 + R). Early, the R of the last B
+// to end has been done while its gradient was on the way: R less, at either order.
+// 1F1B, skipped: stage 1 never runs R, so F0 2-4 B0 4-8 F1 8-10 B1 10-14 F2 14-16 B2 16-20 F3 22-24 B3 24-28, and
+// stage 0 F0 0-2 F1 2-4 R0 4-6 B0 8-12 F2 12-14 R1 14-16 B1 16-20 F3 20-22 R2 22-24 B2 24-28 R3 28-30 B3 30-34.
+// Where only the element-wise run again, stage 0 R0 4-5 B0 8-12 F2 12-14 R1 14-15 B1 15-19 F3 19-21 R2 21-22 B2 22-26
+// R3 26-27 B3 27-31.
+// The last not recomputed: stage 1 ends F3 26-28 B3 28-32, stage 0 has nothing to do before its B3 at 32-36; GPipe
+// begins with that one: stage 1 B3 10-14, then three times 6 s until 32, stage 0 B3 14-18, then R2 18-20 B2 20-24,
+// R1 24-26 B1 26-30, R0 30-32 B0 32-36.
+// Memory: stage 0 keeps 20 of a micro-batch, or with full recompute nothing and 20 while one is brought back; stage 1
+// keeps the 4 that come in instead. Element-wise alone: 4 of the product and 4 between the two, and 16 brought back.
+// GPipe has four in flight, 1F1B two and one. Under 1F1B stage 0 holds all of the last while it brings back the one
+// before.
+const std::vector<Variant> kVariants = {
+    {"none", "gpipe", 30, 80, 80},
+    {"none", "1f1b", 30, 40, 20},
+    {"full", "gpipe", 38, 20, 16 + 20},
+    {"full", "1f1b", 38, 20, 4 + 20},
+    {"{when: lazy}", "gpipe", 40, 20, 16 + 20},
+    {"{when: lazy}", "1f1b", 40, 20, 4 + 20},
+    {"{kinds: [elementwise]}", "gpipe", 34, 32 + 16, 32 + 16},
+    {"{kinds: elementwise, when: lazy}", "gpipe", 35, 32 + 16, 32 + 16},
+    {"{operators: [g, h]}", "1f1b", 34, 16 + 16, 8 + 16},
+    {"{operators: [g, h], when: lazy}", "1f1b", 35, 16 + 16, 8 + 16},
+    {"{skip_after_forward: true}", "1f1b", 34, 20, 20},
+    {"{operators: g, kinds: elementwise, skip_after_forward: true}", "1f1b", 31, 16 + 16, 20},
+    {"{what: full, except_last: true}", "1f1b", 36, 20 + 20, 4 + 20},
+    {"{what: full, except_last: true}", "gpipe", 36, 20, 12 + 20},
+};
+
+TEST_CASE("time and peak memory of each way to recompute", "[study][recompute]") {
+  for (const Variant& variant : kVariants) {
+    CAPTURE(variant.recompute, variant.schedule);
+    const Run run = run_of(variant.recompute, variant.schedule);
+    REQUIRE(run.feasible);
+    CHECK(run.metrics.iteration.value == near(variant.seconds));
+    const double fixed = 1000 * (4 + 4) + 8e6;
+    CHECK(run.metrics.peak_memory[0].value == near(fixed + variant.first_mb * 1e6));
+    CHECK(run.metrics.peak_memory[1].value == near(fixed + variant.second_mb * 1e6));
+  }
+}
+
+TEST_CASE("results say what was recomputed and when", "[study][recompute]") {
+  CHECK(to_text(run_of("none", "1f1b").recompute) == "none");
+  CHECK(to_text(run_of("full", "1f1b").recompute) == "full");
+  const Run run = run_of("{kinds: [elementwise], when: lazy, skip_after_forward: true, except_last: true}", "1f1b");
+  CHECK(to_text(run.recompute) == "selective, lazy, not right after its forward, not of the last micro-batch");
+  CHECK(run.stages[0].recompute == "selective");
+  CHECK(run.stages[0].recomputed == std::vector<std::string>{"g"});
+  CHECK(run.stages[1].recomputed == std::vector<std::string>{"h"});
+  const Run first = run_of("{operators: [a]}", "1f1b"); // none of stage 1
+  CHECK(first.recompute.what == "selective");
+  CHECK(first.stages[1].recompute == "none");
+}
+
+TEST_CASE("several choices are an axis of a comparison", "[study][recompute]") {
+  const Comparison comparison =
+      compare_text(gelu_study("[none, full, {when: lazy}, {kinds: [elementwise]}]", "1f1b")).comparison;
+  std::vector<std::pair<std::string, double>> ranked;
+  for (const Run& run : comparison.runs) {
+    ranked.emplace_back(to_text(run.recompute), std::round(run.metrics.iteration.value));
+  }
+  CHECK(ranked ==
+        std::vector<std::pair<std::string, double>>{{"none", 30}, {"selective", 34}, {"full", 38}, {"full, lazy", 40}});
+}
+
+// On one device of 60 MB, all of 20 + 20 a micro-batch: four are 160. With the element-wise recomputed 4 (8 + 8) + 32
+// is 96; with all of it 40.
+TEST_CASE("memory decides what must be recomputed", "[study][recompute]") {
+  const auto one_device = [](const char* memory) {
+    return compare_text("model: gelu.yaml\nplatform: {devices: 1, memory: " + std::string(memory) +
+                        "}\ntraining: {global_batch: 4, micro_batches: 4, optimizer: sgd, recompute: [none, full, "
+                        "{kinds: [elementwise]}]}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison;
+  };
+  const auto feasible = [](const Comparison& comparison) {
+    std::vector<std::string> names;
+    for (const Run& run : comparison.runs) {
+      if (run.feasible) {
+        names.push_back(run.recompute.what);
+      }
+    }
+    return names;
+  };
+  CHECK(feasible(one_device("161 MB")) == std::vector<std::string>{"none", "selective", "full"});
+  CHECK(feasible(one_device("97 MB")) == std::vector<std::string>{"selective", "full"});
+  CHECK(feasible(one_device("95 MB")) == std::vector<std::string>{"full"});
+  CHECK(feasible(one_device("39 MB")).empty());
+}
+
+// All work is done once, and R as often as the rule says; nobody shares a link, so engines agree.
+TEST_CASE("every schedule recomputes under every rule, in every engine", "[study][recompute]") {
+  for (const char* rule : {"full", "{when: lazy}", "{kinds: elementwise}", "{skip_after_forward: true}",
+                           "{except_last: true, when: lazy}"}) {
+    std::vector<Comparison> of_engines;
+    for (const EngineRow& engine : kEngines) {
+      of_engines.push_back(compare_text("model: gelu.yaml\nplatform: {devices: 2}\ntraining: {global_batch: 4, "
+                                        "micro_batches: 4, step: local, recompute: " +
+                                        std::string(rule) + "}\nengine: " + std::string(engine.name) + "\n" +
+                                        "compare: {strategies: [uniform], schedules: all}\n")
+                               .comparison);
+    }
+    std::size_t feasible = 0;
+    for (const ScheduleRow& row : schedules()) {
+      const Run& expected = find_run(of_engines.front(), "uniform", row.name, 4);
+      CAPTURE(rule, row.name, expected.why_not);
+      feasible += expected.feasible ? 1 : 0;
+      for (const Comparison& other : of_engines) {
+        const Run& run = find_run(other, "uniform", row.name, 4);
+        REQUIRE(run.feasible == expected.feasible);
+        if (run.feasible) {
+          CHECK(run.metrics.iteration.value == near(expected.metrics.iteration.value));
+          CHECK(run.metrics.peak_memory == expected.metrics.peak_memory);
+        }
+      }
+      if (expected.feasible) {
+        double busy = 0;
+        for (const Seconds one : expected.metrics.busy) {
+          busy += one.value;
+        }
+        const double again = rule == std::string("{kinds: elementwise}") ? 2 * 4 : 4 * 4;
+        const bool skips = std::string(rule).find("true") != std::string::npos;
+        CHECK((skips ? busy <= 48 + again + 1e-6 : busy == near(48 + again)));
+      }
+    }
+    CHECK(feasible >= schedules().size() - 3); // two devices are few for some
+  }
+}
+
+TEST_CASE("a plan says what it recomputes, the study when", "[study][recompute]") {
+  const Study read = study(gelu_study("[none, full, {when: lazy}]", "1f1b"));
+  Plan plan{.stages = {{.operators = {0, 1}, .devices = {0}, .recompute = Recompute::full},
+                       {.operators = {2, 3}, .devices = {1}, .recompute = Recompute::full}}};
+  plan.strategy = "given";
+  Study with_plan = study(gelu_study("[none, full, {when: lazy}]", "1f1b"));
+  with_plan.strategies.clear();
+  with_plan.plans.push_back(plan);
+  Simulator simulator(with_plan);
+  const Comparison comparison = compare(with_plan, simulator).comparison;
+  REQUIRE(comparison.runs.size() == 2); // none and full are the same to it
+  CHECK(comparison.runs[0].metrics.iteration.value == near(38));
+  CHECK(comparison.runs[1].metrics.iteration.value == near(40));
+}
+
+TEST_CASE("an order that recomputes by itself is taken as it is, and needs a plan that does", "[study][recompute]") {
+  // One device, four operators of 4 s and 8 s in all, two micro-batches; only the first runs again, in 4 s.
+  Schedule orders{.name = "mine", .stages = 1, .micro_batches = 2};
+  orders.orders = {{{TaskKind::forward, 0, 0},
+                    {TaskKind::forward, 1, 0},
+                    {TaskKind::recompute, 0, 0},
+                    {TaskKind::backward, 0, 0},
+                    {TaskKind::backward, 1, 0}}};
+  const auto replayed = [&](const char* recompute) {
+    const Study read = study("model: gelu.yaml\nplatform: {devices: 1}\ntraining: {global_batch: 2, micro_batches: 2, "
+                             "optimizer: sgd, recompute: " +
+                             std::string(recompute) + "}\n");
+    Simulator simulator(read);
+    const Scenario scenario{
+        .strategy = &find_by_name(strategies(), "single", "strategy", {}), .orders = &orders, .micro_batches = 2};
+    std::vector<Prepared> prepared = simulator.prepare({scenario});
+    simulator.replay(prepared);
+    return prepared.front().run;
+  };
+  CHECK(replayed("full").metrics.iteration.value == near(2 * 12 + 4));
+  CHECK(replayed("none").why_not ==
+        "the schedule recomputes stage 0, the plan does not; allowed: training.recompute, or recompute of the plan's "
+        "stage");
+}
+
+} // namespace
+} // namespace stagecraft::test
