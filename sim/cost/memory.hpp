@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "sim/platform/platform.hpp"
 #include "sim/workload/training.hpp"
 
@@ -23,7 +25,10 @@ struct StageMemory {
   /// Of these, what is there for recompute to read; a micro-batch that is not recomputed does not hold it.
   Bytes read_again;
   Bytes workspace; ///< activations that recompute brings back for one micro-batch
-  Bytes buffers;   ///< of sends and receives: two of each tensor that crosses the stage's borders
+  /// What the weight gradient of a micro-batch still needs when the input's has been made, where backward is split;
+  /// the gradients of outputs may make it more than the activations were. Nothing: all of them.
+  std::optional<Bytes> for_weights;
+  Bytes buffers; ///< of sends and receives: two of each tensor that crosses the stage's borders
 
   /// mem = weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
   Bytes total(double in_flight, int versions) const;

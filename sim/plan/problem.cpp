@@ -82,6 +82,14 @@ Activations Problem::stash(OperatorId op) const {
   return {stash_bytes(op) + (read_again ? output_bytes(op) : Bytes{0}), Bytes{0}};
 }
 
+Bytes Problem::weight_bytes(OperatorId op) const {
+  const Operator& what = model.operators[op];
+  if (what.weight_elements < 0) {
+    return what.parameters > 0 ? stash_bytes(op) : Bytes{0};
+  }
+  return Bytes{samples * what.weight_elements * row_of(training.precision).bytes};
+}
+
 Bytes Problem::input_bytes() const { return Bytes{samples * model.input_elements * row_of(training.precision).bytes}; }
 
 Bytes Problem::cut_bytes(const std::vector<char>& inside) const {

@@ -43,6 +43,9 @@ struct Problem {
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
   Bytes stash_bytes(OperatorId op) const;
+  /// What the weight gradient of an operator needs once the input's has been made; where the model does not say, its
+  /// stash, or nothing where there are no parameters.
+  Bytes weight_bytes(OperatorId op) const;
   bool recomputes(OperatorId op) const { return recomputed[static_cast<std::size_t>(op)] != 0; }
   /// What an operator's stage holds because of it, as the training recomputes, but for the stage's input: of one that
   /// runs again nothing, but it is brought back; of another its stash, and its output where one that runs again reads

@@ -134,6 +134,7 @@ struct Held {
   Bytes kept;       // of operators that are not recomputed, and what the others read from them or from other stages
   Bytes read_again; // of which, what is there for recompute
   Bytes workspace;  // of those recomputed
+  std::optional<Bytes> for_weights; // where it is known
 };
 
 // The tensors that recomputed operators read and that stay for them, each once.
@@ -184,6 +185,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     const bool part = !split.shards.empty() && split.shards[i].splits_activations;
     const Bytes stash = problem.stash_bytes(op) / (part ? stage.tensor_parallel : 1);
     (stage.recomputes(op) ? held.workspace : held.kept) += stash;
+    held.for_weights =
+        held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) / (part ? stage.tensor_parallel : 1);
   }
   held.parameters /= stage.tensor_parallel;
   held.resident = held.resident / stage.tensor_parallel;
@@ -248,6 +251,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                  incoming * share, outgoing * share};
       StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
       memory.read_again = held.read_again * share;
+      if (held.for_weights) {
+        memory.for_weights = *held.for_weights * share;
+      }
       cost.replicas.push_back(
           {.device = device,
            .share = share,

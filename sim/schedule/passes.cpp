@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -63,26 +64,35 @@ std::size_t end_of_item(std::span<const Action> order, std::size_t begin) {
   return end;
 }
 
+constexpr double kRounding = 1 + 1e-9;
+
+// What a task adds to the micro-batches held; W releases what B has kept of it.
+double change_of(const Schedule& schedule, TaskKind kind, double kept) {
+  const double after = schedule.splits_backward ? kept : 0;
+  return kind == TaskKind::forward ? 1 : kind == TaskKind::backward ? after - 1 : kind == TaskKind::weight ? -after : 0;
+}
+
 // The most that a rank holds at once, and what it holds of each stage then. `held`: zeros, [stage].
-int count_held(const Schedule& schedule, std::span<const Action> order, std::vector<double>& held) {
-  const TaskKind release = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-  int now = 0;
+double count_held(const Schedule& schedule, std::span<const Action> order, double kept, std::vector<double>& held) {
+  double now = 0;
   for (const Action& action : order) { // of earlier rounds, where iterations overlap
-    const int rounds = action.kind == TaskKind::forward ? 1 : action.kind == release ? -1 : 0;
-    held[action.stage] += rounds * (action.micro_batch / schedule.micro_batches);
-    now += rounds * (action.micro_batch / schedule.micro_batches);
+    const double rounds = action.micro_batch / schedule.micro_batches;
+    held[action.stage] += rounds * change_of(schedule, action.kind, kept);
+    now += rounds * change_of(schedule, action.kind, kept);
   }
-  std::vector<std::pair<std::int32_t, int>> changes; // of stages, in the order of time
+  std::vector<std::pair<std::int32_t, double>> changes; // of stages, in the order of time
   std::size_t most_at = 0;
-  int most = now;
+  double most = now;
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
-    for (const TaskKind kind : {TaskKind::forward, release}) { // what starts together is taken before any is released
+    // What starts together is taken before any is released.
+    for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
       for (std::size_t at = begin; at < end; ++at) {
-        if (order[at].kind == kind) {
-          changes.emplace_back(order[at].stage, kind == TaskKind::forward ? 1 : -1);
-          now += changes.back().second;
-          most_at = now > most ? changes.size() : most_at;
+        const double change = order[at].kind == kind ? change_of(schedule, kind, kept) : 0;
+        if (change != 0) {
+          changes.emplace_back(order[at].stage, change);
+          now += change;
+          most_at = now > most * kRounding ? changes.size() : most_at;
           most = std::max(most, now);
         }
       }
@@ -97,12 +107,12 @@ int count_held(const Schedule& schedule, std::span<const Action> order, std::vec
 
 } // namespace
 
-std::vector<double> in_flight(const Schedule& schedule) {
+std::vector<double> in_flight(const Schedule& schedule, double kept) {
   std::vector<double> most(schedule.stages, 0.0);
   std::vector<double> held;
   for (const auto& order : schedule.orders) {
     held.assign(schedule.stages, 0.0);
-    count_held(schedule, order, held);
+    count_held(schedule, order, kept, held);
     std::transform(held.begin(), held.end(), most.begin(), most.begin(),
                    [](double a, double b) { return std::max(a, b); });
   }
@@ -114,7 +124,7 @@ std::vector<int> most_held(const Schedule& schedule) {
   std::vector<double> held;
   for (const auto& order : schedule.orders) {
     held.assign(schedule.stages, 0.0);
-    most.push_back(count_held(schedule, order, held));
+    most.push_back(static_cast<int>(std::lround(count_held(schedule, order, 1, held))));
   }
   return most;
 }

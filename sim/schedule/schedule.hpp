@@ -64,7 +64,7 @@ struct Schedule {
 struct StageFigures {
   double forward = 1, backward_input = 1, backward_weight = 1; ///< s per micro-batch
   double activation = 1;                                       ///< held from F until B, or until W where B is split
-  double kept = 1; ///< share of it that W needs; B gives back the rest (the replay keeps all)
+  double kept = 1;                                             ///< share of it that W needs; B gives back the rest
 };
 
 struct ScheduleRequest {
@@ -104,8 +104,8 @@ ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& requ
 
 /// Micro-batches (of a stage) that each stage holds at the moment when its rank holds most: activations are kept from F
 /// until B, or until W where backward is split. Of a stage that lives on several ranks, on that which holds most of it;
-/// where iterations overlap, in the steady state.
-std::vector<double> in_flight(const Schedule& schedule);
+/// where iterations overlap, in the steady state. From B until W a micro-batch counts `kept`.
+std::vector<double> in_flight(const Schedule& schedule, double kept = 1);
 
 /// The micro-batches that each rank holds at most, one for each of its stages: from F until B, or until W where
 /// backward is split.

@@ -185,6 +185,16 @@ private:
     return block;
   }
 
+  // What B takes (gradients that W needs, where they outweigh what B frees) or frees of a micro-batch that holds `all`,
+  // and what W frees.
+  struct Handover {
+    Bytes more, less, rest;
+  };
+  Handover hand_over(const StageMemory& memory, Bytes all) const {
+    const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : Bytes{0};
+    return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
+  }
+
   void fill_lane(int stage, const ReplicaCost& replica, Lane& lane) {
     const Schedule& schedule = request_.schedule;
     const bool again = !lane.recomputed.empty();
@@ -207,10 +217,11 @@ private:
     };
     const Seconds prediction = schedule.predicts_weights ? replica.prediction : Seconds{0};
     lane.forward = block(TaskKind::forward, replica.forward + prediction, kept, Bytes{0});
-    lane.backward = block(TaskKind::backward, splits ? replica.backward_input : replica.backward(), Bytes{0},
-                          splits ? Bytes{0} : all);
+    const Handover handover = hand_over(replica.memory, all);
+    lane.backward =
+        block(TaskKind::backward, splits ? replica.backward_input : replica.backward(), handover.more, handover.less);
     if (splits) {
-      lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, all);
+      lane.weight = block(TaskKind::weight, replica.backward_weight, Bytes{0}, handover.rest);
     }
     if (schedule.steps_each_micro_batch) {
       lane.optimizer = block(TaskKind::optimizer, replica.optimizer, Bytes{0}, Bytes{0});
@@ -220,12 +231,12 @@ private:
       work.seconds = replica.recompute;
       work.acquire = replica.memory.workspace;
       work.release = Bytes{0};
-      add_recompute(work, replica.memory.whole(), lane);
+      add_recompute(work, replica.memory, lane);
     }
   }
 
-  // The lane's R; micro-batches without one hold all their activations, `whole`, from F on.
-  void add_recompute(const Work& work, Bytes whole, Lane& lane) {
+  // The lane's R; micro-batches without one hold all their activations from F on.
+  void add_recompute(const Work& work, const StageMemory& memory, Lane& lane) {
     const auto count =
         static_cast<int>(std::count_if(lane.recomputed.begin(), lane.recomputed.end(), [](int n) { return n >= 0; }));
     lane.recompute = add(work, count);
@@ -247,8 +258,12 @@ private:
       graph_.works.push_back(changed);
     };
     if (!others.empty()) {
-      change(lane.forward, whole, Bytes{0});
-      change(lane.weight != kNone ? lane.weight : lane.backward, Bytes{0}, whole);
+      const Handover handover = hand_over(memory, memory.whole());
+      change(lane.forward, memory.whole(), Bytes{0});
+      change(lane.backward, handover.more, handover.less);
+      if (lane.weight != kNone) {
+        change(lane.weight, Bytes{0}, handover.rest);
+      }
     }
   }
 

@@ -88,6 +88,7 @@ ModelGraph with_profile_samples(ModelGraph model, double samples) {
   for (Operator& op : model.operators) {
     op.output_elements /= samples;
     op.stash_elements /= samples;
+    op.weight_elements /= samples;
     for (Pass* pass : {&op.forward, &op.backward_input, &op.backward_weight}) {
       pass->flops = pass->flops / samples;
       pass->moved_elements /= samples;

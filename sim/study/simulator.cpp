@@ -120,7 +120,7 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
   }
   request.chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
   request.dealing = scenario.schedule->dealing;
-  request.in_flight = in_flight_of(*scenario.schedule, request.chunks, scenario.micro_batches);
+  request.in_flight = in_flight_of(*scenario.schedule, request.chunks, problem);
   request.versions = versions_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   if (&problem == &believed(scenario.micro_batches, scenario.recompute)) {
     request.evaluate = [this, schedule = &planned_row(*scenario.schedule), count = scenario.micro_batches,
@@ -334,7 +334,7 @@ std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleR
 PlanRequest Simulator::request(const Problem& problem, const ScheduleRow& schedule, std::vector<DeviceId> devices) {
   return {.problem = problem,
           .devices = std::move(devices),
-          .in_flight = in_flight_of(schedule, 1, problem.micro_batches),
+          .in_flight = in_flight_of(schedule, 1, problem),
           .seed = study_.seed,
           .balance = study_.balance};
 }

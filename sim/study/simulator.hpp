@@ -121,9 +121,9 @@ private:
                                                int recompute = 0);
   Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
   Evaluation evaluate(const TaskGraph& graph) const; ///< by the engine `analytic`
-  const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches);
+  const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches, double kept = 1);
   int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
-  std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, int micro_batches);
+  std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, const Problem& problem);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
   std::string smallest_fitting_change(const Scenario& scenario);
   std::string missing_memory(const Scenario& scenario);
@@ -140,7 +140,7 @@ private:
   std::vector<Training> trainings_;                                                      ///< by choice of recompute
   std::map<std::pair<int, int>, std::unique_ptr<Problem>> problems_, believed_problems_; ///< micro-batches, recompute
   std::optional<SpeedWorld> believed_; ///< where it differs from the truth
-  std::map<std::tuple<const ScheduleRow*, int, int, int>, Assumed> assumed_;
+  std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> assumed_;
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches, recompute, chunks and their dealing: a plan that memory did not shape, so any schedule
   /// that it fits may have it.

@@ -23,24 +23,39 @@ int longest_burst(const Schedule& schedule) {
   return longest;
 }
 
+// The share of a micro-batch's activations that weight gradients need, of the model as a whole, for planners; all of it
+// where something is recomputed, as stages then keep less than their activations.
+double kept_for_weights(const Problem& problem) {
+  Bytes all;
+  Bytes needed;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    all += problem.stash_bytes(op);
+    needed += problem.weight_bytes(op);
+  }
+  const bool known = problem.model.configurations.empty() && problem.training.recompute.what == Recompute::none;
+  return known && needed < all ? needed / all : 1;
+}
+
 } // namespace
 
-const Simulator::Assumed& Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches) {
-  const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches});
+const Simulator::Assumed& Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches,
+                                             double kept) {
+  const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches, kept});
   if (is_new) {
     ScheduleResult made = make_schedule(planned_row(row), {ranks, micro_batches, chunks});
     if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
-      slot->second = {in_flight(*schedule), schedule->versions};
+      slot->second = {in_flight(*schedule, kept), schedule->versions};
     }
   }
   return slot->second;
 }
 
-std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, int micro_batches) {
-  return [this, &row, chunks, micro_batches](int stage, int stages) {
+std::function<double(int, int)> Simulator::in_flight_of(const ScheduleRow& row, int chunks, const Problem& problem) {
+  const double kept = kept_for_weights(problem);
+  return [this, &row, chunks, kept, micro_batches = problem.micro_batches](int stage, int stages) {
     const int ranks = std::max(1, stages / chunks);
     // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
-    const std::vector<double>& counts = assumed(row, ranks, chunks, micro_batches).in_flight;
+    const std::vector<double>& counts = assumed(row, ranks, chunks, micro_batches, kept).in_flight;
     return stage < static_cast<int>(counts.size()) ? counts[stage] : 1.0;
   };
 }
@@ -67,13 +82,17 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
     const int rank = rank_of(s, request.ranks, scenario.schedule->dealing);
     StageFigures& figures = request.figures.emplace_back(StageFigures{0, 0, 0, 0});
     Bytes fixed;
+    Bytes kept;
     for (const ReplicaCost& replica : ordered.cost.stages[s].replicas) {
       figures.forward = std::max(figures.forward, replica.forward.value);
       figures.backward_input = std::max(figures.backward_input, (replica.backward_input + replica.recompute).value);
       figures.backward_weight = std::max(figures.backward_weight, (replica.backward_weight - replica.overlap).value);
       figures.activation = std::max(figures.activation, replica.memory.per_micro_batch.value);
+      kept = std::max(kept,
+                      replica.memory.for_weights.value_or(replica.memory.per_micro_batch + replica.memory.workspace));
       fixed = std::max(fixed, replica.memory.fixed(1));
     }
+    figures.kept = figures.activation > 0 ? kept.value / figures.activation : 1;
     double& room = request.room[rank];
     if (s < request.ranks) { // the first stage of its rank
       for (const DeviceId device : plan.stages[s].devices) {

@@ -11,8 +11,17 @@ namespace {
 // What is held of one micro-batch of one stage; several generations of it where iterations overlap.
 struct Held {
   std::vector<std::size_t> stashes; // oldest first, places in MemoryUse::stashes
+  std::vector<Bytes> left;          // of each of them
   std::vector<Bytes> recomputed;
 };
+
+// Takes up to `wanted` from an amount; what is left of rounding counts as nothing.
+Bytes take(Bytes& amount, Bytes wanted) {
+  constexpr double kRounding = 1e-9;
+  const Bytes taken = wanted.value >= amount.value * (1 - kRounding) ? amount : wanted;
+  amount -= taken;
+  return taken;
+}
 
 class Walk {
 public:
@@ -93,25 +102,38 @@ private:
       now_.recompute += work.acquire;
       return;
     }
+    if (work.kind == TaskKind::backward && !held.left.empty()) { // gradients for W
+      held.left.front() += work.acquire;
+      now_.stashed += work.acquire;
+      return;
+    }
     held.stashes.push_back(use_.stashes.size());
     use_.stashes.push_back({work.stage, graph_.micro_batch[task], work.acquire, time, time});
+    held.left.push_back(work.acquire);
     now_.stashed += work.acquire;
     ++now_.in_flight;
   }
 
-  // What is released is the stash, and what recompute brought back.
+  // First what recompute brought back, then the stash.
   void let_go(TaskId task, double time) {
     Held& held = held_of(task);
+    Bytes wanted = work_of(task).release;
     if (!held.recomputed.empty()) {
-      now_.recompute -= held.recomputed.front();
-      held.recomputed.erase(held.recomputed.begin());
+      const Bytes taken = take(held.recomputed.front(), wanted);
+      now_.recompute -= taken;
+      wanted -= taken;
+      if (held.recomputed.front().value == 0) {
+        held.recomputed.erase(held.recomputed.begin());
+      }
     }
-    if (!held.stashes.empty()) {
-      Stash& stash = use_.stashes[held.stashes.front()];
-      held.stashes.erase(held.stashes.begin());
-      stash.to = time;
-      now_.stashed -= stash.bytes;
-      --now_.in_flight;
+    if (!held.stashes.empty() && wanted.value > 0) {
+      now_.stashed -= take(held.left.front(), wanted);
+      if (held.left.front().value == 0) {
+        use_.stashes[held.stashes.front()].to = time;
+        held.stashes.erase(held.stashes.begin());
+        held.left.erase(held.left.begin());
+        --now_.in_flight;
+      }
     }
   }
 

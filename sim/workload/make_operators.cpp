@@ -54,11 +54,17 @@ std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
   return gradient;
 }
 
+// The few parameters of a normalization have their gradient with that of the input; nothing waits for it.
+bool waits_for_weights(const CostedLayer& layer) {
+  return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization;
+}
+
 } // namespace
 
 std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double input_elements) {
   const std::vector<bool> gradient = find_gradients(layers);
   Tensors tensors(layers, input_elements);
+  Tensors of_weights(layers, input_elements); // what weight gradients read
   for (size_t v = 0; v < layers.size(); ++v) {
     CostedLayer& layer = layers[v];
     if (layer.measured) {
@@ -67,6 +73,11 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
     layer.op.parameters = layer.cost.parameters;
     layer.op.forward = layer.cost.forward;
     layer.op.backward_weight = layer.cost.backward_weight;
+    layer.op.weight_elements = 0;
+    for (const int input : waits_for_weights(layer) ? layer.inputs : std::vector<int>()) {
+      layer.op.weight_elements += of_weights.claim(input);
+    }
+    layer.op.weight_elements += waits_for_weights(layer) ? layer.op.output_elements : 0; // its gradient
     const bool passes_on = std::any_of(layer.inputs.begin(), layer.inputs.end(),
                                        [&](int input) { return input != kModelInput && gradient[input]; });
     layer.op.backward_input = passes_on ? layer.cost.backward_input : Pass();

@@ -39,8 +39,11 @@ struct Operator {
   double parameters = 0;      ///< trainable, a count
   double output_elements = 0; ///< of its output tensor
   double stash_elements = 0;  ///< kept from forward for backward
-  double resident_bytes = 0;  ///< held all the time, not per sample; only where ModelGraph::memory_given
-  bool divisible = true;      ///< may be replicated over samples
+  /// Of activations and gradients, what the weight gradient needs when the input's has been made: the input and the
+  /// gradient of the output. Negative: not known.
+  double weight_elements = -1;
+  double resident_bytes = 0; ///< held all the time, not per sample; only where ModelGraph::memory_given
+  bool divisible = true;     ///< may be replicated over samples
 };
 
 /// Times of one operator measured on one device for a whole micro-batch; infinite where the device cannot run it.

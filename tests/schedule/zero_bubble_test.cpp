@@ -64,6 +64,27 @@ test::Pipeline pipeline_of(const Measured& one, int chunks) {
                             ms("stage_communication_ms"));
 }
 
+TEST_CASE("counts in flight know what B gives back", "[schedule][in-flight]") {
+  // F0 F1 B0 B1 W0 W1: two before B; after both B two halves. F0 B0 F1 B1 W0 W1: one and a half.
+  Schedule schedule{.stages = 1, .micro_batches = 2, .splits_backward = true};
+  const auto order_of = [](std::initializer_list<std::pair<TaskKind, int>> tasks) {
+    std::vector<Action> order;
+    for (const auto& [kind, micro_batch] : tasks) {
+      order.push_back({kind, micro_batch, 0});
+    }
+    return order;
+  };
+  constexpr TaskKind kF = TaskKind::forward;
+  constexpr TaskKind kB = TaskKind::backward;
+  constexpr TaskKind kW = TaskKind::weight;
+  schedule.orders = {order_of({{kF, 0}, {kF, 1}, {kB, 0}, {kB, 1}, {kW, 0}, {kW, 1}})};
+  CHECK(in_flight(schedule, 0.5) == std::vector<double>{2});
+  schedule.orders = {order_of({{kF, 0}, {kB, 0}, {kF, 1}, {kB, 1}, {kW, 0}, {kW, 1}})};
+  CHECK(in_flight(schedule, 0.5) == std::vector<double>{1.5});
+  CHECK(in_flight(schedule) == std::vector<double>{2});
+  CHECK(in_flight(schedule, 0) == std::vector<double>{1});
+}
+
 TEST_CASE("the bubbles of profiled pipelines are the published ones", "[schedule][timed]") {
   const std::filesystem::path file =
       std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/truth/zero_bubble.csv";

@@ -67,6 +67,22 @@ TEST_CASE("time and peak memory of each way to recompute", "[study][recompute]")
   }
 }
 
+// The products' weight gradients need their stash of 4 each, the element-wise none: between B and W a stage holds 4 of 20.
+// zb-h1: stage 0 F0 F1 B0 W0 F2 … holds two at F1; stage 1 F0 B0 F1 B1 W0 F2 B2 W1 … one and one that waits for W.
+// zb-h2: stage 0 F0 F1 F2 B0 …; stage 1 F0 B0 F1 B1 F2 B2 W0 … one and two that wait.
+TEST_CASE("a study's stages hold until W what W needs", "[study][memory]") {
+  const double fixed = 1000 * (4 + 4) + 8e6;
+  const auto peaks = [&](const char* schedule) {
+    std::vector<double> megabytes;
+    for (const Bytes peak : run_of("none", schedule).metrics.peak_memory) {
+      megabytes.push_back(std::round((peak.value - fixed) / 1e6));
+    }
+    return megabytes;
+  };
+  CHECK(peaks("zb-h1") == std::vector<double>{40, 20 + 4});
+  CHECK(peaks("zb-h2") == std::vector<double>{60, 20 + 4 + 4});
+}
+
 TEST_CASE("results say what was recomputed and when", "[study][recompute]") {
   CHECK(to_text(run_of("none", "1f1b").recompute) == "none");
   CHECK(to_text(run_of("full", "1f1b").recompute) == "full");

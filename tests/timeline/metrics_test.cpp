@@ -227,6 +227,56 @@ TEST_CASE("recompute keeps the input and brings the rest back for one micro-batc
   CHECK(peak({.except_last_micro_batch = true}) == 2 * 2 + 9);
 }
 
+TEST_CASE("B gives back what W does not need", "[timeline][memory]") {
+  // One stage runs F0 B0 F1 B1 W0 W1 on activations of 10 B, one second each.
+  Schedule schedule{.stages = 1, .micro_batches = 2, .splits_backward = true};
+  schedule.orders = {{{TaskKind::forward, 0, 0},
+                      {TaskKind::backward, 0, 0},
+                      {TaskKind::forward, 1, 0},
+                      {TaskKind::backward, 1, 0},
+                      {TaskKind::weight, 0, 0},
+                      {TaskKind::weight, 1, 0}}};
+  const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  struct Case {
+    std::optional<Bytes> for_weights;
+    bool recomputes;
+    std::vector<double> levels; // after each change
+  };
+  const std::vector<Case> cases = {
+      {std::nullopt, false, {0, 10, 20, 10, 0}},
+      {Bytes{4}, false, {0, 10, 4, 14, 8, 4, 0}},
+      {Bytes{0}, false, {0, 10, 0, 10, 0}},
+      {Bytes{13}, false, {0, 10, 13, 23, 26, 13, 0}}, // gradients of outputs outweigh what B frees
+      // 2 B of input, all 10 brought back by R; B leaves 4.
+      {Bytes{4}, true, {0, 2, 12, 4, 6, 16, 8, 4, 0}},
+  };
+  for (const Case& one : cases) {
+    PlanCost cost;
+    ReplicaCost replica;
+    replica.forward = replica.backward_input = replica.backward_weight = replica.recompute = Seconds{1};
+    replica.memory.for_weights = one.for_weights;
+    replica.memory.per_micro_batch = Bytes{one.recomputes ? 2.0 : 10.0};
+    replica.memory.read_again = Bytes{one.recomputes ? 2.0 : 0.0};
+    replica.memory.workspace = Bytes{one.recomputes ? 10.0 : 0.0};
+    cost.stages.push_back({{replica}, Bytes{0}});
+    const std::vector<char> all = {static_cast<char>(one.recomputes ? 1 : 0)};
+    const Schedule order = add_recompute(schedule, all, {});
+    const TaskGraph graph = make_task_graph({.cost = cost, .schedule = order, .router = router});
+    const ReplayRequest request{&graph, 1};
+    const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const MemoryUse use = memory_over_time(graph, timeline, 0);
+    std::vector<double> levels;
+    for (const MemoryStep& step : use.steps) {
+      levels.push_back(step.bytes.value);
+    }
+    CHECK(levels == one.levels);
+    CHECK(use.peak.bytes.value == *std::max_element(levels.begin(), levels.end()));
+    CHECK(measure(graph, timeline, platform).peak_memory[0] == use.peak.bytes);
+    CHECK(use.steps.back().in_flight == 0);
+  }
+}
+
 TEST_CASE("memory is never below what is fixed, ends where it began, and peaks as measured", "[timeline][memory]") {
   std::mt19937 random(51);
   for (const ScheduleRow& row : schedules()) {

@@ -50,6 +50,42 @@ TEST_CASE("linear works on the last dimension, and a tied one has only its bias"
   CHECK(tied.forward.moved_parameters == 27);
 }
 
+TEST_CASE("a weight gradient needs the layer's input and the gradient of its output", "[workload]") {
+  CHECK(layer("[10, 8]", "kind: linear, features: 3").weight_elements == 80 + 30);
+  CHECK(layer("[4, 8, 8]", "kind: conv2d, channels: 6, kernel: 3, stride: 2, padding: 1").weight_elements == 256 + 96);
+  CHECK(layer("[10, 8]", "kind: gelu").weight_elements == 0);
+  CHECK(layer("[10, 8]", "kind: layer_norm").weight_elements == 0); // with the input's gradient
+  CHECK(layer("[4, 18]", "kind: attention, heads: 2").weight_elements == 0);
+}
+
+TEST_CASE("what weight gradients of a transformer layer need is 16 s b h elements", "[workload]") {
+  // Qi et al. 2023, Table 1: 32 s b h bytes in half precision. s = 4, h = 8: inputs of 1 + 1 + 1 + 4, gradients of
+  // 3 + 1 + 4 + 1 times s h.
+  const ModelGraph graph = test::workload("name: t\ninput: {shape: [4, 8]}\nlayers:\n"
+                                          "  - {name: n1, kind: layer_norm}\n"
+                                          "  - {name: qkv, kind: linear, features: 24}\n"
+                                          "  - {name: core, kind: attention, heads: 2}\n"
+                                          "  - {name: out, kind: linear, features: 8}\n"
+                                          "  - {name: n2, kind: layer_norm}\n"
+                                          "  - {name: up, kind: linear, features: 32}\n"
+                                          "  - {name: act, kind: gelu}\n"
+                                          "  - {name: down, kind: linear, features: 8}\n");
+  double sum = 0;
+  for (const Operator& op : graph.operators) {
+    sum += op.weight_elements;
+  }
+  CHECK(sum == 16 * 4 * 8);
+}
+
+TEST_CASE("a tensor that several weight gradients read counts once", "[workload]") {
+  const ModelGraph graph = test::workload("name: t\ninput: {shape: [10, 8]}\nlayers:\n"
+                                          "  - {name: n, kind: layer_norm}\n"
+                                          "  - {name: q, kind: linear, features: 3, input: n}\n"
+                                          "  - {name: k, kind: linear, features: 5, input: n}\n");
+  CHECK(test::find_operator(graph, "q").weight_elements == 80 + 30);
+  CHECK(test::find_operator(graph, "k").weight_elements == 50);
+}
+
 TEST_CASE("attention multiplies queries with keys and scores with values", "[workload]") {
   // n = 4 tokens, 2 heads of 3: forward 2 * n^2 * (6 + 6) = 384; backward 2.5 times as much. Causal: n(n+1)/2 = 10 of
   // 16 pairs, 240. Kept: q, k, v = 4 * 18, the output 4 * 6, statistics 4 * 2.
