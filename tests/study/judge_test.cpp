@@ -63,7 +63,7 @@ TEST_CASE("micro-batches are chosen by the estimate of a pipeline that flushes, 
   const JudgedPlan replayed = chosen(", schedule: pipemare, micro_batches: replay");
   CHECK(replayed.micro_batches == 2);
   CHECK(replayed.iteration.value == Approx(24).margin(0.01));
-  CHECK(replayed.staleness == std::vector<double>{3.0 / 2, 1.0 / 2}); // (2 (P - s) - 1) / M
+  CHECK(replayed.staleness == std::vector<double>{1.0 / 2, 0}); // one of two forwards runs a step ahead
   CHECK(chosen("").staleness.empty());
   // Two versions need two micro-batches: what cannot be had is passed over.
   CHECK(chosen(", schedule: pipedream-2bw, micro_batches: replay").micro_batches == 2);
