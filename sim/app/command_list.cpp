@@ -270,7 +270,7 @@ int command_show(const Options& options) {
     emit(options, show_platform(load_platform(document, types)));
   } else if (document.find("vendor") != nullptr) {
     refuse_json(options);
-    emit(options, show_device(load_device_type(document)));
+    emit(options, show_device(load_device_type(document, types)));
   } else if (document.find("model") != nullptr) {
     refuse_json(options);
     emit(options, show_study(load_study(document, {file.parent_path(), folders.shipped}, {})));

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/platform/measurements.hpp"
 
 namespace stagecraft {
 namespace {
@@ -154,18 +156,115 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   }
 }
 
-} // namespace
-
-DeviceType load_device_type(const yaml::Node& document) {
-  yaml::Map map(document, "device type");
-  DeviceType type;
-  type.name = map.text("name");
-  if (type.name.empty()) {
-    throw InputError(map.where("name"), "'name' is empty");
+// What each precision's peak, or the vector units, and the memory bound.
+std::array<Roofline, kPrecisions.size()> rooflines_of(const DeviceType& type) {
+  std::array<Roofline, kPrecisions.size()> rooflines;
+  for (const PrecisionRow& row : kPrecisions) {
+    const auto precision = static_cast<size_t>(row.precision);
+    const auto vector = type.rates[static_cast<size_t>(KernelKind::elementwise)][precision];
+    rooflines[precision] = {type.peak[precision].value_or(vector.value_or(FlopsPerSecond{1})), type.memory_bandwidth,
+                            type.launch_overhead};
   }
-  type.vendor = map.text("vendor");
-  type.origin = map.choice("origin", kOrigins).origin;
-  map.text("description", "");
+  return rooflines;
+}
+
+// Facts stand in the file itself or in one beside it.
+void read_facts(const yaml::Node& node, KernelFits& fits) {
+  const auto add = [&](const yaml::Node& document) {
+    const Measurements measurements = read_measurements(document);
+    const auto exact = measured_kernels(measurements);
+    fits.measured.insert(fits.measured.end(), exact.begin(), exact.end());
+  };
+  const auto add_one = [&](const yaml::Node& one) {
+    if (one.kind == yaml::Node::Kind::map) {
+      add(one);
+      return;
+    }
+    const std::filesystem::path name = yaml::scalar(one, "measurements");
+    if (name.has_parent_path() || name.empty()) {
+      throw InputError(one.where, "'" + name.string() + "' is no file beside this one; allowed: its name alone");
+    }
+    add(yaml::load(std::filesystem::path(one.where.file).parent_path() / name));
+  };
+  if (node.kind == yaml::Node::Kind::sequence) {
+    std::for_each(node.items.begin(), node.items.end(), add_one);
+  } else {
+    add_one(node);
+  }
+  std::stable_sort(fits.measured.begin(), fits.measured.end(), measured_before);
+}
+
+void read_fits(yaml::Map& map, DeviceType& type) {
+  const yaml::Node* given = map.find("fits");
+  const yaml::Node* facts = map.find("measurements");
+  if (given == nullptr && facts == nullptr) {
+    return;
+  }
+  KernelFits fits = given != nullptr ? read_kernel_fits(*given) : KernelFits{};
+  if (facts != nullptr) {
+    read_facts(*facts, fits);
+  }
+  fits.rooflines = rooflines_of(type);
+  type.fits = std::make_shared<const KernelFits>(std::move(fits));
+}
+
+FitScale read_scale(yaml::Map& derived) {
+  FitScale scale;
+  yaml::Map map(derived.node("scale"), "scale");
+  scale.flops = map.number("flops", yaml::kPositive, 1);
+  scale.memory_bandwidth = map.number("memory_bandwidth", yaml::kPositive, 1);
+  scale.launch = map.number("launch", yaml::kPositive, 1);
+  scale.processors = map.number("processors", yaml::kPositive, 1);
+  scale.copies = map.number("copies", yaml::kPositive, 1);
+  scale.collectives = map.number("collectives", yaml::kPositive, 1);
+  map.finish();
+  scale.error_floor = derived.number("error_floor", yaml::kFraction, 0.15);
+  return scale;
+}
+
+void scale_rates(DeviceType& type, const FitScale& scale) {
+  const auto faster = [&](std::optional<FlopsPerSecond>& rate) {
+    if (rate) {
+      *rate = *rate * scale.flops;
+    }
+  };
+  std::for_each(type.peak.begin(), type.peak.end(), faster);
+  for (auto& by_precision : type.rates) {
+    std::for_each(by_precision.begin(), by_precision.end(), faster);
+  }
+  type.memory_bandwidth = type.memory_bandwidth * scale.memory_bandwidth;
+  type.launch_overhead = type.launch_overhead * scale.launch;
+}
+
+DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
+  yaml::Map derived(map.node("derived"), "derived");
+  const std::string from = derived.text("from");
+  if (!source) {
+    throw InputError(derived.where("from"), "'" + from + "' cannot be looked up here; allowed: a device type in full");
+  }
+  const yaml::Node document = source(from, derived.where("from"));
+  if (document.find("derived") != nullptr) {
+    throw InputError(derived.where("from"), "'" + from + "' is derived itself; allowed: a device type in full");
+  }
+  DeviceType type = load_device_type(document);
+  const FitScale scale = read_scale(derived);
+  derived.finish();
+  scale_rates(type, scale);
+  if (type.fits) {
+    KernelFits fits = *type.fits;
+    fits.scale = scale;
+    type.fits = std::make_shared<const KernelFits>(std::move(fits));
+  }
+  type.memory = map.quantity<Bytes>("memory", yaml::kPositive, type.memory);
+  type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, type.price);
+  if (const yaml::Node* power = map.find("power")) {
+    read_power(*power, type);
+  }
+  return type;
+}
+
+DeviceType read_whole(yaml::Map& map) {
+  DeviceType type;
   type.memory = map.quantity<Bytes>("memory", yaml::kPositive);
   const double reached = map.number("memory_efficiency", yaml::kFraction, 1);
   type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", yaml::kPositive) * reached;
@@ -173,6 +272,25 @@ DeviceType load_device_type(const yaml::Node& document) {
   read_power(map.node("power"), type);
   type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
   read_rates(map, type);
+  read_fits(map, type);
+  return type;
+}
+
+} // namespace
+
+DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& source) {
+  yaml::Map map(document, "device type");
+  const std::string name = map.text("name");
+  if (name.empty()) {
+    throw InputError(map.where("name"), "'name' is empty");
+  }
+  const std::string vendor = map.text("vendor");
+  const Origin origin = map.choice("origin", kOrigins).origin;
+  map.text("description", "");
+  DeviceType type = map.has("derived") ? derive(map, source) : read_whole(map);
+  type.name = name;
+  type.vendor = vendor;
+  type.origin = origin;
   check_sources(document, map.find("sources"));
   map.finish();
   return type;

@@ -18,8 +18,8 @@ using DeviceTypeSource = std::function<yaml::Node(const std::string& name, const
 /// A source that reads `folder`/NAME.yaml and lists the files there when NAME is unknown.
 DeviceTypeSource device_types_in(const std::filesystem::path& folder);
 
-/// Reads one device type. Throws InputError.
-DeviceType load_device_type(const yaml::Node& document);
+/// Reads one device type; one that is derived from another finds that in `source`. Throws InputError.
+DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& source = {});
 
 /// Reads a platform; device types come from its own `device_types` key first, then from `source`. Every device can
 /// reach every other, or InputError names two that cannot.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "sim/base/units.hpp"
 
 namespace stagecraft {
+
+struct KernelFits; // sim/platform/kernel_fits.hpp
 
 using DeviceId = int; ///< index into Platform::devices
 using LinkId = int;   ///< index into Platform::links
@@ -33,6 +36,8 @@ struct DeviceType {
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as in a kernel that spins for data; `idle` where absent
   DollarsPerSecond price;
+  /// What was fitted to measurements; none: nothing was. Shared by the copies of a type, which are equal only then.
+  std::shared_ptr<const KernelFits> fits;
 
   Watts waiting_power() const { return waiting.value_or(idle); }
 

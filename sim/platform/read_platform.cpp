@@ -168,7 +168,7 @@ public:
 
   void read(yaml::Map& map) {
     for (const yaml::Node* item : map.list("device_types")) {
-      inline_types_.push_back(load_device_type(*item));
+      inline_types_.push_back(load_device_type(*item, source_));
       if (inline_type(inline_types_.back().name) != &inline_types_.back()) {
         throw InputError(item->where, "a second device type '" + inline_types_.back().name + "'; allowed: each once");
       }
@@ -200,7 +200,7 @@ private:
       return *found;
     }
     const yaml::Node document = source_(name, where);
-    DeviceType type = load_device_type(document);
+    DeviceType type = load_device_type(document, source_);
     if (type.name != name) {
       throw InputError(document.find("name")->where,
                        "the device type '" + name + "' calls itself '" + type.name + "'; allowed: the file's name");

@@ -201,7 +201,7 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
     return nullptr;
   }
   const DeviceTypeSource source = device_types_in(folders.shipped / "platforms" / "devices");
-  return std::make_unique<DeviceType>(load_device_type(source(name, where)));
+  return std::make_unique<DeviceType>(load_device_type(source(name, where), source));
 }
 
 // "So many devices like the one the model was profiled on" have times but no rates.

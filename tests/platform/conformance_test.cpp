@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "sim/base/file.hpp"
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
@@ -16,6 +17,9 @@ using test::near;
 void collect_numbers(const yaml::Node& node, const std::string& prefix, std::vector<std::string>& keys) {
   for (const yaml::Node::Entry& entry : node.entries) {
     const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
+    if (key == "fits" || key == "measurements") {
+      continue; // they name their source themselves
+    }
     if (entry.value.kind == yaml::Node::Kind::map && key != "sources") {
       collect_numbers(entry.value, key, keys);
     } else if (!entry.value.text.empty() && std::isdigit(static_cast<unsigned char>(entry.value.text.front())) != 0) {
@@ -65,6 +69,23 @@ TEST_CASE("every number of a shipped device type has its source", "[platform][co
       CHECK(source->text.size() > 5);
       if (document.find("origin")->text == "made-up") {
         CHECK_THAT(source->text, Catch::StartsWith("made up"));
+      }
+    }
+  }
+}
+
+TEST_CASE("every shipped fit says where its measurements come from, and how far off it is", "[platform][conformance]") {
+  for (const auto& file : test::yaml_files(test::platforms_folder() / "devices")) {
+    const yaml::Node document = yaml::load(file);
+    if (const yaml::Node* fits = document.find("fits")) {
+      INFO(file);
+      REQUIRE(fits->find("provenance") != nullptr);
+      CHECK(document.find("origin")->text == "measured");
+      for (const KernelFit& fit : load_device_type(document).fits->kernels) {
+        INFO(fit.name);
+        const FitError& error = fit.grid ? fit.grid->error : fit.family ? fit.family->error : fit.line->error;
+        CHECK(error.points > 0);
+        CHECK(error.scheme != "none");
       }
     }
   }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/kernel_features.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stagecraft {
+namespace {
+
+double dimension(const Kernel& kernel, std::size_t index) { return std::max(1.0, kernel.shape[index]); }
+
+// Output positions along one side of an image: window and padding as given.
+double outputs(const Kernel& kernel, std::size_t side, std::size_t window) {
+  const KernelShape& shape = kernel.shape;
+  const double stride = std::max(1.0, shape[7]);
+  return std::max(1.0, std::floor((shape[side] + 2 * shape[8] - shape[window]) / stride) + 1);
+}
+double height(const Kernel& kernel) { return outputs(kernel, 2, 5); }
+double width(const Kernel& kernel) { return outputs(kernel, 3, 6); }
+
+// Tiles of Height x Width that cover the result.
+template <int Height, int Width> double tiles(const Kernel& kernel) {
+  const ProductShape product = product_of(kernel);
+  if (kernel.op == KernelOp::gemm) { // no tile spans two products of a batch
+    return dimension(kernel, 0) * std::ceil(dimension(kernel, 1) / Height) * std::ceil(product.columns / Width);
+  }
+  if (kernel.op == KernelOp::attention) { // a block of queries of one head each
+    return dimension(kernel, 0) * dimension(kernel, 2) * std::ceil(dimension(kernel, 1) / Height);
+  }
+  return std::ceil(product.rows / Height) * std::ceil(product.columns / Width);
+}
+
+// ln of how much longer whole waves of tiles take than their share of a wave would.
+template <int Height, int Width> double wave(const Kernel& kernel, double processors) {
+  const double waves = tiles<Height, Width>(kernel) / processors;
+  return std::log(std::ceil(waves) / waves);
+}
+
+// ln of how much a size grows when it is rounded up.
+double padding(double size, double step) { return std::log(std::ceil(size / step) * step / size); }
+template <int Step> double pad_rows(const Kernel& kernel, double) {
+  return padding(kernel.op == KernelOp::gemm ? dimension(kernel, 1) : product_of(kernel).rows, Step);
+}
+template <int Step> double pad_columns(const Kernel& kernel, double) {
+  return padding(product_of(kernel).columns, Step);
+}
+// Of both sides of an image, as transforms of Step x Step outputs (Winograd) need.
+template <int Step> double pad_image(const Kernel& kernel, double) {
+  return padding(height(kernel), Step) + padding(width(kernel), Step);
+}
+
+bool divides(double size, double step) { return std::fmod(size, step) == 0; }
+template <int Step> double odd_rows(const Kernel& kernel, double) {
+  const double rows = kernel.op == KernelOp::gemm ? dimension(kernel, 1) : product_of(kernel).rows;
+  return rows > Step && !divides(rows, Step) ? 1 : 0;
+}
+template <int Step> double odd_columns(const Kernel& kernel, double) {
+  return divides(product_of(kernel).columns, Step) ? 0 : 1;
+}
+double depth_step(const Kernel& kernel) {
+  return kernel.op == KernelOp::convolution ? dimension(kernel, 1) / dimension(kernel, 9) : product_of(kernel).depth;
+}
+template <int Step> double odd_depth(const Kernel& kernel, double) { return divides(depth_step(kernel), Step) ? 0 : 1; }
+
+double queries_per_key(const Kernel& kernel) { return dimension(kernel, 2) / dimension(kernel, 3); }
+
+// Positions of an image in units of Winograd's transforms, Step x Step outputs each.
+template <int Step> double transforms(const Kernel& kernel) {
+  return dimension(kernel, 0) * std::ceil(height(kernel) / Step) * std::ceil(width(kernel) / Step);
+}
+// Multiplications of a 3 x 3 window by Winograd's F(Step x Step), two operations each.
+template <int Step> double winograd_flops(const Kernel& kernel, double) {
+  const double points = (Step + 2) * (Step + 2);
+  return 2 * points * transforms<Step>(kernel) * dimension(kernel, 1) * dimension(kernel, 4);
+}
+
+// Operations of whole waves of tiles, of padded depth.
+template <int Height, int Width> double wave_flops(const Kernel& kernel, double processors) {
+  const double waves = std::ceil(tiles<Height, Width>(kernel) / processors);
+  return 2 * waves * processors * Height * Width * product_of(kernel).depth;
+}
+
+constexpr KernelFeature kFeatures[] = {
+    {"rows", "rows of the product, all batches together", [](const Kernel& k, double) { return product_of(k).rows; }},
+    {"columns", "columns of the product, or of the tensor",
+     [](const Kernel& k, double) { return product_of(k).columns; }},
+    {"depth", "inner dimension of the product", [](const Kernel& k, double) { return product_of(k).depth; }},
+    {"batch", "products, images, sequences", [](const Kernel& k, double) { return dimension(k, 0); }},
+    {"sequence", "positions of attention", [](const Kernel& k, double) { return dimension(k, 1); }},
+    {"heads", "query heads", [](const Kernel& k, double) { return dimension(k, 2); }},
+    {"kv-heads", "heads of keys and values", [](const Kernel& k, double) { return dimension(k, 3); }},
+    {"head-size", "", [](const Kernel& k, double) { return dimension(k, 4); }},
+    {"queries-per-key", "heads / kv-heads", [](const Kernel& k, double) { return queries_per_key(k); }},
+    {"image", "side of the convolved image", [](const Kernel& k, double) { return height(k); }},
+    {"channels", "of the convolved image", [](const Kernel& k, double) { return dimension(k, 1); }},
+    {"launch", "1", [](const Kernel&, double) { return 1.0; }},
+    {"flops", "arithmetic", [](const Kernel& k, double) { return flops_of(k).value; }},
+    {"bytes", "what must be read and written", [](const Kernel& k, double) { return bytes_of(k).value; }},
+    {"result", "elements of the result",
+     [](const Kernel& k, double) { return product_of(k).rows * product_of(k).columns; }},
+    {"wave-flops-64x64", "arithmetic of whole waves of such tiles", wave_flops<64, 64>},
+    {"wave-flops-128x64", "", wave_flops<128, 64>},
+    {"wave-flops-128x128", "", wave_flops<128, 128>},
+    {"wave-flops-256x128", "", wave_flops<256, 128>},
+    {"winograd-2-flops", "arithmetic of Winograd's F(2x2, 3x3)", winograd_flops<2>},
+    {"winograd-4-flops", "of F(4x4, 3x3)", winograd_flops<4>},
+    {"wave-64x64", "ln of what the last wave of such tiles leaves idle", wave<64, 64>},
+    {"wave-64x128", "", wave<64, 128>},
+    {"wave-128x64", "", wave<128, 64>},
+    {"wave-128x128", "", wave<128, 128>},
+    {"wave-128x256", "", wave<128, 256>},
+    {"wave-256x128", "", wave<256, 128>},
+    {"pad-rows-64", "ln of what rounding up to such multiples adds", pad_rows<64>},
+    {"pad-rows-128", "", pad_rows<128>},
+    {"pad-rows-256", "", pad_rows<256>},
+    {"pad-columns-32", "", pad_columns<32>},
+    {"pad-columns-64", "", pad_columns<64>},
+    {"pad-columns-128", "", pad_columns<128>},
+    {"pad-image-2", "likewise, of both sides of an image", pad_image<2>},
+    {"pad-image-4", "", pad_image<4>},
+    {"pad-image-6", "", pad_image<6>},
+    {"odd-rows-8", "1 where rows, more than that, are no multiple", odd_rows<8>},
+    {"odd-columns-2", "1 where columns are no multiple", odd_columns<2>},
+    {"odd-columns-4", "", odd_columns<4>},
+    {"odd-depth-2", "1 where the depth, or the channels, are no multiple", odd_depth<2>},
+    {"odd-depth-4", "", odd_depth<4>},
+    {"single-row", "1 where there is one row",
+     [](const Kernel& k, double) { return product_of(k).rows == 1 ? 1.0 : 0.0; }},
+    {"ungrouped", "1 where each query head has its own keys",
+     [](const Kernel& k, double) { return queries_per_key(k) == 1 ? 1.0 : 0.0; }},
+    {"inverse-image", "1 / image", [](const Kernel& k, double) { return 1 / height(k); }},
+};
+
+} // namespace
+
+ProductShape product_of(const Kernel& kernel) {
+  switch (kernel.op) {
+  case KernelOp::gemm:
+    return {dimension(kernel, 0) * dimension(kernel, 1), dimension(kernel, 2), dimension(kernel, 3)};
+  case KernelOp::convolution: {
+    const double groups = dimension(kernel, 9);
+    return {dimension(kernel, 0) * height(kernel) * width(kernel) * groups, dimension(kernel, 4) / groups,
+            dimension(kernel, 1) / groups * dimension(kernel, 5) * dimension(kernel, 6)};
+  }
+  case KernelOp::attention:
+    return {dimension(kernel, 0) * dimension(kernel, 2) * dimension(kernel, 1), dimension(kernel, 4),
+            dimension(kernel, 1)};
+  default:
+    return {dimension(kernel, 0), dimension(kernel, 1), 1};
+  }
+}
+
+std::span<const KernelFeature> kernel_features() { return kFeatures; }
+
+} // namespace stagecraft

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/platform/kernel_fits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "sim/platform/kernel_features.hpp"
+
+namespace stagecraft {
+namespace {
+
+double feature(FeatureId id, const Kernel& kernel, double processors) {
+  return kernel_features()[static_cast<std::size_t>(id)].value(kernel, processors);
+}
+
+// Where a value stands between two nodes; beyond the ends, at them.
+struct Place {
+  std::size_t below;
+  double above_share;
+};
+
+Place place_of(const std::vector<double>& nodes, double value) {
+  if (nodes.size() == 1 || value <= nodes.front()) {
+    return {0, 0};
+  }
+  if (value >= nodes.back()) {
+    return {nodes.size() - 2, 1};
+  }
+  const auto above = std::upper_bound(nodes.begin(), nodes.end(), value);
+  const auto below = above - 1;
+  return {static_cast<std::size_t>(below - nodes.begin()), (value - *below) / (*above - *below)};
+}
+
+// Multilinear, one axis after the other: `offset` is the number of the node that the axes before have chosen.
+double interpolate(const ResidualGrid& grid, const Kernel& kernel, double processors, std::size_t axis,
+                   std::size_t offset) {
+  if (axis == grid.axes.size()) {
+    return grid.values[offset];
+  }
+  const std::vector<double>& nodes = grid.axes[axis].nodes;
+  const double value = std::log(feature(grid.axes[axis].feature, kernel, processors));
+  const Place place = place_of(nodes, value);
+  const std::size_t first = offset * nodes.size() + place.below;
+  const double below = place.above_share < 1 ? interpolate(grid, kernel, processors, axis + 1, first) : 0;
+  const double above = place.above_share > 0 ? interpolate(grid, kernel, processors, axis + 1, first + 1) : 0;
+  return below * (1 - place.above_share) + above * place.above_share;
+}
+
+double sum_of(const std::vector<FitTerm>& terms, const Kernel& kernel, double processors) {
+  double sum = 0;
+  for (const FitTerm& term : terms) {
+    sum += term.coefficient * feature(term.feature, kernel, processors);
+  }
+  return sum;
+}
+
+Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
+  return roofline.launch + std::max(flops_of(kernel) / roofline.flops, bytes_of(kernel) / roofline.bandwidth);
+}
+
+Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
+  const double residual = interpolate(grid, kernel, processors, 0, 0) + sum_of(grid.corrections, kernel, processors);
+  return time_of(grid.base, kernel) * std::exp(residual);
+}
+
+Seconds time_of(const KernelFamily& family, const Kernel& kernel, double processors) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::vector<FitTerm>& way : family.ways) {
+    least = std::min(least, sum_of(way, kernel, processors));
+  }
+  return Seconds{least};
+}
+
+auto key_of(const Kernel& kernel) { return std::tie(kernel.op, kernel.pass, kernel.precision, kernel.shape); }
+
+const MeasuredKernel* find_measured(const KernelFits& fits, const Kernel& kernel) {
+  const auto found =
+      std::lower_bound(fits.measured.begin(), fits.measured.end(), MeasuredKernel{.kernel = kernel}, measured_before);
+  return found != fits.measured.end() && found->kernel == kernel ? &*found : nullptr;
+}
+
+const KernelFit* find_fit(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
+  const auto found = std::find_if(fits.kernels.begin(), fits.kernels.end(), [&](const KernelFit& fit) {
+    return fit.op == kernel.op && fit.pass == kernel.pass && fit.precision == kernel.precision &&
+           fit.variant == variant;
+  });
+  return found != fits.kernels.end() ? &*found : nullptr;
+}
+
+double processors_of(const KernelFits& fits) {
+  return std::max(1.0, fits.processors * (fits.scale ? fits.scale->processors : 1));
+}
+
+std::optional<KernelTime> fitted(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
+  const KernelFit* fit = find_fit(fits, kernel, variant);
+  const bool exact_holds = variant.empty() && (!fits.scale || fits.scale->processors == 1);
+  if (const MeasuredKernel* measured = exact_holds ? find_measured(fits, kernel) : nullptr) {
+    return KernelTime{measured->time, measured->spread, fit != nullptr ? fit->name : "measured", FitSource::exact};
+  }
+  if (fit == nullptr) {
+    return std::nullopt;
+  }
+  const double processors = processors_of(fits);
+  if (fit->grid) {
+    return KernelTime{time_of(*fit->grid, kernel, processors), fit->grid->error.spread(), fit->name, FitSource::grid};
+  }
+  if (fit->family) {
+    return KernelTime{time_of(*fit->family, kernel, processors), fit->family->error.spread(), fit->name,
+                      FitSource::family};
+  }
+  if (fit->line) {
+    return KernelTime{fit->line->time(bytes_of(kernel).value), fit->line->error.spread(), fit->name, FitSource::family};
+  }
+  return std::nullopt;
+}
+
+// The same shape forward, or in the other 16-bit format: what they have in common is how far they stay from the
+// roofline. The spreads are assumptions.
+std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
+  constexpr double kOtherFormat = 0.05, kOtherPass = 0.2;
+  const bool half = kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
+  const Precision other = kernel.precision == Precision::fp16 ? Precision::bf16 : Precision::fp16;
+  const auto from = [&](KernelPass pass, Precision precision, double spread) -> std::optional<KernelTime> {
+    Kernel like = kernel;
+    like.pass = pass;
+    like.precision = precision;
+    std::optional<KernelTime> time = fitted(fits, like, variant);
+    if (time) {
+      const double more_work = flops_of(like).value > 0 ? flops_of(kernel) / flops_of(like) : 1;
+      const double more_data = bytes_of(like).value > 0 ? bytes_of(kernel) / bytes_of(like) : 1;
+      time->time = time->time * (row_of(kernel.op).op == KernelOp::launch ? 1
+                                 : row_of(row_of(kernel.op).kind).matrix  ? more_work
+                                                                          : more_data);
+      time->spread = std::hypot(time->spread, spread);
+      time->source = FitSource::borrowed;
+    }
+    return time;
+  };
+  std::optional<KernelTime> time;
+  if (half) {
+    time = from(kernel.pass, other, kOtherFormat);
+  }
+  if (!time && kernel.pass != KernelPass::forward) {
+    time = from(KernelPass::forward, kernel.precision, kOtherPass);
+    if (!time && half) {
+      time = from(KernelPass::forward, other, std::hypot(kOtherPass, kOtherFormat));
+    }
+  }
+  return time;
+}
+
+// Launch, arithmetic and memory each take their share of the roofline's time, and each scales by its own rate. Where
+// one part bounds the roofline alone, the other still hides behind it: shares are of the sum of both.
+Seconds scaled(const KernelFits& fits, const Kernel& kernel, Seconds time) {
+  const FitScale& scale = *fits.scale;
+  const Roofline& roofline = fits.rooflines[static_cast<std::size_t>(kernel.precision)];
+  const Seconds launch = std::min(roofline.launch, time);
+  const double arithmetic = (flops_of(kernel) / roofline.flops).value;
+  const double memory = (bytes_of(kernel) / roofline.bandwidth).value;
+  const double share = arithmetic + memory > 0 ? arithmetic / (arithmetic + memory) : 0;
+  const Seconds rest = time - launch;
+  return launch * scale.launch + rest * (share / scale.flops) + rest * ((1 - share) / scale.memory_bandwidth);
+}
+
+double at_least_floor(const KernelFits& fits, double spread) {
+  return fits.scale ? std::max(spread, fits.scale->error_floor) : spread;
+}
+
+TransferTime transfer(const KernelFits& fits, const PiecewiseLine& line, Bytes bytes, double scale) {
+  return {line.time(bytes.value / scale), at_least_floor(fits, line.error.spread())};
+}
+
+} // namespace
+
+Seconds PiecewiseLine::time(double bytes) const {
+  for (const Segment& segment : segments) {
+    if (bytes <= segment.upto || &segment == &segments.back()) {
+      return segment.start + Seconds{bytes * segment.seconds_per_byte};
+    }
+  }
+  return Seconds{0};
+}
+
+Watts PowerFit::power(FlopsPerSecond flops, BytesPerSecond bytes) const {
+  return std::min(cap, base + Watts{per_flops * flops.value + per_bytes * bytes.value});
+}
+
+bool measured_before(const MeasuredKernel& a, const MeasuredKernel& b) { return key_of(a.kernel) < key_of(b.kernel); }
+
+std::string_view name_of(FitSource source) {
+  constexpr std::array kNames = {"exact", "grid", "family", "borrowed"};
+  return kNames[static_cast<std::size_t>(source)];
+}
+
+std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
+  std::optional<KernelTime> time = fitted(fits, kernel, variant);
+  if (!time) {
+    time = borrowed(fits, kernel, variant);
+  }
+  if (time && fits.scale) {
+    time->time = scaled(fits, kernel, time->time);
+    time->spread = at_least_floor(fits, time->spread);
+  }
+  return time;
+}
+
+std::optional<TransferTime> predict_copy(const KernelFits& fits, std::string_view from, std::string_view to,
+                                         std::string_view memory, Bytes bytes) {
+  for (const CopyFit& fit : fits.copies) {
+    if (fit.from == from && fit.to == to && fit.memory == memory && !fit.both_ways) {
+      return transfer(fits, fit.line, bytes, fits.scale ? fits.scale->copies : 1);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes) {
+  const double scale = fits.scale ? fits.scale->collectives : 1;
+  const CollectiveFit* fewer = nullptr;
+  const CollectiveFit* more = nullptr;
+  for (const CollectiveFit& fit : fits.collectives) {
+    if (fit.op == op && fit.devices <= devices && (fewer == nullptr || fit.devices > fewer->devices)) {
+      fewer = &fit;
+    }
+    if (fit.op == op && fit.devices >= devices && (more == nullptr || fit.devices < more->devices)) {
+      more = &fit;
+    }
+  }
+  if (fewer == nullptr || more == nullptr) {
+    return std::nullopt;
+  }
+  const TransferTime low = transfer(fits, fewer->line, bytes, scale), high = transfer(fits, more->line, bytes, scale);
+  if (fewer == more) {
+    return low;
+  }
+  const double share = std::log(static_cast<double>(devices) / fewer->devices) /
+                       std::log(static_cast<double>(more->devices) / fewer->devices);
+  return TransferTime{low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+}
+
+} // namespace stagecraft

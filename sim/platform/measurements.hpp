@@ -1,0 +1,93 @@
+// What a harness measured on one device: docs/formats/measurements.md. Facts, no fits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/kernel.hpp"
+#include "sim/base/yaml.hpp"
+#include "sim/platform/kernel_fits.hpp"
+
+namespace stagecraft {
+
+/// Of samples of one time.
+struct SampledTime {
+  Seconds median;
+  std::optional<Seconds> q1, q3, least;
+  int samples = 1;
+
+  /// Relative standard deviation by the quartiles, (q3 - q1) / 1.349 / median; 0 where they are not given.
+  double spread() const;
+};
+
+/// How hot the device was, and who launched.
+enum class Regime { burst, sustained, warm, graph };
+
+struct MeasuredRow {
+  Kernel kernel;
+  SampledTime time;
+  Regime regime = Regime::burst;
+  std::string variant; ///< how the library did it
+  Where where;
+};
+
+struct MeasuredCopy {
+  std::string from, to, memory;
+  bool both_ways = false;
+  Bytes size;
+  SampledTime time;
+  Where where;
+};
+
+struct MeasuredCollective {
+  std::string op;
+  int devices = 2;
+  Bytes size;
+  SampledTime time;
+  Where where;
+};
+
+struct MeasuredPower {
+  std::string state; ///< "idle", a kernel or a kernel kind
+  Watts power;
+  Seconds duration;
+  FlopsPerSecond flops;     ///< 0 where it did no arithmetic
+  BytesPerSecond bandwidth; ///< 0 where it was not given
+  Where where;
+};
+
+struct MeasuredSentinel {
+  std::string when;
+  Kernel kernel;
+  Seconds median;
+};
+
+/// The device as the harness found it.
+struct MeasuredDevice {
+  std::string name, vendor, description, kind;
+  Bytes memory;
+  int processors = 0; ///< 0: not given
+  Bytes cache;        ///< 0: not given
+};
+
+struct Measurements {
+  MeasuredDevice device;
+  std::vector<MeasuredRow> measured;
+  std::vector<MeasuredCopy> copies;
+  std::vector<MeasuredCollective> collectives;
+  std::vector<MeasuredPower> power;
+  std::vector<MeasuredSentinel> sentinels;
+  std::string provenance; ///< of software, method and host, for readers
+};
+
+/// Reads a whole file of measurements. InputError for one that was cut off, that has another schema, and for values
+/// that no device can have: times of 0, quartiles out of order, sizes of 0, more than 1e17 FLOP/s or 1e15 B/s.
+Measurements read_measurements(const yaml::Node& document);
+
+/// The kernels of the burst regime, the default way to run them, for KernelFits::measured: sorted, of several of one
+/// shape the median.
+std::vector<MeasuredKernel> measured_kernels(const Measurements& measurements);
+
+} // namespace stagecraft

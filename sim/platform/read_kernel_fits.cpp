@@ -1,0 +1,253 @@
+// Reading the `fits` of a device file: docs/formats/device.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "sim/platform/kernel_features.hpp"
+#include "sim/platform/kernel_fits.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostValues = 1'000'000;
+
+constexpr yaml::Range kLogarithm{-50, 50, true, "-50 to 50"};
+constexpr yaml::Range kShare{0, 1e6, true, "0 to 1e6"};
+
+FeatureId feature_id(std::string_view name, const Where& where) {
+  const auto features = kernel_features();
+  return static_cast<FeatureId>(&find_by_name(features, name, "kernel feature", where) - features.data());
+}
+
+std::vector<double> numbers(const yaml::Node& node, std::string_view what, const yaml::Range& range) {
+  std::vector<double> values;
+  for (const yaml::Node& item : node.items) {
+    values.push_back(yaml::number(item, what, range));
+  }
+  if (values.empty()) {
+    throw InputError(node.where, "'" + std::string(what) + "' is no list of numbers; allowed: one or more");
+  }
+  return values;
+}
+
+FitError read_error(const yaml::Node* node) {
+  FitError error;
+  if (node == nullptr) {
+    error.scheme = "none";
+    return error;
+  }
+  yaml::Map map(*node, "error");
+  error.mean = map.number("mean", kShare);
+  error.median = map.number("median", kShare);
+  error.p90 = map.number("p90", kShare);
+  error.bias = map.number("bias", {-1e6, 1e6, true, "-1e6 to 1e6"});
+  error.points = map.integer("points", 1, 1 << 30);
+  error.scheme = map.text("scheme");
+  map.finish();
+  return error;
+}
+
+// A mapping from features to numbers.
+std::vector<FitTerm> read_terms(const yaml::Node& node, std::string_view what, const yaml::Range& range) {
+  const yaml::Map must_be_mapping(node, std::string(what));
+  std::vector<FitTerm> terms;
+  for (const yaml::Node::Entry& entry : node.entries) {
+    terms.push_back({feature_id(entry.key, entry.where), yaml::number(entry.value, entry.key, range)});
+  }
+  return terms;
+}
+
+Roofline read_roofline(yaml::Map& map) {
+  return {map.quantity<FlopsPerSecond>("flops", yaml::kPositive),
+          map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive),
+          map.quantity<Seconds>("launch", yaml::kNotNegative)};
+}
+
+std::vector<GridAxis> read_axes(const yaml::Node& node) {
+  const yaml::Map must_be_mapping(node, "axes");
+  std::vector<GridAxis> axes;
+  for (const yaml::Node::Entry& entry : node.entries) {
+    GridAxis axis{feature_id(entry.key, entry.where), numbers(entry.value, entry.key, yaml::kPositive)};
+    if (std::adjacent_find(axis.nodes.begin(), axis.nodes.end(), std::greater_equal<>()) != axis.nodes.end()) {
+      throw InputError(entry.value.where,
+                       "nodes of '" + entry.key + "' do not ascend; allowed: each more than the last");
+    }
+    for (double& value : axis.nodes) {
+      value = std::log(value);
+    }
+    axes.push_back(std::move(axis));
+  }
+  if (axes.empty() || axes.size() > 6) {
+    throw InputError(node.where, "a grid of " + std::to_string(axes.size()) + " axes; allowed: 1 to 6");
+  }
+  return axes;
+}
+
+ResidualGrid read_grid(const yaml::Node& node) {
+  yaml::Map map(node, "grid");
+  ResidualGrid grid;
+  grid.base = read_roofline(map);
+  grid.axes = read_axes(map.node("axes"));
+  if (const yaml::Node* corrections = map.find("corrections")) {
+    grid.corrections = read_terms(*corrections, "corrections", kLogarithm);
+  }
+  grid.values = numbers(map.node("values"), "values", kLogarithm);
+  std::size_t nodes = 1;
+  for (const GridAxis& axis : grid.axes) {
+    nodes = std::min(nodes * axis.nodes.size(), kMostValues + 1);
+  }
+  if (grid.values.size() != nodes || nodes > kMostValues) {
+    throw InputError(map.where("values"), std::to_string(grid.values.size()) + " values; allowed: " +
+                                              std::to_string(nodes) + ", one per node of the axes");
+  }
+  grid.error = read_error(map.find("error"));
+  map.finish();
+  return grid;
+}
+
+KernelFamily read_family(const yaml::Node& node) {
+  yaml::Map map(node, "family");
+  KernelFamily family;
+  for (const yaml::Node* way : map.list("ways")) {
+    family.ways.push_back(read_terms(*way, "ways", yaml::kNotNegative));
+    if (family.ways.back().empty()) {
+      throw InputError(way->where, "a way without features; allowed: one or more");
+    }
+  }
+  if (family.ways.empty()) {
+    throw InputError(map.where("ways"), "no 'ways'; allowed: one or more");
+  }
+  family.error = read_error(map.find("error"));
+  map.finish();
+  return family;
+}
+
+PiecewiseLine read_line(yaml::Map& map) {
+  PiecewiseLine line;
+  const yaml::Node& segments = map.node("segments");
+  for (const yaml::Node* item : map.list("segments")) {
+    yaml::Map part(*item, "segment");
+    const bool last = item == &segments.items.back();
+    Segment segment;
+    segment.upto = last ? std::numeric_limits<double>::infinity() : part.quantity<Bytes>("upto", yaml::kPositive).value;
+    segment.start = part.quantity<Seconds>("start", {-3600, 3600, true, "-1 h to 1 h"});
+    segment.seconds_per_byte = part.number("seconds_per_byte", yaml::kNotNegative);
+    part.finish();
+    if (!line.segments.empty() && segment.upto <= line.segments.back().upto) {
+      throw InputError(item->where, "segments do not ascend; allowed: each 'upto' more than the last");
+    }
+    line.segments.push_back(segment);
+  }
+  if (line.segments.empty()) {
+    throw InputError(map.where("segments"), "no 'segments'; allowed: one or more");
+  }
+  line.error = read_error(map.find("error"));
+  return line;
+}
+
+PiecewiseLine read_line(const yaml::Node& node) {
+  yaml::Map map(node, "line");
+  PiecewiseLine line = read_line(map);
+  map.finish();
+  return line;
+}
+
+KernelFit read_kernel(const yaml::Node& node) {
+  yaml::Map map(node, "fit");
+  KernelFit fit;
+  const auto& op = map.choice("op", kKernelOps);
+  const auto& pass = map.choice("pass", kKernelPasses);
+  const auto& precision = map.choice("precision", kPrecisions);
+  fit.op = op.op;
+  fit.pass = pass.pass;
+  fit.precision = precision.precision;
+  fit.variant = map.text("variant", "");
+  fit.name = std::string(op.name) + "/" + std::string(pass.name) + "/" + std::string(precision.name) +
+             (fit.variant.empty() ? "" : "/" + fit.variant);
+  if (const yaml::Node* grid = map.find("grid")) {
+    fit.grid = read_grid(*grid);
+  }
+  if (const yaml::Node* family = map.find("family")) {
+    fit.family = read_family(*family);
+  }
+  if (const yaml::Node* line = map.find("line")) {
+    fit.line = read_line(*line);
+  }
+  map.finish();
+  if (!fit.grid && !fit.family && !fit.line) {
+    throw InputError(node.where, "a fit of '" + fit.name + "' without a form; allowed: 'grid', 'family', 'line'");
+  }
+  return fit;
+}
+
+struct Name {
+  std::string_view name;
+};
+constexpr std::array kEnds = {Name{"host"}, Name{"device"}, Name{"peer"}};
+constexpr std::array kMemories = {Name{""}, Name{"pinned"}, Name{"pageable"}};
+
+CopyFit read_copy(const yaml::Node& node) {
+  yaml::Map map(node, "copy");
+  CopyFit fit;
+  fit.from = map.choice("from", kEnds).name;
+  fit.to = map.choice("to", kEnds).name;
+  fit.memory = map.choice("memory", kMemories, "").name;
+  fit.both_ways = map.boolean("both_ways", false);
+  fit.line = read_line(map);
+  map.finish();
+  return fit;
+}
+
+CollectiveFit read_collective(const yaml::Node& node) {
+  yaml::Map map(node, "collective");
+  CollectiveFit fit;
+  fit.op = map.text("op");
+  fit.devices = map.integer("devices", 2, 1 << 20);
+  fit.line = read_line(map);
+  map.finish();
+  return fit;
+}
+
+PowerFit read_power(const yaml::Node& node) {
+  yaml::Map map(node, "power");
+  PowerFit fit;
+  fit.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
+  fit.base = map.quantity<Watts>("base", yaml::kNotNegative);
+  fit.cap = map.quantity<Watts>("cap", yaml::kPositive);
+  fit.per_flops = map.number("per_flop", yaml::kNotNegative);
+  fit.per_bytes = map.number("per_byte", yaml::kNotNegative);
+  fit.error = read_error(map.find("error"));
+  map.finish();
+  return fit;
+}
+
+} // namespace
+
+KernelFits read_kernel_fits(const yaml::Node& node) {
+  yaml::Map map(node, "fits");
+  KernelFits fits;
+  for (const yaml::Node* item : map.list("provenance")) { // for readers
+    yaml::scalar(*item, "provenance");
+  }
+  fits.processors = map.integer("processors", 1, 1 << 20, 1);
+  for (const yaml::Node* item : map.list("kernels")) {
+    fits.kernels.push_back(read_kernel(*item));
+    const std::string& name = fits.kernels.back().name;
+    if (std::count_if(fits.kernels.begin(), fits.kernels.end(), [&](auto& other) { return other.name == name; }) > 1) {
+      throw InputError(item->where, "a second fit of '" + name + "'; allowed: each once");
+    }
+  }
+  for (const yaml::Node* item : map.list("copies")) {
+    fits.copies.push_back(read_copy(*item));
+  }
+  for (const yaml::Node* item : map.list("collectives")) {
+    fits.collectives.push_back(read_collective(*item));
+  }
+  if (const yaml::Node* power = map.find("power")) {
+    fits.power = read_power(*power);
+  }
+  map.finish();
+  return fits;
+}
+
+} // namespace stagecraft

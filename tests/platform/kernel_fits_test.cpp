@@ -1,0 +1,224 @@
+// Predicting from fits: exact shapes, grids, families, lines, borrowing, scaling; and reading them.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "sim/platform/kernel_features.hpp"
+#include "sim/platform/kernel_fits.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+Catch::Detail::Approx close(double expected) { return Catch::Detail::Approx(expected).epsilon(1e-9); }
+
+// 1 TFLOP/s, 1 GB/s; a product of rows r, columns 1000 and depth 1000 takes r * 2 us of arithmetic, and less memory
+// time from r = 100 on: 4 B (2000 r + 1e6) = r * 8 us + 4 ms. So give it 1 TB/s.
+constexpr const char* kDevice = R"(name: card
+vendor: maker
+origin: measured
+memory: 1 GiB
+memory_bandwidth: 1 TB/s
+launch_overhead: 10 us
+power: {idle: 10 W, busy: 90 W}
+peak: {fp32: 1 TFLOP/s, fp16: 1 TFLOP/s, bf16: 1 TFLOP/s}
+vector: 1 TFLOP/s
+fits:
+  provenance: "the test"
+  processors: 4
+  kernels:
+    - op: gemm
+      pass: forward
+      precision: fp16
+      grid:
+        flops: 1 TFLOP/s
+        bandwidth: 1 TB/s
+        launch: 10 us
+        axes: {rows: [128, 512], columns: [100, 1000, 10000]}
+        values: [0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+        error: {mean: 0.04, median: 0.03, p90: 0.1, bias: 0.01, points: 80, scheme: whole rows}
+    - op: gemm
+      pass: forward
+      precision: fp32
+      family:
+        ways:
+          - {launch: 1e-5, flops: 2e-12}
+          - {launch: 1e-3, flops: 1e-12}
+        error: {mean: 0.08, median: 0.03, p90: 0.1, bias: 0.01, points: 80, scheme: whole rows}
+    - op: add
+      pass: forward
+      precision: fp32
+      line:
+        segments:
+          - {upto: 1 MB, start: 2 us, seconds_per_byte: 1e-12}
+          - {start: 3 us, seconds_per_byte: 4e-12}
+  copies:
+    - {from: host, to: device, memory: pinned, segments: [{start: 10 us, seconds_per_byte: 4e-11}]}
+  collectives:
+    - {op: all-reduce, devices: 2, segments: [{start: 10 us, seconds_per_byte: 1e-9}]}
+    - {op: all-reduce, devices: 8, segments: [{start: 30 us, seconds_per_byte: 2e-9}]}
+  power: {idle: 10 W, base: 40 W, cap: 90 W, per_flop: 2e-11, per_byte: 1e-11}
+measurements:
+  schema: stagecraft-measurements/1
+  device: {name: card, vendor: maker, kind: gpu, memory: 1 GiB}
+  measured:
+    - {op: gemm, precision: fp32, shape: {batch: 1, m: 10, n: 10, k: 10}, median: 7 us, q1: 6 us, q3: 8 us}
+    - {op: gemm, precision: fp32, shape: {batch: 1, m: 10, n: 10, k: 10}, median: 9 us, q1: 9 us, q3: 9 us, regime: sustained}
+  complete: true
+)";
+
+DeviceType card() { return load_device_type(yaml::parse(kDevice, "card.yaml")); }
+
+Kernel gemm(Precision precision, double m, double n, double k) {
+  return {KernelOp::gemm, KernelPass::forward, precision, {1, m, n, k}};
+}
+
+TEST_CASE("a grid is multilinear in logarithms between its nodes and constant beyond", "[platform][fits]") {
+  const DeviceType type = card();
+  const auto ratio = [&](double m, double n) {
+    const Kernel kernel = gemm(Precision::fp16, m, n, 1000);
+    const auto time = predict(*type.fits, kernel);
+    REQUIRE(time);
+    CHECK(time->source == FitSource::grid);
+    CHECK(time->family == "gemm/forward/fp16");
+    CHECK(time->spread == close(1.2533 * 0.04));
+    const double roofline = 1e-5 + std::max(2000 * m * n / 1e12, bytes_of(kernel).value / 1e12);
+    return std::log(time->time.value / roofline);
+  };
+  CHECK(ratio(128, 100) == close(0.5));
+  CHECK(ratio(512, 1000) == close(0.1));
+  CHECK(ratio(256, 1000) == close(0.25));                        // half way between 0.4 and 0.1 in ln m
+  CHECK(ratio(256, std::sqrt(1e7)) == close((0.25 + 0.15) / 2)); // and between columns 1000 and 10000
+  CHECK(ratio(1, 1) == close(0.5));
+  CHECK(ratio(1e5, 1e5) == Catch::Detail::Approx(0).margin(1e-9));
+}
+
+TEST_CASE("a family takes its fastest way", "[platform][fits]") {
+  const DeviceType type = card();
+  const auto micros = [&](double m) {
+    return predict(*type.fits, gemm(Precision::fp32, m, 1000, 500))->time.value * 1e6;
+  };
+  CHECK(micros(100) == close(10 + 200));     // 1e8 operations at 2e-12 s
+  CHECK(micros(2000) == close(1000 + 2000)); // 2e9: 4 ms the one way, 3 ms the other
+}
+
+TEST_CASE("a shape that was measured is known itself, in the burst regime", "[platform][fits]") {
+  const DeviceType type = card();
+  const auto time = predict(*type.fits, gemm(Precision::fp32, 10, 10, 10));
+  REQUIRE(time);
+  CHECK(time->source == FitSource::exact);
+  CHECK(time->time.value == close(7e-6));
+  CHECK(time->spread == close(2.0 / 7 / 1.349));
+  CHECK(predict(*type.fits, gemm(Precision::fp32, 10, 10, 11))->source == FitSource::family);
+}
+
+TEST_CASE("lines by bytes, copies and collectives", "[platform][fits]") {
+  const DeviceType type = card();
+  const KernelFits& fits = *type.fits;
+  const auto add = [&](double elements) {
+    return predict(fits, {KernelOp::add, KernelPass::forward, Precision::fp32, {1, elements}})->time.value;
+  };
+  CHECK(add(1000) == close(2e-6 + 12e3 * 1e-12));
+  CHECK(add(1e6) == close(3e-6 + 12e6 * 4e-12));
+  CHECK(predict_copy(fits, "host", "device", "pinned", Bytes{1e6})->time.value == close(1e-5 + 4e-5));
+  CHECK_FALSE(predict_copy(fits, "device", "host", "pinned", Bytes{1e6}));
+  CHECK(predict_collective(fits, "all-reduce", 2, Bytes{1e6})->time.value == close(1.01e-3));
+  CHECK(predict_collective(fits, "all-reduce", 4, Bytes{1e6})->time.value == close((1.01e-3 + 2.03e-3) / 2));
+  CHECK_FALSE(predict_collective(fits, "all-reduce", 16, Bytes{1e6}));
+  CHECK_FALSE(predict_collective(fits, "broadcast", 2, Bytes{1e6}));
+  CHECK(fits.power->power(FlopsPerSecond{1e12}, BytesPerSecond{1e11}).value == close(40 + 20 + 1));
+  CHECK(fits.power->power(FlopsPerSecond{1e13}, BytesPerSecond{0}).value == close(90));
+}
+
+TEST_CASE("gradients and the other 16-bit format borrow, what nobody knows has no time", "[platform][fits]") {
+  const DeviceType type = card();
+  const Kernel known = gemm(Precision::fp16, 256, 1000, 1000);
+  Kernel other = known;
+  other.precision = Precision::bf16;
+  const auto time = predict(*type.fits, other);
+  REQUIRE(time);
+  CHECK(time->source == FitSource::borrowed);
+  CHECK(time->time == predict(*type.fits, known)->time);
+  CHECK(time->spread > predict(*type.fits, known)->spread);
+  other.precision = Precision::fp16;
+  other.pass = KernelPass::backward_weight;
+  CHECK(predict(*type.fits, other)->time == predict(*type.fits, known)->time); // the same operations
+  CHECK_FALSE(predict(*type.fits, gemm(Precision::tf32, 10, 10, 10)));
+  CHECK_FALSE(predict(*type.fits, known, "other-way"));
+  CHECK_FALSE(predict(*type.fits, {KernelOp::softmax, KernelPass::forward, Precision::fp32, {10, 10}}));
+}
+
+TEST_CASE("a derived device scales launch, arithmetic and memory apart, with a floor to its error",
+          "[platform][fits]") {
+  const DeviceTypeSource source = [](const std::string&, const Where&) { return yaml::parse(kDevice, "card.yaml"); };
+  const auto derived = [&](const std::string& scale) {
+    return load_device_type(
+        yaml::parse("name: faster\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {" + scale + "}}\n",
+                    "faster.yaml"),
+        source);
+  };
+  const Kernel kernel = gemm(Precision::fp16, 1000, 1000, 1000);
+  const double before = predict(*card().fits, kernel)->time.value;
+  // Arithmetic takes 2 ms of the roofline and memory 6 us: shares of what is not launch.
+  const double arithmetic = 2e-3, memory = 2 * 3e6 / 1e12, rest = before - 1e-5;
+  const double share = arithmetic / (arithmetic + memory);
+  const auto time = predict(*derived("flops: 2, memory_bandwidth: 4, launch: 0.5").fits, kernel);
+  CHECK(time->time.value == close(5e-6 + rest * share / 2 + rest * (1 - share) / 4));
+  CHECK(time->spread == close(0.15));
+  CHECK(predict(*derived("").fits, kernel)->time.value == close(before));
+  const DeviceType twice = derived("flops: 2, memory_bandwidth: 4");
+  CHECK(twice.name == "faster");
+  CHECK(twice.peak[static_cast<std::size_t>(Precision::fp16)]->value == close(2e12));
+  CHECK(twice.memory_bandwidth.value == close(4e12));
+  CHECK(twice.busy.value == close(90));
+  CHECK_THROWS_WITH(derived("flop: 2"), Catch::StartsWith("faster.yaml:4:31: unknown key 'flop'"));
+  CHECK_THROWS_WITH(
+      load_device_type(yaml::parse("name: a\nvendor: b\norigin: made-up\nderived: {from: card}", "a.yaml")),
+      Catch::StartsWith("a.yaml:4:17: 'card' cannot be looked up here"));
+}
+
+TEST_CASE("waves count tiles over processors", "[platform][fits]") {
+  const auto value = [](std::string_view name, const Kernel& kernel, double processors) {
+    for (const KernelFeature& feature : kernel_features()) {
+      if (feature.name == name) {
+        return feature.value(kernel, processors);
+      }
+    }
+    FAIL("no such feature");
+    return 0.0;
+  };
+  // 300 x 300 is 3 x 3 tiles of 128: over 4 processors 2.25 waves, so 3.
+  const Kernel kernel = gemm(Precision::fp16, 300, 300, 64);
+  CHECK(value("wave-128x128", kernel, 4) == close(std::log(3 / 2.25)));
+  CHECK(value("wave-128x128", kernel, 9) == Catch::Detail::Approx(0).margin(1e-12));
+  CHECK(value("pad-rows-128", kernel, 4) == close(std::log(384.0 / 300)));
+  // 8 images of 28 x 28, 3 x 3 windows with a padding of 1: as many outputs.
+  const Kernel image{KernelOp::convolution, KernelPass::forward, Precision::fp32, {8, 16, 28, 28, 32, 3, 3, 1, 1, 1}};
+  CHECK(value("rows", image, 1) == close(8 * 28 * 28));
+  CHECK(value("columns", image, 1) == close(32));
+  CHECK(value("depth", image, 1) == close(16 * 9));
+  CHECK(value("pad-image-6", image, 1) == close(2 * std::log(30.0 / 28)));
+}
+
+TEST_CASE("a broken fit is refused with its place", "[platform][fits]") {
+  const auto read = [](const std::string& text) { return read_kernel_fits(yaml::parse(text, "f.yaml")); };
+  const std::string grid =
+      "kernels:\n- {op: gemm, pass: forward, precision: fp32, grid: {flops: 1 TFLOP/s, bandwidth: 1 "
+      "GB/s, launch: 0, axes: {rows: [1, 2]}, values: [";
+  CHECK_NOTHROW(read(grid + "0, 0]}}\n"));
+  CHECK_THROWS_WITH(read(grid + "0]}}\n"), Catch::Contains("1 values; allowed: 2, one per node"));
+  CHECK_THROWS_WITH(read(grid + "0, x]}}\n"), Catch::StartsWith("f.yaml:2:"));
+  CHECK_THROWS_WITH(read("kernels:\n- {op: gemm, pass: forward, precision: fp32}\n"),
+                    Catch::StartsWith("f.yaml:2:3: a fit of 'gemm/forward/fp32' without a form"));
+  CHECK_THROWS_WITH(read("kernels:\n- {op: gemm, pass: forward, precision: fp32, family: {ways: [{flop: 1}]}}\n"),
+                    Catch::Contains("unknown kernel feature 'flop'; did you mean 'flops'?"));
+  CHECK_THROWS_WITH(read("kernels:\n- {op: gemm, pass: forward, precision: fp32, family: {ways: [{flops: -1}]}}\n"),
+                    Catch::Contains("0 or more"));
+  CHECK_THROWS_WITH(read("collectives:\n- {op: all-reduce, devices: 2, segments: [{upto: 2 MB, start: 1 us, "
+                         "seconds_per_byte: 0}, {upto: 1 MB, start: 1 us, seconds_per_byte: 0}, {start: 0, "
+                         "seconds_per_byte: 0}]}\n"),
+                    Catch::Contains("segments do not ascend"));
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,65 @@
+// Files of measurements: read whole, or refused with the place and the reason.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/file.hpp"
+#include "sim/platform/measurements.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string with(const std::string& row, const std::string& end = "complete: true\n") {
+  return "schema: stagecraft-measurements/1\ndevice: {name: d, vendor: v, kind: gpu, memory: 1 GiB}\nmeasured:\n  - {" +
+         row + "}\n" + end;
+}
+Measurements read(const std::string& text) { return read_measurements(yaml::parse(text, "m.yaml")); }
+std::string gemm(const std::string& rest) {
+  return "op: gemm, precision: bf16, shape: {batch: 1, m: 128, n: 128, k: 128}, " + rest;
+}
+
+TEST_CASE("the example of the document reads", "[platform][measurements]") {
+  const std::string text = read_file(STAGECRAFT_SOURCE_DIR "/docs/formats/measurements.md");
+  const std::size_t begin = text.find("```yaml\n") + 8;
+  const Measurements measurements = read(text.substr(begin, text.find("```", begin) - begin));
+  CHECK(measurements.device.name == "h200-sxm");
+  CHECK(measurements.device.processors == 132);
+  CHECK(measurements.measured.size() == 2);
+  CHECK(measurements.measured[0].time.median.value == Catch::Detail::Approx(180e-6));
+  CHECK(measurements.measured[1].regime == Regime::graph);
+  CHECK(measurements.copies.size() == 1);
+  CHECK(measurements.collectives[0].devices == 8);
+  CHECK(measurements.power[1].flops.value == Catch::Detail::Approx(690e12));
+  CHECK(measurements.sentinels.size() == 1);
+  CHECK(measured_kernels(measurements).size() == 1); // launches by a graph are another regime
+}
+
+TEST_CASE("measurements that cannot be are refused with place and reason", "[platform][measurements]") {
+  const auto refused = [](const std::string& text, const std::string& why) {
+    INFO(text);
+    CHECK_THROWS_WITH(read(text), Catch::Contains(why));
+  };
+  CHECK_NOTHROW(read(with(gemm("median: 10 us, q1: 9 us, q3: 11 us, least: 9 us"))));
+  refused(with(gemm("median: 10 us"), ""), "m.yaml:4:84: the measurements end here without 'complete: true'");
+  refused(with(gemm("median: 10 us"), "complete: false\n"), "cut off");
+  refused("schema: stagecraft-measurements/2\n", "m.yaml:1:9: schema 'stagecraft-measurements/2'; allowed: "
+                                                 "stagecraft-measurements/1");
+  refused(with(gemm("median: -1 us")), "m.yaml:4:84: ");
+  refused(with(gemm("median: 0")), "more than 0");
+  refused(with(gemm("median: nan us")), "m.yaml:4:84: ");
+  refused(with(gemm("median: 10 us, q1: 12 us, q3: 11 us")), "'q1' is more than 'q3'");
+  refused(with(gemm("median: 10 us, q1: 11 us, q3: 12 us")), "'median' is not between 'q1' and 'q3'");
+  refused(with(gemm("median: 10 us, q1: 9 us, q3: 12 us, least: 9.5 us")), "'least' is more than");
+  refused(with(gemm("median: 0.01 ns")), "allowed: at most 1e17 FLOP/s");
+  refused(with(gemm("median: 10 us, medain: 1 us")), "unknown key 'medain'");
+  refused(with("op: gemm, precision: bf16, shape: {batch: 0, m: 1, n: 1, k: 1}, median: 1 us"), "1 to 1e12");
+  refused(with("op: gemm, precision: bf16, shape: {batch: 1, m: 1.5, n: 1, k: 1}, median: 1 us"), "no whole number");
+  refused(with("op: gemm, precision: bf16, shape: {batch: 1, m: 1, n: 1}, median: 1 us"), "missing key 'k'");
+  refused(with("op: gem, precision: bf16, shape: {}, median: 1 us"), "unknown");
+  refused(with(gemm("median: 10 us"), "copies: [{from: host, to: moon, size: 1 MiB, median: 1 us}]\ncomplete: true\n"),
+          "unknown to 'moon'");
+  refused(
+      with(gemm("median: 10 us"), "copies: [{from: host, to: device, size: 1 GiB, median: 1 ns}]\ncomplete: true\n"),
+      "allowed: at most 1e15 B/s");
+}
+
+} // namespace
+} // namespace stagecraft
