@@ -1,0 +1,33 @@
+// Every call of the CUDA runtime is checked, and says where it failed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace stagecraft::gpu {
+
+/// A call that failed: what, where and why. `sticky` where nothing more can be done on the device in this process.
+class DeviceError : public std::runtime_error {
+public:
+  explicit DeviceError(const std::string& text, bool sticky = false) : std::runtime_error(text), sticky_(sticky) {}
+  bool sticky() const { return sticky_; }
+
+private:
+  bool sticky_;
+};
+
+inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  if (error != cudaSuccess) {
+    cudaGetLastError(); // one that can be cleared, is
+    throw DeviceError(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " + cudaGetErrorString(error),
+                      cudaPeekAtLastError() != cudaSuccess);
+  }
+}
+
+} // namespace stagecraft::gpu
+
+/// Throws DeviceError unless `call` succeeds.
+#define STAGECRAFT_CUDA_CHECK(call) ::stagecraft::gpu::check_cuda((call), #call, __FILE__, __LINE__)

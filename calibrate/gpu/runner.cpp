@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/gpu/runner.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <optional>
+
+#include "calibrate/gpu/budget.hpp"
+#include "calibrate/gpu/collectives.hpp"
+#include "calibrate/gpu/copies.hpp"
+#include "calibrate/gpu/launches.hpp"
+#include "calibrate/gpu/operation.hpp"
+#include "calibrate/gpu/partitions.hpp"
+#include "calibrate/gpu/power.hpp"
+#include "calibrate/gpu/progress.hpp"
+
+namespace stagecraft::gpu {
+namespace {
+
+constexpr double kForSentinels = 6; // seconds of the budget kept for all three
+constexpr double kSettle = 2;       // seconds of work until power and heat have settled
+constexpr double kBusySeconds = 8;  // of one reading of power, where time allows
+constexpr double kLeastBusy = 3;
+constexpr double kSustainedSeconds = 1;
+constexpr double kWarmSample = 20e-6; // s; many runs make one sample
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+Header header_of(const Session& session, const std::string& name) {
+  const DeviceFacts& facts = session.facts;
+  Header header;
+  header.device = {{"name", name},
+                   {"vendor", "nvidia"},
+                   {"description", facts.description},
+                   {"kind", "gpu"},
+                   {"memory", memory_text(facts.memory)},
+                   {"processors", std::to_string(facts.processors)},
+                   {"cache", memory_text(facts.cache)}};
+  header.host = describe_host();
+  header.software = describe_software(session);
+  header.method = {
+      {"timer", "event"}, {"warm_up", "3"}, {"cache", "flushed"}, {"data", "gaussian"}, {"started", utc_now()}};
+  return header;
+}
+
+Header partition_header(Header header, const std::string& name, int processors, const std::string& description) {
+  for (auto& [key, value] : header.device) {
+    value = key == "name"          ? name + "-sm" + std::to_string(processors)
+            : key == "description" ? std::to_string(processors) + " multiprocessors of " + description
+            : key == "kind"        ? "gpu-partition"
+            : key == "processors"  ? std::to_string(processors)
+                                   : value;
+  }
+  return header;
+}
+
+double moved_by_copy(const Kernel& kernel) {
+  return 2.0 * static_cast<double>(bytes_of(kernel.precision) * kernel.shape[0] * kernel.shape[1]);
+}
+
+std::shared_ptr<CUstream_st> make_stream() {
+  cudaStream_t made = nullptr;
+  STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return std::shared_ptr<CUstream_st>(made, [](cudaStream_t one) { cudaStreamDestroy(one); });
+}
+
+/// Reasons why points were left out, each said once with how many it concerns.
+class LeftOut {
+public:
+  void add(const std::string& reason) { ++counts_[reason]; }
+  std::vector<std::string> texts(const std::string& group) const {
+    std::vector<std::string> texts;
+    for (const auto& [reason, count] : counts_) {
+      texts.push_back(group + ": " + std::to_string(count) + (count == 1 ? " point: " : " points: ") + reason);
+    }
+    return texts;
+  }
+
+private:
+  std::map<std::string, int> counts_;
+};
+
+class Run {
+public:
+  Run(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop);
+  Ended run();
+
+private:
+  /// What the points of a group are measured with: the whole device, or a partition with its own file.
+  struct Place {
+    Sampler& sampler;
+    MeasurementFile& file;
+    Partition* partition;
+  };
+
+  double now() const;
+  void run_sentinels(const std::string& when);
+  void run_group(const Group& group, double deadline);
+  void run_partition(const Group& group, double deadline);
+  void run_points(const Group& group, double deadline, const Place& place);
+  void run_point(const Point& point, double deadline, const Place& place);
+  Timing measure(const KernelPoint& point, const Place& place);
+  void measure_power(const PowerPoint& point, double deadline, const Place& place);
+  void report(const std::string& group, const LeftOut& left_out, MeasurementFile& file);
+
+  const Options& options_;
+  const std::vector<Group>& groups_;
+  const std::atomic<bool>& stop_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Progress progress_;
+  Session session_;
+  std::shared_ptr<CUstream_st> stream_;
+  Sampler sampler_;
+  std::string name_;
+  Header header_;
+  MeasurementFile file_;
+  std::optional<CopyBench> copies_;
+  std::optional<CollectiveBench> collectives_;
+};
+
+Run::Run(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop)
+    : options_(options), groups_(groups), stop_(stop), progress_(stderr, isatty(STDERR_FILENO) != 0, options.budget),
+      session_(options.device, library_folders(options.libraries)), stream_(make_stream()),
+      sampler_(stream_.get(), session_.facts.cache), name_(options.name.empty() ? session_.facts.name : options.name),
+      header_(header_of(session_, name_)), file_(options.out, header_) {}
+
+double Run::now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+Ended Run::run() {
+  progress_.say(session_.facts.description + ", " + std::to_string(session_.facts.processors) +
+                " multiprocessors; into " + options_.out +
+                (file_.size() > 0 ? ", which has " + std::to_string(file_.size()) + " measurements already" : ""));
+  if (!session_.nvml.problem().empty()) {
+    file_.leave_out("power: NVML: " + session_.nvml.problem());
+  }
+  std::vector<double> weights;
+  for (const Group& group : groups_) {
+    weights.push_back(group.points.empty() ? 0 : group.weight);
+  }
+  const Budget budget(options_.budget - kForSentinels, weights);
+  run_sentinels("start");
+  for (std::size_t i = 0; i < groups_.size() && !stop_; ++i) {
+    if (i == groups_.size() / 2) {
+      run_sentinels("middle");
+    }
+    if (!groups_[i].points.empty()) {
+      run_group(groups_[i], budget.deadline(i, now()));
+    }
+  }
+  if (stop_) {
+    progress_.say("interrupted; run again with the same --out to go on");
+    return Ended::interrupted;
+  }
+  run_sentinels("end");
+  file_.finish(now());
+  progress_.say("done in " + clock_text(now()) + ": " + std::to_string(file_.size()) + " measurements in " +
+                options_.out);
+  return Ended::done;
+}
+
+void Run::run_sentinels(const std::string& when) {
+  const Place place{sampler_, file_, nullptr};
+  for (const Kernel& kernel : sentinels()) {
+    try {
+      file_.add_sentinel(when, kernel, measure(KernelPoint{kernel, Regime::burst}, place).seconds.median);
+    } catch (const DeviceError& error) {
+      if (error.sticky()) {
+        throw;
+      }
+      file_.leave_out("sentinel " + to_text(kernel) + ": " + error.what());
+    }
+  }
+}
+
+void Run::run_group(const Group& group, double deadline) {
+  if (group.processors > 0) {
+    run_partition(group, deadline);
+  } else {
+    run_points(group, deadline, {sampler_, file_, nullptr});
+  }
+  copies_.reset(); // and their memory
+}
+
+void Run::run_partition(const Group& group, double deadline) {
+  try {
+    Partition partition(session_.device, group.processors);
+    Sampler sampler(partition.stream(), session_.facts.cache);
+    MeasurementFile file(partition_path(options_.out, group.processors),
+                         partition_header(header_, name_, group.processors, session_.facts.description));
+    const double begun = now();
+    run_points(group, deadline, {sampler, file, &partition});
+    if (!stop_) {
+      file.finish(now() - begun);
+    }
+  } catch (const DeviceError& error) {
+    if (error.sticky()) {
+      throw;
+    }
+    LeftOut left_out;
+    left_out.add(error.what());
+    report(group.name + " of " + std::to_string(group.processors), left_out, file_);
+  }
+}
+
+void Run::run_points(const Group& group, double deadline, const Place& place) {
+  const double begun = now();
+  LeftOut left_out;
+  std::size_t done = 0;
+  for (const Point& point : group.points) {
+    if (stop_) {
+      break;
+    }
+    if (place.file.has(point)) {
+      ++done;
+      continue;
+    }
+    if (now() >= deadline) {
+      left_out.add("no time left");
+      continue;
+    }
+    try {
+      run_point(point, deadline, place);
+    } catch (const DeviceError& error) {
+      if (error.sticky()) {
+        throw DeviceError(to_text(point) + ": " + error.what(), true);
+      }
+      left_out.add(error.what());
+    }
+    progress_.show(group.name, ++done, group.points.size(), now());
+  }
+  progress_.say(group.name + (group.processors > 0 ? " of " + std::to_string(group.processors) : "") + ": " +
+                std::to_string(done) + " of " + std::to_string(group.points.size()) + " points, " +
+                clock_text(now() - begun));
+  report(group.name, left_out, place.file);
+}
+
+void Run::report(const std::string& group, const LeftOut& left_out, MeasurementFile& file) {
+  for (const std::string& text : left_out.texts(group)) {
+    progress_.say("  left out: " + text);
+    file.leave_out(text);
+  }
+}
+
+void Run::run_point(const Point& point, double deadline, const Place& place) {
+  if (const auto* kernel = std::get_if<KernelPoint>(&point)) {
+    place.file.add(point, measure(*kernel, place));
+  } else if (const auto* copy = std::get_if<CopyPoint>(&point)) {
+    if (!copies_) {
+      session_.arena.reset();
+      copies_.emplace(session_, place.sampler);
+    }
+    place.file.add(point, copies_->measure(*copy));
+  } else if (const auto* collective = std::get_if<CollectivePoint>(&point)) {
+    if (!collectives_) {
+      collectives_.emplace(session_.folders);
+    }
+    place.file.add(point, collectives_->measure(*collective));
+  } else {
+    measure_power(std::get<PowerPoint>(point), deadline, place);
+  }
+}
+
+Timing Run::measure(const KernelPoint& point, const Place& place) {
+  if (point.kernel.op == Op::launch) {
+    return measure_launch(place.sampler, point.regime);
+  }
+  const int processors = place.partition == nullptr ? 0 : place.partition->processors();
+  const Operation operation = prepare(session_, point.kernel, place.sampler.stream(), processors);
+  Method method;
+  Timing timing;
+  switch (point.regime) {
+  case Regime::sustained:
+    timing = place.sampler.measure_sustained(operation.launch, kSettle, kSustainedSeconds);
+    break;
+  case Regime::warm:
+    method.flush = false;
+    method.least_seconds = kWarmSample;
+    timing = place.sampler.measure(operation.launch, method);
+    break;
+  case Regime::contended: {
+    const std::int64_t bytes = std::int64_t{128} << 20;
+    void* from = session_.arena.take(static_cast<std::size_t>(bytes));
+    void* to = session_.arena.take(static_cast<std::size_t>(bytes));
+    STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(place.sampler.stream()));
+    const Partition::Busy busy(*place.partition, from, to, bytes);
+    timing = place.sampler.measure(operation.launch, method);
+    if (busy.gave_up()) {
+      throw DeviceError("the other multiprocessors did not work beside it");
+    }
+    break;
+  }
+  default:
+    timing = place.sampler.measure(operation.launch, method);
+  }
+  timing.variant = operation.variant;
+  return timing;
+}
+
+void Run::measure_power(const PowerPoint& point, double deadline, const Place& place) {
+  const double seconds = std::clamp(deadline - now() - kSettle, kLeastBusy, kBusySeconds);
+  PowerMeter meter(session_.nvml);
+  PowerReading reading;
+  if (point.idle) {
+    STAGECRAFT_CUDA_CHECK(cudaDeviceSynchronize());
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSettle));
+    meter.start();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  } else {
+    const Operation operation = prepare(session_, point.kernel, place.sampler.stream());
+    Timing timing = place.sampler.measure_sustained(operation.launch, kSettle, seconds, [&] { meter.start(); });
+    timing.variant = operation.variant;
+    const bool matrix = point.kernel.op == Op::gemm;
+    (matrix ? reading.flops : reading.bytes) =
+        (matrix ? flops_of(point.kernel) : moved_by_copy(point.kernel)) / timing.seconds.median;
+    place.file.add(KernelPoint{point.kernel, Regime::sustained}, timing);
+  }
+  const std::optional<double> watts = meter.stop();
+  if (!watts) {
+    throw DeviceError("the driver tells no power");
+  }
+  reading.watts = *watts;
+  reading.seconds = meter.seconds();
+  reading.clock = meter.clock();
+  place.file.add(point, reading);
+}
+
+} // namespace
+
+Ended run_sweep(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop) {
+  return Run(options, groups, stop).run();
+}
+
+Machine describe_machine(int device) {
+  Machine machine;
+  const int devices = count_devices().devices;
+  if (devices > device) {
+    const DeviceFacts facts = describe_device(device);
+    machine.devices = devices;
+    machine.processors = facts.processors;
+    machine.memory = facts.free_memory;
+  }
+  return machine;
+}
+
+std::string partition_path(const std::string& path, int processors) {
+  const std::string part = ".sm" + std::to_string(processors);
+  const std::size_t dot = path.rfind('.');
+  const bool has_ending = dot != std::string::npos && path.find('/', dot) == std::string::npos;
+  return has_ending ? path.substr(0, dot) + part + path.substr(dot) : path + part;
+}
+
+} // namespace stagecraft::gpu
