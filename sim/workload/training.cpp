@@ -119,8 +119,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will) {
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
   if (map.has("recompute")) {
     training.recomputes.clear();
-    if (const yaml::Node& node = map.node("recompute"); node.kind == yaml::Node::Kind::map) {
-      training.recomputes.push_back(read_recompute(node));
+    if (const yaml::Node& given = map.node("recompute"); given.kind == yaml::Node::Kind::map) {
+      training.recomputes.push_back(read_recompute(given));
     } else {
       for (const yaml::Node* item : map.list("recompute")) {
         training.recomputes.push_back(read_recompute(*item));

@@ -67,9 +67,9 @@ TEST_CASE("time and peak memory of each way to recompute", "[study][recompute]")
   }
 }
 
-// The products' weight gradients need their stash of 4 each, the element-wise none: between B and W a stage holds 4 of 20.
-// zb-h1: stage 0 F0 F1 B0 W0 F2 … holds two at F1; stage 1 F0 B0 F1 B1 W0 F2 B2 W1 … one and one that waits for W.
-// zb-h2: stage 0 F0 F1 F2 B0 …; stage 1 F0 B0 F1 B1 F2 B2 W0 … one and two that wait.
+// The products' weight gradients need their stash of 4 each, the element-wise none: between B and W a stage holds 4
+// of 20. zb-h1: stage 0 F0 F1 B0 W0 F2 … holds two at F1; stage 1 F0 B0 F1 B1 W0 F2 B2 W1 … one and one that waits for
+// W. zb-h2: stage 0 F0 F1 F2 B0 …; stage 1 F0 B0 F1 B1 F2 B2 W0 … one and two that wait.
 TEST_CASE("a study's stages hold until W what W needs", "[study][memory]") {
   const double fixed = 1000 * (4 + 4) + 8e6;
   const auto peaks = [&](const char* schedule) {

@@ -80,8 +80,8 @@ TEST_CASE("what weight gradients of a transformer layer need is 16 s b h element
 TEST_CASE("a tensor that several weight gradients read counts once", "[workload]") {
   const ModelGraph graph = test::workload("name: t\ninput: {shape: [10, 8]}\nlayers:\n"
                                           "  - {name: n, kind: layer_norm}\n"
-                                          "  - {name: q, kind: linear, features: 3, input: n}\n"
-                                          "  - {name: k, kind: linear, features: 5, input: n}\n");
+                                          "  - {name: q, kind: linear, features: 3, inputs: [n]}\n"
+                                          "  - {name: k, kind: linear, features: 5, inputs: [n]}\n");
   CHECK(test::find_operator(graph, "q").weight_elements == 80 + 30);
   CHECK(test::find_operator(graph, "k").weight_elements == 50);
 }
