@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "calibrate/gpu/current_device.hpp"
+
 namespace stagecraft::gpu {
 namespace {
 
@@ -33,20 +35,18 @@ struct CollectiveBench::Ranks {
     check_nccl(nccl, nccl.create_all(communicators.data(), devices, nullptr), "ncclCommInitAll");
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i].communicator = communicators[i];
-      STAGECRAFT_CUDA_CHECK(cudaSetDevice(static_cast<int>(i)));
+      const CurrentDevice current(static_cast<int>(i));
       STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&ranks[i].stream, cudaStreamNonBlocking));
     }
   }
 
   ~Ranks() {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      cudaSetDevice(static_cast<int>(i));
       nccl.destroy(ranks[i].communicator);
       cudaFree(ranks[i].from);
       cudaFree(ranks[i].to);
       cudaStreamDestroy(ranks[i].stream);
     }
-    cudaSetDevice(0);
   }
 
   Ranks(const Ranks&) = delete;
@@ -56,8 +56,9 @@ struct CollectiveBench::Ranks {
     if (least <= bytes) {
       return;
     }
+    bytes = 0;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      STAGECRAFT_CUDA_CHECK(cudaSetDevice(static_cast<int>(i)));
+      const CurrentDevice current(static_cast<int>(i));
       for (void** memory : {&ranks[i].from, &ranks[i].to}) {
         cudaFree(*memory);
         *memory = nullptr;
@@ -118,11 +119,9 @@ void CollectiveBench::enqueue(const CollectivePoint& point) const {
 }
 
 void CollectiveBench::synchronize() const {
-  for (std::size_t i = 0; i < ranks_->ranks.size(); ++i) {
-    STAGECRAFT_CUDA_CHECK(cudaSetDevice(static_cast<int>(i)));
-    STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(ranks_->ranks[i].stream));
+  for (const Ranks::Rank& rank : ranks_->ranks) {
+    STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(rank.stream));
   }
-  STAGECRAFT_CUDA_CHECK(cudaSetDevice(0));
 }
 
 Timing CollectiveBench::measure(const CollectivePoint& point) {

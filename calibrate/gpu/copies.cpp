@@ -4,25 +4,12 @@
 #include <array>
 #include <cstring>
 
+#include "calibrate/gpu/current_device.hpp"
+
 namespace stagecraft::gpu {
 namespace {
 
 constexpr int kPeer = 1; // the other device; the session has the first
-
-/// Makes a device current for a while.
-class Current {
-public:
-  explicit Current(int device) {
-    STAGECRAFT_CUDA_CHECK(cudaGetDevice(&before_));
-    STAGECRAFT_CUDA_CHECK(cudaSetDevice(device));
-  }
-  ~Current() { cudaSetDevice(before_); }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
-private:
-  int before_ = 0;
-};
 
 std::shared_ptr<CUstream_st> make_stream() {
   cudaStream_t made = nullptr;
@@ -34,7 +21,7 @@ void allow_peer(int device, int peer) {
   int can = 0;
   STAGECRAFT_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, peer));
   if (can != 0) {
-    const Current current(device);
+    const CurrentDevice current(device);
     cudaDeviceEnablePeerAccess(peer, 0); // that it is enabled already is no error
     cudaGetLastError();
   }
@@ -54,7 +41,7 @@ struct CopyBench::Buffers {
 
   static void* grown(Block& block, std::size_t bytes, void* (*make)(std::size_t), void (*destroy)(void*)) {
     if (block.bytes < bytes) {
-      block.memory.reset();
+      block = Block(); // before more is asked for, and where that fails
       block.memory = std::shared_ptr<void>(make(bytes), destroy);
       block.bytes = bytes;
     }
@@ -104,7 +91,7 @@ CopyBench::Way CopyBench::way(End from, End to, bool pinned, std::size_t place, 
     return Buffers::grown(buffers_->here[which], bytes, make_device, free_device);
   };
   const auto on_peer = [&] {
-    const Current current(kPeer);
+    const CurrentDevice current(kPeer);
     return Buffers::grown(buffers_->there[place], bytes, make_device, free_device);
   };
   Way way{};
@@ -153,7 +140,7 @@ Timing CopyBench::measure_both(const CopyPoint& point) {
   const Way one = way(point.from, point.to, point.pinned, 0, bytes);
   const Way opposite = way(point.to, point.from, point.pinned, 1, bytes);
   if (one.peers && !buffers_->other_there) {
-    const Current current(kPeer);
+    const CurrentDevice current(kPeer);
     buffers_->other_there = make_stream();
   }
   const cudaStream_t stream = sampler_.stream();

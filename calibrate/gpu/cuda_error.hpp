@@ -22,7 +22,9 @@ private:
 inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
   if (error != cudaSuccess) {
     cudaGetLastError(); // one that can be cleared, is
-    throw DeviceError(std::string(file) + ":" + std::to_string(line) + ": " + call + ": " + cudaGetErrorString(error),
+    const std::string path = file;
+    throw DeviceError(path.substr(path.rfind('/') + 1) + ":" + std::to_string(line) + ": " + call + ": " +
+                          cudaGetErrorString(error),
                       cudaPeekAtLastError() != cudaSuccess);
   }
 }

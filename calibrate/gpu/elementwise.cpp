@@ -42,6 +42,27 @@ ElementwiseOperands take_operands(Session& session, const Kernel& kernel, cudaSt
 
 } // namespace
 
+bool has_elementwise(const Kernel& kernel) {
+  switch (kernel.op) {
+  case Op::copy:
+  case Op::add:
+  case Op::sum:
+  case Op::adam:
+    return kernel.pass == Pass::forward;
+  case Op::embedding:
+    return kernel.pass != Pass::backward_input;
+  case Op::relu:
+  case Op::gelu:
+  case Op::dropout:
+  case Op::layer_norm:
+  case Op::batch_norm:
+  case Op::softmax:
+    return kernel.pass != Pass::backward_weight;
+  default:
+    return false;
+  }
+}
+
 Operation prepare_elementwise(Session& session, const Kernel& kernel, cudaStream_t stream) {
   if (!has_elementwise(kernel)) {
     throw DeviceError("no kernel for this pass");

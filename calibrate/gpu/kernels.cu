@@ -728,27 +728,6 @@ void copy_until(const volatile int* flag, long long nanoseconds, int* timed_out,
       bytes / static_cast<std::int64_t>(sizeof(uint4)));
 }
 
-bool has_elementwise(const Kernel& kernel) {
-  switch (kernel.op) {
-  case Op::copy:
-  case Op::add:
-  case Op::sum:
-  case Op::adam:
-    return kernel.pass == Pass::forward;
-  case Op::embedding:
-    return kernel.pass != Pass::backward_input;
-  case Op::relu:
-  case Op::gelu:
-  case Op::dropout:
-  case Op::layer_norm:
-  case Op::batch_norm:
-  case Op::softmax:
-    return kernel.pass != Pass::backward_weight;
-  default:
-    return false;
-  }
-}
-
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands& operands, cudaStream_t stream) {
   const Call call{kernel, operands, stream, kernel.shape[0], kernel.shape[1]};
   if (kernel.op == Op::adam) {

@@ -44,9 +44,7 @@ struct ElementwiseOperands {
   float *weights = nullptr, *gradients = nullptr, *first = nullptr, *second = nullptr; ///< of adam
 };
 
-/// Whether there is a kernel for this op in this pass.
-bool has_elementwise(const Kernel& kernel);
-/// Enqueues it.
+/// One of those that has_elementwise().
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands& operands, cudaStream_t stream);
 
 } // namespace stagecraft::gpu

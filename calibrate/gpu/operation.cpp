@@ -4,6 +4,9 @@
 namespace stagecraft::gpu {
 
 Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, int processors) {
+  if (bytes_of(kernel) > static_cast<double>(session.arena.size())) {
+    throw DeviceError("does not fit into device memory");
+  }
   session.arena.reset();
   switch (kernel.op) {
   case Op::gemm:

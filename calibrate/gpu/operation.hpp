@@ -16,6 +16,9 @@ struct Operation {
 /// partition that the stream has, 0 for the whole device. DeviceError says why a kernel cannot be had.
 Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, int processors = 0);
 
+/// Whether there is a kernel of ours for this op in this pass.
+bool has_elementwise(const Kernel& kernel);
+
 /// prepare() of each family; memory has been given back already.
 Operation prepare_gemm(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);
 Operation prepare_convolution(Session& session, const Kernel& kernel, cudaStream_t stream);

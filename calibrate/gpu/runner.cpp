@@ -216,11 +216,12 @@ void Run::run_partition(const Group& group, double deadline) {
 void Run::run_points(const Group& group, double deadline, const Place& place) {
   const double begun = now();
   LeftOut left_out;
-  std::size_t done = 0;
+  std::size_t done = 0, seen = 0;
   for (const Point& point : group.points) {
     if (stop_) {
       break;
     }
+    progress_.show(group.name, ++seen, group.points.size(), now());
     if (place.file.has(point)) {
       ++done;
       continue;
@@ -231,13 +232,13 @@ void Run::run_points(const Group& group, double deadline, const Place& place) {
     }
     try {
       run_point(point, deadline, place);
+      ++done;
     } catch (const DeviceError& error) {
       if (error.sticky()) {
         throw DeviceError(to_text(point) + ": " + error.what(), true);
       }
       left_out.add(error.what());
     }
-    progress_.show(group.name, ++done, group.points.size(), now());
   }
   progress_.say(group.name + (group.processors > 0 ? " of " + std::to_string(group.processors) : "") + ": " +
                 std::to_string(done) + " of " + std::to_string(group.points.size()) + " points, " +
@@ -292,6 +293,7 @@ Timing Run::measure(const KernelPoint& point, const Place& place) {
     const std::int64_t bytes = std::int64_t{128} << 20;
     void* from = session_.arena.take(static_cast<std::size_t>(bytes));
     void* to = session_.arena.take(static_cast<std::size_t>(bytes));
+    operation.launch(place.sampler.stream()); // is loaded while nothing else runs
     STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(place.sampler.stream()));
     const Partition::Busy busy(*place.partition, from, to, bytes);
     timing = place.sampler.measure(operation.launch, method);

@@ -16,11 +16,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr long long kMostBlocked = 100'000'000; // ns, after which a stream that is held goes on by itself
 constexpr int kMostTimedOut = 2;                // samples of a point, after which its stream is held no more
-constexpr double kShortestStamped = 20e-6;      // s, below which two readings of clocks tell too little
+constexpr double kShortestStamped = 50e-6;      // s, below which two readings of clocks tell too little
 constexpr double kThrottled = 0.9;              // of the reference clock
-constexpr int kMostDropped = 20;
-constexpr int kMostRuns = 100; // of a sample; a stream's queue has room for about a thousand commands
-constexpr double kSlow = 0.5;  // s, of a run that is warmed up only once
+constexpr int kMostDropped = 8;                 // of a point; after them the device is as fast as it will be
+constexpr int kMostRuns = 100;                  // of a sample; a stream's queue has room for about a thousand commands
+constexpr double kSlow = 0.5;                   // s, of a run that is warmed up only once
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -154,7 +154,7 @@ Timing Sampler::measure(const Launch& launch, const Method& asked, const StopRul
     const bool throttled = sample.clock > 0 && sample.clock < kThrottled * reference_clock_;
     if (throttled && method.drop_throttled && timing.dropped < kMostDropped) {
       ++timing.dropped;
-      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(2 * timing.dropped, 20)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min(2 * timing.dropped, 10)));
       continue;
     }
     seconds.push_back(sample.seconds);

@@ -201,7 +201,7 @@ std::vector<Point> launch_points() {
 
 std::vector<std::int64_t> copy_sizes() {
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = kKibi; size <= kKibi * kMebi; size *= 4) {
+  for (std::int64_t size = kKibi; size <= 256 * kMebi; size *= 4) {
     sizes.push_back(size);
   }
   std::vector<std::int64_t> ordered;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/calibrate/fake_cuda.hpp"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "calibrate/gpu/kernels.hpp"
+
+// A stream knows until when it is busy, an event when it was reached.
+struct CUstream_st {
+  double now = 0;
+  int captured = -1; ///< kernels captured so far, below 0 while nothing is captured
+};
+struct CUevent_st {
+  double at = 0;
+};
+struct CUgraph_st {
+  int kernels = 0;
+};
+struct CUgraphExec_st {
+  int kernels = 0;
+};
+struct CUgreenCtx_st {};
+struct CUdevResourceDesc_st {};
+
+namespace stagecraft::gpu {
+namespace fake {
+
+State& state() {
+  static State one;
+  return one;
+}
+
+namespace {
+
+constexpr std::size_t kMemory = std::size_t{3} << 30;
+constexpr int kProcessors = 132, kUnit = 8;
+
+cudaError_t allocate(void** memory, std::size_t bytes) {
+  *memory = std::malloc(bytes);
+  ++state().allocations;
+  return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t release(void* memory) {
+  state().allocations -= memory != nullptr ? 1 : 0;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+void take(cudaStream_t stream, double seconds) { stream->now += seconds; }
+
+CUresult get_resource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
+  resource->type = type;
+  resource->sm.smCount = kProcessors;
+  return CUDA_SUCCESS;
+}
+
+CUresult split(CUdevResource* units, unsigned* count, const CUdevResource* all, CUdevResource*, unsigned,
+               unsigned least) {
+  *count = std::min(*count, all->sm.smCount / least);
+  for (unsigned i = 0; i < *count; ++i) {
+    units[i].type = CU_DEV_RESOURCE_TYPE_SM;
+    units[i].sm.smCount = kUnit;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult describe(CUdevResourceDesc* description, CUdevResource*, unsigned) {
+  *description = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult create_context(CUgreenCtx* context, CUdevResourceDesc, CUdevice, unsigned) {
+  *context = new CUgreenCtx_st;
+  return CUDA_SUCCESS;
+}
+
+CUresult destroy_context(CUgreenCtx context) {
+  delete context;
+  return CUDA_SUCCESS;
+}
+
+CUresult create_stream(CUstream* stream, CUgreenCtx, unsigned, int) {
+  *stream = new CUstream_st;
+  return CUDA_SUCCESS;
+}
+
+CUresult get_device(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+} // namespace fake
+
+void fill_gaussian(Precision, void*, std::int64_t, std::uint64_t, cudaStream_t) {}
+void fill_indices(int*, std::int64_t, int, std::uint64_t, cudaStream_t) {}
+
+void launch_empty(cudaStream_t stream) {
+  if (stream->captured >= 0) {
+    ++stream->captured;
+  } else {
+    fake::take(stream, fake::kEmpty);
+  }
+}
+
+void read_clocks(Stamp* stamp, cudaStream_t stream) {
+  const double nanoseconds = stream->now * 1e9;
+  *stamp = {static_cast<long long>(nanoseconds * fake::kClock * 1e-9), static_cast<long long>(nanoseconds), 0};
+}
+
+void spin(long long nanoseconds, cudaStream_t stream) { fake::take(stream, static_cast<double>(nanoseconds) * 1e-9); }
+void block(const volatile int*, long long, int*, cudaStream_t) {}
+void copy_until(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, cudaStream_t) {}
+
+void run_elementwise(const Kernel& kernel, const ElementwiseOperands&, cudaStream_t stream) {
+  ++fake::state().kernels;
+  fake::take(stream, static_cast<double>(kernel.shape[0] * kernel.shape[1]) / fake::kKernelRate);
+}
+
+} // namespace stagecraft::gpu
+
+namespace fake = stagecraft::gpu::fake;
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorInvalidValue ? "invalid" : "error"; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = fake::state().devices, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strcpy(properties->name, "NVIDIA Fake 80GB");
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int) {
+  std::strncpy(id, "0000:00:00.0", static_cast<std::size_t>(size));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrMultiProcessorCount ? fake::kProcessors
+           : attribute == cudaDevAttrL2CacheSize       ? 1 << 20
+                                                       : 9;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = fake::kMemory;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return fake::allocate(memory, bytes); }
+cudaError_t cudaFree(void* memory) { return fake::release(memory); }
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return fake::allocate(memory, bytes); }
+cudaError_t cudaFreeHost(void* memory) { return fake::release(memory); }
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) { return *device = host, cudaSuccess; }
+cudaError_t cudaMemset(void*, int, std::size_t) { return cudaSuccess; }
+cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  fake::take(stream, static_cast<double>(bytes) / fake::kCopyRate);
+  return bytes == fake::state().refused_copy ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t bytes, cudaStream_t stream) {
+  fake::take(stream, static_cast<double>(bytes) / fake::kCopyRate);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = new CUstream_st, cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  stream->now = std::max(stream->now, event->at);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new CUevent_st, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return event->at = stream->now, cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = static_cast<float>((end->at - begin->at) * 1e3);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  return stream->captured = 0, cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = new CUgraph_st{stream->captured};
+  stream->captured = -1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
+  return *ready = new CUgraphExec_st{graph->kernels}, cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
+  delete ready;
+  return cudaSuccess;
+}
+
+// Half as long as one by one.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
+  fake::take(stream, ready->kernels * fake::kEmpty / 2);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  struct Row {
+    const char* name;
+    void* function;
+  };
+  const Row rows[] = {{"cuDeviceGet", reinterpret_cast<void*>(fake::get_device)},
+                      {"cuDeviceGetDevResource", reinterpret_cast<void*>(fake::get_resource)},
+                      {"cuDevSmResourceSplitByCount", reinterpret_cast<void*>(fake::split)},
+                      {"cuDevResourceGenerateDesc", reinterpret_cast<void*>(fake::describe)},
+                      {"cuGreenCtxCreate", reinterpret_cast<void*>(fake::create_context)},
+                      {"cuGreenCtxDestroy", reinterpret_cast<void*>(fake::destroy_context)},
+                      {"cuGreenCtxStreamCreate", reinterpret_cast<void*>(fake::create_stream)}};
+  *result = cudaDriverEntryPointSymbolNotFound;
+  for (const Row& row : rows) {
+    if (std::string(name) == row.name) {
+      *function = row.function;
+      *result = cudaDriverEntryPointSuccess;
+    }
+  }
+  return cudaSuccess;
+}
+
+} // extern "C"

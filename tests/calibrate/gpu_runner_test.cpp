@@ -1,0 +1,182 @@
+// Whole runs of the harness for GPUs, on a runtime without a device.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "sim/base/file.hpp"
+#include "sim/base/yaml.hpp"
+#include "tests/calibrate/fake_cuda.hpp"
+#include "tests/catch.hpp"
+
+#include "calibrate/gpu/runner.hpp"
+
+namespace stagecraft::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string fresh(const std::string& name) {
+  const std::string path = (fs::temp_directory_path() / ("stagecraft-" + std::to_string(getpid()) + name)).string();
+  std::remove(path.c_str());
+  return path;
+}
+
+Options options_of(const std::string& path) {
+  Options options;
+  options.out = path;
+  options.budget = 60;
+  return options;
+}
+
+Group group_of(const std::string& name, std::vector<Point> points, int processors = 0) {
+  return {name, "", 1, std::move(points), processors};
+}
+
+KernelPoint kernel(const std::string& text, Regime regime = Regime::burst) { return {parse_kernel(text), regime}; }
+
+// The median of the row that begins with an identity, in seconds.
+double median_of(const std::string& path, const std::string& section, const std::string& identity) {
+  const std::string text = read_file(path), front = "  - {" + identity + ", median: ";
+  const std::size_t at = text.find(front, text.find("\n" + section + ":"));
+  if (at == std::string::npos) {
+    return -1;
+  }
+  const std::size_t begin = at + front.size();
+  return parse_quantity<Seconds>(text.substr(begin, text.find(',', begin) - begin), {path, 1, 1}).value;
+}
+
+const std::atomic<bool> kGoOn{false};
+
+const std::vector<Group>& groups() {
+  static const std::vector<Group> kGroups = {
+      group_of("launch", {kernel("launch forward fp32"), kernel("launch forward fp32", Regime::graph),
+                          kernel("launch forward fp32", Regime::event)}),
+      group_of("elementwise", {kernel("gelu forward bf16 rows=1000 columns=2000"),
+                               kernel("gelu forward bf16 rows=1000 columns=2000", Regime::warm),
+                               kernel("relu backward-weight bf16 rows=1000 columns=2000")}),
+      group_of("copies", {CopyPoint{End::host, End::device, true, false, 1 << 20},
+                          CopyPoint{End::device, End::host, false, false, 1 << 20},
+                          CopyPoint{End::device, End::device, true, false, 4096},
+                          CopyPoint{End::host, End::device, true, true, 1 << 20}}),
+      group_of("partitions",
+               {kernel("gelu forward bf16 rows=1000 columns=2000"),
+                kernel("gelu forward bf16 rows=1000 columns=2000", Regime::contended)},
+               16),
+  };
+  return kGroups;
+}
+
+TEST_CASE("a run measures every point and writes what the runtime's clocks say", "[gpu][runner]") {
+  const std::string path = fresh("run.yaml"), part = partition_path(path, 16);
+  std::remove(part.c_str());
+  fake::state() = {};
+  REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
+
+  const std::string launch = "op: launch, pass: forward, precision: fp32, shape: {}";
+  CHECK(median_of(path, "measured", launch) == Approx(fake::kEmpty));
+  CHECK(median_of(path, "measured", launch + ", regime: graph") == Approx(fake::kEmpty / 2));
+  CHECK(median_of(path, "measured", launch + ", regime: event") == Approx(fake::kEmpty));
+  const std::string gelu = "op: gelu, pass: forward, precision: bf16, shape: {rows: 1000, columns: 2000}";
+  const double cells = 1000 * 2000;
+  CHECK(median_of(path, "measured", gelu) == Approx(cells / fake::kKernelRate));
+  CHECK(median_of(path, "measured", gelu + ", regime: warm") == Approx(cells / fake::kKernelRate));
+  const double copied = (1 << 20) / fake::kCopyRate;
+  CHECK(median_of(path, "copies", "from: host, to: device, memory: pinned, size: 1 MiB") == Approx(copied));
+  CHECK(median_of(path, "copies", "from: device, to: host, memory: pageable, size: 1 MiB") == Approx(copied));
+  CHECK(median_of(path, "copies", "from: host, to: device, memory: pinned, both_ways: true, size: 1 MiB") ==
+        Approx(copied));
+
+  const yaml::Node document = yaml::load(path);
+  yaml::Map map(document, "measurements");
+  CHECK(map.boolean("complete", false));
+  CHECK(yaml::Map(map.node("device"), "device").text("name") == "fake-80gb");
+  CHECK(map.node("method").find("left_out_1") != nullptr); // among them relu's backward-weight
+  CHECK(read_file(path).find("elementwise: 1 point: no kernel for this pass") != std::string::npos);
+
+  const yaml::Node partition = yaml::load(part);
+  yaml::Map of_partition(partition, "measurements");
+  yaml::Map device(of_partition.node("device"), "device");
+  CHECK(device.text("name") == "fake-80gb-sm16");
+  CHECK(device.text("kind") == "gpu-partition");
+  CHECK(device.integer("processors", 1, 200) == 16);
+  CHECK(of_partition.list("measured").size() == 2);
+  CHECK(of_partition.boolean("complete", false));
+}
+
+TEST_CASE("sentinels are measured at the start, in the middle and at the end", "[gpu][runner]") {
+  const std::string path = fresh("sentinels.yaml");
+  REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
+  const std::string text = read_file(path);
+  for (const char* when : {"start", "middle", "end"}) {
+    CHECK(text.find("{when: " + std::string(when) + ", kernel: \"launch forward fp32\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("a run that goes on measures only what is missing", "[gpu][runner]") {
+  const std::string path = fresh("again.yaml");
+  fake::state() = {};
+  const std::vector<Group> first = {group_of("elementwise", {kernel("gelu forward bf16 rows=10 columns=20")})};
+  run_sweep(options_of(path), first, kGoOn);
+  const int once = fake::state().kernels;
+  run_sweep(options_of(path), first, kGoOn);
+  const int of_sentinels = fake::state().kernels - once;
+  CHECK(of_sentinels < once); // the copy sentinel alone
+  const std::vector<Group> more = {group_of(
+      "elementwise", {kernel("gelu forward bf16 rows=10 columns=20"), kernel("add forward bf16 rows=10 columns=20")})};
+  run_sweep(options_of(path), more, kGoOn);
+  CHECK(yaml::load(path).find("measured")->items.size() == 2);
+}
+
+TEST_CASE("a run that is stopped leaves a file that is not complete", "[gpu][runner]") {
+  const std::string path = fresh("stopped.yaml");
+  const std::atomic<bool> stop{true};
+  CHECK(run_sweep(options_of(path), groups(), stop) == Ended::interrupted);
+  CHECK(yaml::load(path).find("complete") == nullptr);
+}
+
+TEST_CASE("a point that fails is left out with the reason, and the others go on", "[gpu][runner]") {
+  const std::string path = fresh("failing.yaml");
+  fake::state() = {};
+  fake::state().refused_copy = 4096;
+  REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
+  fake::state() = {};
+  CHECK(yaml::load(path).find("copies")->items.size() == 3);
+  CHECK(read_file(path).find("copies: 1 point: ") != std::string::npos);
+}
+
+TEST_CASE("without time, points are counted as left out", "[gpu][runner]") {
+  const std::string path = fresh("hurried.yaml");
+  Options options = options_of(path);
+  options.budget = 1;
+  REQUIRE(run_sweep(options, groups(), kGoOn) == Ended::done);
+  CHECK(read_file(path).find("launch: 3 points: no time left") != std::string::npos);
+}
+
+TEST_CASE("between devices, both ways at once", "[gpu][runner]") {
+  const std::string path = fresh("peers.yaml");
+  fake::state() = {};
+  fake::state().devices = 2;
+  const std::vector<Group> peers = {group_of("peers", {CopyPoint{End::device, End::peer, true, false, 1 << 20},
+                                                       CopyPoint{End::device, End::peer, true, true, 1 << 20}})};
+  REQUIRE(run_sweep(options_of(path), peers, kGoOn) == Ended::done);
+  fake::state() = {};
+  const double copied = (1 << 20) / fake::kCopyRate;
+  CHECK(median_of(path, "copies", "from: device, to: peer, size: 1 MiB") == Approx(copied));
+  CHECK(median_of(path, "copies", "from: device, to: peer, both_ways: true, size: 1 MiB") == Approx(copied));
+}
+
+TEST_CASE("all memory of a run is given back", "[gpu][runner]") {
+  fake::state() = {};
+  run_sweep(options_of(fresh("memory.yaml")), groups(), kGoOn);
+  CHECK(fake::state().allocations == 0);
+}
+
+TEST_CASE("partitions have files of their own beside the device's", "[gpu][runner]") {
+  CHECK(partition_path("out/h200.yaml", 16) == "out/h200.sm16.yaml");
+  CHECK(partition_path("out.d/h200", 8) == "out.d/h200.sm8");
+}
+
+} // namespace
+} // namespace stagecraft::gpu
