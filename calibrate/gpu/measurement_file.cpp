@@ -155,8 +155,16 @@ void MeasurementFile::add_line(const std::string& section, const std::string& id
   }
 }
 
-void MeasurementFile::leave_out(const std::string& what) {
-  left_out_.push_back(what);
+void MeasurementFile::leave_out(const std::string& what) { note("left_out_" + std::to_string(++left_out_), what); }
+
+void MeasurementFile::note(const std::string& key, const std::string& text) {
+  const auto found =
+      std::find_if(header_.method.begin(), header_.method.end(), [&](const auto& fact) { return fact.first == key; });
+  if (found == header_.method.end()) {
+    header_.method.emplace_back(key, text);
+  } else {
+    found->second = text;
+  }
   write();
 }
 
@@ -171,11 +179,7 @@ void MeasurementFile::write() const {
   std::ofstream out(next, std::ios::trunc);
   out << kSchema << "\ndevice: " << facts_text(header_.device) << "\nhost: " << facts_text(header_.host)
       << "\nsoftware: " << facts_text(header_.software) << "\n";
-  Facts method = header_.method;
-  for (std::size_t i = 0; i < left_out_.size(); ++i) {
-    method.emplace_back("left_out_" + std::to_string(i + 1), left_out_[i]);
-  }
-  out << "method: " << facts_text(method) << "\n";
+  out << "method: " << facts_text(header_.method) << "\n";
   for (const char* section : kSections) {
     const auto found = lines_.find(section);
     if (found == lines_.end()) {

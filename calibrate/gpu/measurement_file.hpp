@@ -52,6 +52,8 @@ public:
   void add_sentinel(const std::string& when, const Kernel& kernel, double seconds);
   /// Notes under `method` what is missing and why.
   void leave_out(const std::string& what);
+  /// Notes anything else there; a key that is there already gets the new text.
+  void note(const std::string& key, const std::string& text);
   void finish(double seconds);
 
 private:
@@ -63,7 +65,7 @@ private:
   Header header_;
   std::map<std::string, std::vector<std::string>> lines_; ///< of each section, without indent
   std::set<std::string> known_;                           ///< section and identity of what is measured
-  std::vector<std::string> left_out_;
+  int left_out_ = 0;
   double earlier_ = 0, duration_ = 0; ///< seconds of the runs before this one, and of all
   bool complete_ = false;
 };

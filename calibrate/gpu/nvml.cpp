@@ -2,6 +2,8 @@
 #include "calibrate/gpu/nvml.hpp"
 
 #include <array>
+#include <cmath>
+#include <cstdio>
 
 namespace stagecraft::gpu {
 namespace {
@@ -76,6 +78,25 @@ std::optional<unsigned long long> Nvml::reasons() const {
 std::string Nvml::driver() const {
   std::array<char, 96> text{};
   return problem_.empty() && driver_ != nullptr && driver_(text.data(), text.size()) == 0 ? text.data() : "";
+}
+
+std::string Nvml::state() const {
+  std::string text;
+  const auto add = [&](const char* front, std::optional<double> value, double unit, const char* name) {
+    if (value) {
+      text += (text.empty() ? "" : ", ") + std::string(front) + std::to_string(std::lround(*value / unit)) + name;
+    }
+  };
+  add("", clock(), 1e6, " MHz");
+  add("memory ", memory_clock(), 1e6, " MHz");
+  add("", temperature(), 1, " C");
+  add("", power(), 1, " W");
+  if (const auto bits = reasons()) {
+    std::array<char, 40> hex{};
+    std::snprintf(hex.data(), hex.size(), "%sreasons 0x%llx", text.empty() ? "" : ", ", *bits);
+    text += hex.data();
+  }
+  return text;
 }
 
 } // namespace stagecraft::gpu

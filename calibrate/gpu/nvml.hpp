@@ -29,6 +29,8 @@ public:
   std::optional<double> temperature() const;         ///< degrees Celsius
   std::optional<unsigned long long> reasons() const; ///< why clocks are as they are, bit by bit
   std::string driver() const;                        ///< its version, or ""
+  /// All that changes while it works, for people: "1755 MHz, memory 3201 MHz, 61 C, 412 W, reasons 0x4".
+  std::string state() const;
 
 private:
   using Device = struct DeviceOpaque*;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "calibrate/gpu/budget.hpp"
@@ -112,6 +114,8 @@ private:
   void run_point(const Point& point, double deadline, const Place& place);
   Timing measure(const KernelPoint& point, const Place& place);
   void measure_power(const PowerPoint& point, double deadline, const Place& place);
+  void note_limits();
+  void note_state(const std::string& when);
   void report(const std::string& group, const LeftOut& left_out, MeasurementFile& file);
 
   const Options& options_;
@@ -149,6 +153,8 @@ Ended Run::run() {
     weights.push_back(group.points.empty() ? 0 : group.weight);
   }
   const Budget budget(options_.budget - kForSentinels, weights);
+  note_limits();
+  note_state("at_start");
   run_sentinels("start");
   for (std::size_t i = 0; i < groups_.size() && !stop_; ++i) {
     if (i == groups_.size() / 2) {
@@ -190,6 +196,24 @@ void Run::run_group(const Group& group, double deadline) {
     run_points(group, deadline, {sampler_, file_, nullptr});
   }
   copies_.reset(); // and their memory
+  note_state("after_" + group.name + (group.processors > 0 ? "_" + std::to_string(group.processors) : ""));
+}
+
+void Run::note_limits() {
+  const auto megahertz = [](double hertz) { return std::to_string(std::lround(hertz / 1e6)) + " MHz"; };
+  file_.note("reference_clock", megahertz(sampler_.reference_clock()));
+  if (const auto most = session_.nvml.most_clock()) {
+    file_.note("most_clock", megahertz(*most));
+  }
+  if (const auto limit = session_.nvml.power_limit()) {
+    file_.note("power_limit", std::to_string(std::lround(*limit)) + " W");
+  }
+}
+
+void Run::note_state(const std::string& when) {
+  if (const std::string state = session_.nvml.state(); !state.empty()) {
+    file_.note(when, state);
+  }
 }
 
 void Run::run_partition(const Group& group, double deadline) {
@@ -238,6 +262,8 @@ void Run::run_points(const Group& group, double deadline, const Place& place) {
         throw DeviceError(to_text(point) + ": " + error.what(), true);
       }
       left_out.add(error.what());
+    } catch (const std::bad_alloc&) {
+      left_out.add("does not fit into host memory");
     }
   }
   progress_.say(group.name + (group.processors > 0 ? " of " + std::to_string(group.processors) : "") + ": " +

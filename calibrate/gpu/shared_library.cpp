@@ -18,14 +18,19 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The root of the installation or virtual environment whose python3 stands first in PATH.
+// The roots of the active virtual environment, and of the installation whose python3 stands first in PATH: where it is
+// found, and where a link leads.
 std::vector<fs::path> python_roots() {
   std::vector<fs::path> roots;
+  if (const std::string active = environment("VIRTUAL_ENV"); !active.empty()) {
+    roots.emplace_back(active);
+  }
   std::istringstream path(environment("PATH"));
   for (std::string folder; std::getline(path, folder, ':');) {
     std::error_code error;
     if (fs::exists(fs::path(folder) / "python3", error)) {
       roots.push_back(fs::path(folder).parent_path());
+      roots.push_back(fs::canonical(fs::path(folder) / "python3", error).parent_path().parent_path());
       break;
     }
   }
