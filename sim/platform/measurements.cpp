@@ -22,7 +22,8 @@ struct RegimeRow {
   Regime regime;
 };
 constexpr std::array kRegimes = {RegimeRow{"burst", Regime::burst}, RegimeRow{"sustained", Regime::sustained},
-                                 RegimeRow{"warm", Regime::warm}, RegimeRow{"graph", Regime::graph}};
+                                 RegimeRow{"warm", Regime::warm},   RegimeRow{"graph", Regime::graph},
+                                 RegimeRow{"event", Regime::event}, RegimeRow{"contended", Regime::contended}};
 
 struct Name {
   std::string_view name;

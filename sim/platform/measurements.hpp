@@ -23,7 +23,7 @@ struct SampledTime {
 };
 
 /// How hot the device was, and who launched.
-enum class Regime { burst, sustained, warm, graph };
+enum class Regime { burst, sustained, warm, graph, event, contended };
 
 struct MeasuredRow {
   Kernel kernel;

@@ -9,6 +9,7 @@
 #include "sim/base/file.hpp"
 #include "sim/base/kernel.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/measurement_file.hpp"
@@ -109,6 +110,42 @@ TEST_CASE("every section is written as its document says", "[gpu][measurements]"
   CHECK(busy.quantity<FlopsPerSecond>("rate", yaml::kPositive).value == Approx(690e12));
   yaml::Map sentinel(*map.list("sentinels")[0], "sentinel");
   CHECK(sentinel.text("kernel") == "gemm forward bf16 batch=1 m=128 n=256 k=64");
+}
+
+TEST_CASE("the simulator reads what the harness writes, in every regime", "[gpu][measurements]") {
+  const std::string path = fresh("read.yaml");
+  {
+    MeasurementFile file(path, header());
+    for (std::size_t regime = 0; regime < kRegimes.size(); ++regime) {
+      KernelPoint point = std::get<KernelPoint>(kGemm);
+      point.regime = static_cast<Regime>(regime);
+      file.add(point, timing());
+    }
+    file.add(kCopy, timing());
+    file.add(CopyPoint{End::device, End::peer, true, false, 4096}, timing());
+    for (std::size_t op = 0; op < kCollectives.size(); ++op) {
+      file.add(CollectivePoint{static_cast<Collective>(op), 2, 1 << 20}, timing());
+    }
+    file.add(PowerPoint{true, {}}, PowerReading{76.4, 8.01, 0, 0, 0});
+    file.add(kBusy, PowerReading{695, 8, 690e12, 0, 1.5e9});
+    file.add(PowerPoint{false, parse_kernel("copy forward fp32 rows=8 columns=8")}, PowerReading{500, 8, 0, 4e12, 0});
+    file.add_sentinel("start", std::get<KernelPoint>(kGemm).kernel, 181e-6);
+    file.finish(402);
+  }
+  const Measurements read = read_measurements(yaml::load(path));
+  REQUIRE(read.measured.size() == kRegimes.size());
+  for (std::size_t regime = 0; regime < kRegimes.size(); ++regime) {
+    CHECK(static_cast<std::size_t>(read.measured[regime].regime) == regime);
+    CHECK(stagecraft::to_text(read.measured[regime].kernel) == "gemm forward bf16 batch=1 m=128 n=256 k=64");
+    CHECK(read.measured[regime].time.median.value == Approx(180e-6));
+  }
+  CHECK((read.copies.size() == 2 && read.copies[0].both_ways && read.copies[1].to == "peer"));
+  CHECK(read.collectives.size() == kCollectives.size());
+  REQUIRE(read.power.size() == 3);
+  CHECK(read.power[1].flops.value == Approx(690e12));
+  CHECK(read.power[2].bandwidth.value == Approx(4e12));
+  CHECK(read.sentinels.size() == 1);
+  CHECK(read.device.processors == 132);
 }
 
 TEST_CASE("the file is whole after each line, and says only at its end that it is complete", "[gpu][measurements]") {

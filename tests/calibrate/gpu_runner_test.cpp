@@ -7,6 +7,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fake_cuda.hpp"
 #include "tests/catch.hpp"
 
@@ -95,13 +96,15 @@ TEST_CASE("a run measures every point and writes what the runtime's clocks say",
   CHECK(map.node("method").find("left_out_1") != nullptr); // among them relu's backward-weight
   CHECK(read_file(path).find("elementwise: 1 point: no kernel for this pass") != std::string::npos);
 
+  CHECK(read_measurements(document).measured.size() == 5);
+
   const yaml::Node partition = yaml::load(part);
   yaml::Map of_partition(partition, "measurements");
   yaml::Map device(of_partition.node("device"), "device");
   CHECK(device.text("name") == "fake-80gb-sm16");
   CHECK(device.text("kind") == "gpu-partition");
   CHECK(device.integer("processors", 1, 200) == 16);
-  CHECK(of_partition.list("measured").size() == 2);
+  CHECK(read_measurements(partition).measured.size() == 2);
   CHECK(of_partition.boolean("complete", false));
 }
 
