@@ -360,7 +360,7 @@ std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>&
 
 std::vector<Kernel> sentinels() {
   return {make(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
-          make(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}),
+          make(Op::copy, Pass::forward, Precision::fp32, {32768, 4096}),
           make(Op::launch, Pass::forward, Precision::fp32, {})};
 }
 

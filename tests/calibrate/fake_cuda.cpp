@@ -31,6 +31,8 @@ struct CUdevResourceDesc_st {};
 namespace stagecraft::gpu {
 namespace fake {
 
+void spend(cudaStream_t stream, double seconds) { stream->now += seconds; }
+
 State& state() {
   static State one;
   return one;
@@ -52,8 +54,6 @@ cudaError_t release(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
-
-void take(cudaStream_t stream, double seconds) { stream->now += seconds; }
 
 CUresult get_resource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
   resource->type = type;
@@ -99,14 +99,20 @@ CUresult get_device(CUdevice* device, int ordinal) {
 } // namespace
 } // namespace fake
 
-void fill_gaussian(Precision, void*, std::int64_t, std::uint64_t, cudaStream_t) {}
+// Numbers enough for the few products that are computed.
+void fill_gaussian(Precision precision, void* values, std::int64_t count, std::uint64_t seed, cudaStream_t) {
+  for (std::int64_t i = 0; precision == Precision::fp32 && i < std::min<std::int64_t>(count, 1000); ++i) {
+    static_cast<float*>(values)[i] = static_cast<float>((i * 7 + static_cast<std::int64_t>(seed) * 3) % 11 - 5);
+  }
+}
+
 void fill_indices(int*, std::int64_t, int, std::uint64_t, cudaStream_t) {}
 
 void launch_empty(cudaStream_t stream) {
   if (stream->captured >= 0) {
     ++stream->captured;
   } else {
-    fake::take(stream, fake::kEmpty);
+    fake::spend(stream, fake::kEmpty);
   }
 }
 
@@ -115,13 +121,13 @@ void read_clocks(Stamp* stamp, cudaStream_t stream) {
   *stamp = {static_cast<long long>(nanoseconds * fake::kClock * 1e-9), static_cast<long long>(nanoseconds), 0};
 }
 
-void spin(long long nanoseconds, cudaStream_t stream) { fake::take(stream, static_cast<double>(nanoseconds) * 1e-9); }
+void spin(long long nanoseconds, cudaStream_t stream) { fake::spend(stream, static_cast<double>(nanoseconds) * 1e-9); }
 void block(const volatile int*, long long, int*, cudaStream_t) {}
 void copy_until(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, cudaStream_t) {}
 
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands&, cudaStream_t stream) {
   ++fake::state().kernels;
-  fake::take(stream, static_cast<double>(kernel.shape[0] * kernel.shape[1]) / fake::kKernelRate);
+  fake::spend(stream, static_cast<double>(kernel.shape[0] * kernel.shape[1]) / fake::kKernelRate);
 }
 
 } // namespace stagecraft::gpu
@@ -173,12 +179,12 @@ cudaError_t cudaMemset(void*, int, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  fake::take(stream, static_cast<double>(bytes) / fake::kCopyRate);
+  fake::spend(stream, static_cast<double>(bytes) / fake::kCopyRate);
   return bytes == fake::state().refused_copy ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 cudaError_t cudaMemcpyPeerAsync(void*, int, const void*, int, std::size_t bytes, cudaStream_t stream) {
-  fake::take(stream, static_cast<double>(bytes) / fake::kCopyRate);
+  fake::spend(stream, static_cast<double>(bytes) / fake::kCopyRate);
   return cudaSuccess;
 }
 
@@ -235,7 +241,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
 
 // Half as long as one by one.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
-  fake::take(stream, ready->kernels * fake::kEmpty / 2);
+  fake::spend(stream, ready->kernels * fake::kEmpty / 2);
   return cudaSuccess;
 }
 

@@ -54,6 +54,7 @@ const std::vector<Group>& groups() {
   static const std::vector<Group> kGroups = {
       group_of("launch", {kernel("launch forward fp32"), kernel("launch forward fp32", Regime::graph),
                           kernel("launch forward fp32", Regime::event)}),
+      group_of("gemm", {kernel("gemm backward-weight bf16 batch=1 m=2000 n=2000 k=1000")}),
       group_of("elementwise", {kernel("gelu forward bf16 rows=1000 columns=2000"),
                                kernel("gelu forward bf16 rows=1000 columns=2000", Regime::warm),
                                kernel("relu backward-weight bf16 rows=1000 columns=2000")}),
@@ -79,6 +80,10 @@ TEST_CASE("a run measures every point and writes what the runtime's clocks say",
   CHECK(median_of(path, "measured", launch) == Approx(fake::kEmpty));
   CHECK(median_of(path, "measured", launch + ", regime: graph") == Approx(fake::kEmpty / 2));
   CHECK(median_of(path, "measured", launch + ", regime: event") == Approx(fake::kEmpty));
+  CHECK(median_of(path, "measured",
+                  "op: gemm, pass: backward-weight, precision: bf16, shape: {batch: 1, m: 2000, n: 2000, k: 1000}") ==
+        Approx(4e9 / fake::kProductRate));
+  CHECK(read_file(path).find("variant: \"tile 1, stages 6, split-k 2, waves 1.5\"") != std::string::npos);
   const std::string gelu = "op: gelu, pass: forward, precision: bf16, shape: {rows: 1000, columns: 2000}";
   const double cells = 1000 * 2000;
   CHECK(median_of(path, "measured", gelu) == Approx(cells / fake::kKernelRate));
@@ -96,7 +101,7 @@ TEST_CASE("a run measures every point and writes what the runtime's clocks say",
   CHECK(map.node("method").find("left_out_1") != nullptr); // among them relu's backward-weight
   CHECK(read_file(path).find("elementwise: 1 point: no kernel for this pass") != std::string::npos);
 
-  CHECK(read_measurements(document).measured.size() == 5);
+  CHECK(read_measurements(document).measured.size() == 6);
 
   const yaml::Node partition = yaml::load(part);
   yaml::Map of_partition(partition, "measurements");
@@ -113,7 +118,9 @@ TEST_CASE("sentinels are measured at the start, in the middle and at the end", "
   REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
   const std::string text = read_file(path);
   for (const char* when : {"start", "middle", "end"}) {
-    CHECK(text.find("{when: " + std::string(when) + ", kernel: \"launch forward fp32\"") != std::string::npos);
+    for (const Kernel& kernel : sentinels()) {
+      CHECK(text.find("{when: " + std::string(when) + ", kernel: \"" + to_text(kernel) + "\"") != std::string::npos);
+    }
   }
 }
 
