@@ -13,7 +13,7 @@
 
 // A stream knows until when it is busy, an event when it was reached.
 struct CUstream_st {
-  double now = 0;
+  double now = 0, cycles = 0;
   int captured = -1; ///< kernels captured so far, below 0 while nothing is captured
 };
 struct CUevent_st {
@@ -31,7 +31,10 @@ struct CUdevResourceDesc_st {};
 namespace stagecraft::gpu {
 namespace fake {
 
-void spend(cudaStream_t stream, double seconds) { stream->now += seconds; }
+void spend(cudaStream_t stream, double seconds) {
+  stream->now += seconds;
+  stream->cycles += seconds * state().clock;
+}
 
 State& state() {
   static State one;
@@ -118,11 +121,14 @@ void launch_empty(cudaStream_t stream) {
 
 void read_clocks(Stamp* stamp, cudaStream_t stream) {
   const double nanoseconds = stream->now * 1e9;
-  *stamp = {static_cast<long long>(nanoseconds * fake::kClock * 1e-9), static_cast<long long>(nanoseconds), 0};
+  *stamp = {static_cast<long long>(stream->cycles), static_cast<long long>(nanoseconds), 0};
 }
 
 void spin(long long nanoseconds, cudaStream_t stream) { fake::spend(stream, static_cast<double>(nanoseconds) * 1e-9); }
-void block(const volatile int*, long long, int*, cudaStream_t) {}
+void block(const volatile int*, long long, int* timed_out, cudaStream_t) {
+  ++fake::state().held;
+  *timed_out += fake::state().times_out ? 1 : 0;
+}
 void copy_until(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, cudaStream_t) {}
 
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands&, cudaStream_t stream) {

@@ -25,6 +25,9 @@ struct State {
   std::size_t refused_copy = 0; ///< copies of this size fail
   int allocations = 0;          ///< alive
   Product product;              ///< the last one
+  double clock = kClock;        ///< Hz, from now on
+  bool times_out = false;       ///< streams that are held are not let go in time
+  int held = 0;                 ///< how often one was
 };
 State& state();
 
