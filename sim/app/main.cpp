@@ -11,6 +11,8 @@
 #include "sim/app/options.hpp"
 #include "sim/schedule/schedule_file.hpp"
 
+#include "calibrate/fit/kernel_tables.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -127,6 +129,45 @@ void add_dialect_flags(CLI::App& command, Options& options) {
   command.add_flag("--messages", options.messages, "with PyTorch's SEND and RECV");
 }
 
+void add_table_flags(CLI::App& command, Options& options) {
+  for (const fit::TableKindRow& row : fit::kTableKinds) {
+    command
+        .add_option("--" + std::string(row.name), options.tables[std::string(row.name)],
+                    "a table of CSV: " + std::string(row.help))
+        ->type_name("CSV")
+        ->take_all();
+  }
+  command.add_option("--select", options.select, "the device of tables that hold several")->type_name("NAME");
+}
+
+void add_calibrate_actions(CLI::App& calibrate, Options& options) {
+  const auto add = [&](const char* name, const char* help) -> CLI::App& {
+    CLI::App& action = *calibrate.add_subcommand(name, help);
+    action.callback([&options, name] { options.calibrate_action = name; });
+    add_common(action, options);
+    return action;
+  };
+  calibrate.require_subcommand(1);
+  CLI::App& fit = add("fit", "measurements to a device file with fits");
+  fit.add_option("RAW", options.raw, "files of measurements")->type_name("FILE");
+  add_table_flags(fit, options);
+  fit.add_option("--device", options.device, "the data sheet to start from: a name in platforms/devices, or a file")
+      ->type_name("BASE");
+  fit.add_option("--processors", options.processors, "multiprocessors of the device, where no file says it")
+      ->check(whole_number(1, 1 << 20));
+  fit.add_option("--hold-out", options.hold_out, "keep this share of the shapes from the fits, to tell their errors")
+      ->check(CLI::Range(0.0, 0.9));
+  fit.add_option("--seed", options.seed, "seed of what is held back")->type_name("N");
+  CLI::App& predict = add("predict", "tables of measured kernels beside what a device file says");
+  predict.add_option("DEVICE", options.device, "a name in platforms/devices, or a file")->required();
+  add_table_flags(predict, options);
+  predict.add_flag("--all", options.all_rows, "print every row of the table");
+  predict.add_option("--figures", options.figures, "draw the errors as SVG into this folder")->type_name("DIR");
+  CLI::App& show = add("show", "the fits of a device file and their errors");
+  show.add_option("FILE", options.device, "a device file, or a name in platforms/devices")->required();
+  show.add_option("--figures", options.figures, "draw the errors as SVG into this folder")->type_name("DIR");
+}
+
 struct Command {
   CLI::App* app;
   int (*run)(const Options&);
@@ -207,6 +248,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& validate = add("validate", "predict measured runs; error per row and in all", command_validate);
   validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
   add_common(validate, options, with_csv);
+
+  add_calibrate_actions(add("calibrate", "measure, fit, and say how sure", command_calibrate), options);
 
   CLI::App& import = add("import", "read a foreign model and sum it up, or a schedule", command_import);
   import.add_option("FORMAT", options.what, "see `list formats`, or schedule")->required();

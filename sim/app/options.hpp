@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,13 @@ struct Options {
   bool messages = false;
   // list, show, import
   std::string what, file;
+  // calibrate
+  std::string calibrate_action;                           ///< fit, predict or show
+  std::vector<std::string> raw;                           ///< files of measurements
+  std::map<std::string, std::vector<std::string>> tables; ///< foreign tables by the name of their kind
+  std::string device, select, figures;
+  double hold_out = 0;
+  int processors = 0; ///< 0: as the measurements or the device file say
 };
 
 /// Where shipped data lies: beside the build's sources, or as installed.
@@ -95,5 +103,6 @@ int command_list(const Options& options);
 int command_import(const Options& options);
 int command_export(const Options& options);
 int command_validate(const Options& options);
+int command_calibrate(const Options& options);
 
 } // namespace stagecraft

@@ -138,6 +138,10 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
   }
 }
 
+bool CsvTable::has(std::string_view column) const {
+  return std::any_of(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; });
+}
+
 const CsvCell& CsvTable::at(std::size_t row, std::string_view column) const {
   const auto found =
       std::find_if(header_.begin(), header_.end(), [&](const CsvCell& cell) { return cell.text == column; });

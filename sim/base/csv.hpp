@@ -33,7 +33,8 @@ public:
   CsvTable(std::string_view text, const std::string& file, std::initializer_list<std::string_view> needed);
 
   std::size_t rows() const { return rows_.size(); }
-  /// `column` is one of those needed.
+  bool has(std::string_view column) const;
+  /// `column` is one of those needed, or one that it has.
   const CsvCell& at(std::size_t row, std::string_view column) const;
 
 private:

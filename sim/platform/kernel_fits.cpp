@@ -56,23 +56,6 @@ double sum_of(const std::vector<FitTerm>& terms, const Kernel& kernel, double pr
   return sum;
 }
 
-Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
-  return roofline.launch + std::max(flops_of(kernel) / roofline.flops, bytes_of(kernel) / roofline.bandwidth);
-}
-
-Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
-  const double residual = interpolate(grid, kernel, processors, 0, 0) + sum_of(grid.corrections, kernel, processors);
-  return time_of(grid.base, kernel) * std::exp(residual);
-}
-
-Seconds time_of(const KernelFamily& family, const Kernel& kernel, double processors) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::vector<FitTerm>& way : family.ways) {
-    least = std::min(least, sum_of(way, kernel, processors));
-  }
-  return Seconds{least};
-}
-
 auto key_of(const Kernel& kernel) { return std::tie(kernel.op, kernel.pass, kernel.precision, kernel.shape); }
 
 const MeasuredKernel* find_measured(const KernelFits& fits, const Kernel& kernel) {
@@ -173,6 +156,23 @@ TransferTime transfer(const KernelFits& fits, const PiecewiseLine& line, Bytes b
 }
 
 } // namespace
+
+Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
+  return roofline.launch + std::max(flops_of(kernel) / roofline.flops, bytes_of(kernel) / roofline.bandwidth);
+}
+
+Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
+  const double residual = interpolate(grid, kernel, processors, 0, 0) + sum_of(grid.corrections, kernel, processors);
+  return time_of(grid.base, kernel) * std::exp(residual);
+}
+
+Seconds time_of(const KernelFamily& family, const Kernel& kernel, double processors) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::vector<FitTerm>& way : family.ways) {
+    least = std::min(least, sum_of(way, kernel, processors));
+  }
+  return Seconds{least};
+}
 
 Seconds PiecewiseLine::time(double bytes) const {
   for (const Segment& segment : segments) {

@@ -167,6 +167,10 @@ struct KernelFits {
   bool operator==(const KernelFits&) const = default;
 };
 
+Seconds time_of(const Roofline& roofline, const Kernel& kernel);
+Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors);
+Seconds time_of(const KernelFamily& family, const Kernel& kernel, double processors);
+
 /// The order of KernelFits::measured.
 bool measured_before(const MeasuredKernel& a, const MeasuredKernel& b);
 

@@ -1,0 +1,25 @@
+// Fitting times by bytes: copies, collectives, operators that the memory bounds.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/platform/kernel_fits.hpp"
+
+namespace stagecraft::fit {
+
+struct LinePoint {
+  double bytes = 0;
+  Seconds time;
+};
+
+/// At most `segments` segments, each start + bytes x slope with neither negative, that together have the least squared
+/// relative errors; exact, by dynamic programming over where one ends. A segment covers two sizes or more where there
+/// are as many.
+PiecewiseLine fit_line(std::vector<LinePoint> points, int segments);
+
+/// The same with the number of segments, up to 8, of the least error at sizes held back, which is its `error`.
+PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed);
+
+} // namespace stagecraft::fit

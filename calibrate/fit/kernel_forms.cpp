@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/kernel_forms.hpp"
+
+#include "calibrate/fit/fit_family.hpp"
+#include "calibrate/fit/fit_line.hpp"
+
+namespace stagecraft::fit {
+namespace {
+
+// Below these a grid is not tried, or only the coarse one.
+constexpr std::size_t kFewForGrid = 12, kManyForGrid = 400;
+
+const std::vector<std::string_view> kTileCorrections = {"wave-64x64",   "wave-128x128", "wave-128x256",
+                                                        "wave-256x128", "pad-rows-64",  "pad-rows-128",
+                                                        "pad-rows-256", "odd-rows-8",   "single-row"};
+const std::vector<std::string_view> kImageCorrections = {
+    "wave-64x64",     "wave-128x64",     "wave-128x128",  "wave-256x128",  "pad-columns-32",
+    "pad-columns-64", "pad-columns-128", "odd-columns-2", "odd-columns-4", "odd-depth-2",
+    "odd-depth-4",    "pad-image-2",     "pad-image-4",   "pad-image-6",   "inverse-image"};
+const std::vector<std::string_view> kAttentionCorrections = {"wave-64x64", "wave-128x128", "ungrouped"};
+
+std::vector<KernelForm> product_forms(bool many) {
+  std::vector<KernelForm> forms = {
+      {"sum", {}, {"launch", "flops", "bytes", "wave-flops-64x64", "wave-flops-128x128", "result"}},
+      {"grid", GridForm{{{"rows", 10}, {"columns", 7}, {"depth", 7}}, kTileCorrections, 0.03}, {}},
+      {"plain grid", GridForm{{{"rows", 10}, {"columns", 7}, {"depth", 7}}, {}, 0.1}, {}}};
+  if (many) {
+    forms.push_back(
+        {"fine grid", GridForm{{{"rows", 16}, {"columns", 10}, {"depth", 10}}, kTileCorrections, 0.03}, {}});
+  }
+  return forms;
+}
+
+std::vector<KernelForm> image_forms(bool many) {
+  std::vector<KernelForm> forms = {
+      {"sum",
+       {},
+       {"launch", "flops", "bytes", "wave-flops-64x64", "wave-flops-128x64", "winograd-2-flops", "winograd-4-flops"}},
+      {"grid", GridForm{{{"rows", 7}, {"columns", 7}, {"depth", 7}}, kImageCorrections, 0.1}, {}}};
+  if (many) {
+    forms.push_back({"image grid",
+                     GridForm{{{"rows", 6}, {"columns", 6}, {"depth", 6}, {"image", 5}}, kImageCorrections, 0.1},
+                     {}});
+  }
+  return forms;
+}
+
+std::vector<KernelForm> attention_forms(bool many) {
+  std::vector<KernelForm> forms = {
+      {"sum", {}, {"launch", "flops", "bytes", "wave-flops-128x128", "result"}},
+      {"grid", GridForm{{{"sequence", 10}, {"batch", 5}, {"heads", 4}}, kAttentionCorrections, 0.03}, {}}};
+  if (many) {
+    forms.push_back(
+        {"grouped grid",
+         GridForm{{{"batch", 7}, {"sequence", 12}, {"heads", 6}, {"kv-heads", 4}}, kAttentionCorrections, 0.03},
+         {}});
+  }
+  return forms;
+}
+
+std::vector<KernelForm> memory_forms() {
+  std::vector<KernelForm> forms = {{"sum", {}, {"launch", "bytes", "rows"}},
+                                   {"grid", GridForm{{{"rows", 9}, {"columns", 6}}, {}, 0.1}, {}},
+                                   {"grid by bytes", GridForm{{{"bytes", 12}, {"columns", 4}}, {}, 0.1}, {}}};
+  for (const int segments : {2, 3, 4}) {
+    forms.push_back({std::to_string(segments) + " segments", {}, {}, segments});
+  }
+  return forms;
+}
+
+} // namespace
+
+std::vector<KernelForm> forms_for(KernelOp op, std::size_t samples) {
+  const bool many = samples >= kManyForGrid;
+  std::vector<KernelForm> forms = op == KernelOp::gemm          ? product_forms(many)
+                                  : op == KernelOp::convolution ? image_forms(many)
+                                  : op == KernelOp::attention   ? attention_forms(many)
+                                  : op == KernelOp::launch      ? std::vector<KernelForm>{{"sum", {}, {"launch"}}}
+                                                                : memory_forms();
+  if (samples < kFewForGrid) {
+    std::erase_if(forms, [](const KernelForm& form) { return form.grid.has_value() || form.segments > 2; });
+  }
+  return forms;
+}
+
+KernelFit fit_form(const KernelSamples& samples, const KernelForm& form, const Roofline& base, double processors) {
+  const KernelSample& first = samples.front();
+  KernelFit fit{
+      .op = first.kernel.op, .pass = first.kernel.pass, .precision = first.kernel.precision, .variant = first.variant};
+  fit.name = std::string(row_of(fit.op).name) + "/" + std::string(row_of(fit.pass).name) + "/" +
+             std::string(row_of(fit.precision).name) + (fit.variant.empty() ? "" : "/" + fit.variant);
+  if (form.grid) {
+    fit.grid = fit_grid(samples, *form.grid, base, processors);
+  } else if (!form.family.empty()) {
+    fit.family = fit_family(samples, form.family, processors);
+  } else {
+    std::vector<LinePoint> points;
+    for (const KernelSample& sample : samples) {
+      points.push_back({bytes_of(sample.kernel).value, sample.time});
+    }
+    fit.line = fit_line(std::move(points), form.segments);
+  }
+  return fit;
+}
+
+Seconds time_by(const KernelFit& fit, const Kernel& kernel, double processors) {
+  if (fit.grid) {
+    return time_of(*fit.grid, kernel, processors);
+  }
+  return fit.family ? time_of(*fit.family, kernel, processors) : fit.line->time(bytes_of(kernel).value);
+}
+
+KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double processors,
+                     const CrossValidation& validation) {
+  const auto errors_of = [&](const KernelForm& form, const CrossValidation& draws) {
+    const auto fit = [&](const KernelSamples& known) -> Predictor {
+      return [fit = fit_form(known, form, base, processors), processors](const KernelSample& sample) {
+        return time_by(fit, sample.kernel, processors).value;
+      };
+    };
+    return error_of(validate(samples, draws, fit), scheme_text(draws));
+  };
+  const std::vector<KernelForm> forms = forms_for(samples.front().kernel.op, samples.size());
+  const KernelForm* best = &forms.front();
+  double least = 0;
+  for (const KernelForm& form : forms) {
+    const FitError error = errors_of(form, validation);
+    if (&form == best || (error.points > 0 && error.mean < least)) {
+      least = error.mean;
+      best = &form;
+    }
+  }
+  CrossValidation others = validation;
+  others.seed += 1000;
+  KernelFit fit = fit_form(samples, *best, base, processors);
+  (fit.grid ? fit.grid->error : fit.family ? fit.family->error : fit.line->error) = errors_of(*best, others);
+  return fit;
+}
+
+} // namespace stagecraft::fit

@@ -1,0 +1,48 @@
+// Foreign tables of measured kernels, CSV with columns by their names: docs/formats/kernel-tables.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/platform/measurements.hpp"
+
+#include "calibrate/fit/sample.hpp"
+
+namespace stagecraft::fit {
+
+/// What the rows of a table are.
+enum class TableKind { gemm, attention, convolution, linear, memory_bound, nccl };
+
+struct TableKindRow {
+  std::string_view name, help;
+  TableKind kind;
+};
+inline constexpr std::array kTableKinds = {
+    TableKindRow{"gemm", "m, n, k, latency_ms", TableKind::gemm},
+    TableKindRow{"attention", "batch_size, isl, num_heads, num_key_value_heads, head_dim, latency: forward",
+                 TableKind::attention},
+    TableKindRow{"convolution", "batch, in_channels, out_channels, kernel, input_size, stride, padding, latency_ms",
+                 TableKind::convolution},
+    TableKindRow{"linear", "b, m, n, k, latency_ms", TableKind::linear},
+    TableKindRow{"memory-bound", "op, rows, columns, latency_ms", TableKind::memory_bound},
+    TableKindRow{"nccl", "collective, dtype, num_gpus, message_elements, latency_ms", TableKind::nccl},
+};
+
+/// Rows of one device: kernels, or collectives where the table is `nccl`.
+struct KernelTable {
+  KernelSamples kernels;
+  std::vector<MeasuredCollective> collectives;
+  std::string device; ///< as the table calls it; "" where it has no such column
+};
+
+/// Reads the rows of one device: the one called `select`; else, where the table has several, the one that shares most
+/// words with `device_name`, its family among them. InputError for values that cannot be, and where no device or
+/// several could be meant.
+KernelTable read_kernel_table(TableKind kind, const std::filesystem::path& file, const std::string& device_name,
+                              const std::string& select);
+
+} // namespace stagecraft::fit
