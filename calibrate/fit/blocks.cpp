@@ -11,14 +11,17 @@
 namespace stagecraft::fit {
 namespace {
 
-// Values of one column with how many rows each has, in a drawn order.
+// Values of one column but the least and the largest, with how many rows each has, in a drawn order.
 std::vector<std::pair<double, std::size_t>> shuffled_values(const std::vector<std::vector<double>>& keys,
                                                             std::size_t column, Random& random) {
   std::map<double, std::size_t> counts;
   for (const std::vector<double>& row : keys) {
     ++counts[row[column]];
   }
-  std::vector<std::pair<double, std::size_t>> values(counts.begin(), counts.end());
+  if (counts.size() < 3) {
+    return {};
+  }
+  std::vector<std::pair<double, std::size_t>> values(std::next(counts.begin()), std::prev(counts.end()));
   for (std::size_t i = values.size(); i > 1; --i) {
     std::swap(values[i - 1], values[static_cast<std::size_t>(random.below(static_cast<int>(i)))]);
   }
@@ -28,7 +31,7 @@ std::vector<std::pair<double, std::size_t>> shuffled_values(const std::vector<st
 std::vector<std::size_t> columns_that_vary(const std::vector<std::vector<double>>& keys, Random& random) {
   std::vector<std::size_t> columns;
   for (std::size_t column = 0; !keys.empty() && column < keys.front().size(); ++column) {
-    if (shuffled_values(keys, column, random).size() >= 3) {
+    if (!shuffled_values(keys, column, random).empty()) {
       columns.push_back(column);
     }
   }
@@ -44,6 +47,11 @@ std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double
   if (columns.empty()) {
     return held;
   }
+  const auto hold = [&](std::size_t column, double value) {
+    for (std::size_t row = 0; row < keys.size(); ++row) {
+      held[row] = held[row] || keys[row][column] == value;
+    }
+  };
   // Blocks of several columns overlap: 1 - (1 - part)^columns = share.
   const double part = 1 - std::pow(1 - share, 1.0 / static_cast<double>(columns.size()));
   for (const std::size_t column : columns) {
@@ -54,10 +62,12 @@ std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double
         break;
       }
       wanted -= static_cast<double>(count);
-      for (std::size_t row = 0; row < keys.size(); ++row) {
-        held[row] = held[row] || keys[row][column] == value;
-      }
+      hold(column, value);
     }
+  }
+  if (share > 0 && std::find(held.begin(), held.end(), true) == held.end()) { // at least one value goes
+    const std::size_t column = columns[static_cast<std::size_t>(random.below(static_cast<int>(columns.size())))];
+    hold(column, shuffled_values(keys, column, random).front().first);
   }
   return held;
 }

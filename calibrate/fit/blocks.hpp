@@ -14,7 +14,8 @@
 namespace stagecraft::fit {
 
 /// Which of `keys` are held back: of each of its columns so many whole values, drawn by the seed, that together about
-/// `share` of the rows go. A column with fewer than three values gives none. Every row has as many keys.
+/// `share` of the rows go. The least and the largest value of a column stay: beyond them nothing is known, and a fit
+/// that has to guess there says nothing of the shapes between. Every row has as many keys.
 std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double share, std::uint64_t seed);
 
 /// The block keys of each sample: the values of its dimensions.

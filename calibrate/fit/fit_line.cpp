@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/statistics.hpp"
+
 #include "calibrate/fit/blocks.hpp"
 #include "calibrate/fit/least_squares.hpp"
 
@@ -15,7 +17,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Piece {
   Segment segment;
-  double error = 0; ///< sum of squared relative errors
+  double error = 0; ///< sum of absolute relative errors
 };
 
 // Points [begin, end), which stand sorted.
@@ -27,9 +29,15 @@ Piece fit_piece(const std::vector<LinePoint>& points, std::size_t begin, std::si
     relative(i, 0) = 1 / point.time.value;
     relative(i, 1) = point.bytes / point.time.value;
   }
-  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(rows);
-  const Eigen::VectorXd solution = solve_non_negative(relative, ones);
-  return {{0, Seconds{solution[0]}, solution[1]}, (relative * solution - ones).squaredNorm()};
+  constexpr double kSquaredUpTo = 0.02;
+  constexpr int kReweightings = 3;
+  Eigen::VectorXd trust = Eigen::VectorXd::Ones(rows), solution, errors;
+  for (int round = 0; round < kReweightings; ++round) {
+    solution = solve_non_negative(trust.asDiagonal() * relative, trust);
+    errors = ((relative * solution).array() - 1).abs();
+    trust = (kSquaredUpTo / errors.array().max(kSquaredUpTo)).sqrt();
+  }
+  return {{0, Seconds{solution[0]}, solution[1]}, errors.sum()};
 }
 
 // Where a new size begins, and the end: a segment never cuts the points of one size.
@@ -85,45 +93,90 @@ PiecewiseLine fit_line(std::vector<LinePoint> points, int segments) {
   return line;
 }
 
-PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed) {
-  constexpr int kRounds = 6, kMostSegments = 8;
+PiecewiseLine interpolate(std::vector<LinePoint> points) {
+  std::stable_sort(points.begin(), points.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+  const std::vector<std::size_t> bounds = size_bounds(points);
+  std::vector<LinePoint> knots;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    std::vector<double> times;
+    for (std::size_t at = bounds[i]; at < bounds[i + 1]; ++at) {
+      times.push_back(points[at].time.value);
+    }
+    knots.push_back({points[bounds[i]].bytes, Seconds{quantile(times, 0.5)}});
+  }
+  PiecewiseLine line;
+  for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
+    const LinePoint &low = knots[i], &high = knots[i + 1];
+    const double slope = std::max(0.0, (high.time - low.time).value / (high.bytes - low.bytes));
+    // Where time falls as data grow, their mean holds between them.
+    const Seconds at_low = slope > 0 ? low.time : (low.time + high.time) / 2;
+    line.segments.push_back({high.bytes, at_low - Seconds{slope * low.bytes}, slope});
+  }
+  if (line.segments.empty()) {
+    line.segments.push_back({kNever, knots.front().time, 0});
+  }
+  // Below the smallest size the start is that of a line that cannot turn negative.
+  Segment& first = line.segments.front();
+  if (first.start.value < 0) {
+    line.segments.insert(line.segments.begin(),
+                         {knots.front().bytes, Seconds{0}, knots.front().time.value / knots.front().bytes});
+  }
+  line.segments.back().upto = kNever;
+  return line;
+}
+
+namespace {
+
+// Errors at sizes held back of what `fit` makes of the others.
+template <class Fit> FitError validated(const std::vector<LinePoint>& points, std::uint64_t seed, const Fit& fit) {
+  constexpr int kRounds = 6;
   constexpr double kShare = 0.2;
   std::vector<std::vector<double>> keys;
   for (const LinePoint& point : points) {
     keys.push_back({point.bytes});
   }
-  int best_count = 1;
-  FitError best;
-  for (int count = 1; count <= kMostSegments; ++count) {
-    std::vector<double> errors;
-    for (int round = 0; round < kRounds; ++round) {
-      const std::vector<bool> held = hold_back(keys, kShare, seed + static_cast<std::uint64_t>(round));
-      std::vector<LinePoint> known;
-      for (std::size_t i = 0; i < points.size(); ++i) {
-        if (!held[i]) {
-          known.push_back(points[i]);
-        }
-      }
-      if (known.empty()) {
-        continue;
-      }
-      const PiecewiseLine line = fit_line(known, count);
-      for (std::size_t i = 0; i < points.size(); ++i) {
-        if (held[i]) {
-          errors.push_back(line.time(points[i].bytes).value / points[i].time.value - 1);
-        }
+  std::vector<double> errors;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<bool> held = hold_back(keys, kShare, seed + static_cast<std::uint64_t>(round));
+    std::vector<LinePoint> known;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (!held[i]) {
+        known.push_back(points[i]);
       }
     }
-    const FitError error = error_of(errors, scheme_text({kShare, kRounds, seed}));
-    // A segment more must be worth it.
-    if (count == 1 || error.mean < 0.97 * best.mean) {
-      best = error;
-      best_count = count;
+    if (known.empty()) {
+      continue;
+    }
+    const PiecewiseLine line = fit(known);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (held[i]) {
+        errors.push_back(line.time(points[i].bytes).value / points[i].time.value - 1);
+      }
     }
   }
-  PiecewiseLine line = fit_line(points, best_count);
-  line.error = best;
-  return line;
+  return error_of(errors, scheme_text({kShare, kRounds, seed}));
+}
+
+} // namespace
+
+PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed) {
+  constexpr int kMostSegments = 8;
+  PiecewiseLine best = fit_line(points, 1);
+  best.error = validated(points, seed, [](const auto& known) { return fit_line(known, 1); });
+  const auto take_if_better = [&](const FitError& error, const auto& fit) {
+    // A segment more must be worth it.
+    if (error.points > 0 && error.mean < 0.98 * best.error.mean) {
+      best = fit(points);
+      best.error = error;
+    }
+  };
+  for (int count = 2; count <= kMostSegments; ++count) {
+    const auto fit = [count](const std::vector<LinePoint>& known) { return fit_line(known, count); };
+    take_if_better(validated(points, seed, fit), fit);
+  }
+  const auto straight = [](const std::vector<LinePoint>& known) { return interpolate(known); };
+  take_if_better(validated(points, seed, straight), straight);
+  return best;
 }
 
 } // namespace stagecraft::fit

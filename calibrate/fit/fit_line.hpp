@@ -14,12 +14,15 @@ struct LinePoint {
   Seconds time;
 };
 
-/// At most `segments` segments, each start + bytes x slope with neither negative, that together have the least squared
-/// relative errors; exact, by dynamic programming over where one ends. A segment covers two sizes or more where there
-/// are as many.
+/// At most `segments` segments, each start + bytes x slope with neither negative, of the least relative errors
+/// (squares, reweighted towards absolute errors); where one ends is chosen exactly, by dynamic programming. A segment
+/// covers two sizes or more where there are as many.
 PiecewiseLine fit_line(std::vector<LinePoint> points, int segments);
 
-/// The same with the number of segments, up to 8, of the least error at sizes held back, which is its `error`.
+/// From the median of each size straight to the next; slopes are not negative.
+PiecewiseLine interpolate(std::vector<LinePoint> points);
+
+/// Of up to 8 segments and the interpolation, that of the least error at sizes held back, which is its `error`.
 PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed);
 
 } // namespace stagecraft::fit

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 using Folders = std::set<std::string>;
 
-// What stands before each folder, and so may be included there. A new folder takes its place here.
+// What stands before each folder, and so may be included there. A new folder takes its place here. All stand below sim/
+// but calibrate/fit, whose libraries keep the same rules.
 const std::map<std::string, Folders>& include_table() {
   static const std::map<std::string, Folders> kTable = [] {
     std::map<std::string, Folders> table;
@@ -41,7 +42,8 @@ const std::map<std::string, Folders>& include_table() {
     row("replay", {"timeline"});
     row("report", {"timeline"});
     row("study", {"replay", "report"});
-    row("app", {"study"});
+    row("fit", {"cost"}); // calibrate/fit: from measurements to fits
+    row("app", {"study", "fit"});
     return table;
   }();
   return kTable;
@@ -50,9 +52,9 @@ const std::map<std::string, Folders>& include_table() {
 // Outside packages by the front of their headers' names, and the folders that may see them.
 const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
-      {"yaml-cpp", {"base"}},   {"simgrid", {"replay"}}, {"onnx", {"workload"}},
+      {"yaml-cpp", {"base"}},     {"simgrid", {"replay"}}, {"onnx", {"workload"}},
       {"google", {"workload"}}, // protobuf, which ONNX is written in
-      {"Eigen", {"cost"}},      {"CLI", {"app"}},        {"nlohmann", {"workload", "report", "study", "app"}},
+      {"Eigen", {"cost", "fit"}}, {"CLI", {"app"}},        {"nlohmann", {"workload", "report", "study", "app"}},
   };
   return kTable;
 }
@@ -84,14 +86,16 @@ std::string folder_of(const std::string& path) {
   return path.substr(begin, path.find('/', begin) - begin);
 }
 
+std::string place_of(const std::string& folder) { return (folder == "fit" ? "calibrate/" : "sim/") + folder; }
+
 std::string include_defect(const std::string& folder, const std::string& header) {
   const auto& table = include_table();
-  if (header.starts_with("sim/")) {
+  if (header.starts_with("sim/") || header.starts_with("calibrate/")) {
     const std::string target = folder_of(header);
     const bool known = table.contains(folder) && table.contains(target);
     return known && (target == folder || table.at(folder).contains(target))
                ? ""
-               : "sim/" + folder + " may not include sim/" + target;
+               : place_of(folder) + " may not include " + place_of(target);
   }
   const std::size_t slash = header.find('/');
   if (slash == std::string::npos || header.starts_with("sys/")) {
@@ -101,7 +105,7 @@ std::string include_defect(const std::string& folder, const std::string& header)
   if (package == package_table().end()) {
     return "'" + header + "' belongs to no known package";
   }
-  return package->second.contains(folder) ? "" : "sim/" + folder + " may not include " + package->first;
+  return package->second.contains(folder) ? "" : place_of(folder) + " may not include " + package->first;
 }
 
 // Every defect of one file below sim/, as "file:line: what".
@@ -113,7 +117,7 @@ std::vector<std::string> defects_of(const std::string& path, const std::string& 
   };
   const std::string folder = folder_of(path);
   if (!include_table().contains(folder)) {
-    report(1, "sim/" + folder + " has no place in the include table");
+    report(1, place_of(folder) + " has no place in the include table");
   }
   if (text.find("SPDX-License-Identifier: Apache-2.0") == std::string::npos) {
     report(1, "no SPDX line");
@@ -153,11 +157,13 @@ void for_each_file(const std::string& folder, const std::set<std::string>& suffi
 TEST_CASE("each folder of sim/ includes only what stands before it, and libraries stay silent", "[architecture]") {
   std::vector<std::string> defects;
   std::set<std::string> folders;
-  for_each_file("sim", {".cpp", ".hpp"}, [&](const std::string& path, const std::string& text) {
-    folders.insert(folder_of(path));
-    const auto found = defects_of(path, text);
-    defects.insert(defects.end(), found.begin(), found.end());
-  });
+  for (const char* top : {"sim", "calibrate/fit"}) {
+    for_each_file(top, {".cpp", ".hpp"}, [&](const std::string& path, const std::string& text) {
+      folders.insert(folder_of(path));
+      const auto found = defects_of(path, text);
+      defects.insert(defects.end(), found.begin(), found.end());
+    });
+  }
   CHECK(folders.size() == include_table().size());
   CHECK(join(defects, "\n").empty());
   for (const std::string& defect : defects) {
@@ -176,7 +182,7 @@ TEST_CASE("code of the tests has its SPDX line too", "[architecture]") {
 // stagecraft_library(… DEPENDS a b …) must not link what the includes may not reach.
 TEST_CASE("libraries link only what stands before them", "[architecture]") {
   static const std::regex kDepends(R"(DEPENDS([^)A-Z]*))");
-  for_each_file("sim", {".txt"}, [](const std::string& path, const std::string& text) {
+  const auto check_links = [](const std::string& path, const std::string& text) {
     const std::string folder = folder_of(path);
     std::smatch match;
     if (folder == "CMakeLists.txt" || folder == "app" || !std::regex_search(text, match, kDepends)) {
@@ -187,7 +193,9 @@ TEST_CASE("libraries link only what stands before them", "[architecture]") {
       INFO(path << " depends on " << name);
       CHECK(include_table().at(folder).contains(name));
     }
-  });
+  };
+  for_each_file("sim", {".txt"}, check_links);
+  for_each_file("calibrate/fit", {".txt"}, check_links);
 }
 
 TEST_CASE("the rules catch what they are there for", "[architecture]") {
@@ -211,6 +219,11 @@ TEST_CASE("the rules catch what they are there for", "[architecture]") {
   CHECK(defects("sim/cost/x.cpp", "  _exit(1);") == "sim/cost/x.cpp:3: '_exit' outside a forked child");
   CHECK(defects("sim/cost/x.cpp", "  std::snprintf(a, b, c); // exit(1)").empty());
   CHECK(defects("sim/app/x.cpp", "  std::cout << 1;").empty());
+  CHECK(defects("calibrate/fit/x.cpp", "#include <Eigen/Dense>").empty());
+  CHECK(defects("calibrate/fit/x.cpp", "#include \"sim/plan/plan.hpp\"") ==
+        "calibrate/fit/x.cpp:3: calibrate/fit may not include sim/plan");
+  CHECK(defects("sim/cost/x.cpp", "#include \"calibrate/fit/sample.hpp\"") ==
+        "sim/cost/x.cpp:3: sim/cost may not include calibrate/fit");
   CHECK(defects("sim/new/x.cpp", "") == "sim/new/x.cpp:1: sim/new has no place in the include table");
   CHECK(defects_of("sim/plan/x.hpp", "") ==
         std::vector<std::string>{"sim/plan/x.hpp:1: no SPDX line", "sim/plan/x.hpp:1: no #pragma once"});

@@ -1,0 +1,190 @@
+// Each form finds the truth it was made from; shapes are held back by whole values.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <set>
+
+#include "sim/base/random.hpp"
+#include "sim/platform/kernel_features.hpp"
+#include "tests/catch.hpp"
+
+#include "calibrate/fit/blocks.hpp"
+#include "calibrate/fit/fit_family.hpp"
+#include "calibrate/fit/fit_grid.hpp"
+#include "calibrate/fit/fit_line.hpp"
+#include "calibrate/fit/fit_power.hpp"
+#include "calibrate/fit/kernel_forms.hpp"
+
+namespace stagecraft::fit {
+namespace {
+
+Catch::Detail::Approx close(double expected, double share) { return Catch::Detail::Approx(expected).epsilon(share); }
+
+const Roofline kRoofline{FlopsPerSecond{1e14}, BytesPerSecond{1e12}, Seconds{3e-6}};
+
+Kernel gemm(double m, double n, double k) {
+  return {KernelOp::gemm, KernelPass::forward, Precision::bf16, {1, m, n, k}};
+}
+
+// Every product of these sizes, timed by `time`.
+template <class Time> KernelSamples products(const std::vector<double>& sizes, const Time& time) {
+  KernelSamples samples;
+  for (const double m : sizes) {
+    for (const double n : sizes) {
+      for (const double k : sizes) {
+        const Kernel kernel = gemm(m, n, k);
+        samples.push_back({kernel, Seconds{time(kernel)}, ""});
+      }
+    }
+  }
+  return samples;
+}
+
+double by_feature(std::string_view name, const Kernel& kernel, double processors) {
+  return kernel_features()[static_cast<std::size_t>(feature_called(name))].value(kernel, processors);
+}
+
+TEST_CASE("a grid finds a smooth residual and the share of half-empty waves", "[fit]") {
+  const double processors = 100;
+  const auto truth = [&](const Kernel& kernel) {
+    const double residual = 0.8 - 0.05 * std::log(kernel.shape[1]) +
+                            0.002 * std::log(kernel.shape[2]) * std::log(kernel.shape[3]) +
+                            0.3 * by_feature("wave-128x128", kernel, processors);
+    return time_of(kRoofline, kernel).value * std::exp(residual);
+  };
+  const KernelSamples samples = products({96, 128, 320, 512, 900, 1024, 2048, 3000, 4096, 8192}, truth);
+  const GridForm form{{{"rows", 6}, {"columns", 6}, {"depth", 6}}, {"wave-64x64", "wave-128x128"}, 0.01};
+  const ResidualGrid grid = fit_grid(samples, form, kRoofline, processors);
+  CHECK(grid.axes[0].nodes.size() == 6);
+  for (const Kernel& unseen : {gemm(700, 700, 700), gemm(5000, 1500, 100), gemm(128, 6000, 400)}) {
+    INFO(to_text(unseen));
+    CHECK(time_of(grid, unseen, processors).value == close(truth(unseen), 0.02));
+  }
+  CHECK(grid.corrections[1].coefficient == close(0.3, 0.1));
+}
+
+TEST_CASE("a few wild samples do not draw a grid", "[fit]") {
+  Random random(5);
+  const auto truth = [](const Kernel& kernel) { return 1.5 * time_of(kRoofline, kernel).value; };
+  KernelSamples samples = products({128, 256, 512, 1024, 2048, 4096}, truth);
+  for (KernelSample& sample : samples) {
+    sample.time = sample.time * (random.unit() < 0.08 ? 3 : 1);
+  }
+  const ResidualGrid grid = fit_grid(samples, {{{"rows", 4}, {"columns", 4}, {"depth", 4}}, {}, 0.1}, kRoofline, 1);
+  CHECK(time_of(grid, gemm(700, 700, 700), 1).value == close(truth(gemm(700, 700, 700)), 0.03));
+}
+
+TEST_CASE("a family finds its coefficients, and drops what plays no part", "[fit]") {
+  const auto truth = [](const Kernel& kernel) {
+    return 4e-6 + 2e-14 * flops_of(kernel).value + 3e-12 * bytes_of(kernel).value;
+  };
+  const KernelSamples samples = products({16, 64, 256, 1024, 4096}, truth);
+  const KernelFamily family = fit_family(samples, {"launch", "flops", "bytes", "wave-flops-128x128"}, 10);
+  REQUIRE(family.ways.size() == 1);
+  for (const FitTerm& term : family.ways.front()) {
+    const std::string_view name = kernel_features()[static_cast<std::size_t>(term.feature)].name;
+    const double expected = name == "launch" ? 4e-6 : name == "flops" ? 2e-14 : name == "bytes" ? 3e-12 : 0;
+    INFO(name);
+    CHECK(term.coefficient == Catch::Detail::Approx(expected).epsilon(1e-6).margin(1e-20));
+  }
+}
+
+TEST_CASE("segments end where the truth's do", "[fit]") {
+  const auto truth = [](double bytes) {
+    return bytes <= 1e5 ? 5e-6 + bytes * 1e-11 : bytes <= 1e7 ? 9e-6 + bytes * 4e-12 : 3e-5 + bytes * 3e-12;
+  };
+  std::vector<LinePoint> points;
+  for (double bytes = 512; bytes < 1e9; bytes *= 2) {
+    points.push_back({bytes, Seconds{truth(bytes)}});
+    points.push_back({bytes, Seconds{truth(bytes)}});
+  }
+  const PiecewiseLine line = fit_line(points, 3);
+  REQUIRE(line.segments.size() == 3);
+  CHECK(line.segments[0].start.value == close(5e-6, 1e-6));
+  CHECK(line.segments[0].upto == close(512.0 * 128 * std::sqrt(2.0), 1e-9)); // between 65 536 and 131 072
+  CHECK(line.segments[1].seconds_per_byte == close(4e-12, 1e-6));
+  CHECK(line.segments[2].seconds_per_byte == close(3e-12, 1e-6));
+  CHECK(fit_line(points, 1).segments.size() == 1);
+  const PiecewiseLine chosen = fit_line_validated(points, 1);
+  CHECK(chosen.segments.size() >= 3);
+  CHECK(chosen.error.mean < 0.05);
+  CHECK(chosen.error.points > 20);
+  const PiecewiseLine straight = interpolate(points);
+  CHECK(straight.time(512 * 1024).value == close(truth(512 * 1024), 1e-9));
+  CHECK(straight.time(1).value > 0);
+}
+
+TEST_CASE("a line through one size, and through times that fall", "[fit]") {
+  CHECK(fit_line({{1e3, Seconds{1e-5}}}, 4).time(1e3).value == close(1e-5, 1e-9));
+  CHECK(interpolate({{1e3, Seconds{1e-5}}}).time(5e3).value == close(1e-5, 1e-9));
+  const PiecewiseLine falling = interpolate({{1e3, Seconds{3e-5}}, {2e3, Seconds{1e-5}}, {4e3, Seconds{2e-5}}});
+  CHECK(falling.time(1500).value == close(2e-5, 1e-9));
+  CHECK(falling.time(4000).value == close(2e-5, 1e-9));
+}
+
+TEST_CASE("power is a sum below its cap", "[fit]") {
+  const auto state = [](const char* name, double flops, double bytes) {
+    return MeasuredPower{name,
+                         Watts{std::min(700.0, 120 + flops * 5e-13 + bytes * 4e-11)},
+                         Seconds{8},
+                         FlopsPerSecond{flops},
+                         BytesPerSecond{bytes},
+                         {}};
+  };
+  std::vector<MeasuredPower> states = {state("matmul", 2e14, 1e12), state("matmul", 6e14, 5e11), state("copy", 0, 4e12),
+                                       state("matmul", 3e14, 3e12), state("matmul", 9e14, 4e12)};
+  CHECK_FALSE(fit_power(states)); // without idle
+  states.push_back({"idle", Watts{75}, Seconds{8}, {}, {}, {}});
+  const auto fit = fit_power(states);
+  REQUIRE(fit);
+  CHECK(fit->cap.value == close(700, 1e-9));
+  CHECK(fit->idle.value == close(75, 1e-9));
+  CHECK(fit->base.value == close(120, 1e-6));
+  CHECK(fit->per_flops == close(5e-13, 1e-6));
+  CHECK(fit->per_bytes == close(4e-11, 1e-6));
+  CHECK(fit->error.points == 5);
+}
+
+TEST_CASE("whole values are held back, about the share asked for", "[fit]") {
+  const KernelSamples samples = products({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, [](const Kernel&) { return 1e-5; });
+  const auto keys = block_keys(samples);
+  double share = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const std::vector<bool> held = hold_back(keys, 0.2, seed);
+    CHECK(held == hold_back(keys, 0.2, seed));
+    // A sample that is held has a dimension no other sample of whose value is known.
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (!held[i]) {
+        continue;
+      }
+      bool whole = false;
+      for (std::size_t d = 1; d <= 3; ++d) {
+        bool none_known = true;
+        for (std::size_t j = 0; j < samples.size(); ++j) {
+          none_known = none_known && (held[j] || keys[j][d] != keys[i][d]);
+        }
+        whole = whole || none_known;
+      }
+      REQUIRE(whole);
+    }
+    share += static_cast<double>(std::count(held.begin(), held.end(), true)) / 40 / static_cast<double>(held.size());
+  }
+  CHECK(share == close(0.2, 0.25));
+  CHECK(hold_back({{1}, {1}, {2}}, 0.5, 1) == std::vector<bool>(3, false)); // only ends
+}
+
+TEST_CASE("the form is chosen by shapes held back, and its error is honest", "[fit]") {
+  Random random(9);
+  const auto truth = [&](const Kernel& kernel) {
+    return (4e-6 + 2e-14 * flops_of(kernel).value + 3e-12 * bytes_of(kernel).value) * (1 + 0.1 * (random.unit() - 0.5));
+  };
+  const KernelSamples samples = products({16, 64, 256, 1024, 4096}, truth);
+  const KernelFit fit = fit_kernel(samples, kRoofline, 10, {});
+  REQUIRE(fit.family); // the truth is a sum: no grid does better on values that it has not seen
+  CHECK(fit.name == "gemm/forward/bf16");
+  // Uniform noise of +-5 % has a mean of 2.5 %.
+  CHECK(fit.family->error.mean == close(0.025, 0.25));
+  CHECK(fit.family->error.points > 30);
+}
+
+} // namespace
+} // namespace stagecraft::fit

@@ -1,0 +1,88 @@
+// What the forms reach on public measurements at shapes held back by blocks. Skipped where the data are not there.
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <iostream>
+
+#include "sim/platform/load_platform.hpp"
+#include "tests/catch.hpp"
+
+#include "calibrate/fit/fit_device.hpp"
+
+namespace stagecraft::fit {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(STAGECRAFT_SOURCE_DIR) / ".." / "shared" / "data" / "kernels";
+
+bool absent(const char* file) {
+  if (fs::exists(kData / file)) {
+    return false;
+  }
+  std::cout << "skipped: no " << (kData / file).lexically_normal().string() << "\n";
+  return true;
+}
+
+struct Errors {
+  FitError all, training;
+};
+
+// Holds 20 % back, fits the rest as the program does, and predicts what was held back.
+Errors errors_of(TableKind kind, const char* file, const std::string& device, double processors,
+                 const std::string& select = "") {
+  const DeviceTypeSource types = device_types_in(fs::path(STAGECRAFT_SOURCE_DIR) / "platforms" / "devices");
+  const DeviceType type = load_device_type(types(device, {}));
+  const KernelTable table = read_kernel_table(kind, kData / file, device, select);
+  std::vector<double> all, training;
+  for (const std::uint64_t seed : {101, 102}) {
+    const auto held = hold_back(block_keys(table.kernels), 0.2, seed);
+    FitInput input;
+    input.kernels = choose(table.kernels, held, false);
+    FitOptions options;
+    options.validation.rounds = 1;
+    const KernelFits fits = fit_device(input, type, processors, options);
+    for (const KernelSample& sample : choose(table.kernels, held, true)) {
+      const auto time = predict(fits, sample.kernel, sample.variant);
+      REQUIRE(time);
+      all.push_back(time->time / sample.time - 1);
+      const KernelShape& shape = sample.kernel.shape;
+      if (shape[1] >= 256 && shape[2] >= 512 && shape[3] >= 512) {
+        training.push_back(all.back());
+      }
+    }
+  }
+  return {error_of(all, "held"), error_of(training, "held")};
+}
+
+TEST_CASE("bf16 products of H100, H200 and A100 are met at shapes held back", "[fit][data]") {
+  if (absent("h100_sxm_gemm_bf16.csv")) {
+    return;
+  }
+  const Errors h100 = errors_of(TableKind::gemm, "h100_sxm_gemm_bf16.csv", "h100-sxm-80gb", 132);
+  CHECK(h100.training.mean <= 0.055);
+  CHECK(h100.all.mean <= 0.09);
+  const Errors h200 = errors_of(TableKind::gemm, "h200_sxm_gemm_bf16.csv", "h200-sxm", 132);
+  CHECK(h200.training.mean <= 0.055);
+  CHECK(h200.all.mean <= 0.09);
+  const Errors a100 = errors_of(TableKind::gemm, "a100_sxm_gemm_bf16.csv", "a100-sxm-80gb", 108);
+  CHECK(a100.training.mean <= 0.08);
+  CHECK(a100.all.mean <= 0.09);
+}
+
+TEST_CASE("attention is met at shapes held back", "[fit][data]") {
+  if (absent("h200_sxm_attention_forward.csv")) {
+    return;
+  }
+  CHECK(errors_of(TableKind::attention, "h200_sxm_attention_forward.csv", "h200-sxm", 132).all.mean <= 0.08);
+}
+
+TEST_CASE("fp32 linear layers are met at shapes held back", "[fit][data]") {
+  if (absent("fp32_linear_forward.csv")) {
+    return;
+  }
+  CHECK(errors_of(TableKind::linear, "fp32_linear_forward.csv", "v100-pcie-16gb", 80).all.mean <= 0.08);
+  CHECK(errors_of(TableKind::linear, "fp32_linear_forward.csv", "a100-pcie-80gb", 108).all.mean <= 0.08);
+}
+
+} // namespace
+} // namespace stagecraft::fit
