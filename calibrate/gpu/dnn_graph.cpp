@@ -241,7 +241,7 @@ DnnPlan::DnnPlan(const DnnTarget& target, const DnnGraph& graph, bool tensor_cor
         }
         workspace_ = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0));
         variant_ = "engine " + std::to_string(engine.index);
-        plan_.push_back(plan);
+        plan_ = {plan, configuration, made};
         return;
       } catch (const DeviceError& error) {
         reason = error.what();

@@ -102,7 +102,8 @@ public:
 
 private:
   const Cudnn* dnn_;
-  std::vector<DnnDescriptor> plan_, pack_; ///< one each, once made
+  std::vector<DnnDescriptor> plan_; ///< the plan, then what it was made from
+  std::vector<DnnDescriptor> pack_; ///< one, once bound
   std::size_t workspace_ = 0;
   std::string variant_;
 };
