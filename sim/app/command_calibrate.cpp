@@ -324,7 +324,8 @@ int show_command(const Options& options) {
 int command_calibrate(const Options& options) {
   return options.calibrate_action == "fit"       ? fit_command(options)
          : options.calibrate_action == "predict" ? predict_command(options)
-                                                 : show_command(options);
+         : options.calibrate_action == "show"    ? show_command(options)
+                                                 : command_measure(options);
 }
 
 } // namespace stagecraft

@@ -147,7 +147,6 @@ void add_calibrate_actions(CLI::App& calibrate, Options& options) {
     add_common(action, options);
     return action;
   };
-  calibrate.require_subcommand(1);
   CLI::App& fit = add("fit", "measurements to a device file with fits");
   fit.add_option("RAW", options.raw, "files of measurements")->type_name("FILE");
   add_table_flags(fit, options);
@@ -166,6 +165,29 @@ void add_calibrate_actions(CLI::App& calibrate, Options& options) {
   CLI::App& show = add("show", "the fits of a device file and their errors");
   show.add_option("FILE", options.device, "a device file, or a name in platforms/devices")->required();
   show.add_option("--figures", options.figures, "draw the errors as SVG into this folder")->type_name("DIR");
+}
+
+void add_measure_flags(CLI::App& calibrate, Options& options) {
+  calibrate.add_option("--backend", options.backend, "what to measure: the processor of this machine, or a GPU")
+      ->check(CLI::IsMember({"cpu", "gpu"}))
+      ->capture_default_str();
+  calibrate
+      .add_option("--budget", options.budget, "time of the whole run, as 50 or '2 min' (default 50 s; a GPU's 420 s)")
+      ->type_name("T");
+  calibrate.add_flag("--quick", options.quick, "10 s, coarse");
+  calibrate.add_option("--groups", options.groups, "only these, as gemm,copies")->type_name("NAME,…")->delimiter(',');
+  calibrate.add_option("--shapes", options.shapes, "a list of kernels that are measured first, see `export shapes`")
+      ->type_name("FILE");
+  calibrate.add_option("--name", options.device_name, "of the device in the file (default: its own)")
+      ->type_name("NAME");
+  calibrate.add_option("--threads", options.threads, "that make up one device (cpu)")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
+  calibrate.add_option("--library", options.library, "of matrix products (cpu)")
+      ->check(CLI::IsMember({"eigen", "openblas"}))
+      ->capture_default_str();
+  calibrate.add_option("--gpu-binary", options.gpu_binary, "calibrate_gpu (default: beside this program)")
+      ->type_name("FILE");
 }
 
 struct Command {
@@ -249,7 +271,10 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
   add_common(validate, options, with_csv);
 
-  add_calibrate_actions(add("calibrate", "measure, fit, and say how sure", command_calibrate), options);
+  CLI::App& calibrate = add("calibrate", "measure, fit, and say how sure", command_calibrate);
+  add_common(calibrate, options);
+  add_measure_flags(calibrate, options);
+  add_calibrate_actions(calibrate, options);
 
   CLI::App& import = add("import", "read a foreign model and sum it up, or a schedule", command_import);
   import.add_option("FORMAT", options.what, "see `list formats`, or schedule")->required();

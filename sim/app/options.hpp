@@ -57,6 +57,12 @@ struct Options {
   std::string device, select, figures;
   double hold_out = 0;
   int processors = 0; ///< 0: as the measurements or the device file say
+  // calibrate, measuring
+  std::string backend = "cpu", budget, shapes, gpu_binary, device_name;
+  std::string library = "eigen"; ///< for products on the processor
+  std::vector<std::string> groups;
+  int threads = 1;
+  bool quick = false;
 };
 
 /// Where shipped data lies: beside the build's sources, or as installed.
@@ -104,5 +110,7 @@ int command_import(const Options& options);
 int command_export(const Options& options);
 int command_validate(const Options& options);
 int command_calibrate(const Options& options);
+/// `calibrate` with none of its actions.
+int command_measure(const Options& options);
 
 } // namespace stagecraft

@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 
 using Folders = std::set<std::string>;
 
+const Folders kCalibrate = {"fit", "cpu", "gpu"};
+
 // What stands before each folder, and so may be included there. A new folder takes its place here. All stand below sim/
-// but calibrate/fit, whose libraries keep the same rules.
+// but kCalibrate, whose libraries keep the same rules; calibrate/gpu is a project of its own.
 const std::map<std::string, Folders>& include_table() {
   static const std::map<std::string, Folders> kTable = [] {
     std::map<std::string, Folders> table;
@@ -43,7 +45,9 @@ const std::map<std::string, Folders>& include_table() {
     row("report", {"timeline"});
     row("study", {"replay", "report"});
     row("fit", {"cost"}); // calibrate/fit: from measurements to fits
-    row("app", {"study", "fit"});
+    row("gpu", {});
+    row("cpu", {"platform", "workload", "gpu"}); // calibrate/cpu: measures a processor
+    row("app", {"study", "fit", "cpu", "gpu"});
     return table;
   }();
   return kTable;
@@ -52,9 +56,13 @@ const std::map<std::string, Folders>& include_table() {
 // Outside packages by the front of their headers' names, and the folders that may see them.
 const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
-      {"yaml-cpp", {"base"}},     {"simgrid", {"replay"}}, {"onnx", {"workload"}},
+      {"yaml-cpp", {"base"}},
+      {"simgrid", {"replay"}},
+      {"onnx", {"workload"}},
       {"google", {"workload"}}, // protobuf, which ONNX is written in
-      {"Eigen", {"cost", "fit"}}, {"CLI", {"app"}},        {"nlohmann", {"workload", "report", "study", "app"}},
+      {"Eigen", {"cost", "fit", "cpu"}},
+      {"CLI", {"app"}},
+      {"nlohmann", {"workload", "report", "study", "app"}},
   };
   return kTable;
 }
@@ -86,7 +94,9 @@ std::string folder_of(const std::string& path) {
   return path.substr(begin, path.find('/', begin) - begin);
 }
 
-std::string place_of(const std::string& folder) { return (folder == "fit" ? "calibrate/" : "sim/") + folder; }
+std::string place_of(const std::string& folder) {
+  return (kCalibrate.contains(folder) ? "calibrate/" : "sim/") + folder;
+}
 
 std::string include_defect(const std::string& folder, const std::string& header) {
   const auto& table = include_table();
@@ -157,13 +167,14 @@ void for_each_file(const std::string& folder, const std::set<std::string>& suffi
 TEST_CASE("each folder of sim/ includes only what stands before it, and libraries stay silent", "[architecture]") {
   std::vector<std::string> defects;
   std::set<std::string> folders;
-  for (const char* top : {"sim", "calibrate/fit"}) {
+  for (const char* top : {"sim", "calibrate/fit", "calibrate/cpu"}) {
     for_each_file(top, {".cpp", ".hpp"}, [&](const std::string& path, const std::string& text) {
       folders.insert(folder_of(path));
       const auto found = defects_of(path, text);
       defects.insert(defects.end(), found.begin(), found.end());
     });
   }
+  folders.insert("gpu");
   CHECK(folders.size() == include_table().size());
   CHECK(join(defects, "\n").empty());
   for (const std::string& defect : defects) {

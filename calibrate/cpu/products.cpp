@@ -1,0 +1,39 @@
+// Batches of matrix products.
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/cpu/work.hpp"
+
+namespace stagecraft::cpu {
+
+// y = x W forward, dx = dy W' for the input, dW = x' dy for the weight: in each pass the operands lie as they do in a
+// linear layer. One product is shared out by rows, a batch by rows of all its products.
+Work make_gemm(const Kernel& kernel, const Maker& maker) {
+  const auto [batch, m, n, k] = std::array{kernel.shape[0], kernel.shape[1], kernel.shape[2], kernel.shape[3]};
+  Work work;
+  Product product;
+  product.transpose_a = kernel.pass == gpu::Pass::backward_weight;
+  product.transpose_b = kernel.pass == gpu::Pass::backward_input;
+  product.n = n;
+  product.k = k;
+  product.lda = product.transpose_a ? m : k;
+  product.ldb = product.transpose_b ? k : n;
+  product.ldc = n;
+  product.a = maker.read(work, "a", batch * m * k);
+  product.b = maker.read(work, "b", batch * k * n);
+  product.c = maker.write(work, "c", batch * m * n);
+  work.items = batch * m;
+  work.run = [=, compute = maker.routines.product](int, Index begin, Index end) {
+    for (Index row = begin; row < end;) {
+      const Index one = row / m, first = row % m, rows = std::min(end - row, m - first);
+      Product part = product;
+      part.m = rows;
+      part.a += one * m * k + first * (product.transpose_a ? 1 : k);
+      part.b += one * k * n;
+      part.c += (one * m + first) * n;
+      compute(part);
+      row += rows;
+    }
+  };
+  return work;
+}
+
+} // namespace stagecraft::cpu
