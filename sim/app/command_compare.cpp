@@ -66,6 +66,11 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
                       to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));
   }
+  if (run.confidence) {
+    const RunSpread& spread = run.confidence->iteration;
+    remarks.push_back("5 to 95 %: " + to_text(spread.low) + " to " + to_text(spread.high) + ", best in " +
+                      percent(run.confidence->best, 0));
+  }
   if (!shown.schedules.empty()) {
     remarks.push_back("the same as under " + join(shown.schedules));
   }

@@ -205,6 +205,11 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& compare = add("compare", "strategies x schedules, replayed and ranked (the main job)", command_compare);
   compare.add_option("STUDY", options.study, "a study file")->required();
   add_study_flags(compare, options, with_csv);
+  compare
+      .add_option("--confidence", options.confidence, "draw the cost model's errors so often (100 where no N is given)")
+      ->type_name("N")
+      ->expected(0, 1)
+      ->default_str("100");
   compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
   compare.add_flag("--all", options.all_rows, "print every row of the table");
   compare.add_option("--plan", options.plans, "a plan file to rank beside ours, in any form; may be repeated")

@@ -103,6 +103,7 @@ std::vector<Setting> settings_from(const Options& options) {
   override_with("engine", options.engine);
   override_with("cost_model", options.cost_model);
   override_with("seed", options.seed);
+  override_with("confidence", options.confidence);
   override_with("training.micro_batches", options.training_micro_batches);
   return settings;
 }

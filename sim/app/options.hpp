@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> settings;
   std::string engine, cost_model;
   std::string seed;
+  std::string confidence; ///< draws
   std::string output;
   bool quiet = false;
   // inputs

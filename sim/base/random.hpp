@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace stagecraft {
 
@@ -37,6 +39,12 @@ public:
 
   /// At least 0, below 1, in steps of 2^-32.
   double unit() { return next() * 0x1p-32; }
+
+  /// Of the standard normal distribution (Box and Muller 1958).
+  double normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - unit()));
+    return radius * std::cos(2 * std::numbers::pi * unit());
+  }
 
 private:
   std::uint64_t state_ = 0;

@@ -25,6 +25,21 @@ struct Shard {
   bool splits_activations = false; ///< its activations are divided too, not replicated
 };
 
+/// How far off a time may be: errors of one family on one device type go together.
+struct CostError {
+  std::string_view family; ///< valid while the cost model and the platform live
+  double spread = 0;       ///< relative standard deviation of truth / prediction; 0: taken at its word
+};
+
+/// Of each pass.
+struct OperatorError {
+  CostError forward, backward_input, backward_weight;
+};
+
+/// What a roofline with one efficiency per kernel kind is taken to miss by, and a profile, at home and scaled to
+/// another device type (docs/model.md, "Confidence").
+inline constexpr double kRooflineSpread = 0.2, kProfileSpread = 0.04, kScaledProfileSpread = 0.15;
+
 /// Cost is a function of operator, device type, micro-batch size and precision. Implementations are pure.
 class CostModel {
 public:
@@ -38,6 +53,9 @@ public:
   /// where the shard says so, launches never. Where a cost model knows no parts: one launch a pass, the rest divided.
   virtual std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples,
                                                     Precision precision, const Shard& shard) const;
+
+  /// How far off time() may be.
+  virtual OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const;
 };
 
 /// What a cost model is made from. `reference` is the device type that the model's first profiles were taken
@@ -62,8 +80,11 @@ CostModelResult make_cost_model(std::string_view name, const CostModelRequest& r
 /// One roofline pass: launches + max(FLOPs / rate, bytes / bandwidth), from shapes; nothing without the kernel.
 std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
                                      Precision precision);
+/// The amounts of a pass that are left for one device of a group; without its calls.
+Pass pass_of_shard(const Pass& pass, const Shard& shard);
 
 CostModelResult make_roofline(const CostModelRequest& request);
+CostModelResult make_calibrated(const CostModelRequest& request);
 CostModelResult make_profiled(const CostModelRequest& request);
 CostModelResult make_constant(const CostModelRequest& request);
 

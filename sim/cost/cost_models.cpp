@@ -20,10 +20,17 @@ std::optional<OperatorTime> CostModel::time_of_shard(OperatorId op, const Device
   return OperatorTime{part(whole->forward), part(whole->backward_input), part(whole->backward_weight)};
 }
 
+OperatorError CostModel::error(OperatorId /*op*/, const DeviceType& /*type*/, double /*samples*/,
+                               Precision /*precision*/) const {
+  return {};
+}
+
 std::span<const CostModelRow> cost_models() {
   static constexpr std::array kRows = {
       CostModelRow{"roofline", "launches + max(FLOPs / rate, bytes / bandwidth), from shapes and device types",
                    make_roofline},
+      CostModelRow{"calibrated", "kernel by kernel from fits to measurements in the device files, roofline elsewhere",
+                   make_calibrated},
       CostModelRow{"profiled", "times measured per operator, scaled to other sizes and device types", make_profiled},
       CostModelRow{"constant", "every operator takes one second forward and two backward, for trying things out",
                    make_constant},

@@ -30,6 +30,11 @@ public:
                 : time;
   }
 
+  OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
+    const auto scaled = types_.find(type.name);
+    return inner_.error(op, scaled == types_.end() ? type : scaled->second.original, samples, precision);
+  }
+
 private:
   const CostModel& inner_;
   std::map<std::string, Scaled> types_; // by the name of the scaled type

@@ -50,6 +50,14 @@ public:
                                : CostModel::time_of_shard(op, type, samples, precision, shard);
   }
 
+  OperatorError error(OperatorId op, const DeviceType& type, double /*samples*/,
+                      Precision /*precision*/) const override {
+    const bool at_home = reference_ == nullptr || series_of(type, 1)->device == type.name;
+    const CostError error{row_of(model_.operators[static_cast<std::size_t>(op)].kind).name,
+                          at_home ? kProfileSpread : kScaledProfileSpread};
+    return {error, error, error};
+  }
+
 private:
   std::optional<OperatorTime> time_in(const Series& series, OperatorId op, const DeviceType& type, double samples,
                                       Precision precision) const {

@@ -19,6 +19,13 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
   return pass.kernels * type.launch_overhead + std::max(samples * pass.flops / *rate, traffic / type.memory_bandwidth);
 }
 
+Pass pass_of_shard(const Pass& pass, const Shard& shard) {
+  return {.flops = pass.flops / shard.degree,
+          .moved_elements = pass.moved_elements / (shard.splits_activations ? shard.degree : 1),
+          .moved_parameters = pass.moved_parameters / shard.degree,
+          .kernels = pass.kernels};
+}
+
 namespace {
 
 class Roofline : public CostModel {
@@ -33,11 +40,8 @@ public:
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    const auto pass_time = [&](Pass pass) {
-      pass.flops = pass.flops / shard.degree;
-      pass.moved_parameters /= shard.degree;
-      pass.moved_elements /= shard.splits_activations ? shard.degree : 1;
-      return roofline_time(pass, what.kind, type, samples, precision);
+    const auto pass_time = [&](const Pass& pass) {
+      return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
     };
     const auto forward = pass_time(what.forward);
     const auto input = pass_time(what.backward_input);
@@ -46,6 +50,12 @@ public:
       return std::nullopt;
     }
     return OperatorTime{*forward, *input, *weight};
+  }
+
+  OperatorError error(OperatorId op, const DeviceType& /*type*/, double /*samples*/,
+                      Precision /*precision*/) const override {
+    const CostError error{row_of(model_.operators[static_cast<std::size_t>(op)].kind).name, kRooflineSpread};
+    return {error, error, error};
   }
 
 private:

@@ -4,16 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 namespace stagecraft {
 namespace {
-
-// Box and Muller 1958.
-double draw_normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.unit()));
-  return radius * std::cos(2 * std::numbers::pi * random.unit());
-}
 
 bool jitters(const Work& work) { return work.computes() && work.seconds.value > 0; }
 
@@ -47,7 +40,7 @@ TaskGraph perturb(const TaskGraph& graph, const Platform& disturbed, const Pertu
     if (jitters(drawn.works[drawn.work[task]])) {
       constexpr double kLeast = 0.1;
       Work work = drawn.works[drawn.work[task]];
-      work.seconds = work.seconds * std::max(kLeast, 1 + perturbation.jitter * draw_normal(random));
+      work.seconds = work.seconds * std::max(kLeast, 1 + perturbation.jitter * random.normal());
       drawn.work[task] = static_cast<std::int32_t>(drawn.works.size());
       drawn.works.push_back(work);
     }

@@ -62,6 +62,14 @@ struct RunSpread {
   int samples = 0;
   Seconds low, median, high; ///< the 5 %, 50 % and 95 % quantiles
 };
+/// Of one or more iteration times, s.
+RunSpread spread_of(const std::vector<double>& seconds);
+
+/// What the errors of the cost model leave open.
+struct RunConfidence {
+  RunSpread iteration;
+  double best = 0; ///< share of the draws in which no other run is faster
+};
 
 struct Run {
   std::string strategy, schedule; ///< as asked for
@@ -76,7 +84,8 @@ struct Run {
   std::vector<std::string> devices, unused_devices;
   Metrics metrics;
   std::vector<double> staleness; ///< of each stage, in optimiser steps; empty: gradients are of the weights they update
-  std::optional<RunSpread> perturbed; ///< where the study perturbs
+  std::optional<RunSpread> perturbed;      ///< where the study perturbs
+  std::optional<RunConfidence> confidence; ///< where the study asks for it
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;

@@ -28,6 +28,12 @@ Json to_value(const std::vector<RunRound::Group>& groups) {
   return list;
 }
 
+Json to_value(const RunSpread& spread) {
+  return {
+      {"samples", spread.samples},
+      {"iteration_seconds", {{"p5", spread.low.value}, {"median", spread.median.value}, {"p95", spread.high.value}}}};
+}
+
 // Candidates are null where they are those of the round before.
 Json to_value(const std::vector<RunRound>& rounds) {
   Json list = Json::array();
@@ -175,11 +181,11 @@ Json to_value(const Run& run, bool timing) {
       json["stages"].push_back(to_value(stage));
     }
     if (run.perturbed) {
-      json["perturbed"] = {{"samples", run.perturbed->samples},
-                           {"iteration_seconds",
-                            {{"p5", run.perturbed->low.value},
-                             {"median", run.perturbed->median.value},
-                             {"p95", run.perturbed->high.value}}}};
+      json["perturbed"] = to_value(*run.perturbed);
+    }
+    if (run.confidence) {
+      json["confidence"] = to_value(run.confidence->iteration);
+      json["confidence"]["best"] = run.confidence->best;
     }
     if (!run.staleness.empty()) {
       json["staleness"] = run.staleness;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/stage_json.hpp"
 
@@ -34,6 +35,13 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     }
   }
   return stages;
+}
+
+RunSpread spread_of(const std::vector<double>& seconds) {
+  constexpr double kLow = 0.05;
+  constexpr double kHigh = 0.95;
+  return {static_cast<int>(seconds.size()), Seconds{quantile(seconds, kLow)}, Seconds{quantile(seconds, 0.5)},
+          Seconds{quantile(seconds, kHigh)}};
 }
 
 std::string staleness_remark(const std::vector<double>& staleness) {

@@ -84,6 +84,9 @@ ComparisonResult compare(const Study& study, Simulator& simulator, const Progres
   ComparisonResult result;
   result.prepared = simulator.prepare(scenarios, progress);
   simulator.replay(result.prepared);
+  if (study.confidence > 0) {
+    simulator.add_confidence(result.prepared);
+  }
   add_optimal_bottlenecks(scenarios, result.prepared);
   std::vector<std::size_t> order(scenarios.size());
   std::iota(order.begin(), order.end(), 0);

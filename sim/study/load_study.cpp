@@ -291,6 +291,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.balance = read_balance(map);
   study.believed_speeds = read_beliefs(map, study.platform);
   study.adapt = read_adapt(map, study.platform);
+  constexpr int kMostDraws = 10'000;
+  study.confidence = map.integer("confidence", 0, kMostDraws, 0);
   if (const yaml::Node* perturb = map.find("perturb")) {
     study.perturb = load_perturb(*perturb, study.platform);
   }

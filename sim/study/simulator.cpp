@@ -307,6 +307,13 @@ Evaluation Simulator::evaluate(const TaskGraph& graph) const {
   return evaluation_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
 }
 
+Seconds Simulator::iteration_of(const TaskGraph& graph) const {
+  const ReplayRequest request{&graph, iterations(graph)};
+  Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
+  timeline.window = window_of(graph);
+  return measure(graph, timeline, study_.platform).iteration;
+}
+
 std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                                std::span<const std::vector<double>> speeds) {
   const auto made = graph_of(plan, schedule, micro_batches);
@@ -454,12 +461,8 @@ void Simulator::fill(Prepared& prepared) {
 
 void Simulator::perturb(Prepared& prepared) {
   const TaskGraph& graph = *prepared.graph;
-  const std::vector<double> drawn = perturbed_iterations(*study_.perturb, study_.platform, graph, iterations(graph),
-                                                         window_of(graph), *study_.engine, study_.seed);
-  constexpr double kLow = 0.05;
-  constexpr double kHigh = 0.95;
-  prepared.run.perturbed = RunSpread{static_cast<int>(drawn.size()), Seconds{quantile(drawn, kLow)},
-                                     Seconds{quantile(drawn, 0.5)}, Seconds{quantile(drawn, kHigh)}};
+  prepared.run.perturbed = spread_of(perturbed_iterations(*study_.perturb, study_.platform, graph, iterations(graph),
+                                                          window_of(graph), *study_.engine, study_.seed));
 }
 
 Seconds Simulator::single_device_seconds() {

@@ -53,6 +53,11 @@ public:
   /// Replays what was prepared, in one batch, and fills in the figures.
   void replay(std::vector<Prepared>& prepared);
 
+  /// Draws the cost model's errors as often as the study says and fills in how long each feasible run then takes, its
+  /// plan and order staying as they are, and how often it is the fastest. Errors of one family of kernels on one device
+  /// type go together, and every run sees the same draw.
+  void add_confidence(std::vector<Prepared>& prepared);
+
   /// What the engine `analytic` measures of a plan under a schedule: what planners that search are given.
   Evaluation evaluate(const Plan& plan, const ScheduleRow& schedule, int micro_batches, int recompute = 0);
 
@@ -120,7 +125,8 @@ private:
   std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                                int recompute = 0);
   Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
-  Evaluation evaluate(const TaskGraph& graph) const; ///< by the engine `analytic`
+  Evaluation evaluate(const TaskGraph& graph) const;  ///< by the engine `analytic`
+  Seconds iteration_of(const TaskGraph& graph) const; ///< the same, whether it fits or not
   const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches, double kept = 1);
   int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, const Problem& problem);

@@ -54,6 +54,7 @@ struct Study {
   std::uint64_t seed = 1;
   std::optional<AdaptOptions> adapt;
   std::optional<PerturbOptions> perturb;
+  int confidence = 0; ///< draws of the cost model's errors; 0: its times are taken at their word
 };
 
 /// Reads a study document with settings on top. Throws InputError.

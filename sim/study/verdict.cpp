@@ -53,6 +53,30 @@ std::string what_holds_it_back(const Run& best) {
          " of all devices' time, and a device waits for data on its way for at most " + to_text(exposed) + ".";
 }
 
+// What the cost model's errors leave of the victory; the rival is the other run that is the fastest most often.
+std::string how_sure(const Comparison& comparison) {
+  constexpr double kSure = 0.9;
+  const Run& best = comparison.runs.front();
+  if (!best.confidence) {
+    return "";
+  }
+  const RunSpread& spread = best.confidence->iteration;
+  std::string text = "The cost model may err: in " + std::to_string(spread.samples) + " draws it takes " +
+                     to_text(spread.low) + " to " + to_text(spread.high) + " (5 to 95 %) and is the fastest in " +
+                     percent(best.confidence->best, 0);
+  const Run* rival = nullptr;
+  for (const Run& run : comparison.runs) {
+    const bool same = run.metrics.iteration.value <= best.metrics.iteration.value * (1 + 1e-9);
+    if (run.feasible && !same && (rival == nullptr || run.confidence->best > rival->confidence->best)) {
+      rival = &run;
+    }
+  }
+  if (rival != nullptr && best.confidence->best < kSure) {
+    text += "; too close to call: " + name_of(*rival) + " is it in " + percent(rival->confidence->best, 0);
+  }
+  return text + ".";
+}
+
 // Energy and money of the winner, and the run that takes least of either where that is another one.
 std::string what_it_takes(const Comparison& comparison) {
   const Run& best = comparison.runs.front();
@@ -124,6 +148,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison) {
     verdict.push_back(what_won(comparison, best));
     if (comparison.runs.size() > 1) {
       verdict.push_back(against_naive(best, comparison.runs[naive]));
+    }
+    if (std::string sure = how_sure(comparison); !sure.empty()) {
+      verdict.push_back(std::move(sure));
     }
     verdict.push_back(against_bound(best));
     verdict.push_back(what_holds_it_back(best));

@@ -1,0 +1,121 @@
+// Times from what was fitted to measurements of a device: kernel by kernel where its file has fits and the operator
+// says which kernels it runs, a roofline otherwise (docs/model.md, "Calibrated").
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/cost/cost_model.hpp"
+#include "sim/platform/kernel_fits.hpp"
+#include "sim/workload/kernel_list.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Of one pass, with the error of the kernel that takes longest in it.
+struct PassTime {
+  Seconds time, longest;
+  CostError error;
+};
+
+// The dimension that a tensor-parallel group divides: columns of a weight, filters, heads.
+int divided_dimension(KernelOp op) {
+  switch (op) {
+  case KernelOp::gemm:
+    return 2;
+  case KernelOp::convolution:
+    return 4;
+  case KernelOp::attention:
+    return 2;
+  default:
+    return 0;
+  }
+}
+
+void divide(Kernel& kernel, const Shard& shard) {
+  const bool matrix = row_of(row_of(kernel.op).kind).matrix;
+  if (shard.degree == 1 || (!matrix && !shard.splits_activations)) {
+    return;
+  }
+  const auto divided = [&](int dimension) {
+    double& extent = kernel.shape[static_cast<std::size_t>(dimension)];
+    extent = std::max(1.0, extent / shard.degree);
+  };
+  divided(divided_dimension(kernel.op));
+  if (kernel.op == KernelOp::attention) {
+    divided(3); // the heads of keys and values
+  }
+}
+
+class Calibrated : public CostModel {
+public:
+  explicit Calibrated(const ModelGraph& model) : model_(model) {}
+
+  std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
+                                   Precision precision) const override {
+    return time_of_shard(op, type, samples, precision, {});
+  }
+
+  std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
+                                            const Shard& shard) const override {
+    const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    const auto time_of = [&](const Pass& pass, KernelPass which) -> std::optional<Seconds> {
+      const auto fitted = predicted(pass, which, type, samples, precision, shard);
+      return fitted ? std::optional(fitted->time)
+                    : roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
+    };
+    const auto forward = time_of(what.forward, KernelPass::forward);
+    const auto input = time_of(what.backward_input, KernelPass::backward_input);
+    const auto weight = time_of(what.backward_weight, KernelPass::backward_weight);
+    if (!forward || !input || !weight) {
+      return std::nullopt;
+    }
+    return OperatorTime{*forward, *input, *weight};
+  }
+
+  OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
+    const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    const auto error_of = [&](const Pass& pass, KernelPass which) {
+      const auto fitted = predicted(pass, which, type, samples, precision, {});
+      return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread};
+    };
+    return {error_of(what.forward, KernelPass::forward), error_of(what.backward_input, KernelPass::backward_input),
+            error_of(what.backward_weight, KernelPass::backward_weight)};
+  }
+
+private:
+  // All kernels of a pass, or nothing where the fits lack one.
+  static std::optional<PassTime> predicted(const Pass& pass, KernelPass which, const DeviceType& type, double samples,
+                                           Precision precision, const Shard& shard) {
+    if (!type.fits || pass.calls.empty()) {
+      return std::nullopt;
+    }
+    PassTime sum;
+    for (const KernelCall& call : pass.calls) {
+      Kernel kernel = kernel_of(call, which, precision, samples);
+      divide(kernel, shard);
+      const auto one = predict(*type.fits, kernel);
+      if (!one) {
+        return std::nullopt;
+      }
+      sum.time += one->time;
+      if (one->time > sum.longest) {
+        sum.longest = one->time;
+        sum.error = {one->family, one->spread};
+      }
+    }
+    return sum;
+  }
+
+  const ModelGraph& model_;
+};
+
+} // namespace
+
+CostModelResult make_calibrated(const CostModelRequest& request) {
+  CostModelResult shapes = make_roofline(request); // needs the same of a model
+  if (std::holds_alternative<Infeasible>(shapes)) {
+    return shapes;
+  }
+  return std::make_unique<Calibrated>(request.model);
+}
+
+} // namespace stagecraft
