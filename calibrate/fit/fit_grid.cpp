@@ -86,7 +86,9 @@ public:
       solver.factorize(matrix);
       solution = solver.solve(right);
       for (std::size_t i = 0; i < rows_.size(); ++i) {
-        trust[i] = kSquaredUpTo / std::max(kSquaredUpTo, std::abs(targets_[i] - value(rows_[i], solution)));
+        // |predicted / measured - 1| grows faster above the truth than below: its slope in the logarithm is the ratio.
+        const double error = value(rows_[i], solution) - targets_[i];
+        trust[i] = kSquaredUpTo / std::max(kSquaredUpTo, std::abs(error)) * std::clamp(std::exp(error), 0.5, 2.0);
       }
     }
     grid_.values.assign(solution.data(), solution.data() + nodes_);

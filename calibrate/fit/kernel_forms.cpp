@@ -10,9 +10,9 @@ namespace {
 // Below these a grid is not tried, or only the coarse one.
 constexpr std::size_t kFewForGrid = 12, kManyForGrid = 400;
 
-const std::vector<std::string_view> kTileCorrections = {"wave-64x64",   "wave-128x128", "wave-128x256",
-                                                        "wave-256x128", "pad-rows-64",  "pad-rows-128",
-                                                        "pad-rows-256", "odd-rows-8",   "single-row"};
+const std::vector<std::string_view> kTileCorrections = {
+    "later-wave-64x64",   "later-wave-128x128", "later-wave-128x256", "later-wave-256x128", "first-wave-128x128",
+    "first-wave-128x256", "best-wave",          "pad-rows-128",       "odd-rows-8",         "single-row"};
 const std::vector<std::string_view> kImageCorrections = {
     "wave-64x64",     "wave-128x64",     "wave-128x128",  "wave-256x128",  "pad-columns-32",
     "pad-columns-64", "pad-columns-128", "odd-columns-2", "odd-columns-4", "odd-depth-2",
@@ -36,11 +36,9 @@ std::vector<KernelForm> image_forms(bool many) {
       {"sum",
        {},
        {"launch", "flops", "bytes", "wave-flops-64x64", "wave-flops-128x64", "winograd-2-flops", "winograd-4-flops"}},
-      {"grid", GridForm{{{"rows", 7}, {"columns", 7}, {"depth", 7}}, kImageCorrections, 0.1}, {}}};
+      {"grid", GridForm{{{"rows", 7}, {"columns", 7}, {"depth", 7}}, kImageCorrections, 0.03}, {}}};
   if (many) {
-    forms.push_back({"image grid",
-                     GridForm{{{"rows", 6}, {"columns", 6}, {"depth", 6}, {"image", 5}}, kImageCorrections, 0.1},
-                     {}});
+    forms.push_back({"fine grid", GridForm{{{"rows", 9}, {"columns", 9}, {"depth", 9}}, kImageCorrections, 0.03}, {}});
   }
   return forms;
 }

@@ -64,7 +64,7 @@ struct Sources {
 };
 
 Sources read_sources(const Options& options) {
-  Sources sources;
+  Sources sources{.provenance = options.provenance};
   for (const std::string& file : options.raw) {
     sources.documents.push_back(yaml::load(file));
     const Measurements measurements = read_measurements(sources.documents.back());

@@ -157,6 +157,9 @@ void add_calibrate_actions(CLI::App& calibrate, Options& options) {
   fit.add_option("--hold-out", options.hold_out, "keep this share of the shapes from the fits, to tell their errors")
       ->check(CLI::Range(0.0, 0.9));
   fit.add_option("--seed", options.seed, "seed of what is held back")->type_name("N");
+  fit.add_option("--provenance", options.provenance, "where the measurements come from, for readers; may be repeated")
+      ->type_name("TEXT")
+      ->take_all();
   CLI::App& predict = add("predict", "tables of measured kernels beside what a device file says");
   predict.add_option("DEVICE", options.device, "a name in platforms/devices, or a file")->required();
   add_table_flags(predict, options);

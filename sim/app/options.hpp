@@ -55,6 +55,7 @@ struct Options {
   std::string calibrate_action;                           ///< fit, predict or show
   std::vector<std::string> raw;                           ///< files of measurements
   std::map<std::string, std::vector<std::string>> tables; ///< foreign tables by the name of their kind
+  std::vector<std::string> provenance;                    ///< sentences for readers
   std::string device, select, figures;
   double hold_out = 0;
   int processors = 0; ///< 0: as the measurements or the device file say

@@ -2,7 +2,10 @@
 #include "sim/platform/kernel_features.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace stagecraft {
 namespace {
@@ -34,6 +37,32 @@ template <int Height, int Width> double tiles(const Kernel& kernel) {
 template <int Height, int Width> double wave(const Kernel& kernel, double processors) {
   const double waves = tiles<Height, Width>(kernel) / processors;
   return std::log(std::ceil(waves) / waves);
+}
+
+// The same, where there is more than one wave, and where there is none but the first: kernels that share a product's
+// depth out fill the first, never a later one.
+template <int Height, int Width> double later_wave(const Kernel& kernel, double processors) {
+  return tiles<Height, Width>(kernel) > processors ? wave<Height, Width>(kernel, processors) : 0;
+}
+template <int Height, int Width> double first_wave(const Kernel& kernel, double processors) {
+  return tiles<Height, Width>(kernel) > processors ? 0 : wave<Height, Width>(kernel, processors);
+}
+
+// What a library's choice among tiles makes of whole waves: the least time, a tile's cost per result growing with the
+// operands that it loads, 1 + c (1/height + 1/width).
+double best_wave(const Kernel& kernel, double processors) {
+  constexpr double kLoads = 20;
+  constexpr std::array<std::pair<double, double>, 9> kTiles = {
+      {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {64, 256}, {128, 64}, {64, 128}, {64, 64}}};
+  const ProductShape product = product_of(kernel);
+  const double batch = kernel.op == KernelOp::gemm ? dimension(kernel, 0) : 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [height, width] : kTiles) {
+    const double count = batch * std::ceil(product.rows / batch / height) * std::ceil(product.columns / width);
+    const double waves = std::ceil(count / processors);
+    least = std::min(least, waves * height * width * (1 + kLoads * (1 / height + 1 / width)));
+  }
+  return std::log(least * processors / (product.rows * product.columns));
 }
 
 // ln of how much a size grows when it is rounded up.
@@ -110,6 +139,13 @@ constexpr KernelFeature kFeatures[] = {
     {"wave-128x128", "", wave<128, 128>},
     {"wave-128x256", "", wave<128, 256>},
     {"wave-256x128", "", wave<256, 128>},
+    {"first-wave-128x128", "likewise, where one wave takes all tiles; else 0", first_wave<128, 128>},
+    {"first-wave-128x256", "", first_wave<128, 256>},
+    {"later-wave-64x64", "likewise, where one wave does not take all tiles; else 0", later_wave<64, 64>},
+    {"later-wave-128x128", "", later_wave<128, 128>},
+    {"later-wave-128x256", "", later_wave<128, 256>},
+    {"later-wave-256x128", "", later_wave<256, 128>},
+    {"best-wave", "ln of what whole waves of the best tiles cost", best_wave},
     {"pad-rows-64", "ln of what rounding up to such multiples adds", pad_rows<64>},
     {"pad-rows-128", "", pad_rows<128>},
     {"pad-rows-256", "", pad_rows<256>},

@@ -81,7 +81,8 @@ TEST_CASE("every shipped fit says where its measurements come from, and how far 
       INFO(file);
       REQUIRE(fits->find("provenance") != nullptr);
       CHECK(document.find("origin")->text == "measured");
-      for (const KernelFit& fit : load_device_type(document).fits->kernels) {
+      const DeviceType type = load_device_type(document);
+      for (const KernelFit& fit : type.fits->kernels) {
         INFO(fit.name);
         const FitError& error = fit.grid ? fit.grid->error : fit.family ? fit.family->error : fit.line->error;
         CHECK(error.points > 0);

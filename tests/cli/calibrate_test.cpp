@@ -1,0 +1,71 @@
+// calibrate: tables to a device file, what it predicts, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Catch::Contains;
+
+// Products of a device of 500 TFLOP/s, 2 TB/s and 4 us, by sizes that the fit sees or not.
+std::string table(const std::vector<int>& sizes) {
+  std::string text = "m,n,k,latency_ms\n";
+  for (const double m : sizes) {
+    for (const double n : sizes) {
+      for (const double k : sizes) {
+        const double seconds = 4e-6 + 2 * m * n * k / 500e12 + 2 * (m * n + m * k + n * k) / 2e12;
+        text += std::to_string(static_cast<int>(m)) + "," + std::to_string(static_cast<int>(n)) + "," +
+                std::to_string(static_cast<int>(k)) + "," + std::to_string(seconds * 1e3) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
+TEST_CASE("a table is fitted into a device file, which predicts another", "[cli][calibrate]") {
+  const Workshop shop;
+  shop.write("known.csv", table({128, 512, 1024, 2048, 4096, 8192}));
+  shop.write("other.csv", table({300, 3000}));
+  const Outcome fit = shop.succeed("calibrate fit --device h100-sxm-80gb --gemm known.csv --hold-out 0.2 -o mine.yaml");
+  CHECK_THAT(fit.out, Contains("gemm/forward/bf16"));
+  CHECK_THAT(fit.out, Contains("held out, 20 %"));
+  const Json predicted = shop.succeed("calibrate predict mine.yaml --gemm other.csv --format json").json();
+  REQUIRE(predicted["rows"].size() == 8);
+  double sum = 0;
+  for (const Json& row : predicted["rows"]) {
+    CHECK(row["error"].get<double>() ==
+          Catch::Detail::Approx(row["predicted"].get<double>() / row["measured"].get<double>() - 1).margin(1e-12));
+    sum += std::abs(row["error"].get<double>()) / 8;
+  }
+  CHECK(predicted["mape"].get<double>() == Catch::Detail::Approx(sum));
+  CHECK(sum < 0.03);
+  CHECK_THAT(shop.succeed("calibrate predict mine.yaml --gemm other.csv").out, Contains("MAPE"));
+  const Json shown = shop.succeed("calibrate show mine.yaml --format json").json();
+  CHECK(shown["fits"][0]["fit"] == "gemm/forward/bf16");
+  CHECK_THAT(shop.succeed("show mine.yaml").out, Contains("mine"));
+}
+
+TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibrate]") {
+  const Workshop shop;
+  shop.write("bad.csv", "m,n,k,latency_ms\n1,1,1,-1\n");
+  shop.write("cut.yaml",
+             "schema: stagecraft-measurements/1\ndevice: {name: a, vendor: b, kind: cpu, memory: 1 GiB}\nmeasured:\n"
+             "  - {op: launch, precision: fp32, shape: {}, median: 4 us}\n");
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Outcome outcome = shop.run("calibrate " + arguments);
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Contains(why));
+  };
+  refused("fit --device h100-sxm-80gb --gemm bad.csv", "bad.csv:2:7: ");
+  refused("fit cut.yaml -o out.yaml", "cut.yaml:4:");
+  refused("fit --gemm bad.csv", "allowed: --device");
+  refused("fit --device h100-sxm-80gb", "nothing to fit");
+  refused("predict h100-sxm-80gb", "no table");
+  refused("predict h100-sxm-80bg --gemm bad.csv", "'h100-sxm-80gb'");
+  CHECK(shop.files() == 2);
+}
+
+} // namespace
+} // namespace stagecraft::test
