@@ -205,7 +205,8 @@ std::string measurements_text(const std::vector<yaml::Node>& documents) {
   return text;
 }
 
-std::string with_sections(const std::string& device_file, const std::string& name, const std::string& sections) {
+std::string with_sections(const std::string& device_file, const std::string& name, const std::string& sections,
+                          bool kernels_measured) {
   std::istringstream in(device_file);
   std::string text;
   bool dropping = false;
@@ -217,7 +218,12 @@ std::string with_sections(const std::string& device_file, const std::string& nam
     if (dropping) {
       continue;
     }
-    text += line.starts_with("origin:") ? "origin: measured" : line.starts_with("name:") ? "name: " + name : line;
+    if (line.starts_with("name:")) {
+      line = "name: " + name;
+    } else if (line.starts_with("origin:") && kernels_measured) {
+      line = "origin: measured";
+    }
+    text += line;
     text += "\n";
   }
   return text + sections;

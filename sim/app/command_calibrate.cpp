@@ -189,7 +189,7 @@ int fit_command(const Options& options) {
   const std::string sections = (sources.documents.empty() ? "" : fit::measurements_text(sources.documents)) +
                                fit::fits_text(fits, sources.provenance);
   const std::string name = options.output.empty() ? base.name : std::filesystem::path(options.output).stem().string();
-  const std::string text = fit::with_sections(sheet, name, sections);
+  const std::string text = fit::with_sections(sheet, name, sections, !fits.kernels.empty());
   load_device_type(yaml::parse(text, "the new device file"), device_types_in(devices_folder()));
   if (options.output.empty()) {
     print(text);

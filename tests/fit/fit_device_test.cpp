@@ -59,8 +59,8 @@ TEST_CASE("measurements become a device file that predicts what they did not sho
   CHECK(base.idle.value == Catch::Detail::Approx(50));
   CHECK(base.busy.value == Catch::Detail::Approx(250));
   const KernelFits fits = fit_device(input_of(measurements), base, 20, {});
-  const std::string text =
-      with_sections(sheet, "card", measurements_text({document}) + fits_text(fits, {"raw.yaml, \"of the test\""}));
+  const std::string text = with_sections(
+      sheet, "card", measurements_text({document}) + fits_text(fits, {"raw.yaml, \"of the test\""}), true);
   const DeviceType type = load_device_type(yaml::parse(text, "card.yaml"));
   CHECK(type.origin == Origin::measured);
   REQUIRE(type.fits);
@@ -102,7 +102,7 @@ TEST_CASE("a data sheet keeps its lines, and old fits go", "[fit]") {
   const std::string sheet =
       "# A card.\nname: card\norigin: catalogue\npeak: {fp32: 1 TFLOP/s}\nfits:\n  processors: 3\n"
       "  kernels: []\nsources:\n  peak: \"book\"\n";
-  CHECK(with_sections(sheet, "other", "fits:\n  processors: 4\n") ==
+  CHECK(with_sections(sheet, "other", "fits:\n  processors: 4\n", true) ==
         "# A card.\nname: other\norigin: measured\npeak: {fp32: 1 TFLOP/s}\nsources:\n  peak: \"book\"\nfits:\n"
         "  processors: 4\n");
 }
