@@ -88,6 +88,11 @@ gpu::Timing Device::measure(const gpu::Point& point, const Sampling& sampling) {
   return timing;
 }
 
+std::string Device::text() const {
+  return name_ + ", " + std::to_string(options_.threads) + (options_.threads == 1 ? " thread, " : " threads, ") +
+         options_.library + " " + routines_.instructions;
+}
+
 gpu::Header Device::header() const {
   const std::string description = processor_description();
   const auto pages = [](int name) { return static_cast<double>(std::max(0L, sysconf(name))); };

@@ -28,6 +28,8 @@ public:
   gpu::Timing measure(const gpu::Point& point, const Sampling& sampling);
   gpu::Header header() const;
   const std::string& name() const { return name_; }
+  /// "cpu-amd-epyc, 1 thread, eigen avx512".
+  std::string text() const;
 
 private:
   DeviceOptions options_;

@@ -87,8 +87,7 @@ int measure_cpu(const Options& options) {
   gpu::Progress progress(stderr, !options.quiet && isatty(STDERR_FILENO) != 0, budget);
   const std::size_t earlier = file.size();
   if (!options.quiet) {
-    progress.say(device.name() + ", " + std::to_string(options.threads) +
-                 (options.threads == 1 ? " thread" : " threads") + "; into " + options.output +
+    progress.say(device.text() + "; into " + options.output +
                  (earlier > 0 ? ", which has " + std::to_string(earlier) + " measurements already" : ""));
   }
   cpu::SweepOptions sweep;
@@ -114,11 +113,10 @@ int command_measure(const Options& options) {
   if (options.output.empty()) {
     throw InputError({"calibrate", 0, 0}, "no file to write to; allowed: -o FILE");
   }
-  if (options.backend == "gpu") {
-    return measure_gpu(options);
-  }
   try {
-    return measure_cpu(options);
+    return !options.model.empty()     ? command_profile(options)
+           : options.backend == "gpu" ? measure_gpu(options)
+                                      : measure_cpu(options);
   } catch (const std::invalid_argument& failure) {
     throw InputError({"calibrate", 0, 0}, failure.what());
   } catch (const std::runtime_error& failure) {

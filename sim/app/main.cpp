@@ -189,6 +189,16 @@ void add_measure_flags(CLI::App& calibrate, Options& options) {
   calibrate.add_option("--library", options.library, "of matrix products (cpu)")
       ->check(CLI::IsMember({"eigen", "openblas"}))
       ->capture_default_str();
+  calibrate.add_option("--workload", options.model, "measure the operators of this model, and write its profile")
+      ->type_name("MODEL");
+  calibrate.add_option("--micro-batches", options.sizes, "sizes to measure it at, as 1,2,4 (default 1)")
+      ->type_name("N,…")
+      ->delimiter(',')
+      ->check(whole_number(1, 1 << 20));
+  add_import_flags(calibrate, options);
+  calibrate.add_option("--set", options.settings, "KEY=VALUE over keys of the model, as model.input.shape='[128]'")
+      ->type_name("KEY=VALUE")
+      ->take_all();
   calibrate.add_option("--gpu-binary", options.gpu_binary, "calibrate_gpu (default: beside this program)")
       ->type_name("FILE");
 }

@@ -20,8 +20,6 @@ std::filesystem::path shipped_folder() {
   return STAGECRAFT_DATA_DIR;
 }
 
-namespace {
-
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   std::vector<Setting> settings;
   for (const std::string& text : texts) {
@@ -34,6 +32,8 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
   return settings;
 }
 
+namespace {
+
 yaml::Node text_node(const std::string& text, const std::string& flag) {
   return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
 }
@@ -43,6 +43,26 @@ void add_entry(yaml::Node& map, const std::string& key, const std::string& value
     map.entries.push_back({key, {flag, 0, 0}, text_node(value, flag)});
   }
 }
+
+} // namespace
+
+yaml::Node model_node(const Options& options) {
+  yaml::Node model = text_node(options.model, "MODEL");
+  if (options.dimensions.empty() && options.cost_scale.empty()) {
+    return model;
+  }
+  yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = model.where};
+  mapping.entries.push_back({"file", model.where, model});
+  yaml::Node sizes{.kind = yaml::Node::Kind::map, .where = {"--dim", 0, 0}};
+  for (const Setting& size : parse_settings(options.dimensions)) {
+    add_entry(sizes, size.key, size.value, "--dim");
+  }
+  mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
+  add_entry(mapping, "cost_scale", options.cost_scale, "--cost-scale");
+  return mapping;
+}
+
+namespace {
 
 yaml::Node document_from_flags(const Options& options) {
   yaml::Node document = study_document(options.model, options.platform);
@@ -57,18 +77,7 @@ yaml::Node document_from_flags(const Options& options) {
     add_entry(star, "memory", options.memory, "--memory");
     document.entries.push_back({"platform", star.where, std::move(star)});
   }
-  if (!options.dimensions.empty() || !options.cost_scale.empty()) {
-    yaml::Node* model = &document.entries.front().value;
-    yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = model->where};
-    mapping.entries.push_back({"file", model->where, *model});
-    yaml::Node sizes{.kind = yaml::Node::Kind::map, .where = {"--dim", 0, 0}};
-    for (const Setting& size : parse_settings(options.dimensions)) {
-      add_entry(sizes, size.key, size.value, "--dim");
-    }
-    mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
-    add_entry(mapping, "cost_scale", options.cost_scale, "--cost-scale");
-    *model = std::move(mapping);
-  }
+  document.entries.front().value = model_node(options);
   return document;
 }
 

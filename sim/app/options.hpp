@@ -65,6 +65,7 @@ struct Options {
   std::vector<std::string> groups;
   int threads = 1;
   bool quick = false;
+  std::vector<int> sizes; ///< of micro-batches, to measure a model at
 };
 
 /// Where shipped data lies: beside the build's sources, or as installed.
@@ -75,6 +76,12 @@ Study study_from(const Options& options);
 
 /// The judge study of a file.
 JudgeStudy judge_study_from(const Options& options);
+
+/// KEY=VALUE of --set.
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
+
+/// The model named, with what --dim and --cost-scale say of it.
+yaml::Node model_node(const Options& options);
 
 /// What --dim and --cost-scale say.
 ImportOptions import_options(const Options& options);
@@ -114,5 +121,7 @@ int command_validate(const Options& options);
 int command_calibrate(const Options& options);
 /// `calibrate` with none of its actions.
 int command_measure(const Options& options);
+/// The same with --workload.
+int command_profile(const Options& options);
 
 } // namespace stagecraft

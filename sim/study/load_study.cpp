@@ -185,10 +185,11 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
 }
 
 // The device type that the first profile names: one of the platform, or one of the catalogue; none where only the
-// model's file knows it.
+// model's file knows it, or all devices are like it.
 std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
   const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
-  if (name.empty()) {
+  const bool all_alike = study.platform.types.size() == 1 && study.platform.types.front().vendor == "profiled";
+  if (name.empty() || all_alike) {
     return nullptr;
   }
   for (const DeviceType& type : study.platform.types) {

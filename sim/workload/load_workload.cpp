@@ -1,7 +1,6 @@
 // Our own workload files: docs/formats/workload.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
 #include "sim/workload/expand_blocks.hpp"
 #include "sim/workload/import.hpp"
@@ -43,13 +42,7 @@ public:
       check_size(input_, node->where);
     }
     if (const yaml::Node* node = document.find("profile")) {
-      yaml::Map map(*node, "profile");
-      Profile profile;
-      profile.device = map.text("device", "");
-      profile.samples = map.number("samples", yaml::kPositive, 0);
-      profile.precision = map.choice("precision", kPrecisions, "fp32").precision;
-      map.finish();
-      profile_ = std::move(profile);
+      read_profiles(*node);
     }
   }
 
@@ -65,13 +58,9 @@ public:
       }
     }
     fill_defaults();
-    std::vector<Profile> profiles;
-    if (profile_) {
-      profiles.push_back(*profile_);
-    }
     const double input_elements = input_.empty() ? 0 : elements_of(input_);
     ModelGraph graph = make_graph(name, make_operators(std::move(layers_), input_elements), std::move(edges),
-                                  std::move(profiles), input_where_);
+                                  std::move(profiles_), input_where_);
     graph.input_elements = input_elements;
     return graph;
   }
@@ -137,12 +126,53 @@ private:
     } else {
       read_shaped(map, placed, layer);
     }
-    if (profile_) {
-      profile_->times.push_back({map.quantity<Seconds>("forward_time", yaml::kNotNegative),
-                                 map.quantity<Seconds>("backward_time", yaml::kNotNegative)});
+    if (!profiles_.empty()) {
+      read_times(map);
     }
     map.finish();
     layers_.push_back(std::move(layer));
+  }
+
+  // One profile for each size of micro-batch; a size that is not given is 0.
+  void read_profiles(const yaml::Node& node) {
+    yaml::Map map(node, "profile");
+    Profile profile;
+    profile.device = map.text("device", "");
+    profile.precision = map.choice("precision", kPrecisions, "fp32").precision;
+    for (const yaml::Node* size : map.list("samples")) {
+      profile.samples = yaml::number(*size, "samples", yaml::kPositive);
+      if (!profiles_.empty() && profile.samples <= profiles_.back().samples) {
+        throw InputError(size->where, "the sizes in 'samples' do not ascend; allowed: each once, as [1, 2, 4]");
+      }
+      profiles_.push_back(profile);
+    }
+    if (profiles_.empty()) {
+      profiles_.push_back(profile);
+    }
+    map.finish();
+  }
+
+  // The values of a key, one per profile.
+  std::vector<const yaml::Node*> per_profile(yaml::Map& map, std::string_view key) const {
+    map.node(key);
+    std::vector<const yaml::Node*> values = map.list(key);
+    if (values.size() != profiles_.size()) {
+      throw InputError(map.where(key), "'" + std::string(key) + "' has " + std::to_string(values.size()) +
+                                           " values; allowed: one for each size in 'samples', " +
+                                           std::to_string(profiles_.size()));
+    }
+    return values;
+  }
+
+  void read_times(yaml::Map& map) {
+    const auto forward = per_profile(map, "forward_time"), backward = per_profile(map, "backward_time");
+    const auto spread = map.has("spread") ? per_profile(map, "spread") : std::vector<const yaml::Node*>();
+    for (std::size_t i = 0; i < profiles_.size(); ++i) {
+      MeasuredTime time{yaml::quantity<Seconds>(*forward[i], "forward_time", yaml::kNotNegative),
+                        yaml::quantity<Seconds>(*backward[i], "backward_time", yaml::kNotNegative)};
+      time.spread = spread.empty() ? 0 : yaml::number(*spread[i], "spread", {0, 10, true, "0 to 10"});
+      profiles_[i].times.push_back(time);
+    }
   }
 
   void read_shaped(yaml::Map& map, const PlacedLayer& placed, CostedLayer& layer) {
@@ -248,7 +278,7 @@ private:
   PlacedLayers placed_;
   Where input_where_;
   Shape input_;
-  std::optional<Profile> profile_;
+  std::vector<Profile> profiles_; ///< one per size
   std::map<std::string, int> index_;
   std::vector<Shape> shapes_;       ///< per layer read so far
   std::vector<CostedLayer> layers_; ///< the same

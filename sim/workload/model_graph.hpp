@@ -49,6 +49,7 @@ struct Operator {
 /// Times of one operator measured on one device for a whole micro-batch; infinite where the device cannot run it.
 struct MeasuredTime {
   Seconds forward, backward;
+  double spread = 0; ///< relative standard deviation of their sum; 0 where it is not known
 };
 
 /// What was measured for every operator, on one device type and for one micro-batch size.

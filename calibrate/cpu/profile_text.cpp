@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "calibrate/cpu/profile.hpp"
+#include "calibrate/gpu/measurement_file.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+std::string number(double value, int digits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
+constexpr int kExact = 15; // digits of counts
+
+// Layers in files have no commas, spaces and dollars in their names.
+std::string name_of(const Operator& op) {
+  std::string name = op.name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ' ' || c == ',' || c == '$'; }, '_');
+  return gpu::quoted(name);
+}
+
+template <class Value> std::string list_of(const MeasuredModel& measured, std::size_t op, Value value) {
+  std::string text;
+  for (const Profile& profile : measured.profiles) {
+    text += (text.empty() ? "" : ", ") + value(profile.times[op]);
+  }
+  return "[" + text + "]";
+}
+
+std::string time_text(Seconds time) { return time.value > 0 ? gpu::time_text(time.value) : "0 s"; }
+
+std::string layer_text(const ModelGraph& model, const MeasuredModel& measured, std::size_t index) {
+  const Operator& op = model.operators[index];
+  std::string inputs;
+  for (const OperatorId before : model.predecessors[index]) {
+    inputs += (inputs.empty() ? "" : ", ") + name_of(model.operators[static_cast<std::size_t>(before)]);
+  }
+  const auto flops = [](const Pass& pass) { return number(pass.flops.value, kExact) + " FLOP"; };
+  std::string text = "  - {name: " + name_of(op) + ", kind: " + std::string(row_of(op.kind).name) + ", inputs: [" +
+                     (inputs.empty() ? "input" : inputs) + "], forward: " + flops(op.forward) +
+                     ", backward_input: " + flops(op.backward_input) +
+                     ", backward_weight: " + flops(op.backward_weight);
+  const auto add = [&](const char* key, double value) {
+    text += std::string(", ") + key + ": " + number(value, kExact);
+  };
+  add("parameters", op.parameters);
+  add("output", op.output_elements);
+  add("stash", op.stash_elements);
+  add("moved", op.forward.moved_elements);
+  text += op.divisible ? "" : ", divisible: false";
+  text += ", forward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.forward); });
+  text += ", backward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.backward); });
+  text += ", spread: " + list_of(measured, index, [](const MeasuredTime& t) { return number(t.spread, 3); });
+  return text + "}\n";
+}
+
+} // namespace
+
+std::string profile_text(const ModelGraph& model, const MeasuredModel& measured, const std::string& sources) {
+  const Profile& first = measured.profiles.front();
+  std::string stand_ins, sizes;
+  for (const std::string& one : measured.stand_ins) {
+    stand_ins += (stand_ins.empty() ? "; without kernels of their own: " : ", ") + one;
+  }
+  for (const Profile& profile : measured.profiles) {
+    sizes += (sizes.empty() ? "" : ", ") + number(profile.samples, kExact);
+  }
+  std::string text = "name: " + gpu::quoted(model.name) + "\n";
+  text += model.description.empty() ? "" : "description: " + gpu::quoted(model.description) + "\n";
+  text += "sources: " + gpu::quoted(sources + stand_ins) + "\n";
+  if (model.input_elements >= 1) {
+    text += "input: {shape: [" + number(model.input_elements, kExact) + "]}\n";
+  }
+  text += "profile: {device: " + gpu::quoted(first.device) + ", samples: [" + sizes +
+          "], precision: " + std::string(row_of(first.precision).name) + "}\nlayers:\n";
+  for (std::size_t i = 0; i < model.operators.size(); ++i) {
+    text += layer_text(model, measured, i);
+  }
+  return text;
+}
+
+} // namespace stagecraft::cpu

@@ -1,0 +1,90 @@
+// stagecraft calibrate --workload: the operators of a model, measured on this machine.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/app/options.hpp"
+#include "sim/app/progress.hpp"
+#include "sim/base/file.hpp"
+
+#include "calibrate/cpu/measure_kernels.hpp"
+#include "calibrate/cpu/profile.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The settings of the model; of others only the precision has a say here, and there is one.
+std::vector<Setting> model_settings(const Options& options) {
+  std::vector<Setting> settings;
+  for (const Setting& setting : parse_settings(options.settings)) {
+    const Where where{"--set " + setting.key, 0, 0};
+    constexpr std::string_view kModel = "model.";
+    if (setting.key.starts_with(kModel)) {
+      settings.push_back({setting.key.substr(kModel.size()), setting.value});
+    } else if (setting.key != "training.precision") {
+      throw InputError(where, "has no part in measuring a model; allowed: training.precision, model.KEY");
+    } else if (setting.value != "fp32") {
+      throw InputError(where, "'" + setting.value + "' cannot be measured on a processor; allowed: fp32");
+    }
+  }
+  return settings;
+}
+
+std::vector<double> sizes_of(const Options& options) {
+  std::vector<double> sizes(options.sizes.begin(), options.sizes.end());
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes.empty() ? std::vector<double>{1} : sizes;
+}
+
+bool knows_kernels(const ModelGraph& model) {
+  return std::any_of(model.operators.begin(), model.operators.end(),
+                     [](const Operator& op) { return !op.forward.calls.empty(); });
+}
+
+cpu::MeasuredModel measure(const ModelGraph& model, const Options& options, cpu::Device& device) {
+  Progress progress(options.quiet);
+  cpu::MeasuredModel measured = cpu::measure_model(
+      model, sizes_of(options),
+      [&](const Kernel& kernel) -> cpu::KernelTiming {
+        try {
+          const gpu::Kernel same = gpu::parse_kernel(to_text(kernel));
+          const gpu::Summary time = device.measure(gpu::KernelPoint{same, gpu::Regime::burst}, cpu::Sampling{}).seconds;
+          return {Seconds{time.median}, (time.q3 - time.q1) / 1.349 / time.median};
+        } catch (const std::runtime_error& failure) {
+          throw InputError({to_text(kernel), 0, 0}, "cannot run here: " + std::string(failure.what()));
+        }
+      },
+      [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  for (Profile& profile : measured.profiles) {
+    profile.device = device.name();
+  }
+  return measured;
+}
+
+} // namespace
+
+int command_profile(const Options& options) {
+  if (options.backend != "cpu") {
+    throw InputError({"--backend " + options.backend, 0, 0},
+                     "measures no models; allowed: cpu, or `export shapes` and `calibrate --backend gpu --shapes`, or "
+                     "calibrate/hook.py");
+  }
+  const ModelGraph model = read_model(model_node(options), {".", shipped_folder()}, model_settings(options));
+  if (!knows_kernels(model)) {
+    throw InputError({options.model, 0, 0}, "says nothing of shapes: its costs are given by numbers");
+  }
+  cpu::Device device({options.threads, options.library, options.device_name});
+  const cpu::MeasuredModel measured = measure(model, options, device);
+  write_file(options.output,
+             cpu::profile_text(model, measured, "measured by stagecraft calibrate on " + device.text()));
+  if (!options.quiet) {
+    for (const std::string& text : measured.stand_ins) {
+      remark("no kernel of its own, in its stead " + text + "\n");
+    }
+    remark("done: " + std::to_string(model.size()) + " operators at " + std::to_string(measured.profiles.size()) +
+           (measured.profiles.size() == 1 ? " size" : " sizes") + " in " + options.output + "\n");
+  }
+  return kDone;
+}
+
+} // namespace stagecraft
