@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/cost/cost_model.hpp"
+#include "sim/cost/passes.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/workload/kernel_list.hpp"
 
@@ -57,18 +57,11 @@ public:
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    const auto time_of = [&](const Pass& pass, KernelPass which) -> std::optional<Seconds> {
+    return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
       const auto fitted = predicted(pass, which, type, samples, precision, shard);
       return fitted ? std::optional(fitted->time)
                     : roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
-    };
-    const auto forward = time_of(what.forward, KernelPass::forward);
-    const auto input = time_of(what.backward_input, KernelPass::backward_input);
-    const auto weight = time_of(what.backward_weight, KernelPass::backward_weight);
-    if (!forward || !input || !weight) {
-      return std::nullopt;
-    }
-    return OperatorTime{*forward, *input, *weight};
+    });
   }
 
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "sim/cost/cost_model.hpp"
+#include "sim/cost/passes.hpp"
 
 namespace stagecraft {
 
@@ -40,16 +40,9 @@ public:
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
-    const auto pass_time = [&](const Pass& pass) {
+    return time_of_passes(what, [&](const Pass& pass, KernelPass) {
       return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
-    };
-    const auto forward = pass_time(what.forward);
-    const auto input = pass_time(what.backward_input);
-    const auto weight = pass_time(what.backward_weight);
-    if (!forward || !input || !weight) {
-      return std::nullopt;
-    }
-    return OperatorTime{*forward, *input, *weight};
+    });
   }
 
   OperatorError error(OperatorId op, const DeviceType& /*type*/, double /*samples*/,

@@ -1,0 +1,20 @@
+// An operator's time from its passes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/cost/cost_model.hpp"
+
+namespace stagecraft {
+
+/// The time of each pass as `time_of(pass, which)` gives it; nothing where one has none.
+template <class TimeOf> std::optional<OperatorTime> time_of_passes(const Operator& what, TimeOf time_of) {
+  const std::optional<Seconds> forward = time_of(what.forward, KernelPass::forward);
+  const std::optional<Seconds> input = time_of(what.backward_input, KernelPass::backward_input);
+  const std::optional<Seconds> weight = time_of(what.backward_weight, KernelPass::backward_weight);
+  if (!forward || !input || !weight) {
+    return std::nullopt;
+  }
+  return OperatorTime{*forward, *input, *weight};
+}
+
+} // namespace stagecraft
