@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 class File {
 public:
   explicit File(const std::string& text)
-      : path_(fs::temp_directory_path() / ("stagecraft-table-" + std::to_string(++made_) + ".csv")) {
+      : path_(fs::temp_directory_path() /
+              ("stagecraft-table-" + std::to_string(getpid()) + "-" + std::to_string(++made_) + ".csv")) {
     write_file(path_, text);
   }
   ~File() { fs::remove(path_); }
