@@ -1,5 +1,7 @@
 // Foreign tables: columns by name, one device of several, and errors with their place.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
 
