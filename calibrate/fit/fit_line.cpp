@@ -16,7 +16,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Piece {
-  Segment segment;
+  LineSegment segment;
   double error = 0; ///< sum of absolute relative errors
 };
 
@@ -84,7 +84,7 @@ PiecewiseLine fit_line(std::vector<LinePoint> points, int segments) {
   PiecewiseLine line;
   for (std::size_t end = sizes; count > 0; --count) {
     const std::size_t begin = cuts[count][end].last_begins;
-    Segment segment = fit_piece(points, bounds[begin], bounds[end]).segment;
+    LineSegment segment = fit_piece(points, bounds[begin], bounds[end]).segment;
     // Half way, in logarithms, to the next size.
     segment.upto = end == sizes ? kNever : std::sqrt(points[bounds[end] - 1].bytes * points[bounds[end]].bytes);
     line.segments.insert(line.segments.begin(), segment);
@@ -116,7 +116,7 @@ PiecewiseLine interpolate(std::vector<LinePoint> points) {
     line.segments.push_back({kNever, knots.front().time, 0});
   }
   // Below the smallest size the start is that of a line that cannot turn negative.
-  Segment& first = line.segments.front();
+  LineSegment& first = line.segments.front();
   if (first.start.value < 0) {
     line.segments.insert(line.segments.begin(),
                          {knots.front().bytes, Seconds{0}, knots.front().time.value / knots.front().bytes});

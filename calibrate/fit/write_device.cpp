@@ -110,7 +110,7 @@ std::string family_text(const KernelFamily& family) {
 
 std::string line_text(const PiecewiseLine& line, const std::string& indent) {
   std::string text = indent + "segments:\n";
-  for (const Segment& segment : line.segments) {
+  for (const LineSegment& segment : line.segments) {
     const bool last = &segment == &line.segments.back();
     text += indent + "  - {" + (last ? "" : "upto: " + digits(segment.upto) + " B, ") +
             "start: " + digits(segment.start.value) + " s, seconds_per_byte: " + digits(segment.seconds_per_byte) +

@@ -12,7 +12,7 @@ constexpr std::size_t kMostNodes = 200'000;
 
 // One node per vector of used counts and class used last, breadth first by stages. Of twin classes the earlier is
 // opened first. Empty when there are too many.
-DeviceChoices class_choices(const Problem& problem, const Speeds& speeds, const DeviceClasses& device_classes) {
+DeviceChoices class_choices(const Problem& problem, const TypeSpeeds& speeds, const DeviceClasses& device_classes) {
   const auto& classes = device_classes.members;
   DeviceChoices choices;
   // Sums what is left afresh: memory may be unlimited, which no subtraction brings back.
@@ -71,7 +71,7 @@ namespace {
 
 // The best of two orders of devices bounds the search over all of them.
 double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
-                           const Speeds& speeds) {
+                           const TypeSpeeds& speeds) {
   double best = std::numeric_limits<double>::infinity();
   std::vector<std::vector<DeviceId>> orders = {request.devices};
   if (const auto sorted = fastest_first(request.problem, request.devices); sorted != request.devices) {
@@ -94,7 +94,7 @@ PlanResult best_over_orders(const PlanRequest& request) {
   const Problem& problem = request.problem;
   const AntichainStates states = antichain_states(problem.model, request.state_cap);
   const StateCosts costs = cost_states(problem, states);
-  const Speeds speeds = type_speeds(problem, costs);
+  const TypeSpeeds speeds = type_speeds(problem, costs);
   DeviceChoices choices = class_choices(problem, speeds, device_classes(problem, request.devices));
   std::string note = note_of(states, request.state_cap);
   if (choices.nodes.empty() || work_of(choices, costs) > kMostPipelineWork) {

@@ -286,8 +286,8 @@ double work_of(const DeviceChoices& choices, const StateCosts& costs) {
   return edges * static_cast<double>(costs.pairs);
 }
 
-Speeds type_speeds(const Problem& problem, const StateCosts& costs) {
-  Speeds speeds;
+TypeSpeeds type_speeds(const Problem& problem, const StateCosts& costs) {
+  TypeSpeeds speeds;
   for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
     const double whole = costs.seconds[type].back();
     speeds.of_type.push_back(whole > 0 ? 1 / whole : 0);
@@ -314,7 +314,7 @@ Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, 
   return plan;
 }
 
-DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
+DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, const std::vector<DeviceId>& devices,
                               bool all) {
   const int count = static_cast<int>(devices.size());
   const std::vector<int> class_of = all ? std::vector<int>() : device_classes(problem, devices).of;

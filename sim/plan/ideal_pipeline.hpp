@@ -10,11 +10,11 @@
 namespace stagecraft {
 
 /// Weights by device type for the work bound of sim/plan/estimate.hpp: 1 / time of the whole model, 0 without a kernel.
-struct Speeds {
+struct TypeSpeeds {
   std::vector<double> of_type;
   double of(const Problem& problem, DeviceId device) const { return of_type[problem.type_index(device)]; }
 };
-Speeds type_speeds(const Problem& problem, const StateCosts& costs);
+TypeSpeeds type_speeds(const Problem& problem, const StateCosts& costs);
 
 /// What has been used up when a stage ends: a node per "these devices so far, this one last". Node 0 is the start.
 struct DeviceChoices {
@@ -25,7 +25,7 @@ struct DeviceChoices {
   struct Node {
     DeviceId device = -1; ///< or one like it; -1 at the start
     int stages = 0;
-    double speed_left = 0; ///< of the devices that may still follow, as Speeds has it
+    double speed_left = 0; ///< of the devices that may still follow, as TypeSpeeds has it
     Bytes memory_left;     ///< of the same devices
     std::vector<Next> next;
   };
@@ -68,7 +68,7 @@ Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, 
 
 /// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out. Of devices
 /// of one class, the first that comes is taken: leaving it out for a later one would change nothing.
-DeviceChoices ordered_choices(const Problem& problem, const Speeds& speeds, const std::vector<DeviceId>& devices,
+DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, const std::vector<DeviceId>& devices,
                               bool all);
 
 /// The request's devices, repeated once per chunk.

@@ -175,7 +175,7 @@ Seconds time_of(const KernelFamily& family, const Kernel& kernel, double process
 }
 
 Seconds PiecewiseLine::time(double bytes) const {
-  for (const Segment& segment : segments) {
+  for (const LineSegment& segment : segments) {
     if (bytes <= segment.upto || &segment == &segments.back()) {
       return segment.start + Seconds{bytes * segment.seconds_per_byte};
     }

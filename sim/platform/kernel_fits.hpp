@@ -75,17 +75,17 @@ struct KernelFamily {
 };
 
 /// Up to `upto` bytes: time = start + bytes * seconds_per_byte. The last segment has no end.
-struct Segment {
+struct LineSegment {
   double upto = 0;
   Seconds start;
   double seconds_per_byte = 0;
 
-  bool operator==(const Segment&) const = default;
+  bool operator==(const LineSegment&) const = default;
 };
 
 /// Time by bytes: of copies, collectives, and operators that the memory bounds.
 struct PiecewiseLine {
-  std::vector<Segment> segments;
+  std::vector<LineSegment> segments;
   FitError error;
 
   Seconds time(double bytes) const;

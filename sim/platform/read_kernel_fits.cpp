@@ -128,7 +128,7 @@ PiecewiseLine read_line(yaml::Map& map) {
   for (const yaml::Node* item : map.list("segments")) {
     yaml::Map part(*item, "segment");
     const bool last = item == &segments.items.back();
-    Segment segment;
+    LineSegment segment;
     segment.upto = last ? std::numeric_limits<double>::infinity() : part.quantity<Bytes>("upto", yaml::kPositive).value;
     segment.start = part.quantity<Seconds>("start", {-3600, 3600, true, "-1 h to 1 h"});
     segment.seconds_per_byte = part.number("seconds_per_byte", yaml::kNotNegative);

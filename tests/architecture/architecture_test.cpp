@@ -182,6 +182,43 @@ TEST_CASE("each folder of sim/ includes only what stands before it, and librarie
   }
 }
 
+// "namespace::Type" of every type that a file defines outside its anonymous namespace.
+std::vector<std::string> types_of(const std::string& text) {
+  static const std::regex kNamespace(R"(^namespace ([a-z_:]+) \{)"),
+      kType(R"(^(?:struct|class|enum class) ([\w:]+)[^;]*$)");
+  std::vector<std::string> types;
+  std::string space;
+  bool own = false;
+  for (const Line& line : lines_of(text)) {
+    std::smatch match;
+    if (std::regex_search(line.text, match, kNamespace)) {
+      space = match[1];
+    } else if (line.text == "namespace {" || line.text == "} // namespace") {
+      own = line.text == "namespace {";
+    } else if (!own && std::regex_search(line.text, match, kType)) {
+      types.push_back(space + "::" + std::string(match[1]));
+    }
+  }
+  return types;
+}
+
+// Two types of one name would be one to the linker, whose templates and destructors it then takes from either.
+TEST_CASE("no two types have the same name", "[architecture]") {
+  std::map<std::string, std::string> file_of;
+  for (const char* top : {"sim", "calibrate"}) {
+    for_each_file(top, {".cpp", ".hpp", ".cu"}, [&](const std::string& path, const std::string& text) {
+      for (const std::string& type : types_of(text)) {
+        INFO(type << " stands in " << path << " and in " << file_of[type]);
+        CHECK(file_of[type].empty());
+        file_of[type] = path;
+      }
+    });
+  }
+  CHECK(file_of.contains("stagecraft::TaskGraph"));
+  CHECK(types_of("namespace a::b {\nstruct X;\nstruct X {\n  int i;\n};\nnamespace {\nclass Y {\n") ==
+        std::vector<std::string>{"a::b::X"});
+}
+
 TEST_CASE("code of the tests has its SPDX line too", "[architecture]") {
   for_each_file("tests", {".cpp", ".hpp"}, [](const std::string& path, const std::string& text) {
     INFO(path);
