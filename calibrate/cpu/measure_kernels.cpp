@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <stdexcept>
@@ -58,15 +57,6 @@ std::string name_of(const std::string& description, int threads) {
 
 std::string mebibytes(double bytes) { return std::to_string(static_cast<long>(bytes / (1 << 20))) + " MiB"; }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
-
 Routines routines_for(const std::string& library) {
   return library == "openblas" ? with_openblas(best_routines()) : best_routines();
 }
@@ -113,7 +103,7 @@ gpu::Header Device::header() const {
   header.software = {{"harness", "1"}, {"products", options_.library}, {"instructions", routines_.instructions}};
   header.method = {{"timer", "thread CPU time"},           {"warm_up", "2"},
                    {"cache", "as the run before left it"}, {"data", "gaussian"},
-                   {"scheduling", team_.scheduling()},     {"started", utc_now()}};
+                   {"scheduling", team_.scheduling()},     {"started", gpu::utc_now()}};
   return header;
 }
 

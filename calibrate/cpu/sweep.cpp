@@ -18,12 +18,7 @@ using Extents = std::vector<std::int64_t>;
 constexpr double kMostFlops = 2.5e9;
 
 Kernel make(Op op, Pass pass, const Extents& extents) {
-  Kernel kernel;
-  kernel.op = op;
-  kernel.pass = pass;
-  kernel.precision = gpu::Precision::fp32;
-  std::copy(extents.begin(), extents.end(), kernel.shape.begin());
-  return kernel;
+  return gpu::make_kernel(op, pass, gpu::Precision::fp32, extents);
 }
 
 class Points {
@@ -34,13 +29,7 @@ public:
       points_.emplace_back(point);
     }
   }
-  std::vector<Point> spread() const {
-    std::vector<Point> ordered;
-    for (const std::size_t i : gpu::spread_order(points_.size())) {
-      ordered.push_back(points_[i]);
-    }
-    return ordered;
-  }
+  std::vector<Point> ordered() const { return gpu::spread(points_); }
 
 private:
   std::vector<Point> points_;
@@ -72,7 +61,7 @@ std::vector<Point> gemm_points() {
       points.add(make(Op::gemm, Pass::forward, {batch, m, 64, m}));
     }
   }
-  return points.spread();
+  return points.ordered();
 }
 
 // One image or a few; layers of VGG-16, ResNet-50, and of both for small images.
@@ -96,7 +85,7 @@ std::vector<Point> convolution_points() {
       }
     }
   }
-  return points.spread();
+  return points.ordered();
 }
 
 std::vector<Point> attention_points() {
@@ -112,7 +101,7 @@ std::vector<Point> attention_points() {
       }
     }
   }
-  return points.spread();
+  return points.ordered();
 }
 
 std::vector<Point> elementwise_points() {
@@ -120,17 +109,17 @@ std::vector<Point> elementwise_points() {
   for (const std::int64_t columns : {64, 768, 4096}) {
     for (const std::int64_t cells : {1 << 12, 1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24}) {
       const Extents extents = {std::max<std::int64_t>(1, cells / columns), columns};
-      for (const Op op : {Op::copy, Op::add, Op::sum, Op::relu, Op::gelu, Op::dropout, Op::layer_norm, Op::batch_norm,
-                          Op::softmax, Op::embedding, Op::adam}) {
+      for (const Op op : gpu::kElementwiseForward) {
         points.add(make(op, Pass::forward, extents));
       }
-      for (const Op op : {Op::relu, Op::gelu, Op::dropout, Op::layer_norm, Op::batch_norm, Op::softmax}) {
+      points.add(make(Op::adam, Pass::forward, extents));
+      for (const Op op : gpu::kElementwiseBackward) {
         points.add(make(op, Pass::backward_input, extents));
       }
       points.add(make(Op::embedding, Pass::backward_weight, extents));
     }
   }
-  return points.spread();
+  return points.ordered();
 }
 
 std::vector<Point> copy_points() {

@@ -53,11 +53,20 @@ constexpr bool may_be_zero(std::string_view dimension) { return dimension == "pa
 
 } // namespace
 
+Kernel make_kernel(Op op, Pass pass, Precision precision, const std::vector<std::int64_t>& extents) {
+  Kernel kernel;
+  kernel.op = op;
+  kernel.pass = pass;
+  kernel.precision = precision;
+  std::copy(extents.begin(), extents.end(), kernel.shape.begin());
+  return kernel;
+}
+
 std::string to_text(const Kernel& kernel) {
   const OpRow& row = row_of(kernel.op);
   std::string text =
       std::string(row.name) + " " + std::string(name_of(kernel.pass)) + " " + std::string(name_of(kernel.precision));
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
     text += " " + std::string(row.dimensions[i]) + "=" + std::to_string(kernel.shape[i]);
   }
   return text;
@@ -88,7 +97,7 @@ Kernel parse_kernel(std::string_view line) {
     kernel.shape[at] = extent_of(words[i], words[i].substr(equals + 1));
     given[at] = true;
   }
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
     if (kernel.shape[i] == 0 && !may_be_zero(row.dimensions[i])) {
       refuse("'" + std::string(row.dimensions[i]) + "' is missing or 0; allowed: 1 or more");
     }

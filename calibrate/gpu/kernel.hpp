@@ -39,7 +39,16 @@ inline constexpr std::size_t kMostDimensions = 10;
 struct OpRow {
   std::string_view name;
   Op op;
-  std::array<std::string_view, kMostDimensions> dimensions;
+  std::array<std::string_view, kMostDimensions> dimensions; ///< ends at the first empty name
+
+  /// How many dimensions it has.
+  constexpr std::size_t rank() const {
+    std::size_t count = 0;
+    while (count < kMostDimensions && !dimensions[count].empty()) {
+      ++count;
+    }
+    return count;
+  }
 };
 
 /// Every op, in the order of the enumeration.
@@ -88,6 +97,9 @@ struct Kernel {
     return op == other.op && pass == other.pass && precision == other.precision && shape == other.shape;
   }
 };
+
+/// The kernel of the first so many extents; the others are 0.
+Kernel make_kernel(Op op, Pass pass, Precision precision, const std::vector<std::int64_t>& extents);
 
 /// "gemm forward bf16 batch=1 m=128 n=256 k=64".
 std::string to_text(const Kernel& kernel);

@@ -2,7 +2,9 @@
 #include "calibrate/gpu/measurement_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -56,6 +58,15 @@ std::string value_of(const Facts& facts, const std::string& key) {
 }
 
 } // namespace
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
 
 std::string time_text(double seconds) {
   return seconds < 1e-3 ? number(seconds * 1e6) + " us"

@@ -16,6 +16,9 @@ namespace stagecraft::gpu {
 /// Keys and values as they stand in the file; the writer quotes what YAML would misread.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+/// The time of day as files say it: 2026-01-31T12:00:00Z.
+std::string utc_now();
+
 /// What stands before the measurements.
 struct Header {
   Facts device, host, software, method;

@@ -7,7 +7,7 @@ namespace {
 std::string shape_text(const Kernel& kernel) {
   const OpRow& row = row_of(kernel.op);
   std::string text;
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
     text += (i > 0 ? ", " : "") + std::string(row.dimensions[i]) + ": " + std::to_string(kernel.shape[i]);
   }
   return "{" + text + "}";

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <map>
 #include <new>
 #include <optional>
@@ -29,15 +28,6 @@ constexpr double kBusySeconds = 8;  // of one reading of power, where time allow
 constexpr double kLeastBusy = 3;
 constexpr double kSustainedSeconds = 1;
 constexpr double kWarmSample = 20e-6; // s; many runs make one sample
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
 
 Header header_of(const Session& session, const std::string& name) {
   const DeviceFacts& facts = session.facts;

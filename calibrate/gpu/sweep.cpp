@@ -14,15 +14,6 @@ constexpr double kMostMatrixFlops = 2e13, kMostFp32Flops = 2e12;
 
 using Extents = std::vector<std::int64_t>;
 
-Kernel make(Op op, Pass pass, Precision precision, const Extents& extents) {
-  Kernel kernel;
-  kernel.op = op;
-  kernel.pass = pass;
-  kernel.precision = precision;
-  std::copy(extents.begin(), extents.end(), kernel.shape.begin());
-  return kernel;
-}
-
 class Points {
 public:
   explicit Points(const Machine& machine) : most_bytes_(machine.memory * kMostShareOfMemory) {}
@@ -35,13 +26,7 @@ public:
   }
 
   /// Those added so far, each prefix spread over all.
-  std::vector<Point> spread() const {
-    std::vector<Point> ordered;
-    for (const std::size_t i : spread_order(points_.size())) {
-      ordered.push_back(points_[i]);
-    }
-    return ordered;
-  }
+  std::vector<Point> ordered() const { return spread(points_); }
 
 private:
   double most_bytes_;
@@ -52,7 +37,7 @@ void add_gemm_grid(Points& points, Precision precision, const Extents& rows, con
   for (const std::int64_t m : rows) {
     for (const std::int64_t n : widths) {
       for (const std::int64_t k : widths) {
-        points.add(make(Op::gemm, Pass::forward, precision, {1, m, n, k}));
+        points.add(make_kernel(Op::gemm, Pass::forward, precision, {1, m, n, k}));
       }
     }
   }
@@ -63,8 +48,8 @@ void add_gemm_layouts(Points& points) {
   for (const std::int64_t m : {512, 2048, 8192}) {
     for (const std::int64_t n : {1024, 4096, 12288}) {
       for (const std::int64_t k : {1024, 4096, 12288}) {
-        points.add(make(Op::gemm, Pass::backward_input, Precision::bf16, {1, m, n, k}));
-        points.add(make(Op::gemm, Pass::backward_weight, Precision::bf16, {1, m, n, k}));
+        points.add(make_kernel(Op::gemm, Pass::backward_input, Precision::bf16, {1, m, n, k}));
+        points.add(make_kernel(Op::gemm, Pass::backward_weight, Precision::bf16, {1, m, n, k}));
       }
     }
   }
@@ -74,13 +59,13 @@ void add_gemm_layouts(Points& points) {
 void add_gemm_edges(Points& points) {
   for (const std::int64_t m : {127, 129, 250, 1000, 2049, 5000}) {
     for (const std::int64_t n : {1000, 3072, 4104, 10000}) {
-      points.add(make(Op::gemm, Pass::forward, Precision::bf16, {1, m, n, n / 8 * 8}));
+      points.add(make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, m, n, n / 8 * 8}));
     }
   }
   for (const std::int64_t batch : {16, 128}) {
     for (const std::int64_t m : {256, 1024, 2048}) {
-      points.add(make(Op::gemm, Pass::forward, Precision::bf16, {batch, m, m, 64}));
-      points.add(make(Op::gemm, Pass::forward, Precision::bf16, {batch, m, 64, m}));
+      points.add(make_kernel(Op::gemm, Pass::forward, Precision::bf16, {batch, m, m, 64}));
+      points.add(make_kernel(Op::gemm, Pass::forward, Precision::bf16, {batch, m, 64, m}));
     }
   }
 }
@@ -95,7 +80,7 @@ std::vector<Point> gemm_points(const Machine& machine) {
   }
   add_gemm_layouts(points);
   add_gemm_edges(points);
-  return points.spread();
+  return points.ordered();
 }
 
 // n is filled in; the others as convolution's dimensions, of layers of VGG-16 and ResNet-50 that differ.
@@ -123,7 +108,7 @@ std::vector<Point> convolution_points(const Machine& machine) {
     Extents extents = {images};
     extents.insert(extents.end(), layer.begin(), layer.end());
     for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight}) {
-      points.add(make(Op::convolution, pass, precision, extents));
+      points.add(make_kernel(Op::convolution, pass, precision, extents));
     }
   };
   const std::vector<Extents>& layers = convolution_layers();
@@ -137,15 +122,15 @@ std::vector<Point> convolution_points(const Machine& machine) {
       add(precision, 32, layers[i]);
     }
   }
-  return points.spread();
+  return points.ordered();
 }
 
 std::vector<Point> attention_points(const Machine& machine) {
   constexpr std::int64_t kTokens = 16384;
   Points points(machine);
   const auto add = [&](Precision precision, const Extents& extents) {
-    points.add(make(Op::attention, Pass::forward, precision, extents));
-    points.add(make(Op::attention, Pass::backward_input, precision, extents));
+    points.add(make_kernel(Op::attention, Pass::forward, precision, extents));
+    points.add(make_kernel(Op::attention, Pass::backward_input, precision, extents));
   };
   for (const std::int64_t sequence : {512, 1024, 2048, 4096, 8192, 16384}) {
     for (const std::int64_t causal : {0, 1}) {
@@ -158,18 +143,17 @@ std::vector<Point> attention_points(const Machine& machine) {
   add(Precision::bf16, {1, 2048, 25, 25, 64, 1});
   add(Precision::fp16, {8, 2048, 16, 16, 64, 1});
   add(Precision::fp16, {4, 4096, 32, 32, 128, 1});
-  return points.spread();
+  return points.ordered();
 }
 
 void add_elementwise(Points& points, Precision precision, std::int64_t rows, std::int64_t columns, Regime regime) {
-  for (const Op op : {Op::copy, Op::add, Op::sum, Op::relu, Op::gelu, Op::dropout, Op::layer_norm, Op::batch_norm,
-                      Op::softmax, Op::embedding}) {
-    points.add(make(op, Pass::forward, precision, {rows, columns}), regime);
+  for (const Op op : kElementwiseForward) {
+    points.add(make_kernel(op, Pass::forward, precision, {rows, columns}), regime);
   }
-  for (const Op op : {Op::relu, Op::gelu, Op::dropout, Op::layer_norm, Op::batch_norm, Op::softmax}) {
-    points.add(make(op, Pass::backward_input, precision, {rows, columns}), regime);
+  for (const Op op : kElementwiseBackward) {
+    points.add(make_kernel(op, Pass::backward_input, precision, {rows, columns}), regime);
   }
-  points.add(make(Op::embedding, Pass::backward_weight, precision, {rows, columns}), regime);
+  points.add(make_kernel(Op::embedding, Pass::backward_weight, precision, {rows, columns}), regime);
 }
 
 std::vector<Point> elementwise_points(const Machine& machine) {
@@ -177,25 +161,25 @@ std::vector<Point> elementwise_points(const Machine& machine) {
   Points points(machine);
   for (const std::int64_t rows : {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 131072}) {
     add_elementwise(points, Precision::bf16, rows, kColumns, Regime::burst);
-    points.add(make(Op::adam, Pass::forward, Precision::fp32, {rows, kColumns}));
+    points.add(make_kernel(Op::adam, Pass::forward, Precision::fp32, {rows, kColumns}));
   }
   for (const std::int64_t rows : {16, 256, 4096, 65536}) {
     add_elementwise(points, Precision::fp32, rows, kColumns, Regime::burst);
   }
   for (const std::int64_t columns : {64, 256, 1024, 16384, 50304}) { // as many values, in rows of other lengths
     for (const Op op : {Op::layer_norm, Op::softmax, Op::batch_norm}) {
-      points.add(make(op, Pass::forward, Precision::bf16, {16 * kMebi / columns, columns}));
-      points.add(make(op, Pass::backward_input, Precision::bf16, {16 * kMebi / columns, columns}));
+      points.add(make_kernel(op, Pass::forward, Precision::bf16, {16 * kMebi / columns, columns}));
+      points.add(make_kernel(op, Pass::backward_input, Precision::bf16, {16 * kMebi / columns, columns}));
     }
   }
   for (const std::int64_t rows : {64, 1024}) {
     add_elementwise(points, Precision::bf16, rows, kColumns, Regime::warm);
   }
-  return points.spread();
+  return points.ordered();
 }
 
 std::vector<Point> launch_points() {
-  const Kernel launch = make(Op::launch, Pass::forward, Precision::fp32, {});
+  const Kernel launch = make_kernel(Op::launch, Pass::forward, Precision::fp32, {});
   return {KernelPoint{launch, Regime::burst}, KernelPoint{launch, Regime::graph}, KernelPoint{launch, Regime::event}};
 }
 
@@ -204,11 +188,7 @@ std::vector<std::int64_t> copy_sizes() {
   for (std::int64_t size = kKibi; size <= 256 * kMebi; size *= 4) {
     sizes.push_back(size);
   }
-  std::vector<std::int64_t> ordered;
-  for (const std::size_t i : spread_order(sizes.size())) {
-    ordered.push_back(sizes[i]);
-  }
-  return ordered;
+  return spread(sizes);
 }
 
 std::vector<Point> copy_points() {
@@ -251,9 +231,9 @@ std::vector<Point> collective_points(const Machine& machine) {
 }
 
 std::vector<Kernel> busy_kernels() {
-  return {make(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 8192, 8192}),
-          make(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}),
-          make(Op::gemm, Pass::forward, Precision::fp32, {1, 4096, 4096, 4096})};
+  return {make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 8192, 8192}),
+          make_kernel(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}),
+          make_kernel(Op::gemm, Pass::forward, Precision::fp32, {1, 4096, 4096, 4096})};
 }
 
 std::vector<Point> power_points() {
@@ -272,24 +252,25 @@ std::vector<Point> sustained_points() {
                                                      {1, 2048, 8192, 2048},
                                                      {1, 16384, 1024, 4096},
                                                      {1, 1024, 1024, 1024}}) {
-    points.emplace_back(KernelPoint{make(Op::gemm, Pass::forward, Precision::bf16, extents), Regime::sustained});
+    points.emplace_back(KernelPoint{make_kernel(Op::gemm, Pass::forward, Precision::bf16, extents), Regime::sustained});
   }
-  points.emplace_back(KernelPoint{make(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}), Regime::sustained});
+  points.emplace_back(
+      KernelPoint{make_kernel(Op::copy, Pass::forward, Precision::fp32, {65536, 4096}), Regime::sustained});
   return points;
 }
 
 std::vector<Point> partition_points() {
   std::vector<Point> points;
   const std::vector<Kernel> kernels = {
-      make(Op::gemm, Pass::forward, Precision::bf16, {1, 2048, 2048, 2048}),
-      make(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
-      make(Op::gemm, Pass::forward, Precision::bf16, {1, 512, 2048, 2048}),
-      make(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 1024, 1024}),
-      make(Op::gemm, Pass::backward_input, Precision::bf16, {1, 2048, 2048, 2048}),
-      make(Op::gemm, Pass::backward_weight, Precision::bf16, {1, 2048, 2048, 2048}),
-      make(Op::copy, Pass::forward, Precision::fp32, {16384, 4096}),
-      make(Op::gelu, Pass::forward, Precision::bf16, {16384, 4096}),
-      make(Op::layer_norm, Pass::forward, Precision::bf16, {16384, 4096}),
+      make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 2048, 2048, 2048}),
+      make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
+      make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 512, 2048, 2048}),
+      make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 8192, 1024, 1024}),
+      make_kernel(Op::gemm, Pass::backward_input, Precision::bf16, {1, 2048, 2048, 2048}),
+      make_kernel(Op::gemm, Pass::backward_weight, Precision::bf16, {1, 2048, 2048, 2048}),
+      make_kernel(Op::copy, Pass::forward, Precision::fp32, {16384, 4096}),
+      make_kernel(Op::gelu, Pass::forward, Precision::bf16, {16384, 4096}),
+      make_kernel(Op::layer_norm, Pass::forward, Precision::bf16, {16384, 4096}),
   };
   for (const Regime regime : {Regime::burst, Regime::contended}) {
     for (const Kernel& kernel : kernels) {
@@ -359,9 +340,9 @@ std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>&
 }
 
 std::vector<Kernel> sentinels() {
-  return {make(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
-          make(Op::copy, Pass::forward, Precision::fp32, {32768, 4096}),
-          make(Op::launch, Pass::forward, Precision::fp32, {})};
+  return {make_kernel(Op::gemm, Pass::forward, Precision::bf16, {1, 4096, 4096, 4096}),
+          make_kernel(Op::copy, Pass::forward, Precision::fp32, {32768, 4096}),
+          make_kernel(Op::launch, Pass::forward, Precision::fp32, {})};
 }
 
 std::vector<std::size_t> spread_order(std::size_t size) {

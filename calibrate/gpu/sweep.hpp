@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,23 @@ std::vector<Group> plan_sweep(const Machine& machine, const std::vector<Kernel>&
 /// The few kernels that are measured at the start, in the middle and at the end.
 std::vector<Kernel> sentinels();
 
+/// Operators that the memory bounds, by what they have: a forward pass, and a gradient of their input.
+inline constexpr std::array kElementwiseForward = {Op::copy,    Op::add,      Op::sum,        Op::relu,
+                                                   Op::gelu,    Op::dropout,  Op::layer_norm, Op::batch_norm,
+                                                   Op::softmax, Op::embedding};
+inline constexpr std::array kElementwiseBackward = {Op::relu,       Op::gelu,       Op::dropout,
+                                                    Op::layer_norm, Op::batch_norm, Op::softmax};
+
 /// The order in which every prefix of 0 … size-1 is spread over the whole: by the reversed bits of the index.
 std::vector<std::size_t> spread_order(std::size_t size);
+
+/// Things in that order.
+template <class Thing> std::vector<Thing> spread(const std::vector<Thing>& things) {
+  std::vector<Thing> ordered;
+  for (const std::size_t i : spread_order(things.size())) {
+    ordered.push_back(things[i]);
+  }
+  return ordered;
+}
 
 } // namespace stagecraft::gpu

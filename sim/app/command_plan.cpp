@@ -97,6 +97,28 @@ int report_infeasible(const Options& options, const Run& run) {
   return kNothingFeasible;
 }
 
+// The kernels of a model at each of the study's micro-batch sizes.
+int export_shapes(const Options& options) {
+  const Study study = study_from(options);
+  std::string text = "# " + study.model->name + ", micro-batches of";
+  std::string lines;
+  std::set<std::string> seen;
+  for (const int count : study.training.micro_batches) {
+    const double samples = static_cast<double>(study.training.global_batch) / count;
+    text += " " + to_text(samples, 0);
+    for (const Kernel& kernel : kernels_of(*study.model, study.training.precision, samples)) {
+      const std::string line = to_text(kernel) + "\n";
+      lines += seen.insert(line).second ? line : "";
+    }
+  }
+  if (lines.empty()) {
+    remark("'" + study.model->name + "' says nothing of shapes: its costs are given by numbers\n");
+    return kNothingFeasible;
+  }
+  emit(options, text + " samples\n" + lines);
+  return kDone;
+}
+
 } // namespace
 
 int command_plan(const Options& options) {
@@ -241,35 +263,6 @@ int command_check(const Options& options) {
   }
   return defects.empty() ? kDone : kNothingFeasible;
 }
-
-namespace {
-
-// The kernels of a model at each of the study's micro-batch sizes.
-int export_shapes(const Options& options) {
-  const Study study = study_from(options);
-  std::string text = "# " + study.model->name + ", micro-batches of";
-  std::vector<std::string> lines;
-  for (const int count : study.training.micro_batches) {
-    const double samples = static_cast<double>(study.training.global_batch) / count;
-    text += " " + to_text(samples, 0);
-    for (const Kernel& kernel : kernels_of(*study.model, study.training.precision, samples)) {
-      lines.push_back(to_text(kernel) + "\n");
-    }
-  }
-  text += " samples\n";
-  std::set<std::string> seen;
-  for (const std::string& line : lines) {
-    text += seen.insert(line).second ? line : "";
-  }
-  if (lines.empty()) {
-    remark("'" + study.model->name + "' says nothing of shapes: its costs are given by numbers\n");
-    return kNothingFeasible;
-  }
-  emit(options, text);
-  return kDone;
-}
-
-} // namespace
 
 int command_export(const Options& options) {
   if (options.what == "shapes") {

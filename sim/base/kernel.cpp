@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/kernel.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -116,7 +115,7 @@ std::string to_text(const Kernel& kernel) {
   text += row_of(kernel.pass).name;
   text += " ";
   text += row_of(kernel.precision).name;
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
     text += " ";
     text += row.dimensions[i];
     text += "=";
@@ -145,7 +144,7 @@ std::vector<Word> words_of(std::string_view text, const Where& where) {
 
 std::size_t dimension_of(const KernelOpRow& row, std::string_view name, const Where& where) {
   std::string known;
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
     if (row.dimensions[i] == name) {
       return i;
     }
@@ -178,9 +177,8 @@ Kernel parse_kernel(std::string_view text, const Where& where) {
     }
     kernel.shape[at] = parse_integer(word.substr(equals + 1), 0, kMostExtent, place);
   }
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
-    const bool may_be_zero = row.dimensions[i] == "padding" || row.dimensions[i] == "causal";
-    if (kernel.shape[i] == 0 && !may_be_zero) {
+  for (std::size_t i = 0; i < row.rank(); ++i) {
+    if (kernel.shape[i] == 0 && !may_be_zero(row.dimensions[i])) {
       throw InputError(where, "'" + std::string(row.dimensions[i]) + "' is missing or 0; allowed: 1 or more");
     }
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,7 +40,19 @@ struct KernelOpRow {
   KernelOp op;
   KernelKind kind;
   std::array<std::string_view, kMostDimensions> dimensions; ///< ends at the first empty name
+
+  /// How many dimensions it has.
+  constexpr std::size_t rank() const {
+    std::size_t count = 0;
+    while (count < kMostDimensions && !dimensions[count].empty()) {
+      ++count;
+    }
+    return count;
+  }
 };
+
+/// Whether 0 says something of such a dimension; every other is at least 1.
+constexpr bool may_be_zero(std::string_view dimension) { return dimension == "padding" || dimension == "causal"; }
 
 /// Every op, in the order of the enumeration. docs/formats/measurements.md says what the dimensions mean.
 inline constexpr std::array kKernelOps = {

@@ -77,9 +77,8 @@ SampledTime read_time(yaml::Map& map) {
 KernelShape read_shape(const KernelOpRow& row, const yaml::Node& node) {
   yaml::Map map(node, "shape");
   KernelShape shape{};
-  for (std::size_t i = 0; i < kMostDimensions && !row.dimensions[i].empty(); ++i) {
-    const bool may_be_zero = row.dimensions[i] == "padding" || row.dimensions[i] == "causal";
-    shape[i] = map.number(row.dimensions[i], may_be_zero ? kExtentOrNone : kExtent);
+  for (std::size_t i = 0; i < row.rank(); ++i) {
+    shape[i] = map.number(row.dimensions[i], may_be_zero(row.dimensions[i]) ? kExtentOrNone : kExtent);
     if (shape[i] != static_cast<double>(static_cast<long long>(shape[i]))) {
       throw InputError(map.where(row.dimensions[i]), "a dimension is no whole number; allowed: 1, 2, 3, …");
     }

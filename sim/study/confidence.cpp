@@ -152,6 +152,16 @@ struct Drawn {
   std::vector<double> seconds; ///< as the study's engine would measure them
 };
 
+// Gives the run's graph the times of one draw.
+void scale_works(const Drawn& run, const std::vector<double>& normal) {
+  TaskGraph& graph = *run.prepared->graph;
+  for (std::size_t w = 0; w < run.works.size(); ++w) {
+    if (!run.parts[w].empty()) {
+      graph.works[w].seconds = run.works[w].seconds * factor(run.parts[w], normal);
+    }
+  }
+}
+
 } // namespace
 
 void Simulator::add_confidence(std::vector<Prepared>& prepared) {
@@ -161,7 +171,7 @@ void Simulator::add_confidence(std::vector<Prepared>& prepared) {
     if (!one.graph || !one.run.feasible) {
       continue;
     }
-    Drawn& drawn = runs.emplace_back(Drawn{&one, one.graph->works, {}, iteration_of(*one.graph).value, {}});
+    Drawn& drawn = runs.emplace_back(Drawn{&one, one.graph->works, {}, metrics_of(*one.graph).iteration.value, {}});
     PartFinder finder(problem(one.run.micro_batches), sources);
     for (const Work& work : drawn.works) {
       drawn.parts.push_back(finder.parts_of(work, *one.graph, one.plan, one.schedule.splits_backward));
@@ -173,13 +183,8 @@ void Simulator::add_confidence(std::vector<Prepared>& prepared) {
     std::size_t best = 0;
     for (std::size_t r = 0; r < runs.size(); ++r) {
       Drawn& run = runs[r];
-      TaskGraph& graph = *run.prepared->graph;
-      for (std::size_t w = 0; w < run.works.size(); ++w) {
-        if (!run.parts[w].empty()) {
-          graph.works[w].seconds = run.works[w].seconds * factor(run.parts[w], normal);
-        }
-      }
-      const double change = iteration_of(graph).value / run.nominal;
+      scale_works(run, normal);
+      const double change = metrics_of(*run.prepared->graph).iteration.value / run.nominal;
       run.seconds.push_back(run.prepared->run.metrics.iteration.value * change);
       best = run.seconds.back() < runs[best].seconds.back() * (1 - 1e-9) ? r : best;
     }

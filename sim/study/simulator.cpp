@@ -285,9 +285,17 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   }
 }
 
-Evaluation Simulator::evaluation_of(const TaskGraph& graph, Timeline timeline) const {
+Metrics Simulator::metrics_of(const TaskGraph& graph, Timeline timeline) const {
   timeline.window = window_of(graph);
-  const Metrics metrics = measure(graph, timeline, study_.platform);
+  return measure(graph, timeline, study_.platform);
+}
+
+Metrics Simulator::metrics_of(const TaskGraph& graph) const {
+  const ReplayRequest request{&graph, iterations(graph)};
+  return metrics_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
+}
+
+Evaluation Simulator::evaluation_of(const TaskGraph& graph, const Metrics& metrics) const {
   if (std::string overflow = memory_overflow(graph, metrics); !overflow.empty()) {
     return {.why_not = std::move(overflow)};
   }
@@ -299,19 +307,8 @@ Evaluation Simulator::evaluate(const Plan& plan, const ScheduleRow& schedule, in
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }
-  return evaluate(std::get<TaskGraph>(made));
-}
-
-Evaluation Simulator::evaluate(const TaskGraph& graph) const {
-  const ReplayRequest request{&graph, iterations(graph)};
-  return evaluation_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
-}
-
-Seconds Simulator::iteration_of(const TaskGraph& graph) const {
-  const ReplayRequest request{&graph, iterations(graph)};
-  Timeline timeline = std::move(replay_analytic(study_.platform, {&request, 1}).front());
-  timeline.window = window_of(graph);
-  return measure(graph, timeline, study_.platform).iteration;
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  return evaluation_of(graph, metrics_of(graph));
 }
 
 std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
@@ -333,7 +330,7 @@ std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleR
   }
   std::vector<Evaluation> evaluations;
   for (Timeline& timeline : study_.engine->replay(study_.platform, requests)) {
-    evaluations.push_back(evaluation_of(graph, std::move(timeline)));
+    evaluations.push_back(evaluation_of(graph, metrics_of(graph, std::move(timeline))));
   }
   return evaluations;
 }

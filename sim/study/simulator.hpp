@@ -124,9 +124,9 @@ private:
   std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Ordered& ordered);
   std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                                int recompute = 0);
-  Evaluation evaluation_of(const TaskGraph& graph, Timeline timeline) const;
-  Evaluation evaluate(const TaskGraph& graph) const;  ///< by the engine `analytic`
-  Seconds iteration_of(const TaskGraph& graph) const; ///< the same, whether it fits or not
+  Metrics metrics_of(const TaskGraph& graph, Timeline timeline) const;
+  Metrics metrics_of(const TaskGraph& graph) const; ///< by the engine `analytic`
+  Evaluation evaluation_of(const TaskGraph& graph, const Metrics& metrics) const;
   const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches, double kept = 1);
   int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, const Problem& problem);

@@ -114,7 +114,8 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
     if (std::holds_alternative<Infeasible>(made)) {
       return std::numeric_limits<double>::infinity();
     }
-    const Evaluation found = evaluate(std::get<TaskGraph>(made));
+    const TaskGraph& graph = std::get<TaskGraph>(made);
+    const Evaluation found = evaluation_of(graph, metrics_of(graph));
     return found.why_not.empty() ? found.iteration.value : std::numeric_limits<double>::infinity();
   };
   return request;

@@ -1,12 +1,11 @@
 // A short run on this processor: what it writes can be read, and goes on where it ended. No time is asserted.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <filesystem>
 #include <set>
 
 #include "sim/base/file.hpp"
 #include "sim/platform/measurements.hpp"
+#include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"
@@ -15,12 +14,6 @@ namespace stagecraft::cpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string fresh(const std::string& name) {
-  const fs::path path = fs::temp_directory_path() / ("stagecraft-" + std::to_string(getpid()) + name);
-  fs::remove(path);
-  return path.string();
-}
 
 Sampling hasty() {
   Sampling sampling;
@@ -63,7 +56,7 @@ TEST_CASE("each prefix of the products spans all passes and sizes", "[cpu]") {
 }
 
 TEST_CASE("a run writes what can be read and another does only what is left", "[cpu]") {
-  const std::string path = fresh("-cpu.yaml");
+  const std::string path = test::fresh_file("-cpu.yaml");
   SweepOptions options;
   options.sampling = hasty();
   Device device({.name = "cpu-test"});
@@ -97,7 +90,7 @@ TEST_CASE("a run writes what can be read and another does only what is left", "[
 }
 
 TEST_CASE("a run ends in time and says what it left out", "[cpu]") {
-  const std::string path = fresh("-cpu-short.yaml");
+  const std::string path = test::fresh_file("-cpu-short.yaml");
   Device device({.name = "cpu-test"});
   gpu::MeasurementFile file(path, device.header());
   SweepOptions options;
@@ -114,7 +107,7 @@ TEST_CASE("a run ends in time and says what it left out", "[cpu]") {
 }
 
 TEST_CASE("a file of another device is not gone on with", "[cpu]") {
-  const std::string path = fresh("-cpu-other.yaml");
+  const std::string path = test::fresh_file("-cpu-other.yaml");
   Device device({.name = "cpu-test"}), other({.name = "cpu-other"});
   gpu::MeasurementFile(path, device.header()).finish(1);
   CHECK_THROWS_WITH(gpu::MeasurementFile(path, other.header()), Catch::Contains("another device"));

@@ -1,7 +1,5 @@
 // The file that the harness for GPUs writes: what docs/formats/measurements.md says, at any moment of a run.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include "sim/base/kernel.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/platform/measurements.hpp"
+#include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/measurement_file.hpp"
@@ -20,12 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 // A file of this name that is not there yet.
-std::string fresh(const std::string& name) {
-  const std::string path = (fs::temp_directory_path() / ("stagecraft-" + std::to_string(getpid()) + name)).string();
-  std::remove(path.c_str());
-  return path;
-}
-
 Header header() {
   return {{{"name", "h200"},
            {"vendor", "nvidia"},
@@ -54,7 +47,7 @@ Timing timing() {
 }
 
 TEST_CASE("every section is written as its document says", "[gpu][measurements]") {
-  const std::string path = fresh("sections.yaml");
+  const std::string path = test::fresh_file("sections.yaml");
   {
     MeasurementFile file(path, header());
     file.add(kGemm, timing());
@@ -113,7 +106,7 @@ TEST_CASE("every section is written as its document says", "[gpu][measurements]"
 }
 
 TEST_CASE("the simulator reads what the harness writes, in every regime", "[gpu][measurements]") {
-  const std::string path = fresh("read.yaml");
+  const std::string path = test::fresh_file("read.yaml");
   {
     MeasurementFile file(path, header());
     for (std::size_t regime = 0; regime < kRegimes.size(); ++regime) {
@@ -149,7 +142,7 @@ TEST_CASE("the simulator reads what the harness writes, in every regime", "[gpu]
 }
 
 TEST_CASE("the file is whole after each line, and says only at its end that it is complete", "[gpu][measurements]") {
-  const std::string path = fresh("whole.yaml");
+  const std::string path = test::fresh_file("whole.yaml");
   MeasurementFile file(path, header());
   file.add(kGemm, timing());
   CHECK(yaml::load(path).find("complete") == nullptr);
@@ -161,7 +154,7 @@ TEST_CASE("the file is whole after each line, and says only at its end that it i
 }
 
 TEST_CASE("a run that was cut off goes on, without a line that was cut", "[gpu][measurements]") {
-  const std::string path = fresh("resumed.yaml");
+  const std::string path = test::fresh_file("resumed.yaml");
   {
     MeasurementFile file(path, header());
     file.add(kGemm, timing());
@@ -183,7 +176,7 @@ TEST_CASE("a run that was cut off goes on, without a line that was cut", "[gpu][
 }
 
 TEST_CASE("a file of another kind, version or device does not go on", "[gpu][measurements]") {
-  const std::string path = fresh("other.yaml");
+  const std::string path = test::fresh_file("other.yaml");
   std::ofstream(path) << "schema: stagecraft-measurements/2\n";
   CHECK_THROWS_WITH(MeasurementFile(path, header()),
                     path + ":1: no file of measurements of this version; allowed: 'schema: stagecraft-measurements/1'");

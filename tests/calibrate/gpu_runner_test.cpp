@@ -1,7 +1,5 @@
 // Whole runs of the harness for GPUs, on a runtime without a device.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 
@@ -9,6 +7,7 @@
 #include "sim/base/yaml.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fake_cuda.hpp"
+#include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/gpu/runner.hpp"
@@ -17,12 +16,6 @@ namespace stagecraft::gpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string fresh(const std::string& name) {
-  const std::string path = (fs::temp_directory_path() / ("stagecraft-" + std::to_string(getpid()) + name)).string();
-  std::remove(path.c_str());
-  return path;
-}
 
 Options options_of(const std::string& path) {
   Options options;
@@ -71,7 +64,7 @@ const std::vector<Group>& groups() {
 }
 
 TEST_CASE("a run measures every point and writes what the runtime's clocks say", "[gpu][runner]") {
-  const std::string path = fresh("run.yaml"), part = partition_path(path, 16);
+  const std::string path = test::fresh_file("run.yaml"), part = partition_path(path, 16);
   std::remove(part.c_str());
   fake::state() = {};
   REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
@@ -114,7 +107,7 @@ TEST_CASE("a run measures every point and writes what the runtime's clocks say",
 }
 
 TEST_CASE("sentinels are measured at the start, in the middle and at the end", "[gpu][runner]") {
-  const std::string path = fresh("sentinels.yaml");
+  const std::string path = test::fresh_file("sentinels.yaml");
   REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
   const std::string text = read_file(path);
   for (const char* when : {"start", "middle", "end"}) {
@@ -125,7 +118,7 @@ TEST_CASE("sentinels are measured at the start, in the middle and at the end", "
 }
 
 TEST_CASE("a run that goes on measures only what is missing", "[gpu][runner]") {
-  const std::string path = fresh("again.yaml");
+  const std::string path = test::fresh_file("again.yaml");
   fake::state() = {};
   const std::vector<Group> first = {group_of("elementwise", {kernel("gelu forward bf16 rows=10 columns=20")})};
   run_sweep(options_of(path), first, kGoOn);
@@ -140,14 +133,14 @@ TEST_CASE("a run that goes on measures only what is missing", "[gpu][runner]") {
 }
 
 TEST_CASE("a run that is stopped leaves a file that is not complete", "[gpu][runner]") {
-  const std::string path = fresh("stopped.yaml");
+  const std::string path = test::fresh_file("stopped.yaml");
   const std::atomic<bool> stop{true};
   CHECK(run_sweep(options_of(path), groups(), stop) == Ended::interrupted);
   CHECK(yaml::load(path).find("complete") == nullptr);
 }
 
 TEST_CASE("a point that fails is left out with the reason, and the others go on", "[gpu][runner]") {
-  const std::string path = fresh("failing.yaml");
+  const std::string path = test::fresh_file("failing.yaml");
   fake::state() = {};
   fake::state().refused_copy = 4096;
   REQUIRE(run_sweep(options_of(path), groups(), kGoOn) == Ended::done);
@@ -157,7 +150,7 @@ TEST_CASE("a point that fails is left out with the reason, and the others go on"
 }
 
 TEST_CASE("without time, points are counted as left out", "[gpu][runner]") {
-  const std::string path = fresh("hurried.yaml");
+  const std::string path = test::fresh_file("hurried.yaml");
   Options options = options_of(path);
   options.budget = 1;
   REQUIRE(run_sweep(options, groups(), kGoOn) == Ended::done);
@@ -165,7 +158,7 @@ TEST_CASE("without time, points are counted as left out", "[gpu][runner]") {
 }
 
 TEST_CASE("between devices, both ways at once", "[gpu][runner]") {
-  const std::string path = fresh("peers.yaml");
+  const std::string path = test::fresh_file("peers.yaml");
   fake::state() = {};
   fake::state().devices = 2;
   const std::vector<Group> peers = {group_of("peers", {CopyPoint{End::device, End::peer, true, false, 1 << 20},
@@ -179,7 +172,7 @@ TEST_CASE("between devices, both ways at once", "[gpu][runner]") {
 
 TEST_CASE("all memory of a run is given back", "[gpu][runner]") {
   fake::state() = {};
-  run_sweep(options_of(fresh("memory.yaml")), groups(), kGoOn);
+  run_sweep(options_of(test::fresh_file("memory.yaml")), groups(), kGoOn);
   CHECK(fake::state().allocations == 0);
 }
 
