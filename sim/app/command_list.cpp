@@ -1,4 +1,4 @@
-// stagecraft list, show and import: what there is, and what is in it.
+// stagecraft list and show: what there is, and what is in it.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -11,6 +11,8 @@
 #include "sim/report/table.hpp"
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/study/plan_formats.hpp"
+
+#include "calibrate/foreign/foreign_formats.hpp"
 
 namespace stagecraft {
 namespace {
@@ -83,6 +85,7 @@ const std::vector<Listing>& listings() {
       {"cost-models", [] { return entries_of(cost_models()); }},
       {"engines", [] { return entries_of(kEngines); }},
       {"formats", [] { return entries_of(model_formats()); }},
+      {"measurement-formats", [] { return entries_of(foreign::foreign_formats()); }},
       {"schedule-formats", [] { return entries_of(schedule_dialects()); }},
       {"plan-formats", [] { return entries_of(plan_formats()); }},
       {"metrics", [] { return entries_of(kMetrics); }},
@@ -243,6 +246,10 @@ bool is_shipped(const Folders& folders, const char* kind, const std::string& nam
 
 } // namespace
 
+void emit_model(const Options& options, const ModelGraph& model) {
+  emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+}
+
 int command_list(const Options& options) {
   emit_entries(options, find_by_name(listings(), options.what, "kind", {"list", 0, 0}).entries());
   return kDone;
@@ -275,55 +282,8 @@ int command_show(const Options& options) {
     refuse_json(options);
     emit(options, show_study(load_study(document, {file.parent_path(), folders.shipped}, {})));
   } else {
-    const ModelGraph model = load_model(file, import_options(options));
-    emit(options, options.format == "json" ? summary_json(model) : show_model(model));
+    emit_model(options, load_model(file, import_options(options)));
   }
-  return kDone;
-}
-
-namespace {
-
-// A schedule of any dialect, in the dialect asked for.
-int import_schedule(const Options& options) {
-  const ScheduleFile read = read_schedule(read_file(options.file), options.file);
-  const std::vector<std::string> defects = schedule_defects(read);
-  if (!defects.empty()) {
-    throw InputError({options.file, 0, 0}, join(defects, "; "));
-  }
-  if (options.format == "json") {
-    nlohmann::ordered_json json = {{"schema", kSchema},
-                                   {"schedule", read.schedule.name},
-                                   {"dialect", read.dialect},
-                                   {"stages", read.schedule.stages},
-                                   {"micro_batches", read.schedule.micro_batches},
-                                   {"orders", nlohmann::ordered_json::array()}};
-    for (const auto& order : read.schedule.orders) {
-      json["orders"].push_back(tokens(order));
-    }
-    emit(options, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    return kDone;
-  }
-  const auto written = to_csv(read.schedule, options.dialect, options.messages);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
-    throw InputError({"--dialect", 0, 0}, reason->reason);
-  }
-  remark("read as '" + read.dialect + "'\n");
-  emit(options, std::get<std::string>(written));
-  return kDone;
-}
-
-} // namespace
-
-int command_import(const Options& options) {
-  if (options.what == "schedule") {
-    return import_schedule(options);
-  }
-  if (options.format == "csv") {
-    throw InputError({"--format", 0, 0}, "a model has no CSV; allowed: table, json");
-  }
-  const ModelFormat& format = find_by_name(model_formats(), options.what, "format", {"import", 0, 0});
-  const ModelGraph model = import_model(format, read_file(options.file), options.file, import_options(options));
-  emit(options, options.format == "json" ? summary_json(model) : show_model(model));
   return kDone;
 }
 

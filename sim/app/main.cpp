@@ -129,6 +129,26 @@ void add_dialect_flags(CLI::App& command, Options& options) {
   command.add_flag("--messages", options.messages, "with PyTorch's SEND and RECV");
 }
 
+void add_foreign_flags(CLI::App& command, Options& options) {
+  command
+      .add_option("--device", options.device,
+                  "that was measured or that the machine has: a name in platforms/devices, or a file")
+      ->type_name("NAME");
+  command
+      .add_option("--collective", options.collective,
+                  "that was measured, where the file does not say it: all-reduce, …")
+      ->type_name("NAME");
+  command.add_option("--ranks", options.ranks, "that took part, where the file does not list them")
+      ->check(whole_number(2, 1 << 20));
+  command.add_flag("--collectives", options.collectives, "also of a trace: the least time of each size");
+  command.add_option("--nvlink", options.nvlink, "what one NVLink reaches in one direction")->type_name("'B/s'");
+  command.add_option("--pcie", options.pcie, "what a slot reaches in one direction")->type_name("'B/s'");
+  command.add_option("--nodes", options.nodes, "so many machines as the matrix tells of")
+      ->check(whole_number(1, 100000));
+  command.add_option("--network", options.network, "what a network card reaches in one direction, with --nodes")
+      ->type_name("'B/s'");
+}
+
 void add_table_flags(CLI::App& command, Options& options) {
   for (const fit::TableKindRow& row : fit::kTableKinds) {
     command
@@ -280,8 +300,8 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& list = add("list", "what can be named", command_list);
   list.add_option("KIND", options.what,
-                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, plan-formats, "
-                  "schedule-formats or metrics")
+                  "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, "
+                  "measurement-formats, plan-formats, schedule-formats or metrics")
       ->required();
   add_common(list, options);
 
@@ -294,11 +314,13 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_measure_flags(calibrate, options);
   add_calibrate_actions(calibrate, options);
 
-  CLI::App& import = add("import", "read a foreign model and sum it up, or a schedule", command_import);
-  import.add_option("FORMAT", options.what, "see `list formats`, or schedule")->required();
+  CLI::App& import = add("import", "read a foreign model and sum it up, a schedule, or measurements", command_import);
+  import.add_option("FORMAT", options.what, "see `list formats` and `list measurement-formats`, or schedule")
+      ->required();
   import.add_option("FILE", options.file, "the file")->required();
   add_import_flags(import, options);
   add_dialect_flags(import, options);
+  add_foreign_flags(import, options);
   add_common(import, options, with_csv);
 
   CLI::App& write = add("export", "one split in the form of another tool, or a model's kernels", command_export);

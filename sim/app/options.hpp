@@ -51,6 +51,10 @@ struct Options {
   bool messages = false;
   // list, show, import
   std::string what, file;
+  std::string collective;            ///< that nccl-tests measured
+  int ranks = 0, nodes = 0;          ///< 0: as the file says, one
+  bool collectives = false;          ///< of a trace
+  std::string nvlink, pcie, network; ///< bandwidths that a matrix does not tell
   // calibrate
   std::string calibrate_action;                           ///< fit, predict or show
   std::vector<std::string> raw;                           ///< files of measurements
@@ -100,6 +104,9 @@ struct ResultForms {
 };
 /// With -o the file holds the document, JSON where no CSV is asked for, and the terminal still shows a table asked for.
 void emit(const Options& options, const ResultForms& forms);
+
+/// Results: a model summed up.
+void emit_model(const Options& options, const ModelGraph& model);
 
 /// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
 bool use_color();

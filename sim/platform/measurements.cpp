@@ -140,6 +140,7 @@ MeasuredCollective read_collective(const yaml::Node& node) {
   collective.op = map.choice("op", kCollectives).name;
   collective.devices = map.integer("devices", 2, 1 << 20);
   collective.size = map.quantity<Bytes>("size", yaml::kPositive);
+  collective.in_place = map.boolean("in_place", false);
   collective.time = read_time(map);
   map.finish();
   check_bandwidth(collective.size, collective.time.median, map.where("median"));

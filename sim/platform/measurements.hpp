@@ -45,6 +45,7 @@ struct MeasuredCollective {
   std::string op;
   int devices = 2;
   Bytes size;
+  bool in_place = false; ///< the result lies where the input lay
   SampledTime time;
   Where where;
 };

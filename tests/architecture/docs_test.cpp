@@ -14,6 +14,8 @@
 #include "sim/workload/training.hpp"
 #include "tests/catch.hpp"
 
+#include "calibrate/foreign/foreign_formats.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -38,6 +40,8 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
   check_rows("docs/overview.md", kEngines);
   check_rows("docs/overview.md", model_formats());
   check_rows("docs/overview.md", plan_formats());
+  check_rows("docs/overview.md", foreign::foreign_formats());
+  check_rows("docs/formats/foreign-measurements.md", foreign::foreign_formats());
 }
 
 TEST_CASE("docs/formats/study.md has a row for every value of a training key", "[architecture][docs]") {

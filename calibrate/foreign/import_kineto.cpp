@@ -1,0 +1,162 @@
+// From a trace to measurements: the calls of one shape together, what has no kernel of ours counted.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "sim/base/named_table.hpp"
+
+#include "calibrate/foreign/foreign_formats.hpp"
+#include "calibrate/foreign/kineto_operators.hpp"
+#include "calibrate/foreign/measurement_text.hpp"
+
+namespace stagecraft::foreign {
+namespace {
+
+struct CollectiveName {
+  std::string_view name; ///< the front of PyTorch's, its underscores dropped
+  std::string_view ours;
+};
+constexpr std::array kCollectives = {
+    CollectiveName{"allreduce", "all-reduce"}, CollectiveName{"allgather", "all-gather"},
+    CollectiveName{"reducescatter", "reduce-scatter"}, CollectiveName{"alltoall", "all-to-all"},
+    CollectiveName{"broadcast", "broadcast"}};
+
+struct TypeName {
+  std::string_view name;
+  double bytes;
+};
+constexpr std::array kTypes = {TypeName{"BFloat16", 2}, TypeName{"Half", 2}, TypeName{"Float", 4},
+                               TypeName{"Double", 8},   TypeName{"Int", 4},  TypeName{"Long", 8},
+                               TypeName{"Byte", 1},     TypeName{"Char", 1}, TypeName{"Bool", 1}};
+
+// What was left out, by its name and the reason.
+class LeftOut {
+public:
+  void add(const std::string& what, Seconds time) {
+    auto& [count, sum] = rows_[what];
+    ++count;
+    sum += time;
+  }
+
+  // The most time first.
+  std::vector<std::string> texts(Seconds all) const {
+    std::vector<std::pair<std::string, std::pair<int, Seconds>>> rows(rows_.begin(), rows_.end());
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
+    std::vector<std::string> texts;
+    for (const auto& [what, row] : rows) {
+      const double share = all.value > 0 ? row.second / all : 0;
+      texts.push_back("left out, " + percent(share, 1) + " of the time: " + std::to_string(row.first) + " x " + what);
+    }
+    return texts;
+  }
+
+private:
+  std::map<std::string, std::pair<int, Seconds>> rows_;
+};
+
+using KernelKey = std::tuple<KernelOp, KernelPass, Precision, KernelShape>;
+
+std::vector<MeasuredRow> kernels_of(const KinetoTrace& trace, LeftOut& left_out) {
+  std::map<KernelKey, std::vector<double>> groups;
+  for (const OperatorCall& call : trace.calls) {
+    const CallTimes times = times_of(call);
+    for (const auto& [kernel, time] : times.times) {
+      groups[{kernel.op, kernel.pass, kernel.precision, kernel.shape}].push_back(time.value);
+    }
+    for (const TraceKernel& kernel : times.times.empty() ? call.kernels : std::vector<TraceKernel>()) {
+      left_out.add(call.name + ": " + times.why_not, kernel.time);
+    }
+  }
+  std::vector<MeasuredRow> rows;
+  for (auto& [key, seconds] : groups) {
+    const auto& [op, pass, precision, shape] = key;
+    rows.push_back({.kernel = {op, pass, precision, shape}, .time = sampled(std::move(seconds))});
+  }
+  return rows;
+}
+
+using CollectiveKey = std::tuple<std::string, int, double>;
+
+// "" where it is none of ours.
+CollectiveKey key_of(const TraceCollective& collective) {
+  std::string name = collective.name;
+  std::erase(name, '_');
+  const auto* const ours = std::find_if(kCollectives.begin(), kCollectives.end(),
+                                        [&](const CollectiveName& row) { return name.starts_with(row.name); });
+  const auto* const type =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& row) { return row.name == collective.type; });
+  if (ours == kCollectives.end() || type == kTypes.end() || collective.ranks < 2) {
+    return {};
+  }
+  const double elements = ours->ours == "all-gather" ? collective.elements_out : collective.elements_in;
+  return {std::string(ours->ours), collective.ranks, elements * type->bytes};
+}
+
+// The least time of a size is that of a rank which came last and waited for none.
+std::vector<MeasuredCollective> collectives_of(const KinetoTrace& trace, bool wanted, LeftOut& left_out) {
+  std::map<CollectiveKey, std::vector<double>> groups;
+  for (const TraceCollective& collective : trace.collectives) {
+    const CollectiveKey key = key_of(collective);
+    if (!wanted) {
+      left_out.add("collectives, whose times hold the wait for other ranks; --collectives takes the least of each",
+                   collective.time);
+    } else if (std::get<double>(key) <= 0 || collective.time.value <= 0) {
+      left_out.add(collective.name + " of " + collective.type + ": no collective of ours", collective.time);
+    } else {
+      groups[key].push_back(collective.time.value);
+    }
+  }
+  std::vector<MeasuredCollective> rows;
+  for (const auto& [key, seconds] : groups) {
+    const auto& [op, ranks, bytes] = key;
+    rows.push_back({.op = op,
+                    .devices = ranks,
+                    .size = Bytes{bytes},
+                    .time = {.median = Seconds{*std::min_element(seconds.begin(), seconds.end())}}});
+  }
+  return rows;
+}
+
+MeasuredDevice device_of(const KinetoTrace& trace, const ForeignOptions& options) {
+  if (options.device) {
+    return {.name = options.device->name,
+            .vendor = options.device->vendor,
+            .description = trace.device,
+            .kind = "gpu",
+            .memory = options.device->memory};
+  }
+  if (trace.device.empty() || trace.memory.value <= 0) {
+    throw InputError({"--device", 0, 0}, "the trace has no deviceProperties with a name and totalGlobalMem; allowed: a "
+                                         "name in platforms/devices, or a file");
+  }
+  return device_called(trace.device, trace.memory);
+}
+
+} // namespace
+
+ForeignText import_kineto(std::string_view text, const std::string& file, const ForeignOptions& options) {
+  const KinetoTrace trace = read_kineto(text, file);
+  LeftOut left_out;
+  Measurements measurements{.device = device_of(trace, options)};
+  measurements.measured = kernels_of(trace, left_out);
+  measurements.collectives = collectives_of(trace, options.collectives, left_out);
+  for (const TraceKernel& kernel : trace.unowned) {
+    left_out.add("kernels whose operator the trace does not tell", kernel.time);
+  }
+  const std::vector<std::string> remarks = left_out.texts(trace.kernel_time);
+  if (measurements.measured.empty() && measurements.collectives.empty()) {
+    throw InputError({file, 0, 0},
+                     "no kernel of a known operator and shape" +
+                         (remarks.empty() ? ", as there is none of a GPU at all" : ": " + join(remarks, "; ")) +
+                         "; allowed: a trace of a GPU with record_shapes=True");
+  }
+  return {measurements_text(measurements, {{"harness", "PyTorch's profiler"}},
+                            {{"times", "of all kernels of an operator, as they ran in the job"},
+                             {"collectives", options.collectives ? "the least of each size" : "left out"}}),
+          remarks};
+}
+
+} // namespace stagecraft::foreign
