@@ -12,6 +12,7 @@
 #include "sim/schedule/schedule_file.hpp"
 
 #include "calibrate/fit/kernel_tables.hpp"
+#include "calibrate/pipeline/backend.hpp"
 
 namespace stagecraft {
 namespace {
@@ -120,6 +121,25 @@ void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--recompute", options.recompute, "forward again before backward")
       ->check(CLI::IsMember({"none", "early", "lazy", "skip", "except-last"}));
   command.add_option("--iterations", options.iterations, "to find the period over")->check(whole_number(1, 1000));
+}
+
+void add_execute_flags(CLI::App& execute, Options& options) {
+  add_model_flags(execute, options, true);
+  add_study_flags(execute, options);
+  execute.add_option("--strategy", options.strategy, "see `list strategies`");
+  execute.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
+  add_plan_format(execute, options);
+  execute.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
+  execute.add_option("--backend", options.backend, "who does the work: " + join(names_of(pipeline::backends())))
+      ->required();
+  execute.add_option("--iterations", options.iterations, "to run in a row")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  execute.add_option("--time-scale", options.time_scale, "times of the run over those of the model (default auto)")
+      ->type_name("X");
+  execute.add_option("--bandwidth-scale", options.bandwidth_scale, "likewise of links; bytes follow (default auto)")
+      ->type_name("X");
+  execute.add_option("--trace", options.trace, "write the run as a Chrome/Perfetto trace")->type_name("FILE");
 }
 
 void add_dialect_flags(CLI::App& command, Options& options) {
@@ -279,6 +299,9 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->check(whole_number(1, 1000));
   replay.add_option("--memory-series", options.memory_series, "write each device's memory over time as CSV")
       ->type_name("FILE");
+
+  CLI::App& execute = add("execute", "one run for real, on this machine, beside its prediction", command_execute);
+  add_execute_flags(execute, options);
 
   CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();

@@ -14,7 +14,7 @@
 namespace stagecraft {
 
 /// Exit statuses, docs/formats/results.md.
-enum ExitStatus { kDone = 0, kNothingFeasible = 1, kBadInput = 2, kBug = 70, kInterrupted = 130 };
+enum ExitStatus { kDone = 0, kNothingFeasible = 1, kBadInput = 2, kNoHardware = 4, kBug = 70, kInterrupted = 130 };
 
 /// Times of `schedule` have no unit; beyond this their sums would lose digits.
 inline constexpr double kLongestPlainTime = 1e12;
@@ -49,6 +49,8 @@ struct Options {
   std::string recompute;
   std::string dialect = "stagecraft"; ///< of schedules in CSV
   bool messages = false;
+  // execute
+  std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
   // list, show, import
   std::string what, file;
   std::string collective;            ///< that nccl-tests measured
@@ -118,6 +120,7 @@ int command_judge(const Options& options);
 int command_adapt(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
+int command_execute(const Options& options);
 int command_schedule(const Options& options);
 int command_check(const Options& options);
 int command_show(const Options& options);

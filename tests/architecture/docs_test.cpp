@@ -15,6 +15,7 @@
 #include "tests/catch.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
+#include "calibrate/pipeline/backend.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,6 +43,8 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
   check_rows("docs/overview.md", plan_formats());
   check_rows("docs/overview.md", foreign::foreign_formats());
   check_rows("docs/formats/foreign-measurements.md", foreign::foreign_formats());
+  check_rows("docs/overview.md", pipeline::backends());
+  check_rows("docs/formats/run.md", pipeline::backends());
 }
 
 TEST_CASE("docs/formats/study.md has a row for every value of a training key", "[architecture][docs]") {

@@ -8,7 +8,7 @@ namespace {
 using Catch::Contains;
 using Catch::StartsWith;
 
-const std::vector<std::string> kCommands = {"compare", "adapt", "plan", "replay", "schedule",
+const std::vector<std::string> kCommands = {"compare", "adapt", "plan", "replay", "execute", "schedule",
                                             "check",   "show",  "list", "import", "export"};
 
 TEST_CASE("every command explains itself", "[cli]") {

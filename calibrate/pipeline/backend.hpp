@@ -1,0 +1,77 @@
+// Who does the work of a real run. A backend is one file and one row of backends().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/schedule/order_transfers.hpp"
+
+#include "calibrate/pipeline/clock.hpp"
+
+namespace stagecraft::pipeline {
+
+/// One task of one iteration while it runs.
+struct Job {
+  TaskId task = 0;
+  int iteration = 0;
+  Nanoseconds start = 0;
+  const Work& work;
+};
+
+/// Does the tasks of one graph. Functions throw std::runtime_error with the cause where they fail, which ends the run.
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  /// Does a computation and returns when it is done. Each device calls from a thread of its own.
+  virtual void compute(const Job& job) = 0;
+  /// Carries a transfer's bytes and returns when the last has arrived. Each way calls from a thread of its own.
+  virtual void transfer(const Job& job, int way) = 0;
+  /// Makes calls that are under way return soon, from any thread: the run has failed.
+  void interrupt() {
+    stopped_.store(true);
+    interrupted();
+  }
+
+  /// What the backend made of its world, for the run's record: names and values.
+  virtual std::vector<std::pair<std::string, std::string>> conditions() const { return {}; }
+
+protected:
+  virtual void interrupted() {}
+  const std::atomic<bool>& stopped() const { return stopped_; }
+
+private:
+  std::atomic<bool> stopped_ = false;
+};
+
+/// What a backend is made for. All outlive it.
+struct Setting {
+  const TaskGraph& graph;
+  const Platform& platform;
+  const Ways& ways;
+};
+
+struct BackendRow {
+  std::string_view name, help;
+  bool emulates;     ///< tasks take the times that their works say, so these may be scaled
+  bool shares_links; ///< transfers meet each other on the links
+  /// Throws Unavailable where this machine does not grant what it needs.
+  std::unique_ptr<Backend> (*make)(const Setting& setting);
+};
+std::span<const BackendRow> backends();
+
+/// Something that a backend needs is not to be had on this machine.
+class Unavailable : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+std::unique_ptr<Backend> make_sleeping(const Setting& setting);
+std::unique_ptr<Backend> make_emulated(const Setting& setting);
+
+} // namespace stagecraft::pipeline

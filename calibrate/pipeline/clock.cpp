@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/pipeline/clock.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace stagecraft::pipeline {
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+constexpr Nanoseconds kLook = 100'000'000;
+
+} // namespace
+
+Nanoseconds now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+void sleep_until(Nanoseconds then, const std::atomic<bool>& stop) {
+  for (Nanoseconds time = now(); time < then && !stop.load(std::memory_order_relaxed); time = now()) {
+    const Nanoseconds until = std::min(then, time + kLook);
+    const timespec end{until / kSecond, until % kSecond};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
+  }
+}
+
+bool ask_for_real_time() {
+  prctl(PR_SET_TIMERSLACK, 1UL); // ns, for where real time is not granted
+  sched_param parameters{};
+  parameters.sched_priority = sched_get_priority_min(SCHED_FIFO);
+  return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;
+}
+
+} // namespace stagecraft::pipeline

@@ -1,0 +1,22 @@
+// The clock of a real run: nanoseconds of CLOCK_MONOTONIC, and sleeping until one of them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace stagecraft::pipeline {
+
+using Nanoseconds = std::int64_t;
+
+inline constexpr double kNanosecondsPerSecond = 1e9;
+
+Nanoseconds now();
+
+/// Sleeps until then, or until `stop` is set, which it looks at some ten times a second.
+void sleep_until(Nanoseconds then, const std::atomic<bool>& stop);
+
+/// Asks for the least real-time priority for this thread, and for timers without slack. Whether it was granted.
+bool ask_for_real_time();
+
+} // namespace stagecraft::pipeline

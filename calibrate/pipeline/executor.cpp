@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/pipeline/executor.hpp"
+
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace stagecraft::pipeline {
+namespace {
+
+using Entry = std::size_t; // of the timeline: iteration * tasks + task
+
+// Wakes those who wait. Whoever waits reads `count` first, then looks whether there is something to do, then waits.
+struct Bell {
+  std::atomic<std::uint32_t> count = 0;
+
+  void ring() {
+    count.fetch_add(1, std::memory_order_release);
+    count.notify_all();
+  }
+};
+
+struct Device {
+  Bell bell;
+};
+
+// Transfers in the order in which they become ready.
+struct Way {
+  Bell bell;
+  std::mutex mutex; // of several that hand over at once
+  std::vector<Entry> queue;
+  std::atomic<std::size_t> queued = 0;
+};
+
+class Runner {
+public:
+  Runner(const Setting& setting, Backend& backend, const ExecuteOptions& options)
+      : setting_(setting), graph_(setting.graph), backend_(backend), options_(options),
+        waits_(static_cast<std::size_t>(graph_.tasks()) * options.iterations), start_(waits_.size()),
+        finish_(waits_.size()), devices_(graph_.devices.size()), ways_(setting.ways.work_of.size()) {
+    const std::vector<std::int32_t> waits = graph_.waits_over(options.iterations);
+    for (Entry entry = 0; entry < waits.size(); ++entry) {
+      waits_[entry].store(waits[entry], std::memory_order_relaxed);
+    }
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      ways_[way].queue.resize(static_cast<std::size_t>(setting.ways.transfers[way]) * options.iterations);
+    }
+  }
+
+  Execution run() {
+    std::vector<std::thread> threads;
+    try {
+      for (std::size_t device = 0; device < devices_.size(); ++device) {
+        threads.emplace_back([this, device] { run_device(device); });
+      }
+      for (std::size_t way = 0; way < ways_.size(); ++way) {
+        threads.emplace_back([this, way] { run_way(way); });
+      }
+    } catch (const std::system_error& failure) {
+      fail(std::string("cannot make a thread per device and way: ") + failure.what());
+    }
+    begin(threads.size());
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    if (failed_) {
+      throw ExecutionFailure(cause_);
+    }
+    return {timeline(), !refused_};
+  }
+
+private:
+  TaskId task_of(Entry entry) const { return static_cast<TaskId>(entry % graph_.tasks()); }
+  const Work& work_of(Entry entry) const { return graph_.works[graph_.work[task_of(entry)]]; }
+  Job job_of(Entry entry) const {
+    return {task_of(entry), static_cast<int>(entry / graph_.tasks()), start_[entry], work_of(entry)};
+  }
+
+  // All threads begin at one moment, soon after the last of them is there.
+  void begin(std::size_t threads) {
+    constexpr Nanoseconds kLook = 100'000, kSoon = 1'000'000;
+    while (present_ < threads) {
+      sleep_until(now() + kLook, failed_);
+    }
+    begin_ = now() + kSoon;
+    begun_.ring();
+  }
+
+  // First of all in every thread.
+  void await_beginning() {
+    if (!options_.real_time || !ask_for_real_time()) {
+      refused_ = true;
+    }
+    ++present_;
+    for (std::uint32_t none = 0; begun_.count == none;) {
+      begun_.count.wait(none);
+    }
+    sleep_until(begin_, failed_);
+  }
+
+  // Waits until `ready`; false when the run has failed.
+  template <class Ready> bool wait(Bell& bell, const Ready& ready) {
+    for (;;) {
+      const std::uint32_t seen = bell.count.load(std::memory_order_acquire);
+      if (failed_.load(std::memory_order_acquire)) {
+        return false;
+      }
+      if (ready()) {
+        return true;
+      }
+      bell.count.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  void run_device(std::size_t device) {
+    await_beginning();
+    for (int iteration = 0; iteration < options_.iterations; ++iteration) {
+      for (const TaskId task : graph_.program_of(device)) {
+        const Entry entry = static_cast<Entry>(iteration) * graph_.tasks() + task;
+        const auto ready = [&] { return waits_[entry].load(std::memory_order_acquire) == 0; };
+        if (!wait(devices_[device].bell, ready)) {
+          return;
+        }
+        start_[entry] = now();
+        follow_ties(entry, true);
+        if (!carry_out(entry, [&](const Job& job) { backend_.compute(job); })) {
+          return;
+        }
+      }
+    }
+  }
+
+  void run_way(std::size_t number) {
+    await_beginning();
+    Way& way = ways_[number];
+    Nanoseconds free = 0;
+    for (std::size_t at = 0; at < way.queue.size(); ++at) {
+      if (!wait(way.bell, [&] { return way.queued.load(std::memory_order_acquire) > at; })) {
+        return;
+      }
+      const Entry entry = way.queue[at];
+      start_[entry] = std::max(start_[entry], free);
+      if (!carry_out(entry, [&](const Job& job) { backend_.transfer(job, static_cast<int>(number)); })) {
+        return;
+      }
+      free = finish_[entry];
+    }
+  }
+
+  template <class Do> bool carry_out(Entry entry, const Do& action) {
+    const Job job = job_of(entry);
+    try {
+      action(job);
+    } catch (const std::exception& failure) {
+      fail(describe(job) + ": " + failure.what());
+      return false;
+    }
+    finish(entry, now());
+    return true;
+  }
+
+  void finish(Entry entry, Nanoseconds time) {
+    finish_[entry] = time;
+    const Entry base = entry - task_of(entry);
+    for (const TaskId next : graph_.successors_of(task_of(entry))) {
+      arrive(base + next);
+    }
+    follow_ties(entry, false);
+  }
+
+  void follow_ties(Entry entry, bool from_start) {
+    for (const Tie& tie : graph_.ties_of(task_of(entry))) {
+      const Entry later = entry - task_of(entry) + static_cast<Entry>(tie.iterations) * graph_.tasks() + tie.to;
+      if (tie.from_start == from_start && later < waits_.size()) {
+        arrive(later);
+      }
+    }
+  }
+
+  // One of the task's inputs is there; with the last it may start.
+  void arrive(Entry entry) {
+    if (waits_[entry].fetch_sub(1, std::memory_order_acq_rel) > 1) {
+      return;
+    }
+    const Work& work = work_of(entry);
+    if (work.computes()) {
+      devices_[work.device].bell.ring();
+      return;
+    }
+    start_[entry] = now();
+    if (!work.transfers()) { // a join
+      finish(entry, start_[entry]);
+      return;
+    }
+    Way& way = ways_[setting_.ways.of_work[graph_.work[task_of(entry)]]];
+    {
+      const std::lock_guard lock(way.mutex);
+      const std::size_t at = way.queued.load(std::memory_order_relaxed);
+      way.queue[at] = entry;
+      way.queued.store(at + 1, std::memory_order_release);
+    }
+    way.bell.ring();
+  }
+
+  // Of several failures the first is the cause.
+  void fail(const std::string& cause) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_) {
+        return;
+      }
+      cause_ = cause;
+      failed_ = true;
+    }
+    backend_.interrupt();
+    for (Device& device : devices_) {
+      device.bell.ring();
+    }
+    for (Way& way : ways_) {
+      way.bell.ring();
+    }
+  }
+
+  std::string describe(const Job& job) const {
+    const std::string device = setting_.platform.devices[graph_.devices[job.work.device]].name;
+    std::string text(1, kTaskLetters[static_cast<std::size_t>(job.work.kind)]);
+    if (job.work.kind != TaskKind::optimizer && job.work.kind != TaskKind::all_reduce) {
+      text += std::to_string(graph_.micro_batch[job.task]);
+    }
+    text += "@" + std::to_string(job.work.stage);
+    if (job.work.to_stage != job.work.stage) {
+      text += ">" + std::to_string(job.work.to_stage);
+    }
+    return text + " of iteration " + std::to_string(job.iteration) + " on " + device;
+  }
+
+  Timeline timeline() const {
+    Timeline timeline;
+    timeline.iterations = options_.iterations;
+    for (Entry entry = 0; entry < start_.size(); ++entry) {
+      timeline.start.push_back(static_cast<double>(start_[entry] - begin_) / kNanosecondsPerSecond);
+      timeline.finish.push_back(static_cast<double>(finish_[entry] - begin_) / kNanosecondsPerSecond);
+    }
+    return timeline;
+  }
+
+  const Setting& setting_;
+  const TaskGraph& graph_;
+  Backend& backend_;
+  const ExecuteOptions& options_;
+  Nanoseconds begin_ = 0; // set before begun_ rings
+  Bell begun_;
+  std::atomic<std::size_t> present_ = 0; // threads
+  std::vector<std::atomic<std::int32_t>> waits_;
+  std::vector<Nanoseconds> start_, finish_;
+  std::vector<Device> devices_;
+  std::vector<Way> ways_;
+  std::atomic<bool> failed_ = false, refused_ = false;
+  std::mutex mutex_;
+  std::string cause_;
+};
+
+// Tasks that become ready when each finishes in its turn, with the programs of the devices.
+long reachable_tasks(const TaskGraph& graph, int iterations) {
+  std::vector<std::int32_t> waits = graph.waits_over(iterations);
+  const auto tasks = static_cast<std::size_t>(graph.tasks());
+  std::vector<std::size_t> position(graph.devices.size(), 0);
+  std::vector<Entry> ready;
+  const auto head = [&](std::size_t device) { // the device's next computation, once
+    const auto program = graph.program_of(device);
+    if (position[device] == program.size() * iterations) {
+      return;
+    }
+    const Entry entry = position[device] / program.size() * tasks + program[position[device] % program.size()];
+    if (waits[entry] == 0) {
+      ++position[device];
+      ready.push_back(entry);
+    }
+  };
+  const auto arrive = [&](Entry entry) {
+    const Work& work = graph.works[graph.work[entry % tasks]];
+    if (--waits[entry] == 0) {
+      work.computes() ? head(work.device) : ready.push_back(entry);
+    }
+  };
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    head(device);
+  }
+  long done = 0;
+  while (!ready.empty()) {
+    const Entry entry = ready.back();
+    ready.pop_back();
+    ++done;
+    const auto task = static_cast<TaskId>(entry % tasks);
+    for (const TaskId next : graph.successors_of(task)) {
+      arrive(entry - task + next);
+    }
+    for (const Tie& tie : graph.ties_of(task)) {
+      const Entry later = entry - task + static_cast<Entry>(tie.iterations) * tasks + tie.to;
+      if (later < waits.size()) {
+        arrive(later);
+      }
+    }
+    const Work& work = graph.works[graph.work[task]];
+    if (work.computes()) {
+      head(work.device);
+    }
+  }
+  return done;
+}
+
+} // namespace
+
+std::string why_not_executable(const TaskGraph& graph, int iterations) {
+  if (graph.workers > 0) {
+    return "a loader is not carried out for real; allowed: training data at hand";
+  }
+  const long tasks = static_cast<long>(graph.tasks()) * iterations;
+  const long reachable = reachable_tasks(graph, iterations);
+  return reachable == tasks ? ""
+                            : std::to_string(tasks - reachable) + " of " + std::to_string(tasks) +
+                                  " tasks wait for each other; allowed: schedules that can run";
+}
+
+Execution execute(const Setting& setting, Backend& backend, const ExecuteOptions& options) {
+  if (const std::string reason = why_not_executable(setting.graph, options.iterations); !reason.empty()) {
+    throw std::invalid_argument(reason);
+  }
+  return Runner(setting, backend, options).run();
+}
+
+} // namespace stagecraft::pipeline

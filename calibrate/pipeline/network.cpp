@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/pipeline/network.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "sim/base/units.hpp"
+
+namespace stagecraft::pipeline {
+namespace {
+
+constexpr int kHeaders = 14 + 20 + 20;            // B of Ethernet, IP and TCP, without options
+constexpr double kPacketTime = 0.1e-3;            // s that a packet takes on its way's narrowest link
+constexpr int kSmallest = 536, kLargest = 10'000; // B of data in a packet
+constexpr int kWindow = 6;        // packets in flight: enough to fill the links, few enough to share them evenly
+constexpr int kBucket = 3;        // packets that a link's bucket holds, so that no timer is too late to fill the link
+constexpr int kWarmUp = 32;       // packets, until TCP knows their size
+constexpr int kQueue = 16 << 20;  // B that wait at a link: more than ever do, so that nothing is lost
+constexpr int kBuffer = 16 << 20; // B of a socket
+constexpr int kPort = 4000;
+constexpr int kPatience = 30'000; // ms
+
+// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of ways.
+std::string address(std::uint32_t base, std::uint32_t number) {
+  const std::uint32_t all = base + number;
+  return std::to_string(all >> 24) + "." + std::to_string(all >> 16 & 255) + "." + std::to_string(all >> 8 & 255) +
+         "." + std::to_string(all & 255);
+}
+std::string wire_end(int wire, int end) { return address(10U << 24, 2U * wire + end); }
+std::string way_end(int way, int end) { return address((100U << 24) + (64U << 16), 2U * way + end); }
+
+[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
+
+// A switch of the network stack; some exist only in newer kernels.
+void set_switch(const std::string& name, const char* value, bool needed) {
+  std::ofstream file("/proc/sys/net/" + name);
+  file << value << std::flush;
+  if (!file && needed) {
+    throw Unavailable("cannot set net." + name);
+  }
+}
+
+void set_switches() {
+  set_switch("ipv4/ip_forward", "1", true);
+  set_switch("ipv6/conf/all/disable_ipv6", "1", false);
+  set_switch("ipv6/conf/default/disable_ipv6", "1", false);
+  for (const char* name : {"ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter", "ipv4/tcp_timestamps",
+                           "ipv4/tcp_slow_start_after_idle", "ipv4/tcp_autocorking"}) {
+    set_switch(name, "0", false);
+  }
+  set_switch("ipv4/tcp_no_metrics_save", "1", false);
+}
+
+void set_option(int socket, int level, int option, int value) {
+  if (setsockopt(socket, level, option, &value, sizeof value) != 0) {
+    fail("cannot set a socket option");
+  }
+}
+
+// A socket bound to one end of a way.
+int make_socket(int way, int end, int segment) {
+  const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (made < 0) {
+    fail("cannot make a socket");
+  }
+  set_option(made, IPPROTO_TCP, TCP_MAXSEG, segment);
+  set_option(made, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(made, SOL_SOCKET, SO_SNDBUFFORCE, kBuffer);
+  set_option(made, SOL_SOCKET, SO_RCVBUFFORCE, kBuffer);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(end == 1 ? kPort : 0);
+  inet_pton(AF_INET, way_end(way, end).c_str(), &at.sin_addr);
+  if (bind(made, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
+    close(made);
+    fail("cannot bind a socket");
+  }
+  return made;
+}
+
+// Ways and wires need several descriptors each.
+void raise_limit_of_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+} // namespace
+
+Network::Network(const Setting& setting) {
+  raise_limit_of_files();
+  choose_connections(setting);
+  choose_wires(setting.platform);
+  lay_out(setting.platform);
+  for (std::size_t way = 0; way < connections_.size(); ++way) {
+    connect(static_cast<int>(way), setting.platform);
+  }
+}
+
+Network::~Network() {
+  for (const Connection& connection : connections_) {
+    for (const int one : {connection.sender, connection.receiver}) {
+      if (one >= 0) {
+        close(one);
+      }
+    }
+  }
+}
+
+void Network::choose_connections(const Setting& setting) {
+  for (const std::int32_t work : setting.ways.work_of) {
+    const Leg& leg = setting.graph.legs[setting.graph.works[work].leg];
+    Connection& connection = connections_.emplace_back();
+    if (std::isinf(leg.bandwidth.value)) {
+      continue; // takes its latency only
+    }
+    connection.links = leg.links;
+    connection.rate = leg.bandwidth.value;
+    connection.segment = static_cast<int>(std::clamp<double>(connection.rate * kPacketTime, kSmallest, kLargest));
+  }
+}
+
+void Network::choose_wires(const Platform& platform) {
+  wire_of_.assign(platform.links.size(), -1);
+  namespace_of_.assign(platform.vertices.size(), -1);
+  for (const Connection& connection : connections_) {
+    for (const LinkId id : connection.links) {
+      if (wire_of_[id] >= 0) {
+        continue;
+      }
+      const Link& link = platform.links[id];
+      Wire wire{link.from, link.to, id, -1};
+      for (LinkId other = 0; other < static_cast<LinkId>(platform.links.size()) && wire.back < 0; ++other) {
+        const Link& back = platform.links[other];
+        wire.back = back.from == link.to && back.to == link.from && wire_of_[other] < 0 ? other : -1;
+      }
+      wire_of_[id] = static_cast<int>(wires_.size());
+      if (wire.back >= 0) {
+        wire_of_[wire.back] = wire_of_[id];
+      }
+      wires_.push_back(wire);
+      for (const int vertex : {link.from, link.to}) {
+        if (namespace_of_[vertex] < 0) {
+          namespace_of_[vertex] = static_cast<int>(namespaces_.size());
+          namespaces_.emplace_back();
+        }
+      }
+    }
+  }
+}
+
+void Network::lay_out(const Platform& platform) {
+  const auto each_vertex = [&](const auto& action) {
+    for (std::size_t vertex = 0; vertex < namespace_of_.size(); ++vertex) {
+      if (namespace_of_[vertex] >= 0) {
+        action(static_cast<int>(vertex), namespaces_[namespace_of_[vertex]]);
+      }
+    }
+  };
+  each_vertex([&](int vertex, const NetworkNamespace& space) {
+    space.inside(set_switches);
+    space.batch("ip", wire_commands(vertex));
+  });
+  each_vertex([&](int vertex, const NetworkNamespace& space) {
+    space.batch("ip", route_commands(vertex, platform));
+    space.batch("tc", shape_commands(vertex, platform));
+  });
+}
+
+// Both ends of each wire that begins here.
+std::string Network::wire_commands(int vertex) const {
+  std::string text = "link set lo up\n";
+  for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
+    if (wires_[wire].a == vertex) {
+      const std::string end = "w" + std::to_string(wire) + " mtu " + std::to_string(kLargest + 40);
+      text += "link add " + end + " type veth peer name " + end + " netns " +
+              namespaces_[namespace_of_[wires_[wire].b]].path() + "\n";
+    }
+  }
+  return text;
+}
+
+// Addresses, and for each way that passes where its packets go next: data one way, acknowledgements the other.
+std::string Network::route_commands(int vertex, const Platform& platform) const {
+  std::string text;
+  for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
+    const int end = wires_[wire].a == vertex ? 0 : 1;
+    if (wires_[wire].a == vertex || wires_[wire].b == vertex) {
+      const std::string name = "w" + std::to_string(wire);
+      text += "addr add " + wire_end(static_cast<int>(wire), end) + "/31 dev " + name + "\n";
+      text += "link set " + name + " up gso_max_segs 1\n"; // a packet on the wire for each packet of TCP
+    }
+  }
+  for (std::size_t way = 0; way < connections_.size(); ++way) {
+    const int number = static_cast<int>(way);
+    const auto via = [&](LinkId link, int destination, const std::string& more) {
+      const Wire& wire = wires_[wire_of_[link]];
+      text += "route add " + way_end(number, destination) + " via " +
+              wire_end(wire_of_[link], wire.a == vertex ? 1 : 0) + " dev w" + std::to_string(wire_of_[link]) + more +
+              "\n";
+    };
+    const auto& links = connections_[way].links;
+    for (std::size_t hop = 0; hop < links.size(); ++hop) {
+      if (platform.links[links[hop]].from == vertex) {
+        const std::string here = " src " + way_end(number, 0);
+        text += hop == 0 ? "addr add " + way_end(number, 0) + "/32 dev lo\n" : "";
+        via(links[hop], 1, hop == 0 ? here : "");
+      }
+      if (platform.links[links[hop]].to == vertex) {
+        text += hop + 1 == links.size() ? "addr add " + way_end(number, 1) + "/32 dev lo\n" : "";
+        via(links[hop], 0, hop + 1 == links.size() ? " src " + way_end(number, 1) : "");
+      }
+    }
+  }
+  return text;
+}
+
+// A token bucket on each link that begins here. Its rate counts headers, so that data has the link's bandwidth.
+std::string Network::shape_commands(int vertex, const Platform& platform) const {
+  std::string text;
+  for (const Wire& wire : wires_) {
+    const LinkId link = wire.a == vertex ? wire.there : wire.b == vertex ? wire.back : -1;
+    if (link < 0 || std::isinf(platform.links[link].bandwidth.value)) {
+      continue;
+    }
+    const int packet = largest_packet(link);
+    const double rate = platform.links[link].bandwidth.value * packet / (packet - kHeaders);
+    text += "qdisc add dev w" + std::to_string(wire_of_[link]) + " root tbf rate " +
+            std::to_string(std::llround(8 * rate)) + "bit burst " + std::to_string(kBucket * packet) + " limit " +
+            std::to_string(kQueue) + "\n";
+  }
+  return text;
+}
+
+// With its headers; of acknowledgements alone where no data crosses.
+int Network::largest_packet(LinkId link) const {
+  int largest = kSmallest;
+  for (const Connection& connection : connections_) {
+    if (std::find(connection.links.begin(), connection.links.end(), link) != connection.links.end()) {
+      largest = std::max(largest, connection.segment);
+    }
+  }
+  return largest + kHeaders;
+}
+
+void Network::connect(int way, const Platform& platform) {
+  Connection& connection = connections_[way];
+  if (connection.links.empty()) {
+    return;
+  }
+  const int from = platform.links[connection.links.front()].from, to = platform.links[connection.links.back()].to;
+  int listener = -1;
+  namespaces_[namespace_of_[to]].inside([&] {
+    listener = make_socket(way, 1, connection.segment);
+    set_option(listener, IPPROTO_TCP, TCP_WINDOW_CLAMP, kWindow * connection.segment); // no scaling of windows
+    if (listen(listener, 1) != 0) {
+      fail("cannot listen");
+    }
+  });
+  namespaces_[namespace_of_[from]].inside([&] {
+    connection.sender = make_socket(way, 0, connection.segment);
+    set_option(connection.sender, IPPROTO_TCP, TCP_USER_TIMEOUT, kPatience);
+    set_option(connection.sender, IPPROTO_TCP, TCP_SYNCNT, 3);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(kPort);
+    inet_pton(AF_INET, way_end(way, 1).c_str(), &at.sin_addr);
+    if (::connect(connection.sender, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
+      fail("cannot connect a way");
+    }
+  });
+  connection.receiver = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  close(listener);
+  if (connection.receiver < 0) {
+    fail("cannot accept a way");
+  }
+  send(way, kWarmUp * connection.segment);
+}
+
+// One thread holds both ends: it fills the sender's buffer, and sleeps until much has arrived.
+void Network::send(int way, double bytes) const {
+  static constexpr std::array<char, 1 << 18> kData{};
+  const Connection& connection = connections_[way];
+  if (connection.links.empty() || bytes < 1) {
+    return;
+  }
+  const auto all = static_cast<std::size_t>(bytes);
+  // The kernel forgets the window when it learns how large packets are.
+  set_option(connection.receiver, IPPROTO_TCP, TCP_WINDOW_CLAMP, kWindow * connection.segment);
+  std::size_t sent = 0, arrived = 0;
+  while (arrived < all) {
+    while (sent < all) {
+      const ssize_t count =
+          ::send(connection.sender, kData.data(), std::min(kData.size(), all - sent), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count < 0 && errno != EAGAIN && errno != EINTR) {
+        fail("cannot send");
+      }
+      if (count < 0) {
+        break;
+      }
+      sent += count;
+    }
+    constexpr std::size_t kAtOnce = kBuffer / 8;
+    const int least = static_cast<int>(std::min(all - arrived, kAtOnce));
+    set_option(connection.receiver, SOL_SOCKET, SO_RCVLOWAT, least);
+    std::array<pollfd, 2> ends{pollfd{connection.receiver, POLLIN, 0},
+                               pollfd{connection.sender, static_cast<short>(sent < all ? POLLOUT : 0), 0}};
+    const int ready = poll(ends.data(), ends.size(), kPatience);
+    if (ready == 0) {
+      throw std::runtime_error("nothing has moved for half a minute");
+    }
+    const ssize_t count =
+        recv(connection.receiver, nullptr, all - arrived, MSG_DONTWAIT | MSG_TRUNC); // counts and throws away
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
+      throw std::runtime_error("the connection has ended");
+    }
+    arrived += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+}
+
+Seconds Network::head_start(int way) const {
+  const Connection& connection = connections_[way];
+  return connection.links.empty() ? Seconds{0} : Seconds{kBucket * connection.segment / connection.rate};
+}
+
+void Network::shut() {
+  for (const Connection& connection : connections_) {
+    if (connection.sender >= 0) {
+      shutdown(connection.sender, SHUT_RDWR);
+      shutdown(connection.receiver, SHUT_RDWR);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> Network::conditions() const {
+  int smallest = kLargest, largest = 0;
+  for (const Connection& connection : connections_) {
+    if (!connection.links.empty()) {
+      smallest = std::min(smallest, connection.segment);
+      largest = std::max(largest, connection.segment);
+    }
+  }
+  return {{"namespaces", std::to_string(namespaces_.size())},
+          {"wires", std::to_string(wires_.size())},
+          {"connections", std::to_string(connections_.size())},
+          {"segment_bytes", std::to_string(smallest) + " to " + std::to_string(largest)},
+          {"window_packets", std::to_string(kWindow)}};
+}
+
+} // namespace stagecraft::pipeline

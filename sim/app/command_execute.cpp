@@ -1,0 +1,186 @@
+// stagecraft execute: a plan under a schedule carried out for real, and its prediction beside it.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+#include "sim/app/options.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/chrome_trace.hpp"
+#include "sim/schedule/schedule_file.hpp"
+#include "sim/study/plan_file.hpp"
+#include "sim/study/plan_formats.hpp"
+#include "sim/study/run_accuracy.hpp"
+#include "sim/study/simulator.hpp"
+
+#include "calibrate/pipeline/executor.hpp"
+#include "calibrate/pipeline/measure_parts.hpp"
+#include "calibrate/pipeline/scale.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A positive factor, or what the run chooses itself.
+double factor_of(const std::string& text, const char* flag, double otherwise) {
+  if (text.empty() || text == "auto") {
+    return otherwise;
+  }
+  const Where where{std::string(flag) + " " + text, 0, 0};
+  const double factor = parse_number(text, where);
+  if (!(factor > 0)) {
+    throw InputError(where, "allowed: auto, or a number more than 0");
+  }
+  return factor;
+}
+
+// What --plan or --strategy and --schedule say, ready to run; or why it cannot.
+struct Asked {
+  Study study;
+  Plan plan;
+  std::optional<ScheduleFile> orders;
+  std::vector<Prepared> prepared;
+
+  const Run& run() const { return prepared.front().run; }
+};
+
+Asked ask(const Options& options) {
+  if (options.strategy.empty() == options.plan.empty()) {
+    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+  }
+  Asked asked{study_from(options), {}, {}, {}};
+  const Study& study = asked.study;
+  Scenario scenario;
+  if (options.schedule.ends_with(".csv")) {
+    asked.orders = read_schedule(read_file(options.schedule), options.schedule);
+    if (const auto defects = schedule_defects(*asked.orders); !defects.empty()) {
+      throw InputError({options.schedule, 0, 0}, "the schedule cannot run: " + join(defects, "; "));
+    }
+    scenario.orders = &asked.orders->schedule;
+  } else {
+    scenario.schedule = &find_by_name(schedules(), options.schedule, "schedule", {"--schedule", 0, 0});
+  }
+  if (options.strategy.empty()) {
+    asked.plan = load_plan(options.plan, options.plan_format, *study.model, study.platform);
+    scenario.plan = &asked.plan;
+  } else {
+    scenario.strategy = &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
+  }
+  Simulator simulator(study);
+  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  asked.prepared = simulator.prepare({scenario});
+  simulator.replay(asked.prepared);
+  return asked;
+}
+
+// A second an iteration; and so narrow that this machine carries what all devices can send at once.
+pipeline::Scale scale_of(const Options& options, const Asked& asked, const pipeline::BackendRow& backend) {
+  constexpr double kIteration = 1;                     // s
+  constexpr double kFastest = 60e6, kTogether = 250e6; // B/s
+  const Prepared& prepared = asked.prepared.front();
+  pipeline::Scale scale;
+  const double makespan = prepared.run.metrics.makespan.value;
+  scale.time =
+      factor_of(options.time_scale, "--time-scale", backend.emulates && makespan > 0 ? kIteration / makespan : 1);
+  double fastest = 0, together = 0;
+  const Ways ways = ways_of(*prepared.graph);
+  for (const std::int32_t work : ways.work_of) {
+    const double bandwidth = prepared.graph->legs[prepared.graph->works[work].leg].bandwidth.value;
+    if (!std::isinf(bandwidth)) {
+      fastest = std::max(fastest, bandwidth);
+      together += bandwidth;
+    }
+  }
+  const bool shapes = backend.shares_links && fastest > 0;
+  scale.bandwidth = factor_of(options.bandwidth_scale, "--bandwidth-scale",
+                              shapes ? std::min(kFastest / fastest, kTogether / together) : 1);
+  return scale;
+}
+
+std::vector<std::pair<std::string, std::string>> conditions_of(bool real_time, const pipeline::Backend& backend) {
+  utsname system{};
+  uname(&system);
+  double load = 0;
+  getloadavg(&load, 1);
+  std::vector<std::pair<std::string, std::string>> conditions = {
+      {"scheduling", real_time ? "fifo" : "normal"},
+      {"system", std::string(system.sysname) + " " + system.release + " " + system.machine},
+      {"cores", std::to_string(std::thread::hardware_concurrency())},
+      {"load", to_text(load, 2)},
+      {"software", "stagecraft " STAGECRAFT_VERSION}};
+  for (const auto& condition : backend.conditions()) {
+    conditions.push_back(condition);
+  }
+  return conditions;
+}
+
+RunInputs inputs_of(const Asked& asked) {
+  const Prepared& prepared = asked.prepared.front();
+  const Study& study = asked.study;
+  return {.model = study.model->name,
+          .platform = study.platform.name,
+          .strategy = prepared.run.strategy,
+          .schedule = prepared.run.schedule,
+          .global_batch = study.training.global_batch,
+          .micro_batches = prepared.run.micro_batches,
+          .plan = plan_to_yaml(prepared.plan, *study.model, study.platform),
+          .orders = to_csv(prepared.schedule)};
+}
+
+RunRecord carry_out(const Options& options, const Asked& asked, const pipeline::BackendRow& row) {
+  const pipeline::Scale scale = scale_of(options, asked, row);
+  RunRecord record;
+  record.inputs = inputs_of(asked);
+  record.backend = row.name;
+  record.shares_links = row.shares_links;
+  record.time_scale = scale.time;
+  record.bandwidth_scale = scale.bandwidth;
+  record.platform = pipeline::rescaled(asked.study.platform, scale);
+  record.graph = order_transfers(pipeline::rescaled(*asked.prepared.front().graph, scale));
+  if (const std::string reason = pipeline::why_not_executable(record.graph, options.iterations); !reason.empty()) {
+    throw InputError({"execute", 0, 0}, reason);
+  }
+  const Ways ways = ways_of(record.graph);
+  const pipeline::Setting setting{record.graph, record.platform, ways};
+  const std::unique_ptr<pipeline::Backend> backend = row.make(setting);
+  constexpr bool kRealTime = true;
+  record.parts = pipeline::measure_parts(setting, *backend, kRealTime);
+  pipeline::Execution execution = pipeline::execute(setting, *backend, {options.iterations, kRealTime});
+  record.timeline = std::move(execution.timeline);
+  record.conditions = conditions_of(execution.real_time, *backend);
+  return record;
+}
+
+} // namespace
+
+int command_execute(const Options& options) {
+  const pipeline::BackendRow& row = find_by_name(pipeline::backends(), options.backend, "backend", {"--backend", 0, 0});
+  const Asked asked = ask(options);
+  if (!asked.run().feasible) {
+    remark("infeasible: " + asked.run().why_not + "\n");
+    return kNothingFeasible;
+  }
+  RunRecord record;
+  try {
+    record = carry_out(options, asked, row);
+  } catch (const pipeline::Unavailable& reason) {
+    remark("backend '" + std::string(row.name) + "' cannot run here: " + reason.what() + "\n");
+    return kNoHardware;
+  } catch (const pipeline::ExecutionFailure& failure) {
+    remark("the run ended early: " + std::string(failure.what()) + "\n");
+    return kNothingFeasible;
+  }
+  const RunAccuracy accuracy = accuracy_of(record);
+  if (!options.trace.empty()) {
+    write_file(options.trace, chrome_trace(record.graph, record.timeline, record.platform));
+  }
+  const int width = options.quiet ? 0 : terminal_width() - 28;
+  emit(options, {.table = [&] { return to_text(record, accuracy, use_color(), width); },
+                 .json = [&] { return to_json(record); },
+                 .csv = {}});
+  return kDone;
+}
+
+} // namespace stagecraft

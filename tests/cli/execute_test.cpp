@@ -1,0 +1,45 @@
+// stagecraft execute: a real run as a user starts it, where nothing but sleeping is asked of the machine.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+const std::string kTwo = "execute " + kChain + " --devices 2 --bandwidth '1 GB/s' --set training.global_batch=4 " +
+                         "--micro-batches 4 --strategy uniform --schedule 1f1b ";
+
+// The chain takes seconds; a run of it milliseconds.
+const std::string kShort = "--time-scale 0.001 --iterations 2 ";
+
+TEST_CASE("execute writes what happened and shows it beside its prediction", "[cli][execute]") {
+  const Workshop shop;
+  const Outcome run = shop.succeed(kTwo + kShort + "--backend sleeping -o run.json --trace run.trace.json");
+  CHECK_THAT(run.out, Catch::Contains("its own durations retold"));
+  CHECK_THAT(run.out, Catch::Contains("F= forward"));
+  const Json record = Json::parse(shop.read("run.json"));
+  CHECK(record["executed"]["backend"] == "sleeping");
+  CHECK(record["executed"]["iterations"] == 2);
+  // F and B of 4 micro-batches on 2 devices, as many transfers each way, two steps and the barrier
+  CHECK(record["graph"]["work"].size() == 16 + 8 + 3);
+  CHECK(record["start_nanoseconds"].size() == 2 * record["graph"]["work"].size());
+  CHECK(Json::parse(shop.read("run.trace.json"))["traceEvents"].size() > 50);
+}
+
+TEST_CASE("execute refuses what cannot be carried out", "[cli][execute]") {
+  const Workshop shop;
+  CHECK(shop.run(kTwo + kShort + "--backend gp").status == 2);
+  CHECK(shop.run(kTwo + "--backend sleeping --time-scale 0").status == 2);
+  CHECK(shop.run(kTwo + "--backend sleeping --plan x.yaml").status == 2);
+  shop.write("broken.csv", "F0@0,B0@0\nB0@1,F0@1\n");
+  const Outcome broken =
+      shop.run("execute " + kChain + " --devices 2 --strategy uniform --backend sleeping --schedule broken.csv");
+  CHECK(broken.status == 2);
+  CHECK_THAT(broken.err, Catch::Contains("the schedule cannot run"));
+  const Outcome infeasible = shop.run(kTwo + kShort + "--backend sleeping --memory '1 B'");
+  CHECK(infeasible.status == 1);
+  CHECK_THAT(infeasible.err, Catch::Contains("infeasible"));
+  CHECK(shop.files() == 1);
+}
+
+} // namespace
+} // namespace stagecraft::test

@@ -1,0 +1,193 @@
+// The executor: what any real run keeps to, whatever its schedule; failures; what is refused before it starts.
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/schedule/random_pipelines.hpp"
+
+#include "calibrate/pipeline/executor.hpp"
+#include "calibrate/pipeline/scale.hpp"
+
+namespace stagecraft::pipeline {
+namespace {
+
+constexpr double kTiny = 1e-5; // times of random pipelines are seconds
+
+// A pipeline as it is run for real: graph, ways, and where.
+struct Ready {
+  Platform platform;
+  TaskGraph graph;
+  Ways ways;
+
+  Setting setting() const { return {graph, platform, ways}; }
+};
+
+Ready ready(const test::Pipeline& pipeline, const Schedule& schedule, bool barrier = true) {
+  const test::PipelineRun run = test::run(pipeline, schedule, {.barrier = barrier});
+  const Scale scale{kTiny, 1};
+  Ready one{rescaled(run.platform, scale), order_transfers(rescaled(run.graph, scale)), {}};
+  one.ways = ways_of(one.graph);
+  return one;
+}
+
+// Everything that any timeline of the graph must keep to, in words where it does not.
+std::vector<std::string> broken_laws(const TaskGraph& graph, const Timeline& timeline, int iterations) {
+  std::vector<std::string> broken;
+  const auto expect = [&](bool holds, const std::string& law) {
+    if (!holds) {
+      broken.push_back(law);
+    }
+  };
+  const auto tasks = static_cast<std::size_t>(graph.tasks());
+  expect(timeline.start.size() == tasks * iterations, "every task runs once in each iteration");
+  for (std::size_t entry = 0; entry < timeline.start.size(); ++entry) {
+    const auto task = static_cast<TaskId>(entry % tasks);
+    const Work& work = graph.works[graph.work[task]];
+    expect(timeline.start[entry] >= 0, "nothing starts before the beginning");
+    // to the microsecond: durations are cut to nanoseconds
+    expect(timeline.finish[entry] - timeline.start[entry] >= work.seconds.value - 1e-6, "a task takes its time");
+    for (const TaskId next : graph.successors_of(task)) {
+      expect(timeline.start[entry - task + next] >= timeline.finish[entry], "a task waits for its predecessors");
+    }
+    for (const Tie& tie : graph.ties_of(task)) {
+      const std::size_t later = entry - task + tie.iterations * tasks + tie.to;
+      if (later < timeline.start.size()) {
+        expect(timeline.start[later] >= timeline.finish[entry], "a task waits for earlier iterations");
+      }
+    }
+  }
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    double free = 0;
+    for (int iteration = 0; iteration < iterations; ++iteration) {
+      for (const TaskId task : graph.program_of(device)) {
+        const std::size_t entry = iteration * tasks + task;
+        expect(timeline.start[entry] >= free, "a device does one thing after the other, in the order of its program");
+        free = timeline.finish[entry];
+      }
+    }
+  }
+  return broken;
+}
+
+TEST_CASE("a real run keeps the laws of timelines under every schedule", "[pipeline]") {
+  for (const ScheduleRow& row : schedules()) {
+    std::mt19937 random(7);
+    for (int trial = 0; trial < 3; ++trial) {
+      const test::RandomCase one = test::random_case(row, random);
+      const Ready run = ready(one.pipeline, one.schedule, one.barrier);
+      const std::unique_ptr<Backend> backend = make_sleeping(run.setting());
+      const Execution execution = execute(run.setting(), *backend, {one.iterations, false});
+      INFO(row.name << ", trial " << trial);
+      CHECK(join(broken_laws(run.graph, execution.timeline, one.iterations), "\n").empty());
+      CHECK_FALSE(execution.real_time); // was not asked for
+    }
+  }
+}
+
+// The order in which transfers of each way started is the order in which the sender's program makes their data.
+TEST_CASE("ordered transfers go one after the other, first made first", "[pipeline][order]") {
+  test::Pipeline pipeline = test::equal_stages(3, 2, {1, 1, 1, 0.5, 0});
+  pipeline.bytes.assign(5, 300); // 3 s each at 100 B/s, far more than a computation
+  pipeline.bandwidth = 100;
+  const Schedule schedule = test::schedule_of("interleaved", 3, 6, 2);
+  test::PipelineRun run = test::run(pipeline, schedule);
+  const TaskGraph graph = order_transfers(run.graph);
+  const ReplayRequest request{&graph, 1};
+  const Timeline timeline = replay_analytic(run.platform, {&request, 1}).front();
+  const Ways ways = ways_of(graph);
+  // ranks 0 > 1 > 2 and, from stage 2 to 3, 2 > 0; and all of them backwards
+  CHECK(ways.work_of.size() == 6);
+  for (std::size_t way = 0; way < ways.work_of.size(); ++way) {
+    std::vector<std::pair<double, TaskId>> starts;
+    for (TaskId task = 0; task < graph.tasks(); ++task) {
+      if (ways.of_work[graph.work[task]] == static_cast<std::int32_t>(way)) {
+        starts.emplace_back(timeline.start[task], task);
+      }
+    }
+    std::sort(starts.begin(), starts.end());
+    CHECK(static_cast<std::int32_t>(starts.size()) == ways.transfers[way]);
+    double free = 0, made = 0;
+    for (const auto& [start, task] : starts) {
+      CHECK(start >= free);
+      free = timeline.finish[task];
+      double maker = 0;
+      for (TaskId before = 0; before < graph.tasks(); ++before) {
+        const auto after = graph.successors_of(before);
+        if (graph.works[graph.work[before]].computes() && std::find(after.begin(), after.end(), task) != after.end()) {
+          maker = timeline.finish[before];
+        }
+      }
+      CHECK(maker >= made);
+      made = maker;
+    }
+  }
+  const auto edges = [](const TaskGraph& g) { return g.successors.size(); };
+  CHECK(edges(graph) == edges(run.graph) + (graph.executed() - graph.program.size()) - ways.work_of.size());
+}
+
+// Fails at the computation or transfer that it is told, and counts what it was asked for.
+class Failing : public Backend {
+public:
+  explicit Failing(int at) : left_(at) {}
+
+  void compute(const Job& /*job*/) override { count(); }
+  void transfer(const Job& /*job*/, int /*way*/) override { count(); }
+
+private:
+  void count() {
+    if (--left_ == 0) {
+      throw std::runtime_error("out of paper");
+    }
+  }
+  std::atomic<int> left_;
+};
+
+TEST_CASE("a task that fails ends the run, with its name, device and cause", "[pipeline]") {
+  const Ready run = ready(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("gpipe", 2, 2));
+  // F0@0 comes first, and nothing beside it
+  Failing first(1);
+  CHECK_THROWS_WITH(execute(run.setting(), first, {}),
+                    "F0@0 of iteration 0 on " + run.platform.devices[0].name + ": out of paper");
+  // wherever it fails, all threads end: 8 computations, 4 transfers, 2 steps
+  for (int at = 2; at <= 14; ++at) {
+    Failing failing(at);
+    CHECK_THROWS_AS(execute(run.setting(), failing, {}), ExecutionFailure);
+  }
+  Failing never(15);
+  CHECK_NOTHROW(execute(run.setting(), never, {}));
+}
+
+TEST_CASE("what waits in a circle is refused before anything starts", "[pipeline]") {
+  Ready run = ready(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("1f1b", 2, 2));
+  CHECK(why_not_executable(run.graph, 2).empty());
+  std::swap(run.graph.program[0], run.graph.program[run.graph.program_begin[1] - 2]); // F0 after the last B
+  Failing backend(1);
+  CHECK_THROWS_AS(execute(run.setting(), backend, {}), std::invalid_argument);
+  CHECK(why_not_executable(run.graph, 1).find("wait for each other") != std::string::npos);
+  run.graph.workers = 1;
+  CHECK(why_not_executable(run.graph, 1).find("loader") != std::string::npos);
+}
+
+// 10 s of 4 B/s is 40 B; at half the bandwidth and twice the time as many bytes take 20 s.
+TEST_CASE("a rescaled graph keeps the proportion of transfers to computations", "[pipeline][scale]") {
+  test::Pipeline pipeline = test::equal_stages(2, 1, {1, 2, 3});
+  pipeline.bytes = {40};
+  pipeline.bandwidth = 4;
+  pipeline.latency = 1;
+  const test::PipelineRun run = test::run(pipeline, test::schedule_of("gpipe", 2, 1));
+  const Scale scale{2, 0.5};
+  const TaskGraph graph = rescaled(run.graph, scale);
+  const ReplayRequest request{&graph, 1};
+  const Platform platform = rescaled(run.platform, scale);
+  const Timeline slow = replay_simgrid(platform, {&request, 1}).front();
+  for (std::size_t entry = 0; entry < slow.finish.size(); ++entry) {
+    CHECK(slow.finish[entry] == Approx(2 * run.timeline.finish[entry]));
+  }
+  for (const Work& work : graph.works) {
+    CHECK((!work.transfers() || work.bytes == 40));
+  }
+}
+
+} // namespace
+} // namespace stagecraft::pipeline

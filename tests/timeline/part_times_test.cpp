@@ -1,0 +1,66 @@
+// Graphs with measured parts in place of what was asked for, and timelines told again.
+// SPDX-License-Identifier: Apache-2.0
+#include <random>
+
+#include "sim/timeline/part_times.hpp"
+#include "tests/catch.hpp"
+#include "tests/schedule/random_pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+// 40 B at 4 B/s and 1 s of latency take 11 s as asked; measured, the leg needs 3 s and then carries 2 B/s: 23 s.
+TEST_CASE("a graph with parts takes the parts' times", "[timeline][parts]") {
+  test::Pipeline pipeline = test::equal_stages(2, 1, {1, 2, 0}, 1);
+  pipeline.bytes = {40};
+  pipeline.bandwidth = 4;
+  const test::PipelineRun run = test::run(pipeline, test::schedule_of("gpipe", 2, 1));
+  PartTimes parts{Seconds{0.5}, std::vector<PathCost>(run.graph.legs.size(), {Seconds{3}, 0.5})};
+  const TaskGraph graph = with_parts(run.graph, parts);
+  const Platform platform = with_parts(run.platform, run.graph, parts);
+  // F0, there, F0, B0, back, B0: 1.5 + 23 + 1.5 + 2.5 + 23 + 2.5, then the steps of 0 + 0.5
+  const double expected = 54.5;
+  for (const ReplayFunction engine : {replay_analytic, replay_simgrid}) {
+    const ReplayRequest request{&graph, 1};
+    const Timeline timeline = engine(platform, {&request, 1}).front();
+    CHECK(*std::max_element(timeline.finish.begin(), timeline.finish.end()) == Approx(expected));
+  }
+  for (const Link& link : platform.links) { // all are on a leg, and as wide as it
+    CHECK(link.bandwidth.value == Approx(2));
+  }
+}
+
+// A ring pays its leg's latency several times: measured, once as the leg does, the others as asked.
+TEST_CASE("latencies beyond the leg's own stay", "[timeline][parts]") {
+  test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 0}, 1), test::schedule_of("gpipe", 2, 1));
+  for (Work& work : run.graph.works) {
+    work.latency = work.transfers() ? Seconds{6} : work.latency;
+  }
+  const PartTimes parts{Seconds{0}, std::vector<PathCost>(run.graph.legs.size(), {Seconds{1.5}, 0})};
+  for (const Work& work : with_parts(run.graph, parts).works) {
+    CHECK(work.latency.value == Approx(work.transfers() ? 6.5 : 0));
+  }
+}
+
+// What an engine made of a graph is made again from its durations alone, by every engine.
+TEST_CASE("a timeline told again is the same timeline", "[timeline][parts]") {
+  for (const ScheduleRow& row : schedules()) {
+    std::mt19937 random(3);
+    for (int trial = 0; trial < 5; ++trial) {
+      const test::RandomCase one = test::random_case(row, random);
+      const test::PipelineRun run =
+          test::run(one.pipeline, one.schedule, {.iterations = one.iterations, .barrier = one.barrier});
+      const TaskGraph told = with_durations(run.graph, run.timeline);
+      const ReplayRequest request{&told, 1};
+      const Timeline again = replay_analytic(run.platform, {&request, 1}).front();
+      INFO(row.name << ", trial " << trial);
+      REQUIRE(again.finish.size() == run.timeline.finish.size());
+      for (std::size_t entry = 0; entry < again.finish.size(); ++entry) {
+        CHECK(again.finish[entry] == Approx(run.timeline.finish[entry]));
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft
