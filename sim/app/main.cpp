@@ -142,6 +142,16 @@ void add_execute_flags(CLI::App& execute, Options& options) {
   execute.add_option("--trace", options.trace, "write the run as a Chrome/Perfetto trace")->type_name("FILE");
 }
 
+void add_train_flags(CLI::App& train, Options& options) {
+  add_model_flags(train, options, true);
+  add_study_flags(train, options);
+  train.add_option("--strategy", options.strategy, "see `list strategies`");
+  train.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
+  add_plan_format(train, options);
+  train.add_option("--schedule", options.schedule, "see `list schedules`, or all")->required();
+  train.add_option("--steps", options.steps, "of the optimiser")->check(whole_number(1, 1000))->capture_default_str();
+}
+
 void add_dialect_flags(CLI::App& command, Options& options) {
   command.add_option("--dialect", options.dialect, "of a schedule in CSV: stagecraft, pytorch or pytorch-old")
       ->check(CLI::IsMember(names_of(schedule_dialects())))
@@ -302,6 +312,9 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
 
   CLI::App& execute = add("execute", "one run for real, on this machine, beside its prediction", command_execute);
   add_execute_flags(execute, options);
+
+  CLI::App& train = add("train", "does it still learn? a small perceptron, trained by the plan's tasks", command_train);
+  add_train_flags(train, options);
 
   CLI::App& schedule = add("schedule", "draw a schedule alone, from given times", command_schedule);
   schedule.add_option("NAME", options.schedule, "see `list schedules`")->required();

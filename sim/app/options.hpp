@@ -49,7 +49,8 @@ struct Options {
   std::string recompute;
   std::string dialect = "stagecraft"; ///< of schedules in CSV
   bool messages = false;
-  // execute
+  // train, execute
+  int steps = 20;                          ///< of the optimiser
   std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
   // list, show, import
   std::string what, file;
@@ -121,6 +122,7 @@ int command_adapt(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
 int command_execute(const Options& options);
+int command_train(const Options& options);
 int command_schedule(const Options& options);
 int command_check(const Options& options);
 int command_show(const Options& options);

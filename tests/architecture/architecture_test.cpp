@@ -62,7 +62,7 @@ const std::map<std::string, Folders>& package_table() {
       {"simgrid", {"replay"}},
       {"onnx", {"workload"}},
       {"google", {"workload"}}, // protobuf, which ONNX is written in
-      {"Eigen", {"cost", "fit", "cpu"}},
+      {"Eigen", {"cost", "fit", "cpu", "pipeline"}},
       {"CLI", {"app"}},
       {"nlohmann", {"workload", "report", "study", "app"}},
   };

@@ -1,0 +1,123 @@
+// A perceptron trained by a run's own tasks: each stage holds some of its layers, each F, B, W, R and optimiser step
+// does what its name says, and data reaches a device only by the transfers that the graph has. So a schedule, an order
+// or an executor that breaks a dependency shows in the weights. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "calibrate/pipeline/backend.hpp"
+#include "calibrate/pipeline/perceptron.hpp"
+
+namespace stagecraft::pipeline {
+
+/// A replica's part of every micro-batch.
+struct ReplicaShare {
+  DeviceId device = -1;
+  double share = 1;
+};
+
+/// What is trained, and how it is laid over the stages.
+struct TrainingSetup {
+  std::vector<int> layers;                       ///< [stage]
+  std::vector<std::vector<ReplicaShare>> shares; ///< [stage], in the order of its replicas; empty: equal ones
+  int iterations = 20;
+  int width = 12;
+  int samples = 12; ///< of a micro-batch
+  double rate = 0.1;
+  std::uint64_t seed = 1;
+};
+
+/// What came of it.
+struct TrainingResult {
+  Layers layers;                 ///< of the whole perceptron, of each stage's first replica
+  double replicas_differ = 0;    ///< the largest difference of a weight between two replicas
+  std::vector<double> losses;    ///< [iteration]: mean of its micro-batches, each by the weights that its forward saw
+  std::vector<double> staleness; ///< [stage]: optimiser steps between the weights that F used and those that its
+                                 ///< gradient updates, the mean over micro-batches
+  std::vector<int> versions;     ///< [stage]: most versions of its weights alive at once on a device
+  std::vector<int> held;         ///< [stage]: most micro-batches between F and its last gradient on a device
+};
+
+/// The backend. One per run.
+class Training final : public Backend {
+public:
+  /// `schedule` is the one that the graph was made of, `setup.iterations` as often as it will be run.
+  /// std::invalid_argument where a replica would get no sample, or two neighbouring stages exchange nothing.
+  Training(const Setting& setting, const Schedule& schedule, TrainingSetup setup);
+
+  void compute(const Job& job) override;
+  void transfer(const Job& job, int way) override;
+
+  /// After the run.
+  TrainingResult result() const;
+
+private:
+  // A micro-batch on one replica.
+  struct Slot {
+    Eigen::MatrixXd input, output_gradient; // NaN until they arrive
+    std::vector<Eigen::MatrixXd> outputs;   // by layer; emptied where they are made again
+    Eigen::MatrixXd output, input_gradient; // what leaves
+    Gradients gradients;
+    std::shared_ptr<const Layers> used; // weights of its forward, while they are kept
+    bool waits = false;                 // for its backward
+    int steps = 0;                      // that had made them
+  };
+  // A replica of a stage.
+  struct Lane {
+    int device = 0, stage = 0;
+    double begin = 0, end = 1;                          // its part of a micro-batch
+    std::vector<std::shared_ptr<const Layers>> weights; // as many versions as the schedule keeps, newest first
+    Layers last_change;                                 // of the last step
+    Layers gradients[2];                                // of this step and the one before, which others may still read
+    int steps = 0;
+    double stale_sum = 0;
+    int updates = 0, versions = 1, held = 0, most_held = 0;
+    std::vector<Slot> slots; // [number of a micro-batch over the whole run]
+  };
+
+  void find_lanes(const Setting& setting);
+  void share_out();
+  void find_receivers();
+  void check_chain() const;
+  int number(const Job& job) const; ///< of its micro-batch over the whole run
+  bool last(const Lane& lane) const { return lane.stage + 1 == static_cast<int>(setup_.layers.size()); }
+  int first_column(const Lane& lane) const;
+  int end_column(const Lane& lane) const;
+  const Examples& examples(int number) const { return examples_[static_cast<std::size_t>(number)]; }
+
+  void copy_columns(const Eigen::MatrixXd& from, const Lane& sender, Eigen::MatrixXd& to, const Lane& receiver) const;
+  void gather(Lane& lane, int number, bool forwards);
+  int age(const Lane& lane, int number) const;
+  /// Whether B is given the weights that F used, and not the newest.
+  bool keeps_weights() const {
+    return schedule_.flushes || (!schedule_.versions.empty() && !schedule_.predicts_weights);
+  }
+  const Layers& weights_of(const Lane& lane, const Slot& slot) const {
+    return slot.used != nullptr ? *slot.used : *lane.weights.front();
+  }
+  void run_forward(Lane& lane, const Job& job, int number);
+  void run_again(Lane& lane, int number);
+  void run_backward(Lane& lane, int number);
+  void add_gradients(Lane& lane, int number);
+  void step(Lane& lane);
+  void count_versions(Lane& lane, int number);
+
+  const TaskGraph& graph_;
+  const Schedule& schedule_;
+  TrainingSetup setup_;
+  int first_ = 0; // micro-batches before this one were begun before the run
+  std::vector<Lane> lanes_;
+  std::vector<std::vector<int>> lane_of_;   // [device][stage]: index, or -1
+  std::vector<std::vector<int>> lanes_of_;  // [stage], in the order of its replicas
+  std::vector<std::vector<int>> receivers_; // [task]: lanes to which a transfer brings its data
+  std::vector<char> runs_again_;            // [task]: of a forward, whether it is made again
+  std::vector<Examples> examples_;          // [number]
+  std::vector<std::atomic<double>> losses_; // [number]
+};
+
+/// The same training on one device: every step adds the gradients of all micro-batches, then updates.
+TrainingResult train_sequentially(const TrainingSetup& setup, int micro_batches);
+
+} // namespace stagecraft::pipeline
