@@ -16,13 +16,14 @@ namespace stagecraft::foreign {
 
 /// What a format may need beside the file.
 struct ForeignOptions {
-  std::optional<DeviceType> device;      ///< that was measured, or that the machine has
-  std::string collective;                ///< that was measured, as our files name it; "" as the file says
-  int ranks = 0;                         ///< that took part; 0: as the file says
-  bool collectives = false;              ///< of a trace, whose times hold the wait for other ranks
-  std::optional<BytesPerSecond> nvlink;  ///< reached by one link in one direction
-  std::optional<BytesPerSecond> pcie;    ///< reached by one slot in one direction
-  int nodes = 1;                         ///< machines of that kind
+  std::optional<DeviceType> device;     ///< that was measured, or that the machine has
+  std::string device_file;              ///< its name, of a file beside the one written; "" where it is in the catalogue
+  std::string collective;               ///< that was measured, as our files name it; "" as the file says
+  int ranks = 0;                        ///< that took part; 0: as the file says
+  bool collectives = false;             ///< of a trace, whose times hold the wait for other ranks
+  std::optional<BytesPerSecond> nvlink; ///< reached by one link in one direction
+  std::optional<BytesPerSecond> pcie;   ///< reached by one slot in one direction
+  int nodes = 1;                        ///< machines of that kind
   std::optional<BytesPerSecond> network; ///< reached by one network card, needed with several nodes
 };
 

@@ -115,7 +115,9 @@ public:
       text += "# " + comment + "\n";
     }
     text += "name: " + type + "-x" + count + "\ndescription: " + (options_.nodes > 1 ? "machines" : "a machine") +
-            " of " + count + " " + type + ", joined as nvidia-smi saw it\nnodes:\n  - name: node\n";
+            " of " + count + " " + type + ", joined as nvidia-smi saw it\n";
+    text += options_.device_file.empty() ? "" : "device_types: ['" + options_.device_file + "']\n";
+    text += "nodes:\n  - name: node\n";
     text += options_.nodes > 1 ? "    count: " + std::to_string(options_.nodes) + "\n" : "";
     text += host + "    devices:\n      - {type: " + type + ", count: " + count + "}\n    links:\n" + nvlinks + pcie +
             network;

@@ -91,6 +91,7 @@ foreign::ForeignOptions foreign_options(const Options& options, const DeviceType
                                .network = bandwidth_of(options.network, "--network")};
   if (!options.device.empty()) {
     const bool is_file = std::filesystem::is_regular_file(options.device);
+    read.device_file = is_file ? std::filesystem::path(options.device).filename().string() : "";
     read.device =
         load_device_type(is_file ? yaml::load(options.device) : types(options.device, {"--device", 0, 0}), types);
   }
@@ -105,7 +106,7 @@ int import_foreign(const foreign::ForeignFormat& format, const Options& options)
   }
   const DeviceTypeSource types = device_types_in(shipped_folder() / "platforms" / "devices");
   const foreign::ForeignText read = format.read(read_file(options.file), options.file, foreign_options(options, types));
-  const yaml::Node document = yaml::parse(read.text, options.file + " as YAML");
+  const yaml::Node document = yaml::parse(read.text, options.output.empty() ? "the new file" : options.output);
   if (document.find("nodes") != nullptr) {
     load_platform(document, types);
   } else {

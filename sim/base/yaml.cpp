@@ -87,6 +87,14 @@ Node parse(std::string_view text, const std::string& file) {
 
 Node load(const std::filesystem::path& path) { return parse(read_file(path), path.string()); }
 
+Node load_beside(const Node& name, std::string_view what) {
+  const std::filesystem::path file = scalar(name, what);
+  if (file.has_parent_path() || file.empty()) {
+    throw InputError(name.where, "'" + file.string() + "' is no file beside this one; allowed: its name alone");
+  }
+  return load(std::filesystem::path(name.where.file).parent_path() / file);
+}
+
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where) {
   Node* at = &root;
   while (!dotted_key.empty()) {

@@ -44,6 +44,10 @@ Node parse(std::string_view text, const std::string& file);
 /// Reads a file as parse() does; InputError when it cannot be read or is larger than 256 MiB.
 Node load(const std::filesystem::path& path);
 
+/// Loads the file that `name`, a scalar, names: one in the folder of the file that it stands in. InputError naming
+/// `what` where the name leads elsewhere.
+Node load_beside(const Node& name, std::string_view what);
+
 /// Sets the value at a dotted key, "training.global_batch", making mappings on the way. The value is parsed as YAML and
 /// blames `where`. List items are named by number: "nodes.0.count".
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where);

@@ -176,15 +176,7 @@ void read_facts(const yaml::Node& node, KernelFits& fits) {
     fits.measured.insert(fits.measured.end(), exact.begin(), exact.end());
   };
   const auto add_one = [&](const yaml::Node& one) {
-    if (one.kind == yaml::Node::Kind::map) {
-      add(one);
-      return;
-    }
-    const std::filesystem::path name = yaml::scalar(one, "measurements");
-    if (name.has_parent_path() || name.empty()) {
-      throw InputError(one.where, "'" + name.string() + "' is no file beside this one; allowed: its name alone");
-    }
-    add(yaml::load(std::filesystem::path(one.where.file).parent_path() / name));
+    add(one.kind == yaml::Node::Kind::map ? one : yaml::load_beside(one, "measurements"));
   };
   if (node.kind == yaml::Node::Kind::sequence) {
     std::for_each(node.items.begin(), node.items.end(), add_one);

@@ -168,7 +168,8 @@ public:
 
   void read(yaml::Map& map) {
     for (const yaml::Node* item : map.list("device_types")) {
-      inline_types_.push_back(load_device_type(*item, source_));
+      const bool whole = item->kind == yaml::Node::Kind::map;
+      inline_types_.push_back(load_device_type(whole ? *item : yaml::load_beside(*item, "device_types"), source_));
       if (inline_type(inline_types_.back().name) != &inline_types_.back()) {
         throw InputError(item->where, "a second device type '" + inline_types_.back().name + "'; allowed: each once");
       }

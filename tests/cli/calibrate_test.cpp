@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "sim/base/units.hpp"
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {
@@ -45,6 +46,49 @@ TEST_CASE("a table is fitted into a device file, which predicts another", "[cli]
   const Json shown = shop.succeed("calibrate show mine.yaml --format json").json();
   CHECK(shown["fits"][0]["fit"] == "gemm/forward/bf16");
   CHECK_THAT(shop.succeed("show mine.yaml").out, Contains("mine"));
+}
+
+// Two products of 256 features.
+const std::string kTwoProducts = "name: two\ninput: {shape: [64, 256]}\nlayers:\n"
+                                 "  - {name: l0, kind: linear, features: 256, bias: false}\n"
+                                 "  - {name: l1, kind: linear, features: 256, bias: false}\n";
+const std::string kHere = "name: mine\ndevice_types: [here.yaml]\nnodes:\n  - name: node\n"
+                          "    host: {cores: 2, core_speed: 40 GFLOP/s, memory: 64 GiB, memory_bandwidth: 40 GB/s, "
+                          "disk_bandwidth: 1 GB/s, power: {idle: 0 W, core_busy: 0 W, core_spin: 0 W}}\n"
+                          "    devices: [{type: here, count: 2}]\n"
+                          "    links: [{kind: host-link, bandwidth: 10 GB/s, latency: 1 us}]\n";
+
+TEST_CASE("what is measured here is what simulations take: calibrate, fit, replay, compare", "[cli][calibrate]") {
+  const Workshop shop;
+  shop.write("two.yaml", kTwoProducts);
+  shop.write("mine.yaml", kHere);
+  const std::string batch = " --set training.global_batch=8 --set training.optimizer=sgd ";
+  shop.succeed("export shapes two.yaml --platform pcie-v100 --micro-batches 4 -o shapes.txt" + batch);
+  shop.succeed(
+      "calibrate --backend cpu --budget 1 --groups launch,copies --shapes shapes.txt --name here -o measured.yaml");
+  CHECK_THAT(shop.succeed("calibrate fit measured.yaml -o here.yaml").out, Contains("gemm/forward/fp32"));
+  // The median of the forward product, as the file of measurements has it.
+  const std::string measured = shop.read("measured.yaml");
+  const std::size_t row = measured.find("op: gemm, pass: forward"), at = measured.find("median: ", row) + 8;
+  REQUIRE(row != std::string::npos);
+  const double forward = parse_quantity<Seconds>(measured.substr(at, measured.find(',', at) - at), {}).value;
+  const Json run =
+      shop.succeed("replay two.yaml --platform mine.yaml --strategy uniform --schedule 1f1b --micro-batches 4 "
+                   "--cost-model calibrated --timeline --format json" +
+                   batch)
+          .json();
+  int passes = 0;
+  for (const Json& event : run["timeline"]["traceEvents"]) {
+    if (event.value("cat", "") == "forward") { // a trace counts in microseconds
+      CHECK(event["dur"].get<double>() * 1e-6 == Catch::Detail::Approx(forward));
+      ++passes;
+    }
+  }
+  CHECK(passes > 0);
+  shop.write("study.yaml", "name: here\nmodel: two.yaml\nplatform: mine.yaml\ncost_model: calibrated\n"
+                           "training: {global_batch: 8, micro_batches: 4, optimizer: sgd}\n"
+                           "compare: {strategies: [single, uniform, optimal], schedules: [gpipe, 1f1b]}\n");
+  CHECK(shop.succeed("compare study.yaml --format json").json()["runs"].size() == 6);
 }
 
 TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibrate]") {

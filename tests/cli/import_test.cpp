@@ -21,6 +21,16 @@ TEST_CASE("a matrix of nvidia-smi becomes a platform that models are replayed on
   CHECK(run["iteration_seconds"].get<double>() > 0);
 }
 
+TEST_CASE("a machine of a device of one's own names the device's file", "[cli][import]") {
+  const Workshop shop;
+  shop.write("topo.txt", kMatrix);
+  shop.write("mine.yaml",
+             "name: v100-mine\nvendor: nvidia\norigin: made-up\nderived: {from: v100-sxm2-16gb, scale: {}}\n");
+  shop.succeed("import nvidia-smi-topo topo.txt --device mine.yaml -o machine.yaml");
+  CHECK_THAT(shop.read("machine.yaml"), Contains("device_types: ['mine.yaml']\n"));
+  CHECK_THAT(shop.succeed("show machine.yaml").out, Contains("node/v100-mine-3"));
+}
+
 TEST_CASE("times of nccl-tests go into a device file by way of calibrate fit", "[cli][import]") {
   const Workshop shop;
   std::string text = "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 2 iters: 20\n"

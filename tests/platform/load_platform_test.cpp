@@ -61,6 +61,19 @@ TEST_CASE("own device types stand before those of the folder", "[platform]") {
   CHECK(load_platform(yaml::parse(text, "test.yaml"), test::shipped_types()).types.front().vendor == "me");
 }
 
+TEST_CASE("a device type of one's own may stand in a file beside the platform", "[platform]") {
+  const std::string folder = STAGECRAFT_SOURCE_DIR "/platforms/devices/";
+  const auto beside = [&](const std::string& file) {
+    const std::string text =
+        "name: test\ndevice_types: [" + file + "]\nnodes:\n" + node_text("n", "devices: [{type: t4-16gb}]");
+    return load_platform(yaml::parse(text, folder + "test.yaml"), {});
+  };
+  CHECK(beside("t4-16gb.yaml").types.front().name == "t4-16gb");
+  CHECK_THROWS_WITH(beside("../pcie-v100.yaml"),
+                    Catch::Contains("test.yaml:2:16: '../pcie-v100.yaml' is no file beside"));
+  CHECK_THROWS_WITH(beside("none.yaml"), Catch::Contains("none.yaml"));
+}
+
 TEST_CASE("direct links alone may join devices, if they join every two", "[platform]") {
   const std::string links = "links: [{kind: nvlink-pair, bandwidth: 1 GB/s, latency: 0, pairs: ";
   const std::string three = "devices: [{type: a, count: 3}], " + links;
