@@ -9,6 +9,13 @@ namespace {
 
 // Below these a grid is not tried, or only the coarse one.
 constexpr std::size_t kFewForGrid = 12, kManyForGrid = 400;
+// With fewer samples a few draws of what is held back would choose by chance.
+constexpr std::size_t kFewForChoice = 30;
+constexpr int kMoreRounds = 5;
+// Forms stand from the simple to the rich: a richer one must be worth it.
+constexpr double kWorthIt = 0.98;
+// Above, a line that goes through every size would be long.
+constexpr std::size_t kManyForStraight = 60;
 
 const std::vector<std::string_view> kTileCorrections = {
     "later-wave-64x64",   "later-wave-128x128", "later-wave-128x256", "later-wave-256x128", "first-wave-128x128",
@@ -21,6 +28,7 @@ const std::vector<std::string_view> kAttentionCorrections = {"wave-64x64", "wave
 
 std::vector<KernelForm> product_forms(bool many) {
   std::vector<KernelForm> forms = {
+      {"proportional", {}, {"flops"}},
       {"sum", {}, {"launch", "flops", "bytes", "wave-flops-64x64", "wave-flops-128x128", "result"}},
       {"grid", GridForm{{{"rows", 10}, {"columns", 7}, {"depth", 7}}, kTileCorrections, 0.03}, {}},
       {"plain grid", GridForm{{{"rows", 10}, {"columns", 7}, {"depth", 7}}, {}, 0.1}, {}}};
@@ -33,6 +41,7 @@ std::vector<KernelForm> product_forms(bool many) {
 
 std::vector<KernelForm> image_forms(bool many) {
   std::vector<KernelForm> forms = {
+      {"proportional", {}, {"flops"}},
       {"sum",
        {},
        {"launch", "flops", "bytes", "wave-flops-64x64", "wave-flops-128x64", "winograd-2-flops", "winograd-4-flops"}},
@@ -45,6 +54,7 @@ std::vector<KernelForm> image_forms(bool many) {
 
 std::vector<KernelForm> attention_forms(bool many) {
   std::vector<KernelForm> forms = {
+      {"proportional", {}, {"flops"}},
       {"sum", {}, {"launch", "flops", "bytes", "wave-flops-128x128", "result"}},
       {"grid", GridForm{{{"sequence", 10}, {"batch", 5}, {"heads", 4}}, kAttentionCorrections, 0.03}, {}}};
   if (many) {
@@ -56,12 +66,16 @@ std::vector<KernelForm> attention_forms(bool many) {
   return forms;
 }
 
-std::vector<KernelForm> memory_forms() {
-  std::vector<KernelForm> forms = {{"sum", {}, {"launch", "bytes", "rows"}},
+std::vector<KernelForm> memory_forms(std::size_t samples) {
+  std::vector<KernelForm> forms = {{"proportional", {}, {"bytes"}},
+                                   {"sum", {}, {"launch", "bytes", "rows"}},
                                    {"grid", GridForm{{{"rows", 9}, {"columns", 6}}, {}, 0.1}, {}},
                                    {"grid by bytes", GridForm{{{"bytes", 12}, {"columns", 4}}, {}, 0.1}, {}}};
-  for (const int segments : {2, 3, 4}) {
+  for (const int segments : {1, 2, 3, 4}) {
     forms.push_back({std::to_string(segments) + " segments", {}, {}, segments});
+  }
+  if (samples <= kManyForStraight) {
+    forms.push_back({"straight", {}, {}});
   }
   return forms;
 }
@@ -74,7 +88,7 @@ std::vector<KernelForm> forms_for(KernelOp op, std::size_t samples) {
                                   : op == KernelOp::convolution ? image_forms(many)
                                   : op == KernelOp::attention   ? attention_forms(many)
                                   : op == KernelOp::launch      ? std::vector<KernelForm>{{"sum", {}, {"launch"}}}
-                                                                : memory_forms();
+                                                                : memory_forms(samples);
   if (samples < kFewForGrid) {
     std::erase_if(forms, [](const KernelForm& form) { return form.grid.has_value() || form.segments > 2; });
   }
@@ -96,7 +110,7 @@ KernelFit fit_form(const KernelSamples& samples, const KernelForm& form, const R
     for (const KernelSample& sample : samples) {
       points.push_back({bytes_of(sample.kernel).value, sample.time});
     }
-    fit.line = fit_line(std::move(points), form.segments);
+    fit.line = form.segments > 0 ? fit_line(std::move(points), form.segments) : interpolate(std::move(points));
   }
   return fit;
 }
@@ -108,6 +122,19 @@ Seconds time_by(const KernelFit& fit, const Kernel& kernel, double processors) {
   return fit.family ? time_of(*fit.family, kernel, processors) : fit.line->time(bytes_of(kernel).value);
 }
 
+namespace {
+
+// The mean of how far times are off, as a factor, less 1; nothing where none could be held back.
+std::optional<double> mean_factor(const std::vector<double>& errors) {
+  double sum = 0;
+  for (const double error : errors) {
+    sum += error > 0 ? error : -error / (1 + error);
+  }
+  return errors.empty() ? std::nullopt : std::optional(sum / static_cast<double>(errors.size()));
+}
+
+} // namespace
+
 KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double processors,
                      const CrossValidation& validation) {
   const auto errors_of = [&](const KernelForm& form, const CrossValidation& draws) {
@@ -116,22 +143,26 @@ KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double 
         return time_by(fit, sample.kernel, processors).value;
       };
     };
-    return error_of(validate(samples, draws, fit), scheme_text(draws));
+    return validate(samples, draws, fit);
   };
   const std::vector<KernelForm> forms = forms_for(samples.front().kernel.op, samples.size());
+  CrossValidation choosing = validation;
+  choosing.rounds *= samples.size() < kFewForChoice ? kMoreRounds : 1;
   const KernelForm* best = &forms.front();
-  double least = 0;
+  std::optional<double> least;
   for (const KernelForm& form : forms) {
-    const FitError error = errors_of(form, validation);
-    if (&form == best || (error.points > 0 && error.mean < least)) {
-      least = error.mean;
+    const std::optional<double> off = mean_factor(errors_of(form, choosing));
+    if (off && (!least || *off < kWorthIt * *least)) {
+      least = off;
       best = &form;
     }
   }
-  CrossValidation others = validation;
+  CrossValidation others = choosing;
   others.seed += 1000;
   KernelFit fit = fit_form(samples, *best, base, processors);
-  (fit.grid ? fit.grid->error : fit.family ? fit.family->error : fit.line->error) = errors_of(*best, others);
+  (fit.grid     ? fit.grid->error
+   : fit.family ? fit.family->error
+                : fit.line->error) = error_of(errors_of(*best, others), scheme_text(others));
   return fit;
 }
 

@@ -11,7 +11,8 @@
 
 namespace stagecraft::fit {
 
-/// One form to try: a grid, else a sum of features, else a line by bytes of so many segments.
+/// One form to try: a grid, else a sum of features, else a line by bytes, of so many segments or, of 0, straight from
+/// each size to the next.
 struct KernelForm {
   std::string name;
   std::optional<GridForm> grid;
@@ -19,7 +20,7 @@ struct KernelForm {
   int segments = 0;
 };
 
-/// Those that suit an op and so many samples.
+/// Those that suit an op and so many samples. The first has one coefficient, which a single sample tells.
 std::vector<KernelForm> forms_for(KernelOp op, std::size_t samples);
 
 /// Fits one form to samples of one kind of kernel; its error is left empty.
@@ -29,7 +30,8 @@ KernelFit fit_form(const KernelSamples& samples, const KernelForm& form, const R
 Seconds time_by(const KernelFit& fit, const Kernel& kernel, double processors);
 
 /// The form of the least error at shapes held back, fitted to all samples, which are of one op, pass, precision and
-/// variant. The error written into it is at shapes held back by other draws than those that chose the form.
+/// variant; too short by a factor counts as much as too long. Where too few shapes can be held back it is the first of
+/// the forms. The error written into it is at shapes held back by other draws than those that chose the form.
 KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double processors,
                      const CrossValidation& validation);
 

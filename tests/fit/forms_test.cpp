@@ -186,5 +186,49 @@ TEST_CASE("the form is chosen by shapes held back, and its error is honest", "[f
   CHECK(fit.family->error.points > 30);
 }
 
+Kernel gelu(double rows, double columns) {
+  return {KernelOp::gelu, KernelPass::forward, Precision::fp32, {rows, columns}};
+}
+
+TEST_CASE("one sample tells a rate, not a constant", "[fit]") {
+  const KernelFit product = fit_kernel({{gemm(128, 256, 256), Seconds{160e-6}, ""}}, kRoofline, 1, {});
+  CHECK(time_by(product, gemm(256, 256, 256), 1).value == close(320e-6, 1e-9));
+  const KernelFit memory = fit_kernel({{gelu(64, 1024), Seconds{40e-6}, ""}}, kRoofline, 1, {});
+  CHECK(time_by(memory, gelu(32, 1024), 1).value == close(20e-6, 1e-9));
+}
+
+// A processor: 0.6 ns a number while operands fit into the cache, 0.9 ns beyond 2^20 numbers.
+TEST_CASE("a few points over four orders of magnitude are not missed by factors", "[fit]") {
+  const auto truth = [](const Kernel& kernel) {
+    const double numbers = kernel.shape[0] * kernel.shape[1];
+    return numbers * (numbers < 1 << 20 ? 0.6e-9 : 0.9e-9);
+  };
+  KernelSamples samples;
+  for (const Kernel& kernel :
+       {gelu(64, 4096), gelu(5, 768), gelu(4096, 64), gelu(16384, 64), gelu(21845, 768), gelu(42, 768)}) {
+    samples.push_back({kernel, Seconds{truth(kernel)}, ""});
+  }
+  const KernelFit fit = fit_kernel(samples, kRoofline, 1, {});
+  for (const Kernel& unseen : {gelu(8, 768), gelu(512, 64), gelu(1365, 768), gelu(100, 4096), gelu(262144, 64)}) {
+    const double factor = time_by(fit, unseen, 1).value / truth(unseen);
+    INFO(to_text(unseen) << " is off by " << factor);
+    CHECK(factor > 0.6);
+    CHECK(factor < 1.6);
+  }
+}
+
+TEST_CASE("where a line by bytes is nearer than any grid, the line is taken", "[fit]") {
+  KernelSamples samples; // 2 us and 1 ps a byte, whatever the rows and columns
+  for (const double columns : {64, 768, 4096}) {
+    for (const double numbers : {1 << 12, 1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24}) {
+      const Kernel kernel = gelu(std::ceil(numbers / columns), columns);
+      samples.push_back({kernel, Seconds{2e-6 + 1e-12 * bytes_of(kernel).value}, ""});
+    }
+  }
+  const KernelFit fit = fit_kernel(samples, kRoofline, 1, {});
+  CHECK_FALSE(fit.grid);
+  CHECK(time_by(fit, gelu(3000, 300), 1).value == close(2e-6 + 1e-12 * 8 * 9e5, 0.01));
+}
+
 } // namespace
 } // namespace stagecraft::fit
