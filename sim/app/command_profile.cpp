@@ -1,10 +1,13 @@
 // stagecraft calibrate --workload: the operators of a model, measured on this machine.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <map>
 
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/file.hpp"
+#include "sim/platform/measurements.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"
 #include "calibrate/cpu/profile.hpp"
@@ -41,19 +44,55 @@ bool knows_kernels(const ModelGraph& model) {
                      [](const Operator& op) { return !op.forward.calls.empty(); });
 }
 
-cpu::MeasuredModel measure(const ModelGraph& model, const Options& options, cpu::Device& device) {
+// Kernels measured so far, in a file of measurements beside the output that a run which was cut off leaves behind.
+class Kept {
+public:
+  Kept(std::string path, cpu::Device& device) : path_(std::move(path)), device_(device), file_(path_, device.header()) {
+    if (file_.size() == 0) {
+      return;
+    }
+    yaml::Node document = yaml::load(path_);
+    yaml::set(document, "complete", "true", {path_, 0, 0}); // as far as it goes
+    for (const MeasuredRow& row : read_measurements(document).measured) {
+      known_[to_text(row.kernel)] = {row.time.median, row.time.spread()};
+    }
+  }
+
+  cpu::KernelTiming time(const Kernel& kernel) {
+    const auto known = known_.find(to_text(kernel));
+    return known != known_.end() ? known->second : measure(kernel);
+  }
+
+  std::size_t size() const { return known_.size(); }
+  void remove() const { std::filesystem::remove(path_); }
+
+private:
+  cpu::KernelTiming measure(const Kernel& kernel) {
+    const gpu::KernelPoint point{gpu::parse_kernel(to_text(kernel)), gpu::Regime::burst};
+    const gpu::Timing timing = run(point, kernel);
+    file_.add(point, timing);
+    const gpu::Summary& time = timing.seconds;
+    return {Seconds{time.median}, (time.q3 - time.q1) / 1.349 / time.median};
+  }
+
+  gpu::Timing run(const gpu::KernelPoint& point, const Kernel& kernel) {
+    try {
+      return device_.measure(point, cpu::Sampling{});
+    } catch (const std::runtime_error& failure) {
+      throw InputError({to_text(kernel), 0, 0}, "cannot run here: " + std::string(failure.what()));
+    }
+  }
+
+  std::string path_;
+  cpu::Device& device_;
+  gpu::MeasurementFile file_;
+  std::map<std::string, cpu::KernelTiming> known_; ///< of earlier runs
+};
+
+cpu::MeasuredModel measure(const ModelGraph& model, const Options& options, const cpu::Device& device, Kept& kept) {
   Progress progress(options.quiet);
   cpu::MeasuredModel measured = cpu::measure_model(
-      model, sizes_of(options),
-      [&](const Kernel& kernel) -> cpu::KernelTiming {
-        try {
-          const gpu::Kernel same = gpu::parse_kernel(to_text(kernel));
-          const gpu::Summary time = device.measure(gpu::KernelPoint{same, gpu::Regime::burst}, cpu::Sampling{}).seconds;
-          return {Seconds{time.median}, (time.q3 - time.q1) / 1.349 / time.median};
-        } catch (const std::runtime_error& failure) {
-          throw InputError({to_text(kernel), 0, 0}, "cannot run here: " + std::string(failure.what()));
-        }
-      },
+      model, sizes_of(options), [&](const Kernel& kernel) { return kept.time(kernel); },
       [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   for (Profile& profile : measured.profiles) {
     profile.device = device.name();
@@ -74,9 +113,14 @@ int command_profile(const Options& options) {
     throw InputError({options.model, 0, 0}, "says nothing of shapes: its costs are given by numbers");
   }
   cpu::Device device({options.threads, options.library, options.device_name});
-  const cpu::MeasuredModel measured = measure(model, options, device);
+  Kept kept(options.output + ".part", device);
+  if (kept.size() > 0 && !options.quiet) {
+    remark("goes on: " + std::to_string(kept.size()) + " measured already, in " + options.output + ".part\n");
+  }
+  const cpu::MeasuredModel measured = measure(model, options, device, kept);
   write_file(options.output,
              cpu::profile_text(model, measured, "measured by stagecraft calibrate on " + device.text()));
+  kept.remove();
   if (!options.quiet) {
     for (const std::string& text : measured.stand_ins) {
       remark("no kernel of its own, in its stead " + text + "\n");

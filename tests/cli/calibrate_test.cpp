@@ -91,6 +91,28 @@ TEST_CASE("what is measured here is what simulations take: calibrate, fit, repla
   CHECK(shop.succeed("compare study.yaml --format json").json()["runs"].size() == 6);
 }
 
+TEST_CASE("calibrate --workload goes on where it was cut off", "[cli][calibrate]") {
+  const Workshop shop;
+  shop.write("two.yaml", kTwoProducts);
+  const std::string part =
+      "schema: stagecraft-measurements/1\ndevice: {name: here, vendor: a, kind: cpu, memory: 1 GiB}\nmeasured:\n"
+      "  - {op: gemm, pass: forward, precision: fp32, shape: {batch: 1, m: 128, n: 256, k: 256}, median: 7.25 s}\n";
+  shop.write("profile.yaml.part", part);
+  const std::string command = "calibrate --workload two.yaml --micro-batches 2 --name here -o profile.yaml";
+  CHECK_THAT(shop.succeed(command).err, Contains("goes on: 1 measured already, in profile.yaml.part"));
+  CHECK_THAT(shop.read("profile.yaml"), Contains("forward_time: [7.25 s]")); // 2 samples of 64 rows: not measured again
+  CHECK(shop.files() == 2);
+  // A kernel that cannot run ends the second run: what it measured before stays, and the next goes on from there.
+  shop.write("large.yaml", kTwoProducts + "  - {name: l2, kind: linear, features: 900000000, bias: false}\n");
+  const std::string large = "calibrate --workload large.yaml --micro-batches 2 --name here -o large-profile.yaml";
+  CHECK_THAT(shop.run(large).err, Contains("cannot run here"));
+  CHECK_THAT(shop.read("large-profile.yaml.part"), Contains("op: gemm, pass: forward"));
+  CHECK_THAT(shop.run(large).err, Contains("goes on: "));
+  shop.write("profile.yaml.part", part);
+  CHECK_THAT(shop.run("calibrate --workload two.yaml --name there -o profile.yaml").err,
+             Contains("profile.yaml.part:2: measured on another device"));
+}
+
 TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibrate]") {
   const Workshop shop;
   shop.write("bad.csv", "m,n,k,latency_ms\n1,1,1,-1\n");
