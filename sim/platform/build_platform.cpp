@@ -58,7 +58,7 @@ private:
   int host_vertex(int node) const { return static_cast<int>(platform_.devices.size()) + node; }
 
   // Links both ways between a lower vertex (a device, a host below a fabric) and an upper one.
-  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power) {
+  void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power, double spread) {
     if (platform_.links.size() + 2 > kMostLinks) {
       throw InputError(where_, "more than " + std::to_string(kMostLinks) + " links in the platform");
     }
@@ -66,8 +66,9 @@ private:
     const std::string& upper_name = platform_.vertices[static_cast<size_t>(upper)].name;
     const Watts idle = power.idle / 2;
     const Watts busy = power.busy / 2;
-    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency, idle, busy});
-    platform_.links.push_back({upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency, idle, busy});
+    platform_.links.push_back({lower_name + ">" + upper_name, lower, upper, bandwidth.up, latency, idle, busy, spread});
+    platform_.links.push_back(
+        {upper_name + ">" + lower_name, upper, lower, bandwidth.down, latency, idle, busy, spread});
   }
 
   void add_node_links(const NodeGroup& group, int node) {
@@ -79,15 +80,15 @@ private:
       int upper = host_vertex(node);
       if (link.kind == NodeLink::Kind::pcie_switch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "pcie-switch-" + std::to_string(switches++));
-        add_links(upper, host_vertex(node), link.uplink, link.latency, link.power);
+        add_links(upper, host_vertex(node), link.uplink, link.latency, link.power, link.spread);
       } else if (link.kind == NodeLink::Kind::nvswitch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
       }
       for (const int device : link.devices) {
-        add_links(first + device, upper, link.bandwidth, link.latency, link.power);
+        add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread);
       }
       for (const auto& [one, other] : link.pairs) {
-        add_links(first + one, first + other, link.bandwidth, link.latency, link.power);
+        add_links(first + one, first + other, link.bandwidth, link.latency, link.power, link.spread);
       }
     }
   }
@@ -96,13 +97,13 @@ private:
   int add_nics(const Network& network, int node, int upper) {
     const TwoWay bandwidth{network.bandwidth, network.bandwidth};
     if (!network.nic_per_device) {
-      add_links(host_vertex(node), upper, bandwidth, network.latency, network.power);
+      add_links(host_vertex(node), upper, bandwidth, network.latency, network.power, network.spread);
       return 1;
     }
     const int first = first_device_[static_cast<size_t>(node)];
     const int last = first_device_[static_cast<size_t>(node) + 1];
     for (int device = first; device < last; ++device) {
-      add_links(device, upper, bandwidth, network.latency, network.power);
+      add_links(device, upper, bandwidth, network.latency, network.power, network.spread);
     }
     return last - first;
   }
@@ -125,7 +126,7 @@ private:
       }
       if (nics > 0) {
         const BytesPerSecond uplink = network.bandwidth * nics / network.oversubscription;
-        add_links(leaf, spine, {uplink, uplink}, network.latency, {});
+        add_links(leaf, spine, {uplink, uplink}, network.latency, {}, network.spread);
       }
     }
   }

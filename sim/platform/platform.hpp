@@ -97,6 +97,7 @@ struct Link {
   BytesPerSecond bandwidth;
   Seconds latency;
   Watts idle{}, busy{}; ///< of this direction's half of both ends: nothing flowing, full
+  double spread = 0;    ///< relative standard deviation of true / stated times; 0: taken at its word
 
   bool operator==(const Link&) const = default;
 };

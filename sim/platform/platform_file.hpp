@@ -35,6 +35,7 @@ struct NodeLink {
   TwoWay uplink; ///< of a pcie_switch, to the host
   Seconds latency;
   LinkPower power;
+  double spread = 0; ///< of Link
   Where where;
 };
 
@@ -54,7 +55,8 @@ struct Network {
   Seconds latency;          ///< of each link of the network
   int nodes_per_leaf = 1;
   double oversubscription = 1;
-  LinkPower power; ///< of a NIC
+  LinkPower power;   ///< of a NIC
+  double spread = 0; ///< of every link
 };
 
 struct File {

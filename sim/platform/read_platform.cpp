@@ -26,6 +26,7 @@ struct Choice {
 constexpr std::array kTopologies = {Choice{"switch", false}, Choice{"leaf-spine", true}};
 constexpr std::array kNics = {Choice{"node", false}, Choice{"device", true}};
 
+constexpr yaml::Range kSpread{0, 1, true, "0 to 1"};
 constexpr yaml::Range kAtLeastOne{1, std::numeric_limits<double>::infinity(), true, "1 or more"};
 
 Host read_host(const yaml::Node& node) {
@@ -129,6 +130,7 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   link.bandwidth = read_bandwidth(map);
   link.latency = map.quantity<Seconds>("latency", yaml::kDelay);
   link.power = read_power(map);
+  link.spread = map.number("spread", kSpread, 0);
   if (link.kind == NodeLink::Kind::nvlink_pair) {
     link.pairs = read_pairs(map, devices);
   } else {
@@ -157,6 +159,7 @@ Network read_network(const yaml::Node& node) {
   }
   network.oversubscription = map.number("oversubscription", kAtLeastOne, 1);
   network.power = read_power(map);
+  network.spread = map.number("spread", kSpread, 0);
   map.finish();
   return network;
 }

@@ -81,6 +81,9 @@ public:
 
   Parts parts_of(const Work& work, const TaskGraph& graph, const Plan& plan, bool splits_backward) {
     Parts parts;
+    if (work.transfers()) {
+      return parts_of(graph.legs[static_cast<std::size_t>(work.leg)], work.bytes);
+    }
     if (!work.computes() || work.kind > TaskKind::recompute) {
       return parts;
     }
@@ -115,6 +118,20 @@ public:
   }
 
 private:
+  // A transfer errs as its narrowest link does; links of equal speed are one family, sizes its shapes.
+  Parts parts_of(const Leg& leg, double bytes) {
+    const auto& links = problem_.platform.links;
+    const LinkId narrowest = *std::min_element(leg.links.begin(), leg.links.end(), [&](LinkId a, LinkId b) {
+      return links[static_cast<std::size_t>(a)].bandwidth < links[static_cast<std::size_t>(b)].bandwidth;
+    });
+    const Link& link = links[static_cast<std::size_t>(narrowest)];
+    if (link.spread == 0) {
+      return {};
+    }
+    const Hash family = Hash().add("link").add(link.bandwidth.value).add(link.latency.value).add(link.spread);
+    return {{1, link.spread, sources_.index(family.value()), sources_.index(Hash(family).add(bytes).value())}};
+  }
+
   void add(Parts& parts, double seconds, const CostError& error, const Pass& pass, KernelPass which, int type) {
     if (seconds <= 0) {
       return;

@@ -61,6 +61,18 @@ TEST_CASE("own device types stand before those of the folder", "[platform]") {
   CHECK(load_platform(yaml::parse(text, "test.yaml"), test::shipped_types()).types.front().vendor == "me");
 }
 
+TEST_CASE("links may say how far they are off", "[platform]") {
+  const auto spread = [](const std::string& text) {
+    const std::string links = "links: [{kind: host-link, bandwidth: 1 GB/s, latency: 0" + text + "}]";
+    return platform_of(node_text("n", "devices: [{type: a, count: 2}], " + links)).links.front().spread;
+  };
+  CHECK(spread("") == 0);
+  CHECK(spread(", spread: 0.25") == 0.25);
+  CHECK(spread(", spread: 1") == 1);
+  CHECK_THROWS_WITH(spread(", spread: 1.01"), Catch::Contains("0 to 1"));
+  CHECK_THROWS_WITH(spread(", spread: -0.1"), Catch::Contains("0 to 1"));
+}
+
 TEST_CASE("a device type of one's own may stand in a file beside the platform", "[platform]") {
   const std::string folder = STAGECRAFT_SOURCE_DIR "/platforms/devices/";
   const auto beside = [&](const std::string& file) {

@@ -32,6 +32,18 @@ TEST_CASE("a roofline's single run spreads as its error says", "[study][confiden
   CHECK(run.confidence->best == 1);
 }
 
+TEST_CASE("transfers spread as their links say", "[study][confidence]") {
+  // Two devices of uncertain-links.yaml, 32 MiB each way at 1 kB/s beside seconds of computation that are taken at
+  // their word: both transfers are one family and one shape, so ln(time) has the deviation of the link, 0.3.
+  const ComparisonResult result =
+      test::compare_text("model: products.yaml\nplatform: uncertain-links.yaml\ncost_model: constant\n"
+                         "training: {global_batch: 8, micro_batches: 1, optimizer: sgd}\n"
+                         "compare: {strategies: [uniform], schedules: [gpipe]}\nconfidence: 4000\n");
+  const Run& run = result.comparison.runs.front();
+  REQUIRE(run.confidence);
+  CHECK(log_spread(run.confidence->iteration) == Approx(0.3).epsilon(0.05));
+}
+
 TEST_CASE("a model that is taken at its word has no spread", "[study][confidence]") {
   const ComparisonResult result = test::compare_text(
       test::chain_study("training: {global_batch: 4, micro_batches: 4}\ncost_model: constant\n"
