@@ -16,7 +16,7 @@ Nanoseconds now();
 /// Sleeps until then, or until `stop` is set, which it looks at some ten times a second.
 void sleep_until(Nanoseconds then, const std::atomic<bool>& stop);
 
-/// Asks for the least real-time priority for this thread, and for timers without slack. Whether it was granted.
+/// Asks for a low real-time priority for this thread, and for timers without slack. Whether it was granted.
 bool ask_for_real_time();
 
 } // namespace stagecraft::pipeline

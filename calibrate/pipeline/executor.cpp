@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/pipeline/executor.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -320,6 +321,17 @@ std::string why_not_executable(const TaskGraph& graph, int iterations) {
   return reachable == tasks ? ""
                             : std::to_string(tasks - reachable) + " of " + std::to_string(tasks) +
                                   " tasks wait for each other; allowed: schedules that can run";
+}
+
+Seconds latest_sleeper(const TaskGraph& graph, const Timeline& timeline) {
+  Seconds latest;
+  for (Entry entry = 0; entry < timeline.start.size(); ++entry) {
+    const Work& work = graph.works[graph.work[entry % graph.tasks()]];
+    if (work.computes()) {
+      latest = std::max(latest, Seconds{timeline.finish[entry] - timeline.start[entry]} - work.seconds);
+    }
+  }
+  return latest;
 }
 
 Execution execute(const Setting& setting, Backend& backend, const ExecuteOptions& options) {

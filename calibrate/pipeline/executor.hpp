@@ -35,4 +35,9 @@ std::string why_not_executable(const TaskGraph& graph, int iterations);
 /// ExecutionFailure where a task fails.
 Execution execute(const Setting& setting, Backend& backend, const ExecuteOptions& options);
 
+/// By how much the latest computation of a run whose computations sleep ended too late. What sleeps needs no processor,
+/// so more than a millisecond or two says that something else kept the run from it; which is known without asking how
+/// long the run took.
+Seconds latest_sleeper(const TaskGraph& graph, const Timeline& timeline);
+
 } // namespace stagecraft::pipeline

@@ -22,8 +22,11 @@
 namespace stagecraft::pipeline {
 namespace {
 
-constexpr int kHeaders = 14 + 20 + 20;            // B of Ethernet, IP and TCP, without options
-constexpr double kPacketTime = 0.1e-3;            // s that a packet takes on its way's narrowest link
+constexpr int kEthernet = 14;                 // B of its header
+constexpr int kHeaders = kEthernet + 20 + 20; // with those of IP and TCP, without options
+// s that a packet takes on its way's narrowest link: short against a transfer, long against what this machine needs to
+// pass a packet on, times all hops of all ways.
+constexpr double kShortest = 0.1e-3, kLongest = 0.4e-3, kPerHop = 10e-6;
 constexpr int kSmallest = 536, kLargest = 10'000; // B of data in a packet
 constexpr int kWindow = 6;        // packets in flight: enough to fill the links, few enough to share them evenly
 constexpr int kBucket = 3;        // packets that a link's bucket holds, so that no timer is too late to fill the link
@@ -33,7 +36,8 @@ constexpr int kBuffer = 16 << 20; // B of a socket
 constexpr int kPort = 4000;
 constexpr int kPatience = 30'000; // ms
 
-// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of ways.
+// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of ways, 172.16.0.0 and on for those of wires
+// to the hub.
 std::string address(std::uint32_t base, std::uint32_t number) {
   const std::uint32_t all = base + number;
   return std::to_string(all >> 24) + "." + std::to_string(all >> 16 & 255) + "." + std::to_string(all >> 8 & 255) +
@@ -41,6 +45,8 @@ std::string address(std::uint32_t base, std::uint32_t number) {
 }
 std::string wire_end(int wire, int end) { return address(10U << 24, 2U * wire + end); }
 std::string way_end(int way, int end) { return address((100U << 24) + (64U << 16), 2U * way + end); }
+
+std::string hub_end(int vertex, int end) { return address((172U << 24) + (16U << 16), 2U * vertex + end); }
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
@@ -123,6 +129,11 @@ Network::~Network() {
 }
 
 void Network::choose_connections(const Setting& setting) {
+  double hops = 0;
+  for (const std::int32_t work : setting.ways.work_of) {
+    hops += static_cast<double>(setting.graph.legs[setting.graph.works[work].leg].links.size());
+  }
+  packet_time_ = std::clamp(hops * kPerHop, kShortest, kLongest);
   for (const std::int32_t work : setting.ways.work_of) {
     const Leg& leg = setting.graph.legs[setting.graph.works[work].leg];
     Connection& connection = connections_.emplace_back();
@@ -131,7 +142,7 @@ void Network::choose_connections(const Setting& setting) {
     }
     connection.links = leg.links;
     connection.rate = leg.bandwidth.value;
-    connection.segment = static_cast<int>(std::clamp<double>(connection.rate * kPacketTime, kSmallest, kLargest));
+    connection.segment = static_cast<int>(std::clamp<double>(connection.rate * packet_time_, kSmallest, kLargest));
   }
 }
 
@@ -172,6 +183,8 @@ void Network::lay_out(const Platform& platform) {
       }
     }
   };
+  hub_.inside(set_switches);
+  hub_.batch("ip", "link set lo up\n");
   each_vertex([&](int vertex, const NetworkNamespace& space) {
     space.inside(set_switches);
     space.batch("ip", wire_commands(vertex));
@@ -180,6 +193,7 @@ void Network::lay_out(const Platform& platform) {
     space.batch("ip", route_commands(vertex, platform));
     space.batch("tc", shape_commands(vertex, platform));
   });
+  hub_.batch("ip", hub_commands(platform));
 }
 
 // Both ends of each wire that begins here.
@@ -187,17 +201,39 @@ std::string Network::wire_commands(int vertex) const {
   std::string text = "link set lo up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
     if (wires_[wire].a == vertex) {
-      const std::string end = "w" + std::to_string(wire) + " mtu " + std::to_string(kLargest + 40);
+      const int packet = std::max(largest_packet(wires_[wire].there), largest_packet(wires_[wire].back));
+      const std::string end = "w" + std::to_string(wire) + " mtu " + std::to_string(packet - kEthernet);
       text += "link add " + end + " type veth peer name " + end + " netns " +
               namespaces_[namespace_of_[wires_[wire].b]].path() + "\n";
+    }
+  }
+  const std::string mtu = " mtu " + std::to_string(kLargest + kHeaders);
+  return text + "link add hub" + mtu + " type veth peer name v" + std::to_string(vertex) + mtu + " netns " +
+         hub_.path() + "\n";
+}
+
+// Acknowledgements go by the hub, so that data has the links to itself.
+std::string Network::hub_commands(const Platform& platform) const {
+  std::string text;
+  for (std::size_t vertex = 0; vertex < namespace_of_.size(); ++vertex) {
+    if (namespace_of_[vertex] >= 0) {
+      const std::string name = "v" + std::to_string(vertex);
+      text += "addr add " + hub_end(static_cast<int>(vertex), 1) + "/31 dev " + name + "\nlink set " + name + " up\n";
+    }
+  }
+  for (std::size_t way = 0; way < connections_.size(); ++way) {
+    if (!connections_[way].links.empty()) {
+      const int from = platform.links[connections_[way].links.front()].from;
+      text += "route add " + way_end(static_cast<int>(way), 0) + " via " + hub_end(from, 0) + " dev v" +
+              std::to_string(from) + "\n";
     }
   }
   return text;
 }
 
-// Addresses, and for each way that passes where its packets go next: data one way, acknowledgements the other.
+// Addresses, and for each way that passes where its packets go next.
 std::string Network::route_commands(int vertex, const Platform& platform) const {
-  std::string text;
+  std::string text = "addr add " + hub_end(vertex, 0) + "/31 dev hub\nlink set hub up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
     const int end = wires_[wire].a == vertex ? 0 : 1;
     if (wires_[wire].a == vertex || wires_[wire].b == vertex) {
@@ -207,24 +243,19 @@ std::string Network::route_commands(int vertex, const Platform& platform) const 
     }
   }
   for (std::size_t way = 0; way < connections_.size(); ++way) {
-    const int number = static_cast<int>(way);
-    const auto via = [&](LinkId link, int destination, const std::string& more) {
-      const Wire& wire = wires_[wire_of_[link]];
-      text += "route add " + way_end(number, destination) + " via " +
-              wire_end(wire_of_[link], wire.a == vertex ? 1 : 0) + " dev w" + std::to_string(wire_of_[link]) + more +
-              "\n";
-    };
+    const std::string sender = way_end(static_cast<int>(way), 0), receiver = way_end(static_cast<int>(way), 1);
     const auto& links = connections_[way].links;
     for (std::size_t hop = 0; hop < links.size(); ++hop) {
       if (platform.links[links[hop]].from == vertex) {
-        const std::string here = " src " + way_end(number, 0);
-        text += hop == 0 ? "addr add " + way_end(number, 0) + "/32 dev lo\n" : "";
-        via(links[hop], 1, hop == 0 ? here : "");
+        const int wire = wire_of_[links[hop]];
+        text += hop == 0 ? "addr add " + sender + "/32 dev lo\n" : "";
+        text += "route add " + receiver + " via " + wire_end(wire, wires_[wire].a == vertex ? 1 : 0) + " dev w" +
+                std::to_string(wire) + (hop == 0 ? " src " + sender : "") + "\n";
       }
-      if (platform.links[links[hop]].to == vertex) {
-        text += hop + 1 == links.size() ? "addr add " + way_end(number, 1) + "/32 dev lo\n" : "";
-        via(links[hop], 0, hop + 1 == links.size() ? " src " + way_end(number, 1) : "");
-      }
+    }
+    if (!links.empty() && platform.links[links.back()].to == vertex) {
+      text += "addr add " + receiver + "/32 dev lo\nroute add " + sender + " via " + hub_end(vertex, 1) +
+              " dev hub src " + receiver + "\n";
     }
   }
   return text;
@@ -247,7 +278,7 @@ std::string Network::shape_commands(int vertex, const Platform& platform) const 
   return text;
 }
 
-// With its headers; of acknowledgements alone where no data crosses.
+// With its headers; of any size where no data crosses.
 int Network::largest_packet(LinkId link) const {
   int largest = kSmallest;
   for (const Connection& connection : connections_) {
@@ -359,6 +390,7 @@ std::vector<std::pair<std::string, std::string>> Network::conditions() const {
           {"wires", std::to_string(wires_.size())},
           {"connections", std::to_string(connections_.size())},
           {"segment_bytes", std::to_string(smallest) + " to " + std::to_string(largest)},
+          {"packet_seconds", to_text(packet_time_, 6)},
           {"window_packets", std::to_string(kWindow)}};
 }
 

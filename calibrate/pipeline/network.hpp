@@ -48,16 +48,19 @@ private:
   void choose_wires(const Platform& platform);
   void lay_out(const Platform& platform);
   std::string wire_commands(int vertex) const;
+  std::string hub_commands(const Platform& platform) const;
   std::string route_commands(int vertex, const Platform& platform) const;
   std::string shape_commands(int vertex, const Platform& platform) const;
   int largest_packet(LinkId link) const;
   void connect(int way, const Platform& platform);
 
+  NetworkNamespace hub_;
   std::vector<NetworkNamespace> namespaces_;
   std::vector<int> namespace_of_; // [vertex], or -1
   std::vector<Wire> wires_;
   std::vector<int> wire_of_;            // [link], or -1
   std::vector<Connection> connections_; // [way]
+  double packet_time_ = 0;              // s on the narrowest link of a way
 };
 
 } // namespace stagecraft::pipeline

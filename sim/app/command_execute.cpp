@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -75,15 +76,30 @@ Asked ask(const Options& options) {
   return asked;
 }
 
-// A second an iteration; and so narrow that this machine carries what all devices can send at once.
+// By how much an emulated run takes longer: to a second an iteration, and up to five where transfers that fill a tenth
+// of it or more are so short that a few packets would decide.
+double slowness(const TaskGraph& graph, double makespan) {
+  constexpr double kIteration = 1, kMost = 5, kTransfer = 20e-3; // s
+  constexpr double kShare = 0.1;
+  const Ways ways = ways_of(graph);
+  double shortest = kTransfer * makespan / kIteration;
+  for (const Work& work : graph.works) {
+    const std::int32_t way = work.transfers() ? ways.of_work[&work - graph.works.data()] : -1;
+    if (way >= 0 && work.kind == TaskKind::transfer && work.seconds.value * ways.transfers[way] > kShare * makespan) {
+      shortest = std::min(shortest, work.seconds.value);
+    }
+  }
+  return std::min(kTransfer / shortest, kMost / makespan);
+}
+
+// Times as above; and so narrow that this machine carries what all devices can send at once.
 pipeline::Scale scale_of(const Options& options, const Asked& asked, const pipeline::BackendRow& backend) {
-  constexpr double kIteration = 1;                     // s
   constexpr double kFastest = 60e6, kTogether = 250e6; // B/s
   const Prepared& prepared = asked.prepared.front();
   pipeline::Scale scale;
   const double makespan = prepared.run.metrics.makespan.value;
-  scale.time =
-      factor_of(options.time_scale, "--time-scale", backend.emulates && makespan > 0 ? kIteration / makespan : 1);
+  scale.time = factor_of(options.time_scale, "--time-scale",
+                         backend.emulates && makespan > 0 ? slowness(*prepared.graph, makespan) : 1);
   double fastest = 0, together = 0;
   const Ways ways = ways_of(*prepared.graph);
   for (const std::int32_t work : ways.work_of) {
@@ -147,9 +163,25 @@ RunRecord carry_out(const Options& options, const Asked& asked, const pipeline::
   const std::unique_ptr<pipeline::Backend> backend = row.make(setting);
   constexpr bool kRealTime = true;
   record.parts = pipeline::measure_parts(setting, *backend, kRealTime);
-  pipeline::Execution execution = pipeline::execute(setting, *backend, {options.iterations, kRealTime});
-  record.timeline = std::move(execution.timeline);
-  record.conditions = conditions_of(execution.real_time, *backend);
+  double least = 0;
+  for (int attempt = 1; attempt <= options.attempts; ++attempt) {
+    pipeline::Execution execution = pipeline::execute(setting, *backend, {options.iterations, kRealTime});
+    const double late = row.emulates ? pipeline::latest_sleeper(record.graph, execution.timeline).value : 0;
+    if (attempt == 1 || late < least) {
+      least = late;
+      record.timeline = std::move(execution.timeline);
+      record.conditions = conditions_of(execution.real_time, *backend);
+      if (row.emulates) {
+        record.conditions.emplace_back("latest_sleeper_seconds", to_text(late, 6));
+      }
+    }
+    if (!record.disturbed()) {
+      return record;
+    }
+    constexpr int kMostPause = 3000; // ms: what disturbs may pass
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(100 << std::min(attempt, 5), kMostPause)));
+  }
+  remark("something else had the processor for " + to_text(Seconds{least}) + "; see --attempts\n");
   return record;
 }
 

@@ -135,6 +135,9 @@ void add_execute_flags(CLI::App& execute, Options& options) {
   execute.add_option("--iterations", options.iterations, "to run in a row")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
+  execute.add_option("--attempts", options.attempts, "to run undisturbed, where computations sleep and so tell")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
   execute.add_option("--time-scale", options.time_scale, "times of the run over those of the model (default auto)")
       ->type_name("X");
   execute.add_option("--bandwidth-scale", options.bandwidth_scale, "likewise of links; bytes follow (default auto)")
@@ -344,6 +347,10 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& validate = add("validate", "predict measured runs; error per row and in all", command_validate);
   validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
   add_common(validate, options, with_csv);
+  validate.add_flag("--timeline", options.timeline, "one run that `execute` wrote, task by task");
+  validate
+      .add_option("--trace", options.trace, "with --timeline: measured above predicted, as a Chrome/Perfetto trace")
+      ->type_name("FILE");
 
   CLI::App& calibrate = add("calibrate", "measure, fit, and say how sure", command_calibrate);
   add_common(calibrate, options);

@@ -52,6 +52,7 @@ struct Options {
   // train, execute
   int steps = 20;                          ///< of the optimiser
   std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
+  int attempts = 3;
   // list, show, import
   std::string what, file;
   std::string collective;            ///< that nccl-tests measured

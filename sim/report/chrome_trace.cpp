@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -61,11 +62,12 @@ struct LinkUse {
 
 class Writer {
 public:
-  Writer(const TaskGraph& graph, const Timeline& timeline, const Platform& platform)
-      : graph_(graph), timeline_(timeline), platform_(platform), tasks_(graph.tasks()) {}
+  /// Appends to `text`. Processes are numbered and arrows counted from `group` on, and named after it.
+  Writer(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform, std::string& text)
+      : graph_(graph), timeline_(named.timeline), platform_(platform), tasks_(graph.tasks()), text_(text),
+        prefix_(named.name.empty() ? "" : named.name + ": "), group_(group) {}
 
-  std::string write() {
-    add("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"platform\":", quoted(platform_.name), "},\"traceEvents\":[");
+  void write() {
     name_process(kDevices, "devices");
     name_process(kLinks, "links");
     write_devices();
@@ -73,9 +75,6 @@ public:
     write_hosts();
     write_arrows();
     write_memory();
-    text_.back() = '\n'; // the last comma
-    text_ += "]}\n";
-    return std::move(text_);
   }
 
 private:
@@ -101,14 +100,16 @@ private:
   void begin_event(char phase, int process, int row) {
     text_ += "\n{\"ph\":\"";
     text_ += phase;
-    add("\",\"pid\":", long{process}, ",\"tid\":", long{row});
+    add("\",\"pid\":", number_of(process), ",\"tid\":", long{row});
   }
 
-  void name_process(int process, std::string_view name) {
+  long number_of(int process) const { return long{group_} * kHosts + process; }
+
+  void name_process(int process, const std::string& name) {
     begin_event('M', process, 0);
-    add(",\"name\":\"process_name\",\"args\":{\"name\":\"", name, "\"}},");
+    add(",\"name\":\"process_name\",\"args\":{\"name\":", quoted(prefix_ + name), "}},");
     begin_event('M', process, 0);
-    add(",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":", long{process}, "}},");
+    add(",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":", number_of(process), "}},");
   }
 
   void name_row(int process, int row, const std::string& name) {
@@ -257,7 +258,7 @@ private:
 
   // One arrow per transfer between stages: from the computation that sends, over its links, to the one that receives.
   void write_arrows() {
-    long arrow = 0;
+    long arrow = long{group_} << 32;
     for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
       const std::size_t base = iteration * tasks_;
       for (const TaskId producer : graph_.program) {
@@ -320,14 +321,26 @@ private:
   const Timeline& timeline_;
   const Platform& platform_;
   std::size_t tasks_;
-  std::string text_;
+  std::string& text_;
+  std::string prefix_;
+  int group_;
   std::vector<int> first_row_; // per entry of the timeline: the row of a transfer on its first link, or 0
 };
 
 } // namespace
 
 std::string chrome_trace(const TaskGraph& graph, const Timeline& timeline, const Platform& platform) {
-  return Writer(graph, timeline, platform).write();
+  return chrome_trace(graph, std::array{NamedTimeline{"", timeline}}, platform);
+}
+
+std::string chrome_trace(const TaskGraph& graph, std::span<const NamedTimeline> timelines, const Platform& platform) {
+  std::string text =
+      "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"platform\":" + quoted(platform.name) + "},\"traceEvents\":[";
+  for (std::size_t group = 0; group < timelines.size(); ++group) {
+    Writer(graph, timelines[group], static_cast<int>(group), platform, text).write();
+  }
+  text.back() = '\n'; // the last comma
+  return text + "]}\n";
 }
 
 } // namespace stagecraft

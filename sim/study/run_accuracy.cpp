@@ -27,8 +27,7 @@ double end_of(const Timeline& timeline) {
   return timeline.finish.empty() ? 0 : *std::max_element(timeline.finish.begin(), timeline.finish.end());
 }
 
-Timeline predict(const RunRecord& record) {
-  const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
+Timeline predict(const RunRecord& record, ReplayFunction engine) {
   const int iterations = record.timeline.iterations;
   if (!record.parts) {
     return replay_once(engine, record.platform, record.graph, iterations);
@@ -128,8 +127,11 @@ RunAccuracy accuracy_of(const RunRecord& record) {
   accuracy.measured = record.makespan();
   accuracy.retold =
       end_of(replay_once(replay_analytic, record.platform, with_durations(record.graph, record.timeline), 1));
-  accuracy.prediction = predict(record);
+  const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
+  accuracy.prediction = predict(record, engine);
   accuracy.predicted = end_of(accuracy.prediction);
+  accuracy.unshared = end_of(predict(record, replay_analytic));
+  accuracy.unmeasured = end_of(replay_once(engine, record.platform, record.graph, record.timeline.iterations));
   accuracy.kinds = errors_by_kind(record, accuracy);
   accuracy.device_measured = device_times(record.graph, record.timeline);
   accuracy.device_predicted = device_times(record.graph, accuracy.prediction);
@@ -233,6 +235,8 @@ std::string to_json(const RunRecord& record, const RunAccuracy& accuracy) {
                {"error", accuracy.error()},
                {"retold_seconds", accuracy.retold},
                {"retold_error", accuracy.retold_error()},
+               {"unmeasured_seconds", accuracy.unmeasured},
+               {"unshared_seconds", accuracy.unshared},
                {"kinds", Json::array()},
                {"devices", Json::array()}};
   for (const KindErrors& kind : accuracy.kinds) {

@@ -34,9 +34,11 @@ struct DeviceTime {
 };
 
 struct RunAccuracy {
-  double measured = 0;  ///< makespan of all iterations, s
-  double retold = 0;    ///< of the run's own durations, by program order and dependencies alone
-  double predicted = 0; ///< from the times of its parts, or of the model where those were not measured
+  double measured = 0;   ///< makespan of all iterations, s
+  double retold = 0;     ///< of the run's own durations, by program order and dependencies alone
+  double predicted = 0;  ///< from the times of its parts, or of the model where those were not measured
+  double unmeasured = 0; ///< the same from what parts were asked for
+  double unshared = 0;   ///< the same with every transfer having its links for itself
   Timeline prediction;
   std::vector<KindErrors> kinds;
   std::vector<DeviceTime> device_measured, device_predicted; ///< [device of the graph]

@@ -10,6 +10,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
+#include "sim/base/units.hpp"
 #include "sim/workload/json_document.hpp"
 
 namespace stagecraft {
@@ -91,6 +92,20 @@ Json parts_value(const RunRecord& record) {
 
 double RunRecord::makespan() const {
   return timeline.finish.empty() ? 0 : *std::max_element(timeline.finish.begin(), timeline.finish.end());
+}
+
+double RunRecord::latest_sleeper() const {
+  for (const auto& [name, value] : conditions) {
+    if (name == "latest_sleeper_seconds") {
+      return parse_number(value, {name, 0, 0});
+    }
+  }
+  return 0;
+}
+
+bool RunRecord::disturbed() const {
+  constexpr double kShare = 0.002;
+  return latest_sleeper() > kShare * makespan();
 }
 
 std::string to_json(const RunRecord& record) {

@@ -35,6 +35,10 @@ struct RunRecord {
 
   /// When the last task ended.
   double makespan() const;
+  /// By how much the latest computation that slept ended too late, as the conditions say; 0 where they do not.
+  double latest_sleeper() const;
+  /// Whether that is more than 0.2 % of the run: something else had the processor.
+  bool disturbed() const;
 };
 
 /// JSON, times as whole nanoseconds. Schema stagecraft/1.

@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kValidators = {
     ValidatorRow{"perseus", "a folder of runs.csv, stages.csv, plans.csv: pipelines at many clocks, time and energy",
                  is_perseus, validate_perseus},
+    ValidatorRow{"runs", "a file that `execute` wrote, or a folder of them: real runs beside their prediction", is_runs,
+                 validate_runs},
 };
 
 } // namespace

@@ -26,4 +26,9 @@ bool is_perseus(const std::filesystem::path& folder);
 /// docs/validation.md.
 Validation validate_perseus(const std::filesystem::path& folder);
 
+bool is_runs(const std::filesystem::path& path);
+/// Runs that `execute` wrote, a file or a folder of them: iteration times in the model's own scale, predicted from the
+/// times of their parts; how well the prediction ranks the runs of one model on one platform. docs/validation.md.
+Validation validate_runs(const std::filesystem::path& path);
+
 } // namespace stagecraft

@@ -169,6 +169,14 @@ TEST_CASE("what waits in a circle is refused before anything starts", "[pipeline
   CHECK(why_not_executable(run.graph, 1).find("loader") != std::string::npos);
 }
 
+// Every task as asked, but one computation 2 s late.
+TEST_CASE("a run that something else disturbed is known by its sleepers", "[pipeline]") {
+  test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("gpipe", 2, 2));
+  CHECK(latest_sleeper(run.graph, run.timeline).value == Approx(0).margin(1e-12));
+  run.timeline.finish[run.graph.program[1]] += 2;
+  CHECK(latest_sleeper(run.graph, run.timeline).value == Approx(2));
+}
+
 // 10 s of 4 B/s is 40 B; at half the bandwidth and twice the time as many bytes take 20 s.
 TEST_CASE("a rescaled graph keeps the proportion of transfers to computations", "[pipeline][scale]") {
   test::Pipeline pipeline = test::equal_stages(2, 1, {1, 2, 3});

@@ -1,0 +1,97 @@
+// Runs that really happened, each predicted from the times of its parts alone.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "sim/base/statistics.hpp"
+#include "sim/base/units.hpp"
+#include "sim/study/run_accuracy.hpp"
+#include "sim/study/validators.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> files_of(const fs::path& path) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  if (fs::is_directory(path, failure)) {
+    for (const auto& entry : fs::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [](const fs::path& file) { return !is_run_record(file); });
+  return files;
+}
+
+// Runs that compete: of one model on one platform with one batch.
+using Contest = std::tuple<std::string, std::string, int>;
+
+Contest contest_of(const RunRecord& record) {
+  return {record.inputs.model, record.inputs.platform, record.inputs.global_batch};
+}
+
+// How much longer the run takes that is predicted to be the fastest than the one that is; and how well all are ranked.
+std::string ranking(const Contest& contest, const std::vector<ValidationRow>& rows) {
+  const auto predicted_best = std::min_element(rows.begin(), rows.end(),
+                                               [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
+  const auto best =
+      std::min_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.measured < b.measured; });
+  std::vector<double> measured, predicted;
+  for (const ValidationRow& row : rows) {
+    measured.push_back(row.measured);
+    predicted.push_back(row.predicted);
+  }
+  const auto correlation = spearman(measured, predicted);
+  return std::get<0>(contest) + " on " + std::get<1>(contest) + ": of " + std::to_string(rows.size()) +
+         " runs the one predicted to be the fastest, " + predicted_best->case_name + ", takes " +
+         percent(predicted_best->measured / best->measured - 1, 2) + " longer than the fastest, " + best->case_name +
+         (correlation ? "; rank correlation " + to_text(*correlation, 4) : "");
+}
+
+} // namespace
+
+bool is_runs(const fs::path& path) { return !files_of(path).empty(); }
+
+Validation validate_runs(const fs::path& path) {
+  Validation validation;
+  validation.source = path.string();
+  std::map<Contest, std::vector<ValidationRow>> contests;
+  for (const fs::path& file : files_of(path)) {
+    const RunRecord record = read_run_record(file);
+    if (record.disturbed()) {
+      validation.skipped.push_back({file.stem().string(), "disturbed: a computation that slept ended " +
+                                                              to_text(Seconds{record.latest_sleeper()}) + " late"});
+      continue;
+    }
+    const RunAccuracy accuracy = accuracy_of(record);
+    const double iteration = 1 / (record.time_scale * record.timeline.iterations);
+    ValidationRow row{file.stem().string(), "iteration_seconds", record.backend, accuracy.measured * iteration,
+                      accuracy.predicted * iteration};
+    validation.rows.push_back(row);
+    contests[contest_of(record)].push_back(row);
+    row.predicted = accuracy.retold * iteration;
+    validation.baselines["own durations"].push_back(row);
+    row.predicted = accuracy.unmeasured * iteration;
+    validation.baselines["parts as asked"].push_back(row);
+    row.predicted = accuracy.unshared * iteration;
+    validation.baselines["links not shared"].push_back(row);
+  }
+  validation.notes.push_back(
+      "Predictions are made from the times of computations and transfers measured alone before each run; nothing is "
+      "fitted. 'own durations' is no prediction: it replays a run's own durations, and so tells what order alone is "
+      "worth.");
+  for (const auto& [contest, rows] : contests) {
+    if (rows.size() > 1) {
+      validation.notes.push_back(ranking(contest, rows));
+    }
+  }
+  return validation;
+}
+
+} // namespace stagecraft
