@@ -104,8 +104,8 @@ double RunRecord::latest_sleeper() const {
 }
 
 bool RunRecord::disturbed() const {
-  constexpr double kShare = 0.002;
-  return latest_sleeper() > kShare * makespan();
+  constexpr double kShare = 0.002, kWaking = 0.5e-3; // s
+  return latest_sleeper() > std::max(kWaking, kShare * makespan());
 }
 
 std::string to_json(const RunRecord& record) {

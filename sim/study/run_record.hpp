@@ -37,7 +37,7 @@ struct RunRecord {
   double makespan() const;
   /// By how much the latest computation that slept ended too late, as the conditions say; 0 where they do not.
   double latest_sleeper() const;
-  /// Whether that is more than 0.2 % of the run: something else had the processor.
+  /// Whether that is more than 0.2 % of the run, and than any sleeper needs to wake: something else had the processor.
   bool disturbed() const;
 };
 

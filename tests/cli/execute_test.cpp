@@ -1,5 +1,7 @@
 // stagecraft execute: a real run as a user starts it, where nothing but sleeping is asked of the machine.
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {
@@ -23,6 +25,27 @@ TEST_CASE("execute writes what happened and shows it beside its prediction", "[c
   CHECK(record["graph"]["work"].size() == 16 + 8 + 3);
   CHECK(record["start_nanoseconds"].size() == 2 * record["graph"]["work"].size());
   CHECK(Json::parse(shop.read("run.trace.json"))["traceEvents"].size() > 50);
+}
+
+TEST_CASE("validate tells of the runs that execute wrote, in all and one by one", "[cli][execute]") {
+  const Workshop shop;
+  shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
+  const Json all = shop.run("validate run.json --format json").json();
+  CHECK(all["rows"].size() + all["skipped"].size() == 1); // skipped where this machine disturbed it
+  const Json one = shop.succeed("validate run.json --timeline --format json --trace both.json").json();
+  CHECK(one["devices"].size() == 2);
+  CHECK(one["measured_seconds"].get<double>() > 0);
+  std::set<std::string> processes;
+  const Json trace = Json::parse(shop.read("both.json"));
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") {
+      processes.insert(event["args"]["name"].get<std::string>());
+    }
+  }
+  CHECK(processes ==
+        std::set<std::string>{"measured: devices", "measured: links", "predicted: devices", "predicted: links"});
+  CHECK(shop.run("validate run.json --trace x.json").status == 2);
+  CHECK(shop.run("validate run.json --timeline --format csv").status == 2);
 }
 
 TEST_CASE("execute refuses what cannot be carried out", "[cli][execute]") {

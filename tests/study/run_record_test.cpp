@@ -94,6 +94,22 @@ TEST_CASE("a slow run is told from a wrong order", "[study][run]") {
   }
 }
 
+// 0.2 % of the run, and no less than half a millisecond.
+TEST_CASE("a run is disturbed where a sleeper woke late", "[study][run]") {
+  RunRecord record;
+  record.timeline.finish = {10};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0200"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0201"}};
+  CHECK(record.disturbed());
+  record.timeline.finish = {0.1};
+  record.conditions = {{"latest_sleeper_seconds", "0.0005"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0006"}};
+  CHECK(record.disturbed());
+}
+
 TEST_CASE("records that contradict themselves are refused", "[study][run][bad-input]") {
   const Json good = Json::parse(to_json(ideal_record()));
   const auto refusal = [](const Json& json) {
