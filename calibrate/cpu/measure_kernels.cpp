@@ -68,6 +68,7 @@ Device::Device(const DeviceOptions& options)
       routines_(routines_for(options.library)), team_(options.threads) {}
 
 gpu::Timing Device::measure(const gpu::Point& point, const Sampling& sampling) {
+  arena_.clear();
   const Maker maker{routines_, arena_, options_.threads};
   const auto* kernel = std::get_if<gpu::KernelPoint>(&point);
   const Work work =

@@ -23,41 +23,31 @@ std::string text_of(const StandIn& stand_in) {
   return stand_in.times == 1 ? "a product of as many operations" : "products of as many operations";
 }
 
-struct Part {
-  Kernel kernel;
-  int times = 1;
-  bool stands_in = false;
-};
-
 bool empty(const Pass& pass) {
   return pass.calls.empty() && (pass.kernels == 0 || (pass.flops.value == 0 && pass.moved_elements == 0));
 }
 
-// What a pass runs; the stand-in of an operator is named once.
-std::vector<Part> parts_of(const Operator& op, const Pass& pass, KernelPass which, double samples) {
-  std::vector<Part> parts;
-  for (const KernelCall& call : pass.calls) {
-    parts.push_back({kernel_of(call, which, Precision::fp32, samples)});
-  }
-  if (parts.empty() && !empty(pass)) {
-    const StandIn other = stand_in(op, pass, samples);
-    parts.push_back({other.kernel, other.times, true});
-  }
-  return parts;
+const Pass& pass_of(const Operator& op, KernelPass pass) {
+  return pass == KernelPass::forward          ? op.forward
+         : pass == KernelPass::backward_input ? op.backward_input
+                                              : op.backward_weight;
+}
+
+// Kernels of normalizations make all gradients at once.
+bool goes_with_input(const Operator& op, KernelPass pass) {
+  return pass == KernelPass::backward_weight && op.kind == KernelKind::normalization &&
+         !op.backward_input.calls.empty();
 }
 
 struct Parts {
-  std::vector<Part> forward, backward;
+  std::vector<KernelRun> forward, backward;
 };
 
-// Kernels of normalizations make all gradients at once.
 Parts parts_of(const Operator& op, double samples) {
-  Parts parts{parts_of(op, op.forward, KernelPass::forward, samples),
-              parts_of(op, op.backward_input, KernelPass::backward_input, samples)};
-  if (op.kind != KernelKind::normalization || op.backward_input.calls.empty()) {
-    const std::vector<Part> weight = parts_of(op, op.backward_weight, KernelPass::backward_weight, samples);
-    parts.backward.insert(parts.backward.end(), weight.begin(), weight.end());
-  }
+  Parts parts{kernels_of_pass(op, KernelPass::forward, samples),
+              kernels_of_pass(op, KernelPass::backward_input, samples)};
+  const std::vector<KernelRun> weight = kernels_of_pass(op, KernelPass::backward_weight, samples);
+  parts.backward.insert(parts.backward.end(), weight.begin(), weight.end());
   return parts;
 }
 
@@ -79,9 +69,9 @@ public:
   }
 
   /// Their sum, and its variance.
-  Seconds sum(const std::vector<Part>& parts, double& variance) {
+  Seconds sum(const std::vector<KernelRun>& parts, double& variance) {
     Seconds all;
-    for (const Part& part : parts) {
+    for (const KernelRun& part : parts) {
       const KernelTiming& timing = of(part.kernel);
       const Seconds time = timing.time * part.times;
       const double deviation = time.value * std::max(timing.spread, part.stands_in ? kStandInSpread : 0);
@@ -104,7 +94,7 @@ std::size_t count_kernels(const ModelGraph& model, const std::vector<double>& si
     for (const Operator& op : model.operators) {
       const Parts parts = parts_of(op, samples);
       for (const auto* list : {&parts.forward, &parts.backward}) {
-        for (const Part& part : *list) {
+        for (const KernelRun& part : *list) {
           kernels.insert(to_text(part.kernel));
         }
       }
@@ -116,11 +106,10 @@ std::size_t count_kernels(const ModelGraph& model, const std::vector<double>& si
 std::vector<std::string> stand_ins_of(const ModelGraph& model) {
   std::vector<std::string> texts;
   for (const Operator& op : model.operators) {
-    for (const Pass* pass : {&op.forward, &op.backward_input, &op.backward_weight}) {
-      const bool with_input =
-          pass == &op.backward_weight && op.kind == KernelKind::normalization && !op.backward_input.calls.empty();
-      if (pass->calls.empty() && !empty(*pass) && !with_input) {
-        texts.push_back(op.name + ": " + text_of(stand_in(op, *pass, 1)));
+    for (const KernelPassRow& row : kKernelPasses) {
+      const Pass& pass = pass_of(op, row.pass);
+      if (pass.calls.empty() && !empty(pass) && !goes_with_input(op, row.pass)) {
+        texts.push_back(op.name + ": " + text_of(stand_in(op, pass, 1)));
         break;
       }
     }
@@ -145,6 +134,22 @@ StandIn stand_in(const Operator& op, const Pass& pass, double samples) {
   const double cells = std::max(1.0, std::ceil((pass.moved_elements * samples + pass.moved_parameters) / 2));
   const double columns = std::min(cells, kColumns);
   return {{KernelOp::copy, KernelPass::forward, Precision::fp32, {std::ceil(cells / columns), columns}}, 1};
+}
+
+std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass which, double samples) {
+  const Pass& pass = pass_of(op, which);
+  std::vector<KernelRun> runs;
+  if (goes_with_input(op, which)) {
+    return runs;
+  }
+  for (const KernelCall& call : pass.calls) {
+    runs.push_back({kernel_of(call, which, Precision::fp32, samples)});
+  }
+  if (runs.empty() && !empty(pass)) {
+    const StandIn other = stand_in(op, pass, samples);
+    runs.push_back({other.kernel, other.times, true});
+  }
+  return runs;
 }
 
 MeasuredModel measure_model(const ModelGraph& model, const std::vector<double>& sizes, const MeasureKernel& measure,

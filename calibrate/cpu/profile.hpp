@@ -30,6 +30,17 @@ struct StandIn {
 /// for rows; for other arithmetic on matrices one product of as many operations; else a copy of as many bytes.
 StandIn stand_in(const Operator& op, const Pass& pass, double samples);
 
+/// A kernel that a pass runs so many times.
+struct KernelRun {
+  stagecraft::Kernel kernel;
+  int times = 1;
+  bool stands_in = false;
+};
+
+/// What a pass of an operator runs in fp32, or what stands in for it. A normalization makes all gradients with that of
+/// its input.
+std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass pass, double samples);
+
 /// The relative deviation that a time by a stand-in is given at least.
 inline constexpr double kStandInSpread = 0.3;
 

@@ -22,7 +22,6 @@ Work make_work(const Kernel& kernel, const Maker& maker) {
   if (kernel.precision != gpu::Precision::fp32) {
     throw std::runtime_error("the processor computes in fp32 here");
   }
-  maker.arena.clear();
   switch (kernel.op) {
   case gpu::Op::gemm:
     return make_gemm(kernel, maker);
@@ -36,7 +35,6 @@ Work make_work(const Kernel& kernel, const Maker& maker) {
 }
 
 Work make_copy(std::int64_t bytes, const Maker& maker) {
-  maker.arena.clear();
   Work work;
   work.items = bytes;
   const auto* from = reinterpret_cast<const char*>(maker.arena.random((bytes + 3) / 4));

@@ -38,7 +38,7 @@ struct Maker {
   float* write(Work& work, const char* name, Index count, bool zeroed = false) const;
 };
 
-/// Operands are taken from the arena, which is cleared first. std::runtime_error says why a kernel cannot run here: its
+/// Operands are taken from what is left of the arena. std::runtime_error says why a kernel cannot run here: its
 /// precision, its memory, a pass that it does not have.
 Work make_work(const Kernel& kernel, const Maker& maker);
 

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "sim/schedule/order_transfers.hpp"
+#include "sim/timeline/part_times.hpp"
 
+#include "calibrate/cpu/profile.hpp"
 #include "calibrate/pipeline/clock.hpp"
 
 namespace stagecraft::pipeline {
@@ -27,6 +29,10 @@ struct Job {
 class Backend {
 public:
   virtual ~Backend() = default;
+
+  /// First of all on the thread of a device, and on that of a way, of each run.
+  virtual void enter_device(int /*device*/) noexcept {}
+  virtual void enter_way(int /*way*/) noexcept {}
 
   /// Does a computation and returns when it is done. Each device calls from a thread of its own.
   virtual void compute(const Job& job) = 0;
@@ -54,6 +60,9 @@ struct Setting {
   const TaskGraph& graph;
   const Platform& platform;
   const Ways& ways;
+  /// [work]: what its tasks run on a backend that computes; empty: nothing does.
+  std::span<const std::vector<cpu::KernelRun>> kernels = {};
+  std::span<const double> speeds = {}; ///< [device of the graph], in parts of a whole device; empty: 1
 };
 
 struct BackendRow {
@@ -62,6 +71,10 @@ struct BackendRow {
   bool shares_links; ///< transfers meet each other on the links
   /// Throws Unavailable where this machine does not grant what it needs.
   std::unique_ptr<Backend> (*make)(const Setting& setting);
+  /// The parts of a run alone, never the run itself. Throws what execute() throws.
+  PartTimes (*measure)(const Setting& setting, Backend& backend, bool real_time);
+  /// Devices compute on cores of their own: they wait there, and transfers go before them.
+  bool holds_cores = false;
 };
 std::span<const BackendRow> backends();
 
@@ -73,5 +86,6 @@ public:
 
 std::unique_ptr<Backend> make_sleeping(const Setting& setting);
 std::unique_ptr<Backend> make_emulated(const Setting& setting);
+std::unique_ptr<Backend> make_cpu(const Setting& setting);
 
 } // namespace stagecraft::pipeline

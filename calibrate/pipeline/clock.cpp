@@ -30,11 +30,10 @@ void sleep_until(Nanoseconds then, const std::atomic<bool>& stop) {
   }
 }
 
-bool ask_for_real_time() {
+bool ask_for_real_time(int above) {
   prctl(PR_SET_TIMERSLACK, 1UL); // ns, for where real time is not granted
   sched_param parameters{};
-  constexpr int kAbove = 10; // those who compute at the least priority: who sleeps most of the time must wake at once
-  parameters.sched_priority = sched_get_priority_min(SCHED_FIFO) + kAbove;
+  parameters.sched_priority = sched_get_priority_min(SCHED_FIFO) + above;
   return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;
 }
 

@@ -16,7 +16,8 @@ Nanoseconds now();
 /// Sleeps until then, or until `stop` is set, which it looks at some ten times a second.
 void sleep_until(Nanoseconds then, const std::atomic<bool>& stop);
 
-/// Asks for a low real-time priority for this thread, and for timers without slack. Whether it was granted.
-bool ask_for_real_time();
+/// Asks for the least real-time priority for this thread, or one `above` it, and for timers without slack. Whether it
+/// was granted.
+bool ask_for_real_time(int above = 0);
 
 } // namespace stagecraft::pipeline

@@ -9,6 +9,9 @@
 namespace stagecraft::pipeline {
 namespace {
 
+// Of priority above those who compute: who sleeps most of the time must wake at once.
+constexpr int kSleepers = 10;
+
 using Entry = std::size_t; // of the timeline: iteration * tasks + task
 
 // Wakes those who wait. Whoever waits reads `count` first, then looks whether there is something to do, then waits.
@@ -87,9 +90,10 @@ private:
     begun_.ring();
   }
 
-  // First of all in every thread.
-  void await_beginning() {
-    if (!options_.real_time || !ask_for_real_time()) {
+  // First of all in every thread. Whether it has real-time priority.
+  bool await_beginning(int above) {
+    const bool granted = options_.real_time && ask_for_real_time(above);
+    if (!granted) {
       refused_ = true;
     }
     ++present_;
@@ -97,10 +101,11 @@ private:
       begun_.count.wait(none);
     }
     sleep_until(begin_, failed_);
+    return granted;
   }
 
-  // Waits until `ready`; false when the run has failed.
-  template <class Ready> bool wait(Bell& bell, const Ready& ready) {
+  // Waits until `ready`, without leaving the core where `holds`; false when the run has failed.
+  template <class Ready> bool wait(Bell& bell, bool holds, const Ready& ready) {
     for (;;) {
       const std::uint32_t seen = bell.count.load(std::memory_order_acquire);
       if (failed_.load(std::memory_order_acquire)) {
@@ -109,17 +114,20 @@ private:
       if (ready()) {
         return true;
       }
-      bell.count.wait(seen, std::memory_order_acquire);
+      if (!holds) {
+        bell.count.wait(seen, std::memory_order_acquire);
+      }
     }
   }
 
   void run_device(std::size_t device) {
-    await_beginning();
+    backend_.enter_device(static_cast<int>(device));
+    const bool holds = await_beginning(options_.holds_cores ? 0 : kSleepers) && options_.holds_cores;
     for (int iteration = 0; iteration < options_.iterations; ++iteration) {
       for (const TaskId task : graph_.program_of(device)) {
         const Entry entry = static_cast<Entry>(iteration) * graph_.tasks() + task;
         const auto ready = [&] { return waits_[entry].load(std::memory_order_acquire) == 0; };
-        if (!wait(devices_[device].bell, ready)) {
+        if (!wait(devices_[device].bell, holds, ready)) {
           return;
         }
         start_[entry] = now();
@@ -132,11 +140,12 @@ private:
   }
 
   void run_way(std::size_t number) {
-    await_beginning();
+    backend_.enter_way(static_cast<int>(number));
+    await_beginning(options_.holds_cores ? 1 : kSleepers);
     Way& way = ways_[number];
     Nanoseconds free = 0;
     for (std::size_t at = 0; at < way.queue.size(); ++at) {
-      if (!wait(way.bell, [&] { return way.queued.load(std::memory_order_acquire) > at; })) {
+      if (!wait(way.bell, false, [&] { return way.queued.load(std::memory_order_acquire) > at; })) {
         return;
       }
       const Entry entry = way.queue[at];

@@ -12,7 +12,8 @@ namespace stagecraft::pipeline {
 
 struct ExecuteOptions {
   int iterations = 1;
-  bool real_time = true; ///< ask for SCHED_FIFO
+  bool real_time = true;    ///< ask for SCHED_FIFO
+  bool holds_cores = false; ///< where that is granted: devices wait without sleeping, transfers interrupt them
 };
 
 /// What really happened. A transfer starts when it is handed over: its inputs are there, and its way is free.

@@ -18,11 +18,13 @@
 #include "sim/study/simulator.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
-#include "calibrate/pipeline/measure_parts.hpp"
 #include "calibrate/pipeline/scale.hpp"
+#include "calibrate/pipeline/stage_kernels.hpp"
 
 namespace stagecraft {
 namespace {
+
+constexpr bool kRealTime = true; // is asked for
 
 // A positive factor, or what the run chooses itself.
 double factor_of(const std::string& text, const char* flag, double otherwise) {
@@ -47,11 +49,12 @@ struct Asked {
   const Run& run() const { return prepared.front().run; }
 };
 
-Asked ask(const Options& options) {
+Asked ask(const Options& options, const pipeline::BackendRow& row) {
   if (options.strategy.empty() == options.plan.empty()) {
     throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
   }
   Asked asked{study_from(options), {}, {}, {}};
+  asked.study.training.blocking_sends |= row.holds_cores;
   const Study& study = asked.study;
   Scenario scenario;
   if (options.schedule.ends_with(".csv")) {
@@ -95,6 +98,12 @@ double slowness(const TaskGraph& graph, double makespan) {
 // Times as above; and so narrow that this machine carries what all devices can send at once.
 pipeline::Scale scale_of(const Options& options, const Asked& asked, const pipeline::BackendRow& backend) {
   constexpr double kFastest = 60e6, kTogether = 250e6; // B/s
+  const auto given = [](const std::string& scale) { return !scale.empty() && scale != "auto"; };
+  if (!backend.emulates && (given(options.time_scale) || given(options.bandwidth_scale))) {
+    throw InputError({"execute", 0, 0},
+                     "times of backend '" + std::string(backend.name) +
+                         "' are those of this machine; allowed: no --time-scale or --bandwidth-scale");
+  }
   const Prepared& prepared = asked.prepared.front();
   pipeline::Scale scale;
   const double makespan = prepared.run.metrics.makespan.value;
@@ -145,6 +154,67 @@ RunInputs inputs_of(const Asked& asked) {
           .orders = to_csv(prepared.schedule)};
 }
 
+using Kernels = std::vector<std::vector<cpu::KernelRun>>;
+
+// What a backend that computes is to run; nothing for one that emulates.
+Kernels kernels_for(const Asked& asked, const TaskGraph& graph, const pipeline::BackendRow& row) {
+  if (row.emulates) {
+    return {};
+  }
+  const Study& study = asked.study;
+  if (study.training.precision != Precision::fp32) {
+    throw InputError({"training.precision", 0, 0}, "this machine's cores compute in fp32; allowed: fp32");
+  }
+  const bool known = std::any_of(study.model->operators.begin(), study.model->operators.end(),
+                                 [](const Operator& op) { return !op.forward.calls.empty(); });
+  if (!known) {
+    throw InputError({study.model->name, 0, 0}, "says nothing of shapes: its costs are given by numbers");
+  }
+  const Prepared& prepared = asked.prepared.front();
+  const double samples = static_cast<double>(study.training.global_batch) / prepared.run.micro_batches;
+  try {
+    return pipeline::kernels_of_works(graph, prepared.plan, *study.model, study.training, samples);
+  } catch (const std::invalid_argument& reason) {
+    throw InputError({"plan", 0, 0}, reason.what());
+  }
+}
+
+// Of all works one after the other, each at its device's pace.
+double pace(const PartTimes& parts, const TaskGraph& graph) {
+  double seconds = 0;
+  for (std::size_t work = 0; work < parts.works.size(); ++work) {
+    const std::int32_t device = graph.works[work].device;
+    seconds += graph.works[work].computes() ? parts.works[work].value * parts.slowdowns.at(device) : 0;
+  }
+  return seconds;
+}
+
+// Runs until no computation that sleeps wakes late, as something else had the processor then; the least disturbed run is
+// kept.
+void run_least_disturbed(RunRecord& record, const Options& options, const pipeline::BackendRow& row,
+                         const pipeline::Setting& setting, pipeline::Backend& backend) {
+  double least = 0;
+  for (int attempt = 1; attempt <= options.attempts; ++attempt) {
+    pipeline::Execution execution =
+        pipeline::execute(setting, backend, {options.iterations, kRealTime, row.holds_cores});
+    const double late = row.emulates ? pipeline::latest_sleeper(record.graph, execution.timeline).value : 0;
+    if (attempt == 1 || late < least) {
+      least = late;
+      record.timeline = std::move(execution.timeline);
+      record.conditions = conditions_of(execution.real_time, backend);
+      if (row.emulates) {
+        record.conditions.emplace_back("latest_sleeper_seconds", to_text(late, 6));
+      }
+    }
+    if (!row.emulates || !record.disturbed()) {
+      return;
+    }
+    constexpr int kMostPause = 3000; // ms: what disturbs may pass
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(100 << std::min(attempt, 5), kMostPause)));
+  }
+  remark("something else had the processor for " + to_text(Seconds{least}) + "; see --attempts\n");
+}
+
 RunRecord carry_out(const Options& options, const Asked& asked, const pipeline::BackendRow& row) {
   const pipeline::Scale scale = scale_of(options, asked, row);
   RunRecord record;
@@ -159,29 +229,18 @@ RunRecord carry_out(const Options& options, const Asked& asked, const pipeline::
     throw InputError({"execute", 0, 0}, reason);
   }
   const Ways ways = ways_of(record.graph);
-  const pipeline::Setting setting{record.graph, record.platform, ways};
+  const Kernels kernels = kernels_for(asked, record.graph, row);
+  const std::vector<double> speeds = pipeline::speeds_of(record.graph, asked.study.platform);
+  const pipeline::Setting setting{record.graph, record.platform, ways, kernels, speeds};
   const std::unique_ptr<pipeline::Backend> backend = row.make(setting);
-  constexpr bool kRealTime = true;
-  record.parts = pipeline::measure_parts(setting, *backend, kRealTime);
-  double least = 0;
-  for (int attempt = 1; attempt <= options.attempts; ++attempt) {
-    pipeline::Execution execution = pipeline::execute(setting, *backend, {options.iterations, kRealTime});
-    const double late = row.emulates ? pipeline::latest_sleeper(record.graph, execution.timeline).value : 0;
-    if (attempt == 1 || late < least) {
-      least = late;
-      record.timeline = std::move(execution.timeline);
-      record.conditions = conditions_of(execution.real_time, *backend);
-      if (row.emulates) {
-        record.conditions.emplace_back("latest_sleeper_seconds", to_text(late, 6));
-      }
-    }
-    if (!record.disturbed()) {
-      return record;
-    }
-    constexpr int kMostPause = 3000; // ms: what disturbs may pass
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(100 << std::min(attempt, 5), kMostPause)));
+  record.parts = row.measure(setting, *backend, kRealTime);
+  run_least_disturbed(record, options, row, setting, *backend);
+  if (row.holds_cores) { // whose speed may change meanwhile
+    const PartTimes after = row.measure(setting, *backend, kRealTime);
+    record.conditions.emplace_back("speed_changed",
+                                   percent(pace(*record.parts, record.graph) / pace(after, record.graph) - 1, 1));
+    record.parts = mean(*record.parts, after);
   }
-  remark("something else had the processor for " + to_text(Seconds{least}) + "; see --attempts\n");
   return record;
 }
 
@@ -189,7 +248,7 @@ RunRecord carry_out(const Options& options, const Asked& asked, const pipeline::
 
 int command_execute(const Options& options) {
   const pipeline::BackendRow& row = find_by_name(pipeline::backends(), options.backend, "backend", {"--backend", 0, 0});
-  const Asked asked = ask(options);
+  const Asked asked = ask(options, row);
   if (!asked.run().feasible) {
     remark("infeasible: " + asked.run().why_not + "\n");
     return kNothingFeasible;

@@ -85,6 +85,15 @@ Json parts_value(const RunRecord& record) {
   for (const PathCost& leg : record.parts->legs) {
     json["legs"].push_back({leg.latency.value, leg.seconds_per_byte});
   }
+  if (!record.parts->works.empty()) {
+    json["work_seconds"] = Json::array();
+    for (const Seconds work : record.parts->works) {
+      json["work_seconds"].push_back(work.value);
+    }
+  }
+  if (!record.parts->slowdowns.empty()) {
+    json["slowdowns"] = record.parts->slowdowns;
+  }
   return json;
 }
 
@@ -421,7 +430,23 @@ private:
       row(leg, object.path("legs"), 2);
       parts.legs.push_back({Seconds{number(leg[0], object.path("legs"))}, number(leg[1], object.path("legs"))});
     }
+    if (object.has("work_seconds")) {
+      for (const double seconds : numbers(object, "work_seconds", record_.graph.works.size())) {
+        parts.works.push_back(Seconds{seconds});
+      }
+    }
+    if (object.has("slowdowns")) {
+      parts.slowdowns = numbers(object, "slowdowns", record_.graph.devices.size());
+    }
     object.finish();
+  }
+
+  std::vector<double> numbers(Object& object, const std::string& key, std::size_t size) const {
+    std::vector<double> values;
+    for (const Value& value : row(object.list(key), object.path(key), size)) {
+      values.push_back(number(value, object.path(key)));
+    }
+    return values;
   }
 
   // What really happened kept to the graph; a graph that could not have run like this is no record.

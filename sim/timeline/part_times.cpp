@@ -8,10 +8,28 @@
 
 namespace stagecraft {
 
+PartTimes mean(const PartTimes& one, const PartTimes& other) {
+  PartTimes middle = one;
+  middle.computation = 0.5 * (one.computation + other.computation);
+  for (std::size_t leg = 0; leg < one.legs.size(); ++leg) {
+    middle.legs[leg] = {0.5 * (one.legs[leg].latency + other.legs.at(leg).latency),
+                        0.5 * (one.legs[leg].seconds_per_byte + other.legs[leg].seconds_per_byte)};
+  }
+  for (std::size_t work = 0; work < one.works.size(); ++work) {
+    middle.works[work] = 0.5 * (one.works[work] + other.works.at(work));
+  }
+  for (std::size_t device = 0; device < one.slowdowns.size(); ++device) {
+    middle.slowdowns[device] = 0.5 * (one.slowdowns[device] + other.slowdowns.at(device));
+  }
+  return middle;
+}
+
 TaskGraph with_parts(TaskGraph graph, const PartTimes& parts) {
-  for (Work& work : graph.works) {
+  for (std::size_t index = 0; index < graph.works.size(); ++index) {
+    Work& work = graph.works[index];
     if (work.computes()) {
-      work.seconds += parts.computation;
+      const Seconds alone = parts.works.empty() ? work.seconds : parts.works.at(index);
+      work.seconds = alone * (parts.slowdowns.empty() ? 1 : parts.slowdowns.at(work.device)) + parts.computation;
     } else if (work.transfers()) {
       const PathCost& cost = parts.legs.at(work.leg);
       work.latency += cost.latency - graph.legs[work.leg].latency;

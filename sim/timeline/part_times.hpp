@@ -10,9 +10,14 @@ namespace stagecraft {
 
 /// Measured on parts alone, never on the run that is predicted with them.
 struct PartTimes {
-  Seconds computation;        ///< that every computation takes beyond what its work says
-  std::vector<PathCost> legs; ///< [leg]: from the sender's finish to the receiver's start, one transfer alone
+  Seconds computation;           ///< that every computation takes beyond what its work says
+  std::vector<PathCost> legs;    ///< [leg]: from the sender's finish to the receiver's start, one transfer alone
+  std::vector<Seconds> works;    ///< [work]: of computations while all else rests; empty: what the graph says
+  std::vector<double> slowdowns; ///< [device of the graph]: by what the others do beside it; empty: 1
 };
+
+/// Of two measurements of the same parts, the mean.
+PartTimes mean(const PartTimes& one, const PartTimes& other);
 
 /// The graph with computations and transfers as the parts take them. A work that pays a leg's latency several times, as
 /// a ring does, keeps the rest of its latency.

@@ -18,6 +18,7 @@ using Named = std::map<std::string, Values>;
 
 // The operands after one run.
 Named run_kernel(const std::string& text, const Routines& routines, int parts, Arena& arena) {
+  arena.clear();
   const Work work = make_work(gpu::parse_kernel(text), {routines, arena, parts});
   for (int part = 0; part < parts; ++part) {
     const Index begin = work.items * part / parts, end = work.items * (part + 1) / parts;
@@ -364,6 +365,7 @@ TEST_CASE("one step of Adam", "[cpu]") {
 TEST_CASE("kernels that cannot run say why", "[cpu]") {
   Arena arena(std::int64_t{16} << 20);
   const auto why_not = [&](const std::string& text) -> std::string {
+    arena.clear();
     try {
       make_work(gpu::parse_kernel(text), {best_routines(), arena, 1});
     } catch (const std::runtime_error& error) {

@@ -53,6 +53,10 @@ TEST_CASE("execute refuses what cannot be carried out", "[cli][execute]") {
   CHECK(shop.run(kTwo + kShort + "--backend gp").status == 2);
   CHECK(shop.run(kTwo + "--backend sleeping --time-scale 0").status == 2);
   CHECK(shop.run(kTwo + "--backend sleeping --plan x.yaml").status == 2);
+  CHECK(shop.run(kTwo + "--backend cpu --time-scale 2").status == 2);
+  const Outcome numbers = shop.run(kTwo + "--backend cpu --set training.precision=fp32");
+  CHECK(numbers.status == 2);
+  CHECK_THAT(numbers.err, Catch::Contains("says nothing of shapes"));
   shop.write("broken.csv", "F0@0,B0@0\nB0@1,F0@1\n");
   const Outcome broken =
       shop.run("execute " + kChain + " --devices 2 --strategy uniform --backend sleeping --schedule broken.csv");

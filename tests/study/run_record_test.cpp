@@ -43,6 +43,8 @@ struct File {
 TEST_CASE("a record is read back as it was written", "[study][run]") {
   RunRecord record = ideal_record();
   record.parts = PartTimes{Seconds{1e-5}, std::vector<PathCost>(record.graph.legs.size(), {Seconds{1e-4}, 0.25})};
+  record.parts->works.assign(record.graph.works.size(), Seconds{0.5});
+  record.parts->slowdowns = {1, 1.25};
   const std::string text = to_json(record);
   const File file(text);
   CHECK(is_run_record(file.path));
@@ -117,6 +119,12 @@ TEST_CASE("records that contradict themselves are refused", "[study][run][bad-in
     return error_of([&] { read_run_record(file.path); });
   };
   CHECK(refusal(good).empty());
+  Json measured = good;
+  measured["parts"] = {{"computation_seconds", 0}, {"legs", Json::array()}, {"slowdowns", {1}}};
+  for (std::size_t leg = 0; leg < good["graph"]["legs"].size(); ++leg) {
+    measured["parts"]["legs"].push_back({0, 0});
+  }
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.slowdowns: not a list of 2"));
   const auto changed = [&](const char* pointer, const Json& value) {
     Json json = good;
     json[Json::json_pointer(pointer)] = value;

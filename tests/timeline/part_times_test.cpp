@@ -30,6 +30,31 @@ TEST_CASE("a graph with parts takes the parts' times", "[timeline][parts]") {
   }
 }
 
+// Works measured alone replace what the graph says, at the pace that the others leave each device: on device 0
+// 3 x 1.5 + 0.5, on device 1 5 x 1.2 + 0.5 s. The mean of two measurements is that of everything in them.
+TEST_CASE("a graph with measured works takes their times", "[timeline][parts]") {
+  const test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 2, 0}), test::schedule_of("gpipe", 2, 1));
+  PartTimes parts{Seconds{0.5}, std::vector<PathCost>(run.graph.legs.size(), {Seconds{2}, 1}), {}, {1.5, 1.2}};
+  PartTimes other{Seconds{1.5}, std::vector<PathCost>(run.graph.legs.size(), {Seconds{4}, 3}), {}, {1.7, 1.0}};
+  for (const Work& work : run.graph.works) {
+    parts.works.push_back(Seconds{work.device == 0 ? 3.0 : 5.0});
+    other.works.push_back(Seconds{work.device == 0 ? 5.0 : 7.0});
+  }
+  for (const Work& work : with_parts(run.graph, parts).works) {
+    CHECK((!work.computes() || work.seconds.value == Approx(work.device == 0 ? 5 : 6.5)));
+  }
+  const PartTimes both = mean(parts, other);
+  CHECK(both.computation.value == Approx(1));
+  CHECK(both.slowdowns == std::vector<double>{1.6, 1.1});
+  for (const PathCost& leg : both.legs) {
+    CHECK(leg.latency.value == Approx(3));
+    CHECK(leg.seconds_per_byte == Approx(2));
+  }
+  for (std::size_t work = 0; work < both.works.size(); ++work) {
+    CHECK(both.works[work].value == Approx(run.graph.works[work].device == 0 ? 4 : 6));
+  }
+}
+
 // A ring pays its leg's latency several times: measured, once as the leg does, the others as asked.
 TEST_CASE("latencies beyond the leg's own stay", "[timeline][parts]") {
   test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 0}, 1), test::schedule_of("gpipe", 2, 1));

@@ -1,0 +1,200 @@
+// Backend `cpu`: a device is a core of this machine and really runs the kernels of its stages; a transfer copies its
+// bytes. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "calibrate/cpu/work.hpp"
+#include "calibrate/pipeline/cores.hpp"
+
+namespace stagecraft::pipeline {
+namespace {
+
+// A kernel with operands of its own.
+struct Piece {
+  cpu::Work work;
+  int times = 1;
+  bool goes_on = true; // its result goes to the next operator: it is no gradient of weights
+};
+
+void run(const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    for (int time = 0; time < piece.times; ++time) {
+      piece.work.run(0, 0, piece.work.items);
+      if (piece.work.finish) {
+        piece.work.finish();
+      }
+    }
+  }
+}
+
+// What a thread has used of its core. Each is written by one thread.
+struct alignas(64) Usage {
+  Nanoseconds wall = 0, processor = 0; // while it worked
+};
+
+struct Device {
+  cpu::Arena operands;
+  std::vector<std::pair<std::int32_t, std::vector<Piece>>> pieces; // by work
+  double speed = 1;
+  bool warm = false; // all operands have been touched
+  Usage usage;
+
+  const std::vector<Piece>& of(std::int32_t work) const {
+    const auto at = std::lower_bound(pieces.begin(), pieces.end(), work,
+                                     [](const auto& one, std::int32_t wanted) { return one.first < wanted; });
+    static const std::vector<Piece> kNothing;
+    return at != pieces.end() && at->first == work ? at->second : kNothing;
+  }
+};
+
+struct Way {
+  std::vector<char> from, to; // from: where no computation's result is as large
+  Usage usage;
+};
+
+// What a computation made last for the operators that follow it; nothing where that is smaller than asked for.
+const char* result_of(const std::vector<Piece>& pieces, double bytes) {
+  const auto last = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) { return piece.goes_on; });
+  if (last == pieces.rend() || last->work.operands.empty()) {
+    return nullptr;
+  }
+  const cpu::Work::Operand& made = last->work.operands.back();
+  return static_cast<double>(made.count) * sizeof(float) < bytes ? nullptr : reinterpret_cast<const char*>(made.values);
+}
+
+class Processor : public Backend {
+public:
+  explicit Processor(const Setting& setting)
+      : graph_(setting.graph), cores_(cores_for(setting)), routines_(cpu::best_routines()),
+        devices_(setting.graph.devices.size()), ways_(setting.ways.work_of.size()) {
+    if (setting.kernels.size() != graph_.works.size()) {
+      throw Unavailable("the model's costs are given by numbers, which says nothing of kernels");
+    }
+    for (std::size_t device = 0; device < setting.speeds.size(); ++device) {
+      devices_[device].speed = setting.speeds[device];
+    }
+    for (std::size_t work = 0; work < graph_.works.size(); ++work) {
+      const Work& one = graph_.works[work];
+      if (one.transfers()) {
+        Way& way = ways_[setting.ways.of_work[work]];
+        const auto bytes = static_cast<std::size_t>(one.bytes);
+        way.from.resize(std::max(way.from.size(), bytes), 1);
+        way.to.resize(std::max(way.to.size(), bytes));
+      } else if (one.computes() && !setting.kernels[work].empty()) {
+        Device& device = devices_[one.device];
+        device.pieces.emplace_back(static_cast<std::int32_t>(work), make(setting.kernels[work], device.operands));
+      }
+    }
+    find_sources();
+  }
+
+  // Every operand is touched, so that no task of the run meets memory for the first time.
+  void enter_device(int device) noexcept override {
+    stay_on(cores_.of_device[device]);
+    if (!std::exchange(devices_[device].warm, true)) {
+      for (const auto& [work, pieces] : devices_[device].pieces) {
+        run(pieces);
+      }
+    }
+  }
+
+  void enter_way(int way) noexcept override { stay_on(cores_.of_way[way]); }
+
+  // A slower device is as long idle as it lacks in speed.
+  void compute(const Job& job) override {
+    Device& device = devices_[job.work.device];
+    const Nanoseconds used = measured(device.usage, [&] { run(device.of(graph_.work[job.task])); });
+    if (device.speed < 1) {
+      const Nanoseconds then = now() + static_cast<Nanoseconds>(static_cast<double>(used) * (1 / device.speed - 1));
+      while (now() < then && !stopped()) {
+      }
+    }
+  }
+
+  void transfer(const Job& job, int number) override {
+    Way& way = ways_[number];
+    const char* made = sources_[graph_.work[job.task]];
+    measured(way.usage, [&] {
+      std::memcpy(way.to.data(), made != nullptr ? made : way.from.data(), static_cast<std::size_t>(job.work.bytes));
+    });
+  }
+
+  std::vector<std::pair<std::string, std::string>> conditions() const override {
+    std::vector<std::string> speeds;
+    for (const Device& device : devices_) {
+      speeds.push_back(to_text(device.speed, 3));
+    }
+    return {{"products", std::string("eigen ") + routines_.instructions},
+            {"speeds", join(speeds)},
+            {"disturbed", disturbance()}};
+  }
+
+private:
+  std::vector<Piece> make(std::span<const cpu::KernelRun> kernels, cpu::Arena& operands) const {
+    std::vector<Piece> pieces;
+    for (const cpu::KernelRun& kernel : kernels) {
+      const std::string text = to_text(kernel.kernel);
+      try {
+        pieces.push_back({cpu::make_work(gpu::parse_kernel(text), {routines_, operands, 1}), kernel.times,
+                          kernel.kernel.pass != KernelPass::backward_weight});
+      } catch (const std::runtime_error& failure) {
+        throw Unavailable(text + ": " + failure.what());
+      }
+    }
+    return pieces;
+  }
+
+  void find_sources() {
+    sources_.assign(graph_.works.size(), nullptr);
+    for (TaskId task = 0; task < graph_.tasks(); ++task) {
+      const Work& work = graph_.works[graph_.work[task]];
+      for (const TaskId next : graph_.successors_of(task)) {
+        const Work& sent = graph_.works[graph_.work[next]];
+        if (work.computes() && sent.transfers()) {
+          sources_[graph_.work[next]] = result_of(devices_[work.device].of(graph_.work[task]), sent.bytes);
+        }
+      }
+    }
+  }
+
+  // Processor time of an action, added up.
+  template <class Do> static Nanoseconds measured(Usage& usage, const Do& action) {
+    const Nanoseconds wall = now(), processor = processor_time();
+    action();
+    const Nanoseconds used = processor_time() - processor;
+    usage.processor += used;
+    usage.wall += now() - wall;
+    return used;
+  }
+
+  // Whether something else than the run's own copies took a core from its device, in words.
+  std::string disturbance() const {
+    constexpr double kMost = 0.03;
+    std::string text;
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      const Usage& usage = devices_[device].usage;
+      Nanoseconds lost = usage.wall - usage.processor;
+      for (std::size_t way = 0; way < ways_.size(); ++way) {
+        lost -= cores_.of_way[way] == cores_.of_device[device] ? ways_[way].usage.processor : 0;
+      }
+      const double share = static_cast<double>(lost) / std::max(1.0, static_cast<double>(usage.wall));
+      if (share > kMost) {
+        text += (text.empty() ? "" : ", ") + percent(share, 1) + " of the time of device " + std::to_string(device);
+      }
+    }
+    return text.empty() ? "no" : text;
+  }
+
+  const TaskGraph& graph_;
+  Cores cores_;
+  const cpu::Routines& routines_;
+  std::vector<Device> devices_;
+  std::vector<Way> ways_;
+  std::vector<const char*> sources_; // [work]: what a transfer copies, or nothing
+};
+
+} // namespace
+
+std::unique_ptr<Backend> make_cpu(const Setting& setting) { return std::make_unique<Processor>(setting); }
+
+} // namespace stagecraft::pipeline
