@@ -189,8 +189,8 @@ double pace(const PartTimes& parts, const TaskGraph& graph) {
   return seconds;
 }
 
-// Runs until no computation that sleeps wakes late, as something else had the processor then; the least disturbed run is
-// kept.
+// Runs until no computation that sleeps wakes late, as something else had the processor then; the least disturbed run
+// is kept.
 void run_least_disturbed(RunRecord& record, const Options& options, const pipeline::BackendRow& row,
                          const pipeline::Setting& setting, pipeline::Backend& backend) {
   double least = 0;
