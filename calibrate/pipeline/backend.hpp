@@ -22,10 +22,12 @@ struct Job {
   TaskId task = 0;
   int iteration = 0;
   Nanoseconds start = 0;
+  std::int32_t number = 0; ///< of its work in the graph
   const Work& work;
 };
 
-/// Does the tasks of one graph. Functions throw std::runtime_error with the cause where they fail, which ends the run.
+/// Does the tasks of one graph, and of graphs of the same works. Functions throw std::runtime_error with the cause
+/// where they fail, which ends the run.
 class Backend {
 public:
   virtual ~Backend() = default;
@@ -44,6 +46,9 @@ public:
     interrupted();
   }
 
+  /// The share of its computing time that something else took from the worst device of the last run; 0 where that
+  /// cannot be told.
+  virtual double disturbance() const { return 0; }
   /// What the backend made of its world, for the run's record: names and values.
   virtual std::vector<std::pair<std::string, std::string>> conditions() const { return {}; }
 

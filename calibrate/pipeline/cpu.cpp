@@ -91,6 +91,7 @@ public:
   // Every operand is touched, so that no task of the run meets memory for the first time.
   void enter_device(int device) noexcept override {
     stay_on(cores_.of_device[device]);
+    devices_[device].usage = {};
     if (!std::exchange(devices_[device].warm, true)) {
       for (const auto& [work, pieces] : devices_[device].pieces) {
         run(pieces);
@@ -98,12 +99,15 @@ public:
     }
   }
 
-  void enter_way(int way) noexcept override { stay_on(cores_.of_way[way]); }
+  void enter_way(int way) noexcept override {
+    stay_on(cores_.of_way[way]);
+    ways_[way].usage = {};
+  }
 
   // A slower device is as long idle as it lacks in speed.
   void compute(const Job& job) override {
     Device& device = devices_[job.work.device];
-    const Nanoseconds used = measured(device.usage, [&] { run(device.of(graph_.work[job.task])); });
+    const Nanoseconds used = measured(device.usage, [&] { run(device.of(job.number)); });
     if (device.speed < 1) {
       const Nanoseconds then = now() + static_cast<Nanoseconds>(static_cast<double>(used) * (1 / device.speed - 1));
       while (now() < then && !stopped()) {
@@ -113,7 +117,7 @@ public:
 
   void transfer(const Job& job, int number) override {
     Way& way = ways_[number];
-    const char* made = sources_[graph_.work[job.task]];
+    const char* made = sources_.at(static_cast<std::size_t>(job.number));
     measured(way.usage, [&] {
       std::memcpy(way.to.data(), made != nullptr ? made : way.from.data(), static_cast<std::size_t>(job.work.bytes));
     });
@@ -124,9 +128,21 @@ public:
     for (const Device& device : devices_) {
       speeds.push_back(to_text(device.speed, 3));
     }
-    return {{"products", std::string("eigen ") + routines_.instructions},
-            {"speeds", join(speeds)},
-            {"disturbed", disturbance()}};
+    return {{"products", std::string("eigen ") + routines_.instructions}, {"speeds", join(speeds)}};
+  }
+
+  // Time that neither the device nor the copies that its core made for it had.
+  double disturbance() const override {
+    double worst = 0;
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      const Usage& usage = devices_[device].usage;
+      Nanoseconds lost = usage.wall - usage.processor;
+      for (std::size_t way = 0; way < ways_.size(); ++way) {
+        lost -= cores_.of_way[way] == cores_.of_device[device] ? ways_[way].usage.processor : 0;
+      }
+      worst = std::max(worst, static_cast<double>(lost) / std::max(1.0, static_cast<double>(usage.wall)));
+    }
+    return worst;
   }
 
 private:
@@ -165,24 +181,6 @@ private:
     usage.processor += used;
     usage.wall += now() - wall;
     return used;
-  }
-
-  // Whether something else than the run's own copies took a core from its device, in words.
-  std::string disturbance() const {
-    constexpr double kMost = 0.03;
-    std::string text;
-    for (std::size_t device = 0; device < devices_.size(); ++device) {
-      const Usage& usage = devices_[device].usage;
-      Nanoseconds lost = usage.wall - usage.processor;
-      for (std::size_t way = 0; way < ways_.size(); ++way) {
-        lost -= cores_.of_way[way] == cores_.of_device[device] ? ways_[way].usage.processor : 0;
-      }
-      const double share = static_cast<double>(lost) / std::max(1.0, static_cast<double>(usage.wall));
-      if (share > kMost) {
-        text += (text.empty() ? "" : ", ") + percent(share, 1) + " of the time of device " + std::to_string(device);
-      }
-    }
-    return text.empty() ? "no" : text;
   }
 
   const TaskGraph& graph_;

@@ -77,7 +77,8 @@ private:
   TaskId task_of(Entry entry) const { return static_cast<TaskId>(entry % graph_.tasks()); }
   const Work& work_of(Entry entry) const { return graph_.works[graph_.work[task_of(entry)]]; }
   Job job_of(Entry entry) const {
-    return {task_of(entry), static_cast<int>(entry / graph_.tasks()), start_[entry], work_of(entry)};
+    return {task_of(entry), static_cast<int>(entry / graph_.tasks()), start_[entry], graph_.work[task_of(entry)],
+            work_of(entry)};
   }
 
   // All threads begin at one moment, soon after the last of them is there.

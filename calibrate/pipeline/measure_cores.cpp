@@ -6,272 +6,220 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
 #include <thread>
-
-#include "sim/base/statistics.hpp"
 
 #include "calibrate/pipeline/part_chain.hpp"
 
 namespace stagecraft::pipeline {
 namespace {
 
-// A kernel of a work.
-struct Place {
-  std::int32_t work;
-  std::size_t kernel;
-};
-
-// What a device does with one micro-batch: forward by stage, then all else as it goes back; a step comes last.
-std::vector<Place> places_of(const Setting& setting, std::int32_t device) {
-  std::vector<std::int32_t> order;
-  for (std::size_t work = 0; work < setting.graph.works.size(); ++work) {
-    if (setting.graph.works[work].computes() && setting.graph.works[work].device == device) {
-      order.push_back(static_cast<std::int32_t>(work));
-    }
-  }
-  const auto rank = [&](std::int32_t index) {
-    const Work& work = setting.graph.works[index];
-    const bool forward = work.kind == TaskKind::forward;
-    return std::tuple(forward ? 0 : work.kind == TaskKind::optimizer ? 2 : 1, forward ? work.stage : -work.stage);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](auto one, auto other) { return rank(one) < rank(other); });
-  std::vector<Place> places;
-  for (const std::int32_t work : order) {
-    for (std::size_t kernel = 0; kernel < setting.kernels[work].size(); ++kernel) {
-      places.push_back({work, kernel});
-    }
-  }
-  return places;
+// Others may wait for these cores meanwhile, so afterwards they get them for as long.
+Timeline execute_and_rest(const Setting& setting, Backend& backend, bool real_time) {
+  const Timeline timeline = execute(setting, backend, {1, real_time, true}).timeline;
+  const double makespan = *std::max_element(timeline.finish.begin(), timeline.finish.end());
+  std::this_thread::sleep_for(std::chrono::duration<double>(makespan));
+  return timeline;
 }
 
-constexpr int kWarm = 1, kAlone = 3, kBeside = 4; // times that a device goes through all its kernels
-
-// Every kernel of a device a task of its own, after one that has no kernel. One device after the other goes through its
-// own alone, then all do at once.
+// Programs of devices that wait for nobody.
 class Bench {
 public:
-  Bench(const Setting& setting, const std::vector<std::vector<Place>>& places) {
+  explicit Bench(const Setting& setting) : setting_(setting) {
+    graph_.works = setting.graph.works;
     graph_.devices = setting.graph.devices;
-    for (std::size_t device = 0; device < places.size(); ++device) {
-      const auto first = static_cast<std::int32_t>(graph_.works.size());
-      add_work(device, {});
-      for (const Place& place : places[device]) {
-        add_work(device, {setting.kernels[place.work][place.kernel]});
-      }
-      graph_.program_begin.push_back(graph_.tasks());
-      begin_.push_back(graph_.tasks());
-      length_.push_back(static_cast<std::int32_t>(graph_.works.size()) - first);
-      for (int time = 0; time < kWarm + kAlone + kBeside; ++time) {
-        for (std::int32_t work = first; work < first + length_.back(); ++work) {
-          graph_.work.push_back(work);
-        }
+  }
+
+  /// Adds the program of the next device so many times.
+  void add_program(int times) {
+    const std::size_t device = begin_device();
+    for (int time = 0; time < times; ++time) {
+      for (const TaskId task : setting_.graph.program_of(device)) {
+        graph_.work.push_back(setting_.graph.work[task]);
       }
     }
+  }
+
+  /// The next device does nothing, on its core, until another has ended.
+  void add_rest(std::size_t until) {
+    const std::size_t device = begin_device();
+    resting_.emplace_back(graph_.tasks(), until);
+    graph_.work.push_back(static_cast<std::int32_t>(graph_.works.size()));
+    graph_.works.push_back({.device = static_cast<std::int32_t>(device)});
+  }
+
+  Timeline run(Backend& backend, bool real_time) {
     graph_.program_begin.push_back(graph_.tasks());
     graph_.program.resize(graph_.work.size());
     std::iota(graph_.program.begin(), graph_.program.end(), 0);
-    take_turns();
-  }
-
-  const TaskGraph& graph() const { return graph_; }
-  const std::vector<std::vector<cpu::KernelRun>>& kernels() const { return kernels_; }
-  /// The task without a kernel with which a device begins to go through the others so many times later.
-  TaskId round(std::size_t device, int time) const { return begin_[device] + time * length_[device]; }
-
-private:
-  void add_work(std::size_t device, const std::vector<cpu::KernelRun>& runs) {
-    graph_.works.push_back({.device = static_cast<std::int32_t>(device)});
-    kernels_.push_back(runs);
-  }
-
-  // A device waits for the one before it, and all but the last for the last.
-  void take_turns() {
     graph_.micro_batch.assign(graph_.work.size(), 0);
     graph_.waits.assign(graph_.work.size(), 0);
-    const std::size_t devices = begin_.size();
     for (TaskId task = 0; task < graph_.tasks(); ++task) {
       graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
-      for (std::size_t device = 0; device < devices; ++device) {
-        if (task != round(device, kWarm + kAlone) - 1) {
-          continue;
-        }
-        if (device + 1 < devices) {
-          follow(begin_[device + 1]);
-        } else {
-          for (std::size_t other = 0; other < device; ++other) {
-            follow(round(other, kWarm + kAlone));
-          }
+      for (const auto& [rest, until] : resting_) {
+        if (task == graph_.program_of(until).back()) {
+          graph_.successors.push_back(rest);
+          ++graph_.waits[rest];
         }
       }
     }
     graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
+    const Ways none{std::vector<std::int32_t>(graph_.works.size(), -1), {}, {}};
+    return execute_and_rest({graph_, setting_.platform, none, {}, {}}, backend, real_time);
   }
 
-  void follow(TaskId task) {
-    graph_.successors.push_back(task);
-    ++graph_.waits[task];
+  const TaskGraph& graph() const { return graph_; }
+
+private:
+  std::size_t begin_device() {
+    graph_.program_begin.push_back(graph_.tasks());
+    return graph_.program_begin.size() - 1;
   }
 
+  const Setting& setting_;
   TaskGraph graph_;
-  std::vector<std::vector<cpu::KernelRun>> kernels_; // [work]
-  std::vector<TaskId> begin_;                        // [device]
-  std::vector<std::int32_t> length_;                 // [device]: works
+  std::vector<std::pair<TaskId, std::size_t>> resting_; // and the device whose end is waited for
 };
 
-// Of the kernels of one device, over all rounds.
-struct Samples {
-  std::vector<double> empty;
-  std::vector<std::vector<double>> alone; // [place]
-  std::vector<double> slowdowns;          // one a round
-};
+std::vector<double> durations(const Timeline& timeline, std::span<const TaskId> tasks) {
+  std::vector<double> seconds;
+  for (const TaskId task : tasks) {
+    seconds.push_back(timeline.finish[task] - timeline.start[task]);
+  }
+  return seconds;
+}
 
-// What all devices did at once ends when the first of them has nothing left to do.
-void read_round(const Bench& bench, const Timeline& timeline, std::vector<Samples>& samples) {
-  const std::size_t devices = samples.size();
-  const auto took = [&](TaskId task) { return timeline.finish[task] - timeline.start[task]; };
+double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+// What a device takes for each task of its program.
+std::vector<double> measure_alone(const Setting& setting, std::size_t device, Backend& backend, bool real_time) {
+  Bench bench(setting);
+  for (std::size_t other = 0; other < setting.graph.devices.size(); ++other) {
+    other == device ? bench.add_program(1) : bench.add_rest(device);
+  }
+  const Timeline timeline = bench.run(backend, real_time);
+  return durations(timeline, bench.graph().program_of(device));
+}
+
+// How much longer each device takes than alone, until the first of them has nothing left to do. Shorter programs run
+// several times.
+std::vector<double> measure_slowdowns(const Setting& setting, const std::vector<std::vector<double>>& alone,
+                                      Backend& backend, bool real_time) {
+  double longest = 0;
+  for (const std::vector<double>& seconds : alone) {
+    longest = std::max(longest, sum(seconds));
+  }
+  Bench bench(setting);
+  for (const std::vector<double>& seconds : alone) {
+    bench.add_program(std::max(1, static_cast<int>(std::lround(longest / sum(seconds)))));
+  }
+  const Timeline timeline = bench.run(backend, real_time);
   double end = std::numeric_limits<double>::infinity();
-  for (std::size_t device = 0; device < devices; ++device) {
-    end = std::min(end, timeline.finish[bench.round(device, kWarm + kAlone + kBeside) - 1]);
+  for (std::size_t device = 0; device < alone.size(); ++device) {
+    end = std::min(end, timeline.finish[bench.graph().program_of(device).back()]);
   }
-  for (std::size_t device = 0; device < devices; ++device) {
-    Samples& own = samples[device];
-    double alone = 0, beside = 0;
-    for (std::size_t place = 0; place < own.alone.size(); ++place) {
-      std::vector<double> now;
-      for (int time = kWarm; time < kWarm + kAlone; ++time) {
-        now.push_back(took(bench.round(device, time) + 1 + static_cast<TaskId>(place)));
-      }
-      own.alone[place].insert(own.alone[place].end(), now.begin(), now.end());
-      for (int time = kWarm + kAlone; time < kWarm + kAlone + kBeside; ++time) {
-        const TaskId task = bench.round(device, time) + 1 + static_cast<TaskId>(place);
-        if (timeline.finish[task] <= end) {
-          alone += quantile(now, 0.5);
-          beside += took(task);
-        }
-      }
+  std::vector<double> slowdowns;
+  for (std::size_t device = 0; device < alone.size(); ++device) {
+    const auto program = bench.graph().program_of(device);
+    double before = 0, now = 0;
+    for (std::size_t at = 0; at < program.size() && timeline.finish[program[at]] <= end; ++at) {
+      before += alone[device][at % alone[device].size()];
+      now += timeline.finish[program[at]] - timeline.start[program[at]];
     }
-    for (int time = kWarm; time < kWarm + kAlone; ++time) {
-      own.empty.push_back(took(bench.round(device, time)));
-    }
-    own.slowdowns.push_back(devices > 1 && alone > 0 ? beside / alone : 1);
+    slowdowns.push_back(now / before);
   }
+  return slowdowns;
 }
 
-std::vector<Samples> measure_kernels(const Setting& setting, const std::vector<std::vector<Place>>& places,
-                                     bool real_time) {
-  constexpr int kRounds = 5, kLeast = 2;
-  constexpr double kMost = 2; // s of all rounds beyond the least
-  const Bench bench(setting, places);
-  const Ways none{std::vector<std::int32_t>(bench.graph().works.size(), -1), {}, {}};
-  const Setting own{bench.graph(), setting.platform, none, bench.kernels(), setting.speeds};
-  const std::unique_ptr<Backend> backend = make_cpu(own);
-  std::vector<Samples> samples(places.size());
-  for (std::size_t device = 0; device < places.size(); ++device) {
-    samples[device].alone.resize(places[device].size());
-  }
-  double all = 0;
-  for (int round = 0; round < kRounds && (round < kLeast || all < kMost); ++round) {
-    const Timeline timeline = execute(own, *backend, {1, real_time, true}).timeline;
-    read_round(bench, timeline, samples);
-    const double makespan = *std::max_element(timeline.finish.begin(), timeline.finish.end());
-    all += makespan;
-    std::this_thread::sleep_for(std::chrono::duration<double>(makespan)); // others may wait for these cores
-  }
-  return samples;
-}
-
-void measure_computations(const Setting& setting, bool real_time, PartTimes& parts) {
-  std::vector<std::vector<Place>> places;
-  for (std::size_t device = 0; device < setting.graph.devices.size(); ++device) {
-    places.push_back(places_of(setting, static_cast<std::int32_t>(device)));
-  }
-  const std::vector<Samples> samples = measure_kernels(setting, places, real_time);
-  parts.computation = Seconds{quantile(samples.front().empty, 0.5)};
-  parts.works.resize(setting.graph.works.size());
-  for (std::size_t device = 0; device < places.size(); ++device) {
-    for (std::size_t place = 0; place < places[device].size(); ++place) {
-      const double seconds = quantile(samples[device].alone[place], 0.5) - parts.computation.value;
-      parts.works[places[device][place].work] += Seconds{std::max(0.0, seconds)};
+// Of each work the mean of its tasks.
+void measure_computations(const Setting& setting, Backend& backend, bool real_time, PartTimes& parts) {
+  const TaskGraph& graph = setting.graph;
+  std::vector<int> tasks(graph.works.size(), 0);
+  parts.works.resize(graph.works.size());
+  std::vector<std::vector<double>> alone;
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    alone.push_back(measure_alone(setting, device, backend, real_time));
+    const auto program = graph.program_of(device);
+    for (std::size_t at = 0; at < program.size(); ++at) {
+      parts.works[graph.work[program[at]]] += Seconds{alone.back()[at]};
+      ++tasks[graph.work[program[at]]];
     }
-    parts.slowdowns.push_back(quantile(samples[device].slowdowns, 0.5));
   }
+  for (std::size_t work = 0; work < tasks.size(); ++work) {
+    parts.works[work] = parts.works[work] / std::max(1, tasks[work]);
+  }
+  parts.slowdowns = alone.size() > 1 ? measure_slowdowns(setting, alone, backend, real_time) : std::vector{1.0};
 }
 
-// What a way carries in the run: sizes, and between which works.
-struct Traffic {
-  std::set<double> sizes;
-  std::int32_t before = -1, after = -1; // of the first of its transfers
+// A transfer of the run and the computations before and after it: those that make and take its data, where the same
+// ends have such.
+struct Hop {
+  std::int32_t before = -1, transfer = -1, after = -1;
 };
 
-std::vector<Traffic> traffic_of(const Setting& setting) {
+// One of each work that transfers.
+std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
   const TaskGraph& graph = setting.graph;
-  std::vector<Traffic> ways(setting.ways.work_of.size());
-  const auto way_of = [&](TaskId task) { return setting.ways.of_work[graph.work[task]]; };
-  const auto note = [](std::int32_t& first, std::int32_t work) { first = first < 0 ? work : first; };
+  std::vector<Hop> hops(graph.works.size());
   for (TaskId task = 0; task < graph.tasks(); ++task) {
-    const Work& work = graph.works[graph.work[task]];
-    if (work.transfers()) {
-      ways[way_of(task)].sizes.insert(work.bytes);
-    }
+    const std::int32_t number = graph.work[task];
+    const Work& work = graph.works[number];
     for (const TaskId next : graph.successors_of(task)) {
-      const Work& later = graph.works[graph.work[next]];
-      if (work.computes() && later.transfers()) {
-        note(ways[way_of(next)].before, graph.work[task]);
-      } else if (work.transfers() && later.computes() && later.device != work.device) {
-        note(ways[way_of(task)].after, graph.work[next]);
+      const std::int32_t later = graph.work[next];
+      if (work.computes() && graph.works[later].transfers()) {
+        hops[later].before = number;
+      } else if (work.transfers() && graph.works[later].computes() && graph.works[later].device != work.device) {
+        hops[number].after = later;
       }
     }
   }
-  return ways;
+  std::vector<Hop> found;
+  for (std::size_t number = 0; number < hops.size(); ++number) {
+    if (graph.works[number].transfers()) {
+      const int way = setting.ways.of_work[number];
+      Hop hop = hops[number];
+      hop.transfer = static_cast<std::int32_t>(number);
+      hop.before = hop.before >= 0 ? hop.before : chain.computation(graph.works[number].device, Seconds{0});
+      hop.after = hop.after >= 0 ? hop.after : chain.computation(chain.receiver(way), Seconds{0});
+      found.push_back(hop);
+    }
+  }
+  return found;
 }
 
-// Each as after the computation that makes its data, so that caches are as full as in the run.
-void measure_copies(const Setting& setting, bool real_time, PartTimes& parts) {
-  constexpr int kRepeats = 9;
-  const std::vector<Traffic> traffic = traffic_of(setting);
-  if (traffic.empty()) {
+// From the sender's finish to the receiver's start; a line over the sizes of each way.
+void measure_copies(const Setting& setting, Backend& backend, bool real_time, PartTimes& parts) {
+  constexpr int kRepeats = 4;
+  PartChain chain(setting);
+  const std::vector<Hop> hops = hops_of(setting, chain);
+  if (hops.empty()) {
     return;
   }
-  PartChain chain(setting, Seconds{0});
-  std::vector<std::vector<std::pair<double, PartChain::Transfer>>> transfers(traffic.size());
+  std::vector<PartChain::Transfer> transfers;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    for (std::size_t way = 0; way < traffic.size(); ++way) {
-      for (const double bytes : traffic[way].sizes) {
-        transfers[way].emplace_back(bytes,
-                                    chain.add(static_cast<int>(way), bytes, traffic[way].before, traffic[way].after));
-      }
+    for (const Hop& hop : hops) {
+      transfers.push_back(chain.add(hop.before, hop.transfer, hop.after));
     }
   }
   const TaskGraph& graph = chain.finish();
-  std::vector<std::vector<cpu::KernelRun>> kernels;
-  for (const std::int32_t origin : chain.origins()) {
-    kernels.push_back(origin < 0 ? std::vector<cpu::KernelRun>{} : setting.kernels[origin]);
+  const Timeline timeline = execute_and_rest({graph, setting.platform, chain.ways(), {}, {}}, backend, real_time);
+  std::vector<std::map<double, std::vector<double>>> seconds(setting.ways.work_of.size()); // [way], by bytes
+  for (std::size_t i = hops.size(); i < transfers.size(); ++i) {                           // the first time warms up
+    const std::int32_t work = hops[i % hops.size()].transfer;
+    seconds[setting.ways.of_work[work]][graph.works[work].bytes].push_back(timeline.start[transfers[i].after] -
+                                                                           timeline.finish[transfers[i].before]);
   }
-  const Setting copies{graph, setting.platform, chain.ways(), kernels, {}};
-  const Timeline timeline = execute(copies, *make_cpu(copies), {1, real_time, true}).timeline;
-  std::vector<PathCost> costs;
-  for (const auto& of_way : transfers) {
-    std::map<double, std::vector<double>> seconds;
-    for (const auto& [bytes, one] : of_way) {
-      seconds[bytes].push_back(timeline.start[one.after] - timeline.finish[one.before]);
-    }
-    costs.push_back(fit_path_cost(seconds));
-  }
-  parts.legs.resize(setting.graph.legs.size());
-  for (std::size_t work = 0; work < setting.graph.works.size(); ++work) {
-    if (setting.graph.works[work].transfers()) {
-      parts.legs[setting.graph.works[work].leg] = costs[setting.ways.of_work[work]];
-    }
+  parts.legs.resize(graph.legs.size());
+  for (const Hop& hop : hops) {
+    parts.legs[graph.works[hop.transfer].leg] = fit_path_cost(seconds[setting.ways.of_work[hop.transfer]]);
   }
 }
 
 } // namespace
 
-PartTimes measure_on_cores(const Setting& setting, Backend& /*backend*/, bool real_time) {
+PartTimes measure_on_cores(const Setting& setting, Backend& backend, bool real_time) {
   PartTimes parts;
-  measure_computations(setting, real_time, parts);
-  measure_copies(setting, real_time, parts);
+  measure_computations(setting, backend, real_time, parts);
+  measure_copies(setting, backend, real_time, parts);
   return parts;
 }
 

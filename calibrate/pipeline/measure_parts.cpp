@@ -31,20 +31,27 @@ LegKind kind_of(const Leg& leg, const Platform& platform) {
 
 PartTimes measure_parts(const Setting& setting, Backend& backend, bool real_time) {
   constexpr Seconds kComputation{0.3e-3};
-  PartChain chain(setting, kComputation);
+  PartChain chain(setting);
+  std::vector<std::int32_t> computation; // [device]
+  for (std::size_t device = 0; device < setting.graph.devices.size(); ++device) {
+    computation.push_back(chain.computation(static_cast<int>(device), kComputation));
+  }
   std::vector<TaskId> computations;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    computations.push_back(chain.compute(0));
+    computations.push_back(chain.add(computation.front()));
   }
   std::map<LegKind, std::vector<std::pair<double, PartChain::Transfer>>> measured; // bytes of each
   for (std::size_t way = 0; way < setting.ways.work_of.size(); ++way) {
-    const Leg& leg = setting.graph.legs[setting.graph.works[setting.ways.work_of[way]].leg];
+    const Work& work = setting.graph.works[setting.ways.work_of[way]];
+    const Leg& leg = setting.graph.legs[work.leg];
+    const int number = static_cast<int>(way);
     const auto [slot, fresh] = measured.try_emplace(kind_of(leg, setting.platform));
     for (int repeat = 0; fresh && repeat < kRepeats; ++repeat) {
       for (const double seconds : kTransfers) {
         const bool unlimited = std::isinf(leg.bandwidth.value);
         const double bytes = unlimited ? 0 : std::round(leg.bandwidth.value * seconds);
-        slot->second.emplace_back(bytes, chain.add(static_cast<int>(way), bytes));
+        slot->second.emplace_back(bytes, chain.add(computation[work.device], chain.transfer(number, bytes),
+                                                   computation[chain.receiver(number)]));
         computations.push_back(slot->second.back().second.before);
       }
     }

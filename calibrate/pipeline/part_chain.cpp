@@ -9,45 +9,57 @@
 
 namespace stagecraft::pipeline {
 
-PartChain::PartChain(const Setting& setting, Seconds computation)
-    : setting_(setting), computation_(computation), ways_(setting.ways) {
+PartChain::PartChain(const Setting& setting) : setting_(setting), ways_(setting.ways) {
+  graph_.works = setting.graph.works;
   graph_.devices = setting.graph.devices;
   graph_.legs = setting.graph.legs;
-  ways_.of_work.clear();
   ways_.transfers.assign(ways_.work_of.size(), 0);
-  programs_.resize(graph_.devices.size());
-  receivers_.assign(setting.platform.vertices.size(), -1);
-  for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
-    receivers_[graph_.devices[device]] = static_cast<int>(device); // the vertex of a device has its number
-  }
 }
 
-PartChain::Transfer PartChain::add(int way, double bytes, std::int32_t before, std::int32_t after) {
-  const Work& carried = setting_.graph.works[setting_.ways.work_of[way]];
-  const Leg& leg = graph_.legs[carried.leg];
-  const int to = leg.links.empty() ? -1 : receivers_[setting_.platform.links[leg.links.back()].to];
+PartChain::Transfer PartChain::add(std::int32_t before, std::int32_t transfer, std::int32_t after) {
   Transfer added{};
-  added.before = compute(carried.device, before);
-  Work work{.kind = TaskKind::transfer, .device = carried.device, .leg = carried.leg};
+  added.before = add(before);
+  added.transfer = add(transfer);
+  added.after = add(after);
+  return added;
+}
+
+TaskId PartChain::add(std::int32_t work) {
+  const std::int32_t way = ways_.of_work[work];
+  if (way >= 0) {
+    ++ways_.transfers[way];
+  }
+  graph_.work.push_back(work);
+  graph_.micro_batch.push_back(0);
+  return static_cast<TaskId>(graph_.work.size()) - 1;
+}
+
+std::int32_t PartChain::computation(int device, Seconds seconds) {
+  graph_.works.push_back({.device = device, .seconds = seconds});
+  ways_.of_work.push_back(-1);
+  return static_cast<std::int32_t>(graph_.works.size()) - 1;
+}
+
+std::int32_t PartChain::transfer(int way, double bytes) {
+  Work work = graph_.works[ways_.work_of[way]];
+  const Leg& leg = graph_.legs[work.leg];
+  work.kind = TaskKind::transfer;
   work.latency = leg.latency;
   work.bytes = bytes;
   work.seconds = leg.latency + Bytes{bytes} / leg.bandwidth;
-  added.transfer = add_task(add_work(work, way, -1));
-  if (ways_.transfers[way]++ == 0) {
-    ways_.work_of[way] = graph_.work[added.transfer];
-  }
-  added.after = to >= 0 ? compute(to, after) : compute(carried.device);
-  return added;
+  graph_.works.push_back(work);
+  ways_.of_work.push_back(way);
+  return static_cast<std::int32_t>(graph_.works.size()) - 1;
 }
 
-TaskId PartChain::compute(int device, std::int32_t work) {
-  const auto [known, fresh] = computations_.try_emplace({device, work}, 0);
-  if (fresh) {
-    known->second = add_work({.device = device, .seconds = computation_}, -1, work);
-  }
-  const TaskId added = add_task(known->second);
-  programs_[device].push_back(added);
-  return added;
+int PartChain::receiver(int way) const {
+  const Work& work = graph_.works[ways_.work_of[way]];
+  const std::vector<LinkId>& links = graph_.legs[work.leg].links;
+  const std::vector<DeviceId>& devices = graph_.devices;
+  const int end =
+      links.empty() ? -1 : setting_.platform.links[links.back()].to; // the vertex of a device has its number
+  const auto at = std::find(devices.begin(), devices.end(), end);
+  return at != devices.end() ? static_cast<int>(at - devices.begin()) : work.device;
 }
 
 const TaskGraph& PartChain::finish() {
@@ -58,25 +70,17 @@ const TaskGraph& PartChain::finish() {
   }
   graph_.successors.pop_back();
   graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
-  for (const auto& program : programs_) {
+  for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
-    graph_.program.insert(graph_.program.end(), program.begin(), program.end());
+    for (TaskId task = 0; task < graph_.tasks(); ++task) {
+      const Work& work = graph_.works[graph_.work[task]];
+      if (work.computes() && work.device == static_cast<std::int32_t>(device)) {
+        graph_.program.push_back(task);
+      }
+    }
   }
   graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
   return graph_;
-}
-
-std::int32_t PartChain::add_work(const Work& work, int way, std::int32_t origin) {
-  graph_.works.push_back(work);
-  ways_.of_work.push_back(way);
-  origins_.push_back(origin);
-  return static_cast<std::int32_t>(graph_.works.size()) - 1;
-}
-
-TaskId PartChain::add_task(std::int32_t work) {
-  graph_.work.push_back(work);
-  graph_.micro_batch.push_back(0);
-  return static_cast<TaskId>(graph_.work.size()) - 1;
 }
 
 PathCost fit_path_cost(const std::map<double, std::vector<double>>& measured) {

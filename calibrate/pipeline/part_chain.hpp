@@ -1,4 +1,4 @@
-// What measures parts alone: a graph in which one thing happens at a time.
+// What measures transfers alone: a graph in which one thing happens at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,40 +9,35 @@
 
 namespace stagecraft::pipeline {
 
-/// A chain: computation, transfer, computation, … The transfers go the ways of a run. Computations are those of the run
-/// where they are named, else they only take the time given.
+/// A chain: computation, transfer, computation, … over the works and the ways of a run, and works of its own.
 class PartChain {
 public:
-  /// `computation`: what each computation is said to take. The setting outlives it.
-  PartChain(const Setting& setting, Seconds computation);
+  /// The setting outlives it.
+  explicit PartChain(const Setting& setting);
 
   struct Transfer {
     TaskId before, transfer, after; ///< what computes, is sent, and waits for it
   };
-  /// Adds one transfer of a way, and before and after it a work of the run on its ends, or none. Where its leg ends at
-  /// no device the sender itself waits for it, with no work.
-  Transfer add(int way, double bytes, std::int32_t before = -1, std::int32_t after = -1);
-  /// Adds a computation on a device of the graph: a work of the run, or none.
-  TaskId compute(int device, std::int32_t work = -1);
+  /// Adds a transfer between two computations.
+  Transfer add(std::int32_t before, std::int32_t transfer, std::int32_t after);
+  /// Adds a task of a work.
+  TaskId add(std::int32_t work);
+
+  /// A new work: a computation of a device.
+  std::int32_t computation(int device, Seconds seconds);
+  /// A new work: so many bytes on a way.
+  std::int32_t transfer(int way, double bytes);
+  /// The device at which a way ends; the sender's where that is no device.
+  int receiver(int way) const;
 
   /// The graph of all that was added.
   const TaskGraph& finish();
   const Ways& ways() const { return ways_; }
-  /// [work of the graph]: that of the run which it is, or -1.
-  const std::vector<std::int32_t>& origins() const { return origins_; }
 
 private:
-  std::int32_t add_work(const Work& work, int way, std::int32_t origin);
-  TaskId add_task(std::int32_t work);
-
   const Setting& setting_;
-  Seconds computation_;
   TaskGraph graph_;
   Ways ways_;
-  std::vector<std::vector<TaskId>> programs_;
-  std::vector<std::int32_t> origins_;
-  std::map<std::pair<int, std::int32_t>, std::int32_t> computations_; ///< by device and origin: the work
-  std::vector<int> receivers_; ///< [vertex]: index of a device of the graph, or -1
 };
 
 /// A line through the medians of what equal sizes took, seconds by bytes, with the least relative errors; of one size a

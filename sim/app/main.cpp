@@ -138,6 +138,11 @@ void add_execute_flags(CLI::App& execute, Options& options) {
   execute.add_option("--attempts", options.attempts, "to run undisturbed, where computations sleep and so tell")
       ->check(whole_number(1, 100))
       ->capture_default_str();
+  execute.add_option("--runs", options.runs, "of backend cpu, its parts measured between them; the median one counts")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
+  execute.add_flag("--measured", options.measured,
+                   "a strategy that measures its plans, as dynamic, measures real runs");
   execute.add_option("--time-scale", options.time_scale, "times of the run over those of the model (default auto)")
       ->type_name("X");
   execute.add_option("--bandwidth-scale", options.bandwidth_scale, "likewise of links; bytes follow (default auto)")

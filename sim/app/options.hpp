@@ -53,6 +53,8 @@ struct Options {
   int steps = 20;                          ///< of the optimiser
   std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
   int attempts = 3;
+  int runs = 7;
+  bool measured = false; ///< the strategy's plans by real runs instead of replays
   // list, show, import
   std::string what, file;
   std::string collective;            ///< that nccl-tests measured

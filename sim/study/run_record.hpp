@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/report/run.hpp"
 #include "sim/timeline/part_times.hpp"
 
 namespace stagecraft {
@@ -32,12 +34,16 @@ struct RunRecord {
   TaskGraph graph;
   Timeline timeline;
   std::optional<PartTimes> parts; ///< nothing: not measured
+  std::vector<RunRound> rounds;   ///< that the plan came from, where each was a real run; not read back
 
   /// When the last task ended.
   double makespan() const;
+  /// A number among the conditions; 0 where they do not say it.
+  double condition(std::string_view name) const;
   /// By how much the latest computation that slept ended too late, as the conditions say; 0 where they do not.
   double latest_sleeper() const;
-  /// Whether that is more than 0.2 % of the run, and than any sleeper needs to wake: something else had the processor.
+  /// Whether that is more than 0.2 % of the run, and than any sleeper needs to wake, or whether every run of several
+  /// was disturbed: something else had the processor.
   bool disturbed() const;
 };
 

@@ -65,8 +65,11 @@ Validation validate_runs(const fs::path& path) {
   for (const fs::path& file : files_of(path)) {
     const RunRecord record = read_run_record(file);
     if (record.disturbed()) {
-      validation.skipped.push_back({file.stem().string(), "disturbed: a computation that slept ended " +
-                                                              to_text(Seconds{record.latest_sleeper()}) + " late"});
+      const double late = record.latest_sleeper();
+      validation.skipped.push_back(
+          {file.stem().string(),
+           "disturbed: " + (late > 0 ? "a computation that slept ended " + to_text(Seconds{late}) + " late"
+                                     : "something else had the cores in every run")});
       continue;
     }
     const RunAccuracy accuracy = accuracy_of(record);
@@ -83,7 +86,7 @@ Validation validate_runs(const fs::path& path) {
     validation.baselines["links not shared"].push_back(row);
   }
   validation.notes.push_back(
-      "Predictions are made from the times of computations and transfers measured alone before each run; nothing is "
+      "Predictions are made from the times of computations and transfers measured alone beside each run; nothing is "
       "fitted. 'own durations' is no prediction: it replays a run's own durations, and so tells what order alone is "
       "worth.");
   for (const auto& [contest, rows] : contests) {

@@ -6,22 +6,31 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sim/base/statistics.hpp"
+
 namespace stagecraft {
 
-PartTimes mean(const PartTimes& one, const PartTimes& other) {
-  PartTimes middle = one;
-  middle.computation = 0.5 * (one.computation + other.computation);
-  for (std::size_t leg = 0; leg < one.legs.size(); ++leg) {
-    middle.legs[leg] = {0.5 * (one.legs[leg].latency + other.legs.at(leg).latency),
-                        0.5 * (one.legs[leg].seconds_per_byte + other.legs[leg].seconds_per_byte)};
+PartTimes median(std::span<const PartTimes> measured) {
+  const auto middle = [&](const auto& value) {
+    std::vector<double> values;
+    for (const PartTimes& one : measured) {
+      values.push_back(value(one));
+    }
+    return quantile(values, 0.5);
+  };
+  PartTimes parts = measured.front();
+  parts.computation = Seconds{middle([](const PartTimes& one) { return one.computation.value; })};
+  for (std::size_t leg = 0; leg < parts.legs.size(); ++leg) {
+    parts.legs[leg] = {Seconds{middle([&](const PartTimes& one) { return one.legs.at(leg).latency.value; })},
+                       middle([&](const PartTimes& one) { return one.legs.at(leg).seconds_per_byte; })};
   }
-  for (std::size_t work = 0; work < one.works.size(); ++work) {
-    middle.works[work] = 0.5 * (one.works[work] + other.works.at(work));
+  for (std::size_t work = 0; work < parts.works.size(); ++work) {
+    parts.works[work] = Seconds{middle([&](const PartTimes& one) { return one.works.at(work).value; })};
   }
-  for (std::size_t device = 0; device < one.slowdowns.size(); ++device) {
-    middle.slowdowns[device] = 0.5 * (one.slowdowns[device] + other.slowdowns.at(device));
+  for (std::size_t device = 0; device < parts.slowdowns.size(); ++device) {
+    parts.slowdowns[device] = middle([&](const PartTimes& one) { return one.slowdowns.at(device); });
   }
-  return middle;
+  return parts;
 }
 
 TaskGraph with_parts(TaskGraph graph, const PartTimes& parts) {

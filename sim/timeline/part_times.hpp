@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sim/timeline/timeline.hpp"
@@ -16,8 +17,8 @@ struct PartTimes {
   std::vector<double> slowdowns; ///< [device of the graph]: by what the others do beside it; empty: 1
 };
 
-/// Of two measurements of the same parts, the mean.
-PartTimes mean(const PartTimes& one, const PartTimes& other);
+/// Of several measurements of the same parts, at least one, the median of each time.
+PartTimes median(std::span<const PartTimes> measured);
 
 /// The graph with computations and transfers as the parts take them. A work that pays a leg's latency several times, as
 /// a ring does, keeps the rest of its latency.

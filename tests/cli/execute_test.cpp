@@ -48,6 +48,26 @@ TEST_CASE("validate tells of the runs that execute wrote, in all and one by one"
   CHECK(shop.run("validate run.json --timeline --format csv").status == 2);
 }
 
+// Two equal devices that planners believe to be so: what is learnt is of the rounds, not of the machine that runs them.
+TEST_CASE("dynamic balances by real runs", "[cli][execute]") {
+  const Workshop shop;
+  const std::string two = "execute " + kChain + " --devices 2 --bandwidth '1 GB/s' --set training.global_batch=4 " +
+                          "--micro-batches 4 --schedule 1f1b --backend sleeping --measured " + kShort;
+  const Outcome run = shop.succeed(two + "--strategy dynamic -o run.json --format table");
+  CHECK_THAT(run.out, Catch::Contains("largest waiting"));
+  CHECK_THAT(run.err, Catch::Contains("a plan measured"));
+  const Json record = Json::parse(shop.read("run.json"));
+  REQUIRE(!record["rounds"].empty());
+  for (const Json& round : record["rounds"]) {
+    CHECK(round["iteration_seconds"] > 0);
+    CHECK(round["waiting_seconds"].size() == 2);
+  }
+  CHECK_THAT(record["rounds"].back()["action"].get<std::string>(), Catch::Contains("hold"));
+  const Outcome never = shop.run(two + "--strategy uniform");
+  CHECK(never.status == 2);
+  CHECK_THAT(never.err, Catch::Contains("dynamic"));
+}
+
 TEST_CASE("execute refuses what cannot be carried out", "[cli][execute]") {
   const Workshop shop;
   CHECK(shop.run(kTwo + kShort + "--backend gp").status == 2);

@@ -53,6 +53,10 @@ TEST_CASE("a record is read back as it was written", "[study][run]") {
   CHECK(read.graph.waits == record.graph.waits);
   CHECK(read.graph.joins == record.graph.joins);
   CHECK(read.makespan() == Approx(record.makespan()));
+  record.rounds = {{.devices = {"a"}, .weights = {1}, .iteration = Seconds{2}}};
+  const File with_rounds(to_json(record));
+  CHECK(Json::parse(to_json(record))["rounds"][0]["iteration_seconds"] == 2);
+  CHECK(to_json(read_run_record(with_rounds.path)) == text);
 }
 
 TEST_CASE("what went as planned is predicted without error", "[study][run]") {
@@ -109,6 +113,10 @@ TEST_CASE("a run is disturbed where a sleeper woke late", "[study][run]") {
   record.conditions = {{"latest_sleeper_seconds", "0.0005"}};
   CHECK_FALSE(record.disturbed());
   record.conditions = {{"latest_sleeper_seconds", "0.0006"}};
+  CHECK(record.disturbed());
+  record.conditions = {{"runs", "3"}, {"disturbed_runs", "2"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"runs", "3"}, {"disturbed_runs", "3"}};
   CHECK(record.disturbed());
 }
 

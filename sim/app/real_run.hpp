@@ -1,0 +1,44 @@
+// A prepared run carried out by a backend: its graph at the backend's scale, what its works are, and what came of it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/app/options.hpp"
+#include "sim/study/run_record.hpp"
+#include "sim/study/simulator.hpp"
+
+#include "calibrate/pipeline/executor.hpp"
+
+namespace stagecraft {
+
+/// Everything that one plan needs to run for real. InputError where it cannot be run so; pipeline::Unavailable where
+/// this machine lacks something.
+class RealRun {
+public:
+  /// All outlive it. `prepared` has a graph and was replayed.
+  RealRun(const Options& options, const pipeline::BackendRow& row, const Study& study, const Prepared& prepared);
+  RealRun(const RealRun&) = delete;
+  RealRun& operator=(const RealRun&) = delete;
+
+  /// Runs it, measures its parts, and writes down both.
+  RunRecord record();
+
+  /// Runs it and says what that measured, at the scale of the model: the median of several runs where they vary.
+  Evaluation evaluate();
+
+private:
+  pipeline::Execution execute();
+  void record_once();
+  void record_alternately();
+  void note_conditions(const pipeline::Execution& execution);
+
+  const Options& options_;
+  const pipeline::BackendRow& row_;
+  RunRecord record_;
+  Ways ways_;
+  std::vector<std::vector<cpu::KernelRun>> kernels_;
+  std::vector<double> speeds_;
+  pipeline::Setting setting_;
+  std::unique_ptr<pipeline::Backend> backend_;
+};
+
+} // namespace stagecraft
