@@ -31,6 +31,19 @@ TEST_CASE("kept runs are retold within half a per cent and predicted within thre
   CHECK(quantile(retold, 0.9) <= 0.02);
 }
 
+// Two stages on two cores: uneven, of two schedules, multi-layer perceptrons and a transformer, equal and unequal
+// cores.
+TEST_CASE("kept runs on cores are retold within half a per cent and predicted within five", "[study][run][reality]") {
+  const Validation validation = validate(kRoot / "reports/reality-cores/runs");
+  REQUIRE(validation.rows.size() >= 36);
+  const std::vector<double> predicted = errors_of(validation.rows);
+  CHECK(quantile(predicted, 0.5) <= 0.05);
+  CHECK(quantile(predicted, 0.9) <= 0.10);
+  const std::vector<double> retold = errors_of(validation.baselines.at("own durations"));
+  CHECK(quantile(retold, 0.5) <= 0.005);
+  CHECK(quantile(retold, 0.9) <= 0.02);
+}
+
 // The runs of one model on one platform compete; there are at least 24 of the first.
 TEST_CASE("the simulator ranks kept runs as reality does", "[study][run][reality]") {
   std::vector<double> measured, predicted;
