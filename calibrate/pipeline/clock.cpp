@@ -11,21 +11,28 @@
 namespace stagecraft::pipeline {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr Nanoseconds kLook = 100'000'000;
+
+Nanoseconds read(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
+}
 
 } // namespace
 
-Nanoseconds now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * kSecond + time.tv_nsec;
-}
+Nanoseconds nanoseconds(Seconds time) { return static_cast<Nanoseconds>(time.value * kNanosecondsPerSecond); }
+
+Seconds seconds(Nanoseconds time) { return Seconds{static_cast<double>(time) / kNanosecondsPerSecond}; }
+
+Nanoseconds now() { return read(CLOCK_MONOTONIC); }
+
+Nanoseconds processor_time() { return read(CLOCK_THREAD_CPUTIME_ID); }
 
 void sleep_until(Nanoseconds then, const std::atomic<bool>& stop) {
   for (Nanoseconds time = now(); time < then && !stop.load(std::memory_order_relaxed); time = now()) {
     const Nanoseconds until = std::min(then, time + kLook);
-    const timespec end{until / kSecond, until % kSecond};
+    const timespec end{until / kNanosecondsPerSecond, until % kNanosecondsPerSecond};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
   }
 }

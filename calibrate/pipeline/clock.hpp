@@ -5,13 +5,21 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sim/base/units.hpp"
+
 namespace stagecraft::pipeline {
 
 using Nanoseconds = std::int64_t;
 
-inline constexpr double kNanosecondsPerSecond = 1e9;
+inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
+
+Nanoseconds nanoseconds(Seconds time);
+Seconds seconds(Nanoseconds time);
 
 Nanoseconds now();
+
+/// What this thread has used of processors.
+Nanoseconds processor_time();
 
 /// Sleeps until then, or until `stop` is set, which it looks at some ten times a second.
 void sleep_until(Nanoseconds then, const std::atomic<bool>& stop);

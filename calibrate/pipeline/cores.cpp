@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <ctime>
 #include <string>
 
 namespace stagecraft::pipeline {
@@ -45,12 +44,6 @@ bool stay_on(int core) {
   CPU_ZERO(&set);
   CPU_SET(core, &set);
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
-
-Nanoseconds processor_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * static_cast<Nanoseconds>(kNanosecondsPerSecond) + time.tv_nsec;
 }
 
 } // namespace stagecraft::pipeline

@@ -20,7 +20,4 @@ Cores cores_for(const Setting& setting);
 /// Keeps this thread on a core. Whether the system does.
 bool stay_on(int core);
 
-/// What this thread has used of processors.
-Nanoseconds processor_time();
-
 } // namespace stagecraft::pipeline

@@ -5,8 +5,6 @@
 namespace stagecraft::pipeline {
 namespace {
 
-Nanoseconds nanoseconds(Seconds seconds) { return static_cast<Nanoseconds>(seconds.value * kNanosecondsPerSecond); }
-
 class Emulated : public Backend {
 public:
   explicit Emulated(const Setting& setting) : network_(setting) {}

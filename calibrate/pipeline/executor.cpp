@@ -24,10 +24,6 @@ struct Bell {
   }
 };
 
-struct Device {
-  Bell bell;
-};
-
 // Transfers in the order in which they become ready.
 struct Way {
   Bell bell;
@@ -41,7 +37,7 @@ public:
   Runner(const Setting& setting, Backend& backend, const ExecuteOptions& options)
       : setting_(setting), graph_(setting.graph), backend_(backend), options_(options),
         waits_(static_cast<std::size_t>(graph_.tasks()) * options.iterations), start_(waits_.size()),
-        finish_(waits_.size()), devices_(graph_.devices.size()), ways_(setting.ways.work_of.size()) {
+        finish_(waits_.size()), bells_(graph_.devices.size()), ways_(setting.ways.work_of.size()) {
     const std::vector<std::int32_t> waits = graph_.waits_over(options.iterations);
     for (Entry entry = 0; entry < waits.size(); ++entry) {
       waits_[entry].store(waits[entry], std::memory_order_relaxed);
@@ -54,7 +50,7 @@ public:
   Execution run() {
     std::vector<std::thread> threads;
     try {
-      for (std::size_t device = 0; device < devices_.size(); ++device) {
+      for (std::size_t device = 0; device < bells_.size(); ++device) {
         threads.emplace_back([this, device] { run_device(device); });
       }
       for (std::size_t way = 0; way < ways_.size(); ++way) {
@@ -128,7 +124,7 @@ private:
       for (const TaskId task : graph_.program_of(device)) {
         const Entry entry = static_cast<Entry>(iteration) * graph_.tasks() + task;
         const auto ready = [&] { return waits_[entry].load(std::memory_order_acquire) == 0; };
-        if (!wait(devices_[device].bell, holds, ready)) {
+        if (!wait(bells_[device], holds, ready)) {
           return;
         }
         start_[entry] = now();
@@ -195,7 +191,7 @@ private:
     }
     const Work& work = work_of(entry);
     if (work.computes()) {
-      devices_[work.device].bell.ring();
+      bells_[work.device].ring();
       return;
     }
     start_[entry] = now();
@@ -224,8 +220,8 @@ private:
       failed_ = true;
     }
     backend_.interrupt();
-    for (Device& device : devices_) {
-      device.bell.ring();
+    for (Bell& bell : bells_) {
+      bell.ring();
     }
     for (Way& way : ways_) {
       way.bell.ring();
@@ -249,8 +245,8 @@ private:
     Timeline timeline;
     timeline.iterations = options_.iterations;
     for (Entry entry = 0; entry < start_.size(); ++entry) {
-      timeline.start.push_back(static_cast<double>(start_[entry] - begin_) / kNanosecondsPerSecond);
-      timeline.finish.push_back(static_cast<double>(finish_[entry] - begin_) / kNanosecondsPerSecond);
+      timeline.start.push_back(seconds(start_[entry] - begin_).value);
+      timeline.finish.push_back(seconds(finish_[entry] - begin_).value);
     }
     return timeline;
   }
@@ -264,7 +260,7 @@ private:
   std::atomic<std::size_t> present_ = 0; // threads
   std::vector<std::atomic<std::int32_t>> waits_;
   std::vector<Nanoseconds> start_, finish_;
-  std::vector<Device> devices_;
+  std::vector<Bell> bells_; // [device]
   std::vector<Way> ways_;
   std::atomic<bool> failed_ = false, refused_ = false;
   std::mutex mutex_;

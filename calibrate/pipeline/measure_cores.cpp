@@ -8,6 +8,8 @@
 #include <numeric>
 #include <thread>
 
+#include "sim/schedule/add_edges.hpp"
+
 #include "calibrate/pipeline/part_chain.hpp"
 
 namespace stagecraft::pipeline {
@@ -52,17 +54,11 @@ public:
     graph_.program.resize(graph_.work.size());
     std::iota(graph_.program.begin(), graph_.program.end(), 0);
     graph_.micro_batch.assign(graph_.work.size(), 0);
-    graph_.waits.assign(graph_.work.size(), 0);
-    for (TaskId task = 0; task < graph_.tasks(); ++task) {
-      graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
-      for (const auto& [rest, until] : resting_) {
-        if (task == graph_.program_of(until).back()) {
-          graph_.successors.push_back(rest);
-          ++graph_.waits[rest];
-        }
-      }
+    std::vector<Edge> ends;
+    for (const auto& [rest, until] : resting_) {
+      ends.push_back({graph_.program_of(until).back(), rest});
     }
-    graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
+    add_edges(graph_, ends);
     const Ways none{std::vector<std::int32_t>(graph_.works.size(), -1), {}, {}};
     return execute_and_rest({graph_, setting_.platform, none, {}, {}}, backend, real_time);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/statistics.hpp"
+#include "sim/schedule/add_edges.hpp"
 
 #include "calibrate/fit/fit_line.hpp"
 
@@ -63,13 +64,11 @@ int PartChain::receiver(int way) const {
 }
 
 const TaskGraph& PartChain::finish() {
-  for (TaskId task = 0; task < graph_.tasks(); ++task) {
-    graph_.waits.push_back(task > 0 ? 1 : 0);
-    graph_.successor_begin.push_back(task);
-    graph_.successors.push_back(task + 1);
+  std::vector<Edge> chain;
+  for (TaskId task = 1; task < graph_.tasks(); ++task) {
+    chain.push_back({task - 1, task});
   }
-  graph_.successors.pop_back();
-  graph_.successor_begin.push_back(static_cast<std::int32_t>(graph_.successors.size()));
+  add_edges(graph_, chain);
   for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
     for (TaskId task = 0; task < graph_.tasks(); ++task) {

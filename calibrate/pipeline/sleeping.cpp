@@ -11,9 +11,7 @@ public:
   void transfer(const Job& job, int /*way*/) override { sleep(job); }
 
 private:
-  void sleep(const Job& job) {
-    sleep_until(job.start + static_cast<Nanoseconds>(job.work.seconds.value * kNanosecondsPerSecond), stopped());
-  }
+  void sleep(const Job& job) { sleep_until(job.start + nanoseconds(job.work.seconds), stopped()); }
 };
 
 } // namespace

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "sim/schedule/add_edges.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -37,28 +39,6 @@ std::vector<std::int32_t> places_of(const TaskGraph& graph) {
     }
   }
   return places;
-}
-
-void add_edges(TaskGraph& graph, const std::vector<std::pair<TaskId, TaskId>>& edges) {
-  std::vector<TaskId> next(graph.tasks(), -1);
-  for (const auto& [from, to] : edges) {
-    next[from] = to;
-    ++graph.waits[to];
-  }
-  std::vector<TaskId> successors;
-  successors.reserve(graph.successors.size() + edges.size());
-  std::vector<std::int32_t> begin(1, 0);
-  begin.reserve(graph.successor_begin.size());
-  for (TaskId task = 0; task < graph.tasks(); ++task) {
-    const auto old = graph.successors_of(task);
-    successors.insert(successors.end(), old.begin(), old.end());
-    if (next[task] >= 0) {
-      successors.push_back(next[task]);
-    }
-    begin.push_back(static_cast<std::int32_t>(successors.size()));
-  }
-  graph.successors = std::move(successors);
-  graph.successor_begin = std::move(begin);
 }
 
 } // namespace
@@ -98,10 +78,10 @@ TaskGraph order_transfers(TaskGraph graph) {
     }
   }
   std::sort(ordered.begin(), ordered.end());
-  std::vector<std::pair<TaskId, TaskId>> edges;
+  std::vector<Edge> edges;
   for (std::size_t i = 1; i < ordered.size(); ++i) {
     if (std::get<0>(ordered[i - 1]) == std::get<0>(ordered[i])) {
-      edges.emplace_back(std::get<2>(ordered[i - 1]), std::get<2>(ordered[i]));
+      edges.push_back({std::get<2>(ordered[i - 1]), std::get<2>(ordered[i])});
     }
   }
   add_edges(graph, edges);

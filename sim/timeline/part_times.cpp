@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "sim/base/statistics.hpp"
+#include "sim/schedule/add_edges.hpp"
 
 namespace stagecraft {
 
@@ -83,22 +84,22 @@ Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& 
 namespace {
 
 // Entries of the timeline become tasks; edges stay within an iteration but for ties.
-void copy_edges(const TaskGraph& graph, int iterations, TaskGraph& told) {
-  told.successor_begin.push_back(0);
+std::vector<Edge> edges_over(const TaskGraph& graph, int iterations) {
+  std::vector<Edge> edges;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     const TaskId base = iteration * graph.tasks();
     for (TaskId task = 0; task < graph.tasks(); ++task) {
       for (const TaskId next : graph.successors_of(task)) {
-        told.successors.push_back(base + next);
+        edges.push_back({base + task, base + next});
       }
       for (const Tie& tie : graph.ties_of(task)) {
         if (iteration + tie.iterations < iterations) {
-          told.successors.push_back(base + tie.iterations * graph.tasks() + tie.to);
+          edges.push_back({base + task, base + tie.iterations * graph.tasks() + tie.to});
         }
       }
-      told.successor_begin.push_back(static_cast<std::int32_t>(told.successors.size()));
     }
   }
+  return edges;
 }
 
 } // namespace
@@ -111,8 +112,6 @@ TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
   told.devices = graph.devices;
   told.fixed_memory = graph.fixed_memory;
   told.joins = graph.joins * timeline.iterations;
-  told.waits = graph.waits_over(timeline.iterations);
-  copy_edges(graph, timeline.iterations, told);
   const Leg free{{}, Seconds{0}, BytesPerSecond{std::numeric_limits<double>::infinity()}};
   told.legs.push_back(free);
   for (std::size_t entry = 0; entry < timeline.start.size(); ++entry) {
@@ -128,6 +127,7 @@ TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
     told.works.push_back(work);
     told.micro_batch.push_back(graph.micro_batch[task]);
   }
+  add_edges(told, edges_over(graph, timeline.iterations));
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     told.program_begin.push_back(static_cast<std::int32_t>(told.program.size()));
     for (int iteration = 0; iteration < timeline.iterations; ++iteration) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "sim/schedule/add_edges.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -82,6 +83,18 @@ TEST_CASE("edges are counted alike from both ends", "[schedule][graph]") {
       CHECK(waits == graph.waits);
     }
   }
+}
+
+// 0 -> 2 stays first of 0's; what is added follows in the order given.
+TEST_CASE("edges are added to a graph that has some or none", "[schedule][graph]") {
+  TaskGraph graph;
+  graph.work = {0, 0, 0};
+  add_edges(graph, std::vector<Edge>{{0, 2}});
+  CHECK(graph.successor_begin == std::vector<std::int32_t>{0, 1, 1, 1});
+  add_edges(graph, std::vector<Edge>{{1, 2}, {0, 1}});
+  CHECK(graph.successor_begin == std::vector<std::int32_t>{0, 2, 3, 3});
+  CHECK(graph.successors == std::vector<TaskId>{2, 1, 2});
+  CHECK(graph.waits == std::vector<std::int32_t>{0, 1, 2});
 }
 
 TEST_CASE("a micro-batch is dealt out anew between groups of unequal size", "[schedule][graph][resharding]") {
