@@ -15,9 +15,17 @@
 namespace stagecraft::pipeline {
 namespace {
 
+// What is measured, and by whom.
+struct Subject {
+  const Setting& setting;
+  Backend& backend;
+  bool real_time;
+};
+
 // Others may wait for these cores meanwhile, so afterwards they get them for as long.
-Timeline execute_and_rest(const Setting& setting, Backend& backend, bool real_time) {
-  const Timeline timeline = execute(setting, backend, {1, real_time, true}).timeline;
+Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Ways& ways) {
+  const Setting setting{graph, subject.setting.platform, ways, {}, {}};
+  const Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
   const double makespan = *std::max_element(timeline.finish.begin(), timeline.finish.end());
   std::this_thread::sleep_for(std::chrono::duration<double>(makespan));
   return timeline;
@@ -26,19 +34,25 @@ Timeline execute_and_rest(const Setting& setting, Backend& backend, bool real_ti
 // Programs of devices that wait for nobody.
 class Bench {
 public:
-  explicit Bench(const Setting& setting) : setting_(setting) {
-    graph_.works = setting.graph.works;
-    graph_.devices = setting.graph.devices;
+  explicit Bench(const Subject& subject) : subject_(subject) {
+    graph_.works = subject.setting.graph.works;
+    graph_.devices = subject.setting.graph.devices;
   }
 
   /// Adds the program of the next device so many times.
   void add_program(int times) {
     const std::size_t device = begin_device();
     for (int time = 0; time < times; ++time) {
-      for (const TaskId task : setting_.graph.program_of(device)) {
-        graph_.work.push_back(setting_.graph.work[task]);
+      for (const TaskId task : subject_.setting.graph.program_of(device)) {
+        graph_.work.push_back(subject_.setting.graph.work[task]);
       }
     }
+  }
+
+  /// The next device does one work so many times.
+  void add_work(std::int32_t work, int times) {
+    begin_device();
+    graph_.work.insert(graph_.work.end(), static_cast<std::size_t>(times), work);
   }
 
   /// The next device does nothing, on its core, until another has ended.
@@ -49,7 +63,7 @@ public:
     graph_.works.push_back({.device = static_cast<std::int32_t>(device)});
   }
 
-  Timeline run(Backend& backend, bool real_time) {
+  Timeline run() {
     graph_.program_begin.push_back(graph_.tasks());
     graph_.program.resize(graph_.work.size());
     std::iota(graph_.program.begin(), graph_.program.end(), 0);
@@ -60,7 +74,7 @@ public:
     }
     add_edges(graph_, ends);
     const Ways none{std::vector<std::int32_t>(graph_.works.size(), -1), {}, {}};
-    return execute_and_rest({graph_, setting_.platform, none, {}, {}}, backend, real_time);
+    return execute_and_rest(subject_, graph_, none);
   }
 
   const TaskGraph& graph() const { return graph_; }
@@ -71,7 +85,7 @@ private:
     return graph_.program_begin.size() - 1;
   }
 
-  const Setting& setting_;
+  const Subject& subject_;
   TaskGraph graph_;
   std::vector<std::pair<TaskId, std::size_t>> resting_; // and the device whose end is waited for
 };
@@ -87,28 +101,27 @@ std::vector<double> durations(const Timeline& timeline, std::span<const TaskId> 
 double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // What a device takes for each task of its program.
-std::vector<double> measure_alone(const Setting& setting, std::size_t device, Backend& backend, bool real_time) {
-  Bench bench(setting);
-  for (std::size_t other = 0; other < setting.graph.devices.size(); ++other) {
+std::vector<double> measure_alone(const Subject& subject, std::size_t device) {
+  Bench bench(subject);
+  for (std::size_t other = 0; other < subject.setting.graph.devices.size(); ++other) {
     other == device ? bench.add_program(1) : bench.add_rest(device);
   }
-  const Timeline timeline = bench.run(backend, real_time);
+  const Timeline timeline = bench.run();
   return durations(timeline, bench.graph().program_of(device));
 }
 
 // How much longer each device takes than alone, until the first of them has nothing left to do. Shorter programs run
 // several times.
-std::vector<double> measure_slowdowns(const Setting& setting, const std::vector<std::vector<double>>& alone,
-                                      Backend& backend, bool real_time) {
+std::vector<double> measure_slowdowns(const Subject& subject, const std::vector<std::vector<double>>& alone) {
   double longest = 0;
   for (const std::vector<double>& seconds : alone) {
     longest = std::max(longest, sum(seconds));
   }
-  Bench bench(setting);
+  Bench bench(subject);
   for (const std::vector<double>& seconds : alone) {
     bench.add_program(std::max(1, static_cast<int>(std::lround(longest / sum(seconds)))));
   }
-  const Timeline timeline = bench.run(backend, real_time);
+  const Timeline timeline = bench.run();
   double end = std::numeric_limits<double>::infinity();
   for (std::size_t device = 0; device < alone.size(); ++device) {
     end = std::min(end, timeline.finish[bench.graph().program_of(device).back()]);
@@ -126,14 +139,64 @@ std::vector<double> measure_slowdowns(const Setting& setting, const std::vector<
   return slowdowns;
 }
 
+// How much longer each work of `device` takes than alone while another device does one work over and over, and the rest
+// do nothing. What goes on when that has ended does not count.
+void measure_beside(const Subject& subject, const std::vector<std::vector<double>>& alone, std::size_t device,
+                    std::int32_t other, Seconds seconds, std::vector<double>& contention) {
+  constexpr double kSlower = 1.3; // a device in company
+  const TaskGraph& graph = subject.setting.graph;
+  const auto beside = static_cast<std::size_t>(graph.works[other].device);
+  Bench bench(subject);
+  for (std::size_t number = 0; number < alone.size(); ++number) {
+    if (number == device) {
+      bench.add_program(1);
+    } else if (number == beside) {
+      bench.add_work(other, static_cast<int>(std::ceil(kSlower * sum(alone[device]) / seconds.value)));
+    } else {
+      bench.add_rest(device);
+    }
+  }
+  const Timeline timeline = bench.run();
+  const double end = timeline.finish[bench.graph().program_of(beside).back()];
+  const auto program = bench.graph().program_of(device);
+  std::vector<double> before(graph.works.size(), 0.0), now(graph.works.size(), 0.0);
+  for (std::size_t at = 0; at < program.size(); ++at) {
+    const std::int32_t work = bench.graph().work[program[at]];
+    if (timeline.finish[program[at]] <= end) {
+      before[work] += alone[device][at];
+      now[work] += timeline.finish[program[at]] - timeline.start[program[at]];
+    }
+  }
+  for (std::size_t work = 0; work < before.size(); ++work) {
+    if (before[work] > 0) {
+      contention[work * graph.works.size() + static_cast<std::size_t>(other)] = now[work] / before[work];
+    }
+  }
+}
+
+// Of all pairs of works that devices do side by side.
+std::vector<double> measure_contention(const Subject& subject, const std::vector<std::vector<double>>& alone,
+                                       const std::vector<Seconds>& works) {
+  constexpr Seconds kShortest{20e-6}; // what takes less is no company
+  std::vector<double> contention(works.size() * works.size(), 1.0);
+  for (std::size_t other = 0; other < works.size(); ++other) {
+    for (std::size_t device = 0; device < alone.size() && works[other] >= kShortest; ++device) {
+      if (static_cast<std::size_t>(subject.setting.graph.works[other].device) != device) {
+        measure_beside(subject, alone, device, static_cast<std::int32_t>(other), works[other], contention);
+      }
+    }
+  }
+  return contention;
+}
+
 // Of each work the mean of its tasks.
-void measure_computations(const Setting& setting, Backend& backend, bool real_time, PartTimes& parts) {
-  const TaskGraph& graph = setting.graph;
+void measure_computations(const Subject& subject, PartTimes& parts) {
+  const TaskGraph& graph = subject.setting.graph;
   std::vector<int> tasks(graph.works.size(), 0);
   parts.works.resize(graph.works.size());
   std::vector<std::vector<double>> alone;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    alone.push_back(measure_alone(setting, device, backend, real_time));
+    alone.push_back(measure_alone(subject, device));
     const auto program = graph.program_of(device);
     for (std::size_t at = 0; at < program.size(); ++at) {
       parts.works[graph.work[program[at]]] += Seconds{alone.back()[at]};
@@ -143,7 +206,10 @@ void measure_computations(const Setting& setting, Backend& backend, bool real_ti
   for (std::size_t work = 0; work < tasks.size(); ++work) {
     parts.works[work] = parts.works[work] / std::max(1, tasks[work]);
   }
-  parts.slowdowns = alone.size() > 1 ? measure_slowdowns(setting, alone, backend, real_time) : std::vector{1.0};
+  if (alone.size() > 1) {
+    parts.slowdowns = measure_slowdowns(subject, alone);
+    parts.contention = measure_contention(subject, alone, parts.works);
+  }
 }
 
 // A transfer of the run and the computations before and after it: those that make and take its data, where the same
@@ -183,7 +249,8 @@ std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
 }
 
 // From the sender's finish to the receiver's start; a line over the sizes of each way.
-void measure_copies(const Setting& setting, Backend& backend, bool real_time, PartTimes& parts) {
+void measure_copies(const Subject& subject, PartTimes& parts) {
+  const Setting& setting = subject.setting;
   constexpr int kRepeats = 4;
   PartChain chain(setting);
   const std::vector<Hop> hops = hops_of(setting, chain);
@@ -197,7 +264,7 @@ void measure_copies(const Setting& setting, Backend& backend, bool real_time, Pa
     }
   }
   const TaskGraph& graph = chain.finish();
-  const Timeline timeline = execute_and_rest({graph, setting.platform, chain.ways(), {}, {}}, backend, real_time);
+  const Timeline timeline = execute_and_rest(subject, graph, chain.ways());
   std::vector<std::map<double, std::vector<double>>> seconds(setting.ways.work_of.size()); // [way], by bytes
   for (std::size_t i = hops.size(); i < transfers.size(); ++i) {                           // the first time warms up
     const std::int32_t work = hops[i % hops.size()].transfer;
@@ -213,9 +280,10 @@ void measure_copies(const Setting& setting, Backend& backend, bool real_time, Pa
 } // namespace
 
 PartTimes measure_on_cores(const Setting& setting, Backend& backend, bool real_time) {
+  const Subject subject{setting, backend, real_time};
   PartTimes parts;
-  measure_computations(setting, backend, real_time, parts);
-  measure_copies(setting, backend, real_time, parts);
+  measure_computations(subject, parts);
+  measure_copies(subject, parts);
   return parts;
 }
 

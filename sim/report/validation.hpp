@@ -14,6 +14,7 @@ struct ValidationRow {
   std::string case_name, metric; ///< metric in SI units by its key in results: iteration_seconds
   std::string group;             ///< rows whose errors belong together, or ""
   double measured = 0, predicted = 0;
+  std::string contest = {}; ///< rows that compete, for a ranking: of one model on one platform; or ""
 
   double error() const { return predicted / measured - 1; }
 };

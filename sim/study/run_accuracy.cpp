@@ -9,7 +9,8 @@
 
 #include "sim/base/schema.hpp"
 #include "sim/base/statistics.hpp"
-#include "sim/replay/replay.hpp"
+#include "sim/replay/contention.hpp"
+#include "sim/replay/perturb.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/table.hpp"
 
@@ -27,13 +28,36 @@ double end_of(const Timeline& timeline) {
   return timeline.finish.empty() ? 0 : *std::max_element(timeline.finish.begin(), timeline.finish.end());
 }
 
-Timeline predict(const RunRecord& record, ReplayFunction engine) {
+Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine) {
   const int iterations = record.timeline.iterations;
-  if (!record.parts) {
+  if (!parts) {
     return replay_once(engine, record.platform, record.graph, iterations);
   }
-  return replay_once(engine, with_parts(record.platform, record.graph, *record.parts),
-                     with_parts(record.graph, *record.parts), iterations);
+  const Platform platform = with_parts(record.platform, record.graph, *parts);
+  const TaskGraph graph = with_parts(record.graph, *parts);
+  return parts->contention.empty() ? replay_once(engine, platform, graph, iterations)
+                                   : replay_contended(engine, platform, graph, iterations, parts->contention);
+}
+
+// Equal replicas that share a link are in lockstep in a replay, and always meet there; in reality never quite.
+double predict_uneven(const RunRecord& record, const PartTimes& parts, ReplayFunction engine) {
+  constexpr int kDraws = 5;
+  constexpr std::uint64_t kSeed = 1;
+  const Platform platform = with_parts(record.platform, record.graph, parts);
+  const TaskGraph graph = with_parts(record.graph, parts);
+  std::vector<TaskGraph> drawn;
+  std::vector<ReplayRequest> requests;
+  drawn.reserve(kDraws);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Random random(kSeed, draw);
+    drawn.push_back(perturb(graph, platform, {.jitter = 0.01, .speed = {}, .bandwidth = {}}, random));
+    requests.push_back({&drawn.back(), record.timeline.iterations});
+  }
+  std::vector<double> ends;
+  for (const Timeline& timeline : engine(platform, requests)) {
+    ends.push_back(end_of(timeline));
+  }
+  return quantile(ends, 0.5);
 }
 
 ErrorSpread spread_of_errors(const std::vector<double>& errors) {
@@ -128,9 +152,17 @@ RunAccuracy accuracy_of(const RunRecord& record) {
   accuracy.retold =
       end_of(replay_once(replay_analytic, record.platform, with_durations(record.graph, record.timeline), 1));
   const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
-  accuracy.prediction = predict(record, engine);
+  std::optional<PartTimes> parts = record.parts;
+  accuracy.prediction = predict(record, parts, engine);
   accuracy.predicted = end_of(accuracy.prediction);
-  accuracy.unshared = end_of(predict(record, replay_analytic));
+  accuracy.unshared = end_of(predict(record, parts, replay_analytic));
+  if (parts) {
+    parts->contention.clear();
+    accuracy.constant = end_of(predict(record, parts, engine));
+    parts->slowdowns.clear();
+    accuracy.alone = end_of(predict(record, parts, engine));
+    accuracy.uneven = predict_uneven(record, *parts, engine);
+  }
   accuracy.unmeasured = end_of(replay_once(engine, record.platform, record.graph, record.timeline.iterations));
   accuracy.kinds = errors_by_kind(record, accuracy);
   accuracy.device_measured = device_times(record.graph, record.timeline);
@@ -237,6 +269,9 @@ std::string to_json(const RunRecord& record, const RunAccuracy& accuracy) {
                {"retold_error", accuracy.retold_error()},
                {"unmeasured_seconds", accuracy.unmeasured},
                {"unshared_seconds", accuracy.unshared},
+               {"constant_seconds", record.parts ? Json(accuracy.constant) : Json()},
+               {"alone_seconds", record.parts ? Json(accuracy.alone) : Json()},
+               {"uneven_seconds", record.parts ? Json(accuracy.uneven) : Json()},
                {"kinds", Json::array()},
                {"devices", Json::array()}};
   for (const KindErrors& kind : accuracy.kinds) {

@@ -39,6 +39,9 @@ struct RunAccuracy {
   double predicted = 0;  ///< from the times of its parts, or of the model where those were not measured
   double unmeasured = 0; ///< the same from what parts were asked for
   double unshared = 0;   ///< the same with every transfer having its links for itself
+  double constant = 0;   ///< from parts, each device slowed by one factor, whether or not the others wait
+  double alone = 0;      ///< from parts, no device slowing another
+  double uneven = 0;     ///< from parts, computations a per cent apart: the median of some draws
   Timeline prediction;
   std::vector<KindErrors> kinds;
   std::vector<DeviceTime> device_measured, device_predicted; ///< [device of the graph]

@@ -77,6 +77,18 @@ Json graph_value(const TaskGraph& graph) {
   return json;
 }
 
+// A row for each pair that was measured; the others have no effect.
+Json contention_value(const PartTimes& parts, std::size_t works) {
+  constexpr double kDigits = 1e4;
+  Json json = Json::array();
+  for (std::size_t pair = 0; pair < parts.contention.size(); ++pair) {
+    if (parts.contention[pair] != 1) {
+      json.push_back({pair / works, pair % works, std::round(parts.contention[pair] * kDigits) / kDigits});
+    }
+  }
+  return json;
+}
+
 Json parts_value(const RunRecord& record) {
   if (!record.parts) {
     return {};
@@ -93,6 +105,9 @@ Json parts_value(const RunRecord& record) {
   }
   if (!record.parts->slowdowns.empty()) {
     json["slowdowns"] = record.parts->slowdowns;
+  }
+  if (!record.parts->contention.empty()) {
+    json["contention"] = contention_value(*record.parts, record.graph.works.size());
   }
   return json;
 }
@@ -443,7 +458,25 @@ private:
     if (object.has("slowdowns")) {
       parts.slowdowns = numbers(object, "slowdowns", record_.graph.devices.size());
     }
+    if (object.has("contention")) {
+      read_contention(object, parts);
+    }
     object.finish();
+  }
+
+  void read_contention(Object& object, PartTimes& parts) const {
+    const std::size_t works = record_.graph.works.size();
+    const auto last = static_cast<std::int64_t>(works) - 1;
+    const std::string path = object.path("contention");
+    parts.contention.assign(works * works, 1.0);
+    for (const Value& pair : object.list("contention")) {
+      row(pair, path, 3);
+      double& slowdown = parts.contention[index(pair[0], path, 0, last) * works + index(pair[1], path, 0, last)];
+      slowdown = number(pair[2], path);
+      if (!(slowdown > 0)) {
+        fail(path, "a slowdown of 0");
+      }
+    }
   }
 
   std::vector<double> numbers(Object& object, const std::string& key, std::size_t size) const {

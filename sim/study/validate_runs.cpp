@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
@@ -30,14 +29,12 @@ std::vector<fs::path> files_of(const fs::path& path) {
 }
 
 // Runs that compete: of one model on one platform with one batch.
-using Contest = std::tuple<std::string, std::string, int>;
-
-Contest contest_of(const RunRecord& record) {
-  return {record.inputs.model, record.inputs.platform, record.inputs.global_batch};
+std::string contest_of(const RunInputs& inputs) {
+  return inputs.model + " on " + inputs.platform + ", batch " + std::to_string(inputs.global_batch);
 }
 
 // How much longer the run takes that is predicted to be the fastest than the one that is; and how well all are ranked.
-std::string ranking(const Contest& contest, const std::vector<ValidationRow>& rows) {
+std::string ranking(const std::string& contest, const std::vector<ValidationRow>& rows) {
   const auto predicted_best = std::min_element(rows.begin(), rows.end(),
                                                [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   const auto best =
@@ -48,9 +45,9 @@ std::string ranking(const Contest& contest, const std::vector<ValidationRow>& ro
     predicted.push_back(row.predicted);
   }
   const auto correlation = spearman(measured, predicted);
-  return std::get<0>(contest) + " on " + std::get<1>(contest) + ": of " + std::to_string(rows.size()) +
-         " runs the one predicted to be the fastest, " + predicted_best->case_name + ", takes " +
-         percent(predicted_best->measured / best->measured - 1, 2) + " longer than the fastest, " + best->case_name +
+  return contest + ": of " + std::to_string(rows.size()) + " runs the one predicted to be the fastest, " +
+         predicted_best->case_name + ", takes " + percent(predicted_best->measured / best->measured - 1, 2) +
+         " longer than the fastest, " + best->case_name +
          (correlation ? "; rank correlation " + to_text(*correlation, 4) : "");
 }
 
@@ -61,7 +58,7 @@ bool is_runs(const fs::path& path) { return !files_of(path).empty(); }
 Validation validate_runs(const fs::path& path) {
   Validation validation;
   validation.source = path.string();
-  std::map<Contest, std::vector<ValidationRow>> contests;
+  std::map<std::string, std::vector<ValidationRow>> contests;
   for (const fs::path& file : files_of(path)) {
     const RunRecord record = read_run_record(file);
     if (record.disturbed()) {
@@ -74,16 +71,29 @@ Validation validate_runs(const fs::path& path) {
     }
     const RunAccuracy accuracy = accuracy_of(record);
     const double iteration = 1 / (record.time_scale * record.timeline.iterations);
-    ValidationRow row{file.stem().string(), "iteration_seconds", record.backend, accuracy.measured * iteration,
-                      accuracy.predicted * iteration};
+    ValidationRow row{
+        file.stem().string(),           "iteration_seconds",      record.backend, accuracy.measured * iteration,
+        accuracy.predicted * iteration, contest_of(record.inputs)};
     validation.rows.push_back(row);
-    contests[contest_of(record)].push_back(row);
+    contests[row.contest].push_back(row);
     row.predicted = accuracy.retold * iteration;
     validation.baselines["own durations"].push_back(row);
     row.predicted = accuracy.unmeasured * iteration;
     validation.baselines["parts as asked"].push_back(row);
     row.predicted = accuracy.unshared * iteration;
     validation.baselines["links not shared"].push_back(row);
+    if (record.parts && record.shares_links) {
+      row.predicted = accuracy.uneven * iteration;
+      validation.baselines["computations a per cent apart"].push_back(row);
+    }
+    if (record.parts && !record.parts->slowdowns.empty()) {
+      row.predicted = accuracy.alone * iteration;
+      validation.baselines["no device slows another"].push_back(row);
+    }
+    if (record.parts && !record.parts->contention.empty()) {
+      row.predicted = accuracy.constant * iteration;
+      validation.baselines["a slowdown per device"].push_back(row);
+    }
   }
   validation.notes.push_back(
       "Predictions are made from the times of computations and transfers measured alone beside each run; nothing is "

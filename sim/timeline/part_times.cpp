@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "sim/base/statistics.hpp"
-#include "sim/schedule/add_edges.hpp"
+#include "sim/schedule/unroll.hpp"
 
 namespace stagecraft {
 
@@ -31,6 +30,9 @@ PartTimes median(std::span<const PartTimes> measured) {
   for (std::size_t device = 0; device < parts.slowdowns.size(); ++device) {
     parts.slowdowns[device] = middle([&](const PartTimes& one) { return one.slowdowns.at(device); });
   }
+  for (std::size_t pair = 0; pair < parts.contention.size(); ++pair) {
+    parts.contention[pair] = middle([&](const PartTimes& one) { return one.contention.at(pair); });
+  }
   return parts;
 }
 
@@ -39,7 +41,8 @@ TaskGraph with_parts(TaskGraph graph, const PartTimes& parts) {
     Work& work = graph.works[index];
     if (work.computes()) {
       const Seconds alone = parts.works.empty() ? work.seconds : parts.works.at(index);
-      work.seconds = alone * (parts.slowdowns.empty() ? 1 : parts.slowdowns.at(work.device)) + parts.computation;
+      const bool in_company = parts.contention.empty() && !parts.slowdowns.empty();
+      work.seconds = alone * (in_company ? parts.slowdowns.at(work.device) : 1) + parts.computation;
     } else if (work.transfers()) {
       const PathCost& cost = parts.legs.at(work.leg);
       work.latency += cost.latency - graph.legs[work.leg].latency;
@@ -81,62 +84,18 @@ Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& 
   return platform;
 }
 
-namespace {
-
-// Entries of the timeline become tasks; edges stay within an iteration but for ties.
-std::vector<Edge> edges_over(const TaskGraph& graph, int iterations) {
-  std::vector<Edge> edges;
-  for (int iteration = 0; iteration < iterations; ++iteration) {
-    const TaskId base = iteration * graph.tasks();
-    for (TaskId task = 0; task < graph.tasks(); ++task) {
-      for (const TaskId next : graph.successors_of(task)) {
-        edges.push_back({base + task, base + next});
-      }
-      for (const Tie& tie : graph.ties_of(task)) {
-        if (iteration + tie.iterations < iterations) {
-          edges.push_back({base + task, base + tie.iterations * graph.tasks() + tie.to});
-        }
-      }
-    }
-  }
-  return edges;
-}
-
-} // namespace
-
 TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
-  if (graph.workers > 0) {
-    throw std::invalid_argument("a loader's order cannot be told again");
-  }
-  TaskGraph told;
-  told.devices = graph.devices;
-  told.fixed_memory = graph.fixed_memory;
-  told.joins = graph.joins * timeline.iterations;
-  const Leg free{{}, Seconds{0}, BytesPerSecond{std::numeric_limits<double>::infinity()}};
-  told.legs.push_back(free);
-  for (std::size_t entry = 0; entry < timeline.start.size(); ++entry) {
-    const auto task = static_cast<TaskId>(entry % graph.tasks());
-    Work work = graph.works[graph.work[task]];
+  TaskGraph told = unroll(graph, timeline.iterations);
+  told.legs = {{{}, Seconds{0}, BytesPerSecond{std::numeric_limits<double>::infinity()}}};
+  for (TaskId task = 0; task < told.tasks(); ++task) {
+    Work& work = told.works[task];
     work.seconds =
-        work.computes() || work.transfers() ? Seconds{timeline.finish[entry] - timeline.start[entry]} : Seconds{0};
+        work.computes() || work.transfers() ? Seconds{timeline.finish[task] - timeline.start[task]} : Seconds{0};
     if (work.transfers()) {
       work.leg = 0;
       work.latency = work.seconds; // which an engine that shares bandwidth pays too
     }
-    told.work.push_back(static_cast<std::int32_t>(entry));
-    told.works.push_back(work);
-    told.micro_batch.push_back(graph.micro_batch[task]);
   }
-  add_edges(told, edges_over(graph, timeline.iterations));
-  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    told.program_begin.push_back(static_cast<std::int32_t>(told.program.size()));
-    for (int iteration = 0; iteration < timeline.iterations; ++iteration) {
-      for (const TaskId task : graph.program_of(device)) {
-        told.program.push_back(iteration * graph.tasks() + task);
-      }
-    }
-  }
-  told.program_begin.push_back(static_cast<std::int32_t>(told.program.size()));
   return told;
 }
 

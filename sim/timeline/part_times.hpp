@@ -15,12 +15,16 @@ struct PartTimes {
   std::vector<PathCost> legs;    ///< [leg]: from the sender's finish to the receiver's start, one transfer alone
   std::vector<Seconds> works;    ///< [work]: of computations while all else rests; empty: what the graph says
   std::vector<double> slowdowns; ///< [device of the graph]: by what the others do beside it; empty: 1
+  /// [work * works + other]: how many times as long a work takes while another device does the other, instead of the
+  /// slowdowns, which hold whether or not the others wait; empty: not measured.
+  std::vector<double> contention;
 };
 
 /// Of several measurements of the same parts, at least one, the median of each time.
 PartTimes median(std::span<const PartTimes> measured);
 
-/// The graph with computations and transfers as the parts take them. A work that pays a leg's latency several times, as
+/// The graph with computations and transfers as the parts take them, but for contention, which is a matter of time: an
+/// engine's, replay_contended(). A work that pays a leg's latency several times, as
 /// a ring does, keeps the rest of its latency.
 TaskGraph with_parts(TaskGraph graph, const PartTimes& parts);
 

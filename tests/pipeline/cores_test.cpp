@@ -141,6 +141,10 @@ TEST_CASE("parts of runs on cores are all measured", "[pipeline][cores]") {
   const PartTimes parts = measure_on_cores(two.setting(), *backend, true);
   REQUIRE(parts.works.size() == two.run.graph.works.size());
   REQUIRE(parts.slowdowns.size() == 2);
+  REQUIRE(parts.contention.size() == parts.works.size() * parts.works.size());
+  for (const double slowdown : parts.contention) {
+    CHECK(slowdown > 0);
+  }
   REQUIRE(parts.legs.size() == two.run.graph.legs.size());
   for (std::size_t work = 0; work < parts.works.size(); ++work) {
     CHECK((two.kernels[work].empty() || parts.works[work].value > 0));

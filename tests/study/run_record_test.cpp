@@ -45,11 +45,15 @@ TEST_CASE("a record is read back as it was written", "[study][run]") {
   record.parts = PartTimes{Seconds{1e-5}, std::vector<PathCost>(record.graph.legs.size(), {Seconds{1e-4}, 0.25})};
   record.parts->works.assign(record.graph.works.size(), Seconds{0.5});
   record.parts->slowdowns = {1, 1.25};
+  record.parts->contention.assign(record.graph.works.size() * record.graph.works.size(), 1);
+  record.parts->contention[1] = 1.5; // work 0 beside work 1
   const std::string text = to_json(record);
   const File file(text);
   CHECK(is_run_record(file.path));
   const RunRecord read = read_run_record(file.path);
   CHECK(to_json(read) == text);
+  CHECK(Json::parse(text)["parts"]["contention"] == Json{{0, 1, 1.5}});
+  CHECK(read.parts->contention == record.parts->contention);
   CHECK(read.graph.waits == record.graph.waits);
   CHECK(read.graph.joins == record.graph.joins);
   CHECK(read.makespan() == Approx(record.makespan()));
@@ -133,6 +137,11 @@ TEST_CASE("records that contradict themselves are refused", "[study][run][bad-in
     measured["parts"]["legs"].push_back({0, 0});
   }
   CHECK_THAT(refusal(measured), Catch::Contains("parts.slowdowns: not a list of 2"));
+  measured["parts"].erase("slowdowns");
+  measured["parts"]["contention"] = {{0, 1000, 1.5}};
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.contention: not a whole number; allowed: 0 to"));
+  measured["parts"]["contention"] = {{0, 1, 0}};
+  CHECK_THAT(refusal(measured), Catch::Contains("a slowdown of 0"));
   const auto changed = [&](const char* pointer, const Json& value) {
     Json json = good;
     json[Json::json_pointer(pointer)] = value;
