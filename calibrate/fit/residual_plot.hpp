@@ -1,18 +1,17 @@
-// A picture of errors over times, drawn by gnuplot.
+// A picture of errors over times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "sim/base/figure.hpp"
 
 #include "calibrate/fit/evaluate.hpp"
 
 namespace stagecraft::fit {
 
-/// Writes errors in percent over measured times, logarithmic, a series per source, as `file` in SVG. Why there is no
-/// picture, in one line, where gnuplot is not installed or fails; else "".
-std::string draw_residuals(const std::vector<PredictedRow>& rows, const std::string& title,
-                           const std::filesystem::path& file);
+/// Errors in percent over measured times, logarithmic, a series per source.
+Figure residual_figure(const std::vector<PredictedRow>& rows, const std::string& title, const std::string& name);
 
 } // namespace stagecraft::fit

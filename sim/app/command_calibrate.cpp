@@ -264,10 +264,7 @@ void draw(const Options& options, const std::string& title, const std::string& n
   if (options.figures.empty()) {
     return;
   }
-  std::filesystem::create_directories(options.figures);
-  const std::filesystem::path file = std::filesystem::path(options.figures) / (name + ".svg");
-  const std::string why_not = fit::draw_residuals(rows, title, file);
-  remark(why_not.empty() ? "drawn: " + file.string() + "\n" : "no picture of " + name + ": " + why_not + "\n");
+  draw_figures(options, {fit::residual_figure(rows, title, name)});
 }
 
 int predict_command(const Options& options) {

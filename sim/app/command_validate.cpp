@@ -5,7 +5,8 @@
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/chrome_trace.hpp"
-#include "sim/study/run_accuracy.hpp"
+#include "sim/report/validation_figures.hpp"
+#include "sim/study/run_figures.hpp"
 #include "sim/study/validators.hpp"
 
 namespace stagecraft {
@@ -19,6 +20,7 @@ int validate_timeline(const Options& options) {
                                NamedTimeline{"predicted", accuracy.prediction}};
     write_file(options.trace, chrome_trace(record.graph, timelines, record.platform));
   }
+  draw_figures(options, figures_of(record, accuracy));
   const int width = options.quiet ? 0 : terminal_width() - 28;
   if (options.format == "csv") {
     throw InputError({"--format csv", 0, 0},
@@ -40,6 +42,7 @@ int command_validate(const Options& options) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
   }
   const Validation validation = validate(options.file);
+  draw_figures(options, figures_of(validation));
   emit(options, {.table = [&] { return to_text(validation, use_color()); },
                  .json = [&] { return to_json(validation); },
                  .csv = [&] { return to_csv(validation); }});

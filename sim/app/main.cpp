@@ -353,6 +353,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   validate.add_option("TRUTH", options.file, "measured runs, told apart by their files")->required();
   add_common(validate, options, with_csv);
   validate.add_flag("--timeline", options.timeline, "one run that `execute` wrote, task by task");
+  validate.add_option("--figures", options.figures, "draw the errors as SVG into this folder")->type_name("DIR");
   validate
       .add_option("--trace", options.trace, "with --timeline: measured above predicted, as a Chrome/Perfetto trace")
       ->type_name("FILE");

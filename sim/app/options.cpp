@@ -142,6 +142,14 @@ void print(const std::string& text) {
   }
 }
 
+void draw_figures(const Options& options, const std::vector<Figure>& figures) {
+  for (const Figure& figure : options.figures.empty() ? std::vector<Figure>{} : figures) {
+    const std::string why_not = draw(figure, options.figures);
+    const std::string file = (std::filesystem::path(options.figures) / (figure.name + ".svg")).string();
+    remark(why_not.empty() ? "drawn: " + file + "\n" : "no picture " + file + ": " + why_not + "\n");
+  }
+}
+
 void remark(const std::string& text) { std::cerr << printable(text, use_color()) << std::flush; }
 
 void emit(const Options& options, const std::string& text) {

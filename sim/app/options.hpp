@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/figure.hpp"
 #include "sim/study/judge.hpp"
 #include "sim/study/study.hpp"
 
@@ -113,6 +114,9 @@ void emit(const Options& options, const ResultForms& forms);
 
 /// Results: a model summed up.
 void emit_model(const Options& options, const ModelGraph& model);
+
+/// Draws them into the folder of --figures, and says where; or why not, and where the scripts are. Nothing without.
+void draw_figures(const Options& options, const std::vector<Figure>& figures);
 
 /// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
 bool use_color();

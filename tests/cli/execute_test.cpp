@@ -48,6 +48,21 @@ TEST_CASE("validate tells of the runs that execute wrote, in all and one by one"
   CHECK(shop.run("validate run.json --timeline --format csv").status == 2);
 }
 
+TEST_CASE("validate draws runs, in all and one by one", "[cli][execute][figures]") {
+  const Workshop shop;
+  shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
+  const Outcome one = shop.succeed("validate run.json --timeline --figures one --quiet");
+  const bool drawn = one.err.find("drawn: one/timelines.svg") != std::string::npos;
+  if (!drawn) { // where gnuplot is not installed, the scripts are there
+    CHECK_THAT(one.err, Catch::Contains("no picture one/timelines.svg: gnuplot: "));
+  }
+  for (const char* name : {"one/timelines", "one/errors"}) {
+    CHECK_THAT(shop.read(std::string(name) + ".gp"), Catch::Contains("set terminal svg"));
+    CHECK(!shop.read(std::string(name) + ".dat").empty());
+    CHECK((!drawn || shop.read(std::string(name) + ".svg").find("</svg>") != std::string::npos));
+  }
+}
+
 // Two equal devices that planners believe to be so: what is learnt is of the rounds, not of the machine that runs them.
 TEST_CASE("dynamic balances by real runs", "[cli][execute]") {
   const Workshop shop;

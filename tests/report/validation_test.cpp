@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/report/validation.hpp"
+#include "sim/report/validation_figures.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -40,6 +40,25 @@ TEST_CASE("rank correlation, ties sharing their mean rank", "[report][validation
   const std::vector<ValidationRow> other = rows_of("n", {{100, 103}, {101, 102}, {102, 101}});
   both.insert(both.end(), other.begin(), other.end());
   CHECK(std::abs(accuracy_of(both).spearman.value()) < 1e-12);
+}
+
+// Three runs of one contest and one of another: a ranking of the first; errors of 10, 0 and 50 % in ascending order.
+TEST_CASE("a validation as figures", "[report][validation][figures]") {
+  Validation validation;
+  validation.rows = rows_of("iteration_seconds", {{2, 3}, {1, 1.1}, {4, 4}, {8, 8}});
+  for (ValidationRow& row : validation.rows) {
+    row.contest = row.measured < 8 ? "a on b, batch 4" : "other";
+  }
+  const std::vector<Figure> figures = figures_of(validation);
+  REQUIRE(figures.size() == 3);
+  CHECK(figures[0].name == "predicted-iteration-seconds");
+  CHECK(figures[0].x == "measured iteration [s]");
+  CHECK(figures[0].series[0].rows == "2 3\n1 1.1\n4 4\n");
+  CHECK(figures[1].name == "errors-iteration-seconds");
+  CHECK(figures[1].series[0].rows == "0.01 33.3333\n10 66.6667\n50 100\n");
+  CHECK(figures[2].name == "ranking-a-on-b-batch-4");
+  CHECK(figures[2].series[0].rows == "1 1\n2 2\n3 4\n");
+  CHECK(figures[2].series[1].rows == "1 1.1\n2 3\n3 4\n");
 }
 
 TEST_CASE("a validation as JSON, CSV and text", "[report][validation]") {

@@ -1,0 +1,45 @@
+// Pictures of results as SVG, drawn by gnuplot in one style.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stagecraft {
+
+/// What a figure draws of its data, one after the other.
+struct Series {
+  std::string title; ///< in the key; "": not there
+  std::string style; ///< gnuplot's words: "using 1:2 with points"
+  std::string rows;  ///< lines of columns, as figure_row() makes them
+};
+
+/// One picture, and its files: NAME.svg, and beside it NAME.gp, which draws it, and NAME.dat.
+struct Figure {
+  std::string name;
+  std::string title;
+  std::string x, y;     ///< axes, with units
+  std::string commands; ///< of gnuplot, after those of the common style
+  std::vector<Series> series;
+  int width = 720, height = 440; ///< pixels
+};
+
+/// A line of data; numbers with six digits.
+std::string figure_row(const std::vector<double>& columns);
+/// A text for gnuplot, in its quotes.
+std::string gnuplot_text(const std::string& text);
+/// A text as part of the name of a file: letters, digits, dots and dashes.
+std::string file_name_of(const std::string& text);
+
+/// The colours of a style's series, which people who are colour-blind tell apart (Okabe and Ito 2008), from 1.
+std::string figure_color(std::size_t number);
+
+/// The script that draws a figure.
+std::string to_gnuplot(const Figure& figure);
+
+/// Writes the files into `folder`, which is made where it is missing. Why there is no picture, in one line, where there
+/// is nothing to draw or gnuplot is not installed or fails; else "".
+std::string draw(const Figure& figure, const std::filesystem::path& folder);
+
+} // namespace stagecraft

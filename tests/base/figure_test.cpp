@@ -1,0 +1,65 @@
+// Figures: what gnuplot is told, what lies beside the picture, and what happens without one.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "sim/base/figure.hpp"
+#include "sim/base/file.hpp"
+#include "tests/catch.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("stagecraft-figure-" + std::to_string(getpid()));
+  ~Folder() { fs::remove_all(path); }
+};
+
+const Figure kLine = {"line",
+                      "a \"straight\" line",
+                      "time [s]",
+                      "way [m]",
+                      "set key off\n",
+                      {{"way", "using 1:2 with lines", figure_row({0, 0}) + figure_row({1, 0.125})},
+                       {"", "using 1:2 with points", figure_row({1, 1})}}};
+
+TEST_CASE("a figure's script has its style, its axes and its data by index", "[base][figure]") {
+  const std::string script = to_gnuplot(kLine);
+  CHECK_THAT(script, Catch::Contains("set output 'line.svg'"));
+  CHECK_THAT(script, Catch::Contains("set title \"a \\\"straight\\\" line\""));
+  CHECK_THAT(script, Catch::Contains("set xlabel \"time [s]\""));
+  CHECK_THAT(script, Catch::Contains("plot 'line.dat' index 0 using 1:2 with lines title \"way\""));
+  CHECK_THAT(script, Catch::Contains("'line.dat' index 1 using 1:2 with points notitle"));
+}
+
+TEST_CASE("script and data lie beside the picture, drawn or not", "[base][figure]") {
+  const Folder folder;
+  const std::string why_not = draw(kLine, folder.path);
+  CHECK(read_file(folder.path / "line.gp") == to_gnuplot(kLine));
+  CHECK(read_file(folder.path / "line.dat") == "# way\n0 0\n1 0.125\n\n\n# a \"straight\" line\n1 1\n");
+  if (why_not.empty()) {
+    CHECK_THAT(read_file(folder.path / "line.svg"), Catch::Contains("</svg>"));
+  } else { // not installed
+    CHECK_THAT(why_not, Catch::StartsWith("gnuplot: "));
+  }
+}
+
+TEST_CASE("without data there is no picture, and a script that fails says why", "[base][figure]") {
+  const Folder folder;
+  CHECK(draw({.name = "none"}, folder.path) == "there is nothing to draw");
+  CHECK(!fs::exists(folder.path));
+  Figure broken = kLine;
+  broken.commands = "set nonsense\n";
+  CHECK_THAT(draw(broken, folder.path), Catch::StartsWith("gnuplot: "));
+}
+
+TEST_CASE("names of files keep letters, digits, dots and dashes", "[base][figure]") {
+  CHECK(file_name_of("ranking-mlp on two_cores, batch 64") == "ranking-mlp-on-two-cores-batch-64");
+  CHECK(file_name_of("../a") == "..-a");
+}
+
+} // namespace
+} // namespace stagecraft
