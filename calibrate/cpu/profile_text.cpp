@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "calibrate/cpu/profile.hpp"
 #include "calibrate/gpu/measurement_file.hpp"
 
 namespace stagecraft::cpu {
 namespace {
-
-std::string number(double value, int digits) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-  return text.data();
-}
 
 constexpr int kExact = 15; // digits of counts
 
@@ -41,13 +33,13 @@ std::string layer_text(const ModelGraph& model, const MeasuredModel& measured, s
   for (const OperatorId before : model.predecessors[index]) {
     inputs += (inputs.empty() ? "" : ", ") + name_of(model.operators[static_cast<std::size_t>(before)]);
   }
-  const auto flops = [](const Pass& pass) { return number(pass.flops.value, kExact) + " FLOP"; };
+  const auto flops = [](const Pass& pass) { return to_digits(pass.flops.value, kExact) + " FLOP"; };
   std::string text = "  - {name: " + name_of(op) + ", kind: " + std::string(row_of(op.kind).name) + ", inputs: [" +
                      (inputs.empty() ? "input" : inputs) + "], forward: " + flops(op.forward) +
                      ", backward_input: " + flops(op.backward_input) +
                      ", backward_weight: " + flops(op.backward_weight);
   const auto add = [&](const char* key, double value) {
-    text += std::string(", ") + key + ": " + number(value, kExact);
+    text += std::string(", ") + key + ": " + to_digits(value, kExact);
   };
   add("parameters", op.parameters);
   add("output", op.output_elements);
@@ -56,7 +48,7 @@ std::string layer_text(const ModelGraph& model, const MeasuredModel& measured, s
   text += op.divisible ? "" : ", divisible: false";
   text += ", forward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.forward); });
   text += ", backward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.backward); });
-  text += ", spread: " + list_of(measured, index, [](const MeasuredTime& t) { return number(t.spread, 3); });
+  text += ", spread: " + list_of(measured, index, [](const MeasuredTime& t) { return to_digits(t.spread, 3); });
   return text + "}\n";
 }
 
@@ -69,13 +61,13 @@ std::string profile_text(const ModelGraph& model, const MeasuredModel& measured,
     stand_ins += (stand_ins.empty() ? "; without kernels of their own: " : ", ") + one;
   }
   for (const Profile& profile : measured.profiles) {
-    sizes += (sizes.empty() ? "" : ", ") + number(profile.samples, kExact);
+    sizes += (sizes.empty() ? "" : ", ") + to_digits(profile.samples, kExact);
   }
   std::string text = "name: " + gpu::quoted(model.name) + "\n";
   text += model.description.empty() ? "" : "description: " + gpu::quoted(model.description) + "\n";
   text += "sources: " + gpu::quoted(sources + stand_ins) + "\n";
   if (model.input_elements >= 1) {
-    text += "input: {shape: [" + number(model.input_elements, kExact) + "]}\n";
+    text += "input: {shape: [" + to_digits(model.input_elements, kExact) + "]}\n";
   }
   text += "profile: {device: " + gpu::quoted(first.device) + ", samples: [" + sizes +
           "], precision: " + std::string(row_of(first.precision).name) + "}\nlayers:\n";

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <sstream>
 
@@ -15,11 +14,7 @@ namespace {
 
 constexpr std::size_t kLineWidth = 118;
 
-std::string digits(double value) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
-  return buffer.data();
-}
+std::string digits(double value) { return to_digits(value, 6); }
 
 // "-0.120" as "-0.12", "0.000" as "0".
 std::string thousandths(double value) {

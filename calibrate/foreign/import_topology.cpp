@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <map>
 #include <numeric>
 #include <set>
@@ -50,13 +49,7 @@ const DeviceLinks* links_of(const std::string& device) {
   return row != kDeviceLinks.end() ? row : nullptr;
 }
 
-std::string number(double value) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.6g", value);
-  return buffer.data();
-}
-
-std::string gigabytes(BytesPerSecond rate) { return number(rate.value / 1e9) + " GB/s"; }
+std::string gigabytes(BytesPerSecond rate) { return to_digits(rate.value / 1e9, 6) + " GB/s"; }
 
 std::string list_of(const std::vector<int>& devices) {
   std::string text;

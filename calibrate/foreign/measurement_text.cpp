@@ -2,20 +2,12 @@
 #include "calibrate/foreign/measurement_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdio>
 
 #include "sim/base/statistics.hpp"
 
 namespace stagecraft::foreign {
 namespace {
-
-std::string digits(double value, int count) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*g", count, value);
-  return buffer.data();
-}
 
 // In double quotes, control bytes as spaces.
 std::string quoted(const std::string& text) {
@@ -27,7 +19,7 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string microseconds(Seconds time) { return digits(time.value * 1e6, 9) + " us"; }
+std::string microseconds(Seconds time) { return to_digits(time.value * 1e6, 9) + " us"; }
 
 std::string time_text(const SampledTime& time) {
   std::string text = "median: " + microseconds(time.median);
@@ -41,7 +33,7 @@ std::string row_text(const MeasuredRow& row) {
   const KernelOpRow& op = row_of(row.kernel.op);
   std::string shape;
   for (std::size_t i = 0; i < kMostDimensions && !op.dimensions[i].empty(); ++i) {
-    shape += (shape.empty() ? "" : ", ") + std::string(op.dimensions[i]) + ": " + digits(row.kernel.shape[i], 15);
+    shape += (shape.empty() ? "" : ", ") + std::string(op.dimensions[i]) + ": " + to_digits(row.kernel.shape[i], 15);
   }
   return "  - {op: " + std::string(op.name) + ", pass: " + std::string(row_of(row.kernel.pass).name) +
          ", precision: " + std::string(row_of(row.kernel.precision).name) + ", shape: {" + shape + "}, " +
@@ -49,8 +41,9 @@ std::string row_text(const MeasuredRow& row) {
 }
 
 std::string row_text(const MeasuredCollective& row) {
-  return "  - {op: " + row.op + ", devices: " + std::to_string(row.devices) + ", size: " + digits(row.size.value, 15) +
-         " B" + (row.in_place ? ", in_place: true" : "") + ", " + time_text(row.time) + "}\n";
+  return "  - {op: " + row.op + ", devices: " + std::to_string(row.devices) +
+         ", size: " + to_digits(row.size.value, 15) + " B" + (row.in_place ? ", in_place: true" : "") + ", " +
+         time_text(row.time) + "}\n";
 }
 
 template <class Row> std::string rows_text(const char* key, const std::vector<Row>& rows) {
@@ -96,7 +89,7 @@ std::string measurements_text(const Measurements& measurements, const FreeTexts&
   const MeasuredDevice& device = measurements.device;
   return "schema: stagecraft-measurements/1\ndevice: {name: " + quoted(device.name) +
          ", vendor: " + quoted(device.vendor) + ", description: " + quoted(device.description) +
-         ", kind: " + device.kind + ", memory: " + digits(device.memory.value, 15) + " B}\n" +
+         ", kind: " + device.kind + ", memory: " + to_digits(device.memory.value, 15) + " B}\n" +
          free_text("software", software) + free_text("method", method) + rows_text("measured", measurements.measured) +
          rows_text("collectives", measurements.collectives) + "complete: true\n";
 }

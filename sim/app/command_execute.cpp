@@ -4,9 +4,7 @@
 #include "sim/base/file.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
-#include "sim/schedule/schedule_file.hpp"
 #include "sim/study/describe_rounds.hpp"
-#include "sim/study/plan_formats.hpp"
 #include "sim/study/run_accuracy.hpp"
 
 namespace stagecraft {
@@ -15,7 +13,7 @@ namespace {
 // What --plan or --strategy and --schedule say, ready to run; or why it cannot.
 struct Asked {
   Study study;
-  Plan plan;
+  GivenPlan given;
   std::optional<ScheduleFile> orders;
   std::vector<Prepared> prepared;
 
@@ -56,15 +54,12 @@ PlanResult plan_by_runs(const Options& options, const pipeline::BackendRow& row,
 }
 
 Asked ask(const Options& options, const pipeline::BackendRow& row) {
-  if (options.strategy.empty() == options.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
-  }
   Asked asked{study_from(options), {}, {}, {}};
   asked.study.training.blocking_sends |= row.holds_cores;
   const Study& study = asked.study;
   Scenario scenario;
-  if (options.schedule.ends_with(".csv")) {
-    asked.orders = read_schedule(read_file(options.schedule), options.schedule);
+  asked.orders = given_orders(options.schedule);
+  if (asked.orders) {
     if (const auto defects = schedule_defects(*asked.orders); !defects.empty()) {
       throw InputError({options.schedule, 0, 0}, "the schedule cannot run: " + join(defects, "; "));
     }
@@ -72,21 +67,16 @@ Asked ask(const Options& options, const pipeline::BackendRow& row) {
   } else {
     scenario.schedule = &find_by_name(schedules(), options.schedule, "schedule", {"--schedule", 0, 0});
   }
-  if (options.strategy.empty()) {
-    asked.plan = load_plan(options.plan, options.plan_format, *study.model, study.platform);
-    scenario.plan = &asked.plan;
-  } else {
-    scenario.strategy = &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
-  }
+  asked.given = given_plan(options, study);
+  asked.given.put_into(scenario);
   Simulator simulator(study);
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   if (options.measured) {
-    PlanResult result =
-        options.strategy.empty() ? PlanResult{asked.plan} : plan_by_runs(options, row, study, scenario, simulator);
+    PlanResult result = options.strategy.empty() ? PlanResult{asked.given.plan}
+                                                 : plan_by_runs(options, row, study, scenario, simulator);
     if (Plan* plan = std::get_if<Plan>(&result)) {
-      asked.plan = std::move(*plan);
-      scenario.plan = &asked.plan;
-      scenario.strategy = nullptr;
+      asked.given = {nullptr, std::move(*plan)};
+      asked.given.put_into(scenario);
     }
   }
   asked.prepared = simulator.prepare({scenario});

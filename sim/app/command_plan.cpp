@@ -29,14 +29,6 @@ const ScheduleRow& schedule_of(const Options& options) {
   return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
 }
 
-// The schedule of a file, where --schedule names one.
-std::optional<ScheduleFile> given_orders(const std::string& name) {
-  if (!name.ends_with(".csv")) {
-    return std::nullopt;
-  }
-  return read_schedule(read_file(name), name);
-}
-
 // ", read as …" for one of another tool.
 std::string in_dialect(const ScheduleFile& file) {
   const ScheduleDialect& dialect = find_by_name(schedule_dialects(), file.dialect, "dialect", {"dialect", 0, 0});
@@ -157,24 +149,13 @@ int command_plan(const Options& options) {
 }
 
 int command_replay(const Options& options) {
-  if (options.strategy.empty() == options.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
-  }
   const std::optional<ScheduleFile> orders = given_orders(options.schedule);
   const ScheduleRow* schedule = orders ? nullptr : &schedule_of(options);
-  const StrategyRow* strategy = options.strategy.empty()
-                                    ? nullptr
-                                    : &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
   const Study study = study_from(options);
-  Plan given;
-  if (strategy == nullptr) {
-    given = load_plan(options.plan, options.plan_format, *study.model, study.platform);
-  }
+  const GivenPlan given = given_plan(options, study);
   Simulator simulator(study);
-  Scenario scenario{.strategy = strategy,
-                    .plan = strategy == nullptr ? &given : nullptr,
-                    .schedule = schedule,
-                    .orders = orders ? &orders->schedule : nullptr};
+  Scenario scenario{.schedule = schedule, .orders = orders ? &orders->schedule : nullptr};
+  given.put_into(scenario);
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   std::vector<Prepared> prepared = simulator.prepare({scenario});
   if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
@@ -268,20 +249,12 @@ int command_export(const Options& options) {
   if (options.what == "shapes") {
     return export_shapes(options);
   }
-  if (options.strategy.empty() == options.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
-  }
   const PlanFormat& format = find_by_name(plan_formats(), options.what, "plan format", {"export", 0, 0});
   const Study study = study_from(options);
+  const GivenPlan given = given_plan(options, study);
   Simulator simulator(study);
-  Plan given;
   Scenario scenario{.schedule = &schedule_of(options)};
-  if (options.strategy.empty()) {
-    given = load_plan(options.plan, options.plan_format, *study.model, study.platform);
-    scenario.plan = &given;
-  } else {
-    scenario.strategy = &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
-  }
+  given.put_into(scenario);
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   const PlanResult planned = simulator.plan(scenario);
   const std::string name = options.strategy.empty() ? options.plan : options.strategy;

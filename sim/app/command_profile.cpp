@@ -7,7 +7,9 @@
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/statistics.hpp"
 #include "sim/platform/measurements.hpp"
+#include "sim/workload/kernel_list.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"
 #include "calibrate/cpu/profile.hpp"
@@ -39,11 +41,6 @@ std::vector<double> sizes_of(const Options& options) {
   return sizes.empty() ? std::vector<double>{1} : sizes;
 }
 
-bool knows_kernels(const ModelGraph& model) {
-  return std::any_of(model.operators.begin(), model.operators.end(),
-                     [](const Operator& op) { return !op.forward.calls.empty(); });
-}
-
 // Kernels measured so far, in a file of measurements beside the output that a run which was cut off leaves behind.
 class Kept {
 public:
@@ -72,7 +69,7 @@ private:
     const gpu::Timing timing = run(point, kernel);
     file_.add(point, timing);
     const gpu::Summary& time = timing.seconds;
-    return {Seconds{time.median}, (time.q3 - time.q1) / 1.349 / time.median};
+    return {Seconds{time.median}, relative_spread(time.q1, time.median, time.q3)};
   }
 
   gpu::Timing run(const gpu::KernelPoint& point, const Kernel& kernel) {
@@ -109,9 +106,7 @@ int command_profile(const Options& options) {
                      "calibrate/hook.py");
   }
   const ModelGraph model = read_model(model_node(options), {".", shipped_folder()}, model_settings(options));
-  if (!knows_kernels(model)) {
-    throw InputError({options.model, 0, 0}, "says nothing of shapes: its costs are given by numbers");
-  }
+  require_kernels(model, options.model);
   cpu::Device device({options.threads, options.library, options.device_name});
   Kept kept(options.output + ".part", device);
   if (kept.size() > 0 && !options.quiet) {

@@ -8,7 +8,6 @@
 #include "sim/app/options.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/plan_formats.hpp"
 #include "sim/study/simulator.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
@@ -79,18 +78,14 @@ Outcome train(const Prepared& prepared, const Study& study, const Options& optio
   return outcome;
 }
 
-std::vector<Scenario> scenarios_of(const Options& options, Simulator& simulator, const Plan& plan) {
+std::vector<Scenario> scenarios_of(const Options& options, Simulator& simulator, const GivenPlan& given) {
   std::vector<Scenario> scenarios;
   for (const ScheduleRow& row : schedules()) {
     if (options.schedule != "all" && options.schedule != row.name) {
       continue;
     }
     Scenario scenario{.schedule = &row};
-    if (options.strategy.empty()) {
-      scenario.plan = &plan;
-    } else {
-      scenario.strategy = &find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
-    }
+    given.put_into(scenario);
     scenario.micro_batches = simulator.choose_micro_batches(scenario);
     scenarios.push_back(scenario);
   }
@@ -149,19 +144,15 @@ std::string json_of(const std::vector<Outcome>& outcomes) {
 } // namespace
 
 int command_train(const Options& options) {
-  if (options.strategy.empty() == options.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
-  }
   if (options.schedule != "all") {
     find_by_name(schedules(), options.schedule, "schedule", {"--schedule", 0, 0});
   }
   const Study study = study_from(options);
-  const Plan plan =
-      options.plan.empty() ? Plan{} : load_plan(options.plan, options.plan_format, *study.model, study.platform);
+  const GivenPlan given = given_plan(options, study);
   Simulator simulator(study);
   std::vector<Outcome> outcomes;
   try {
-    for (const Prepared& prepared : simulator.prepare(scenarios_of(options, simulator, plan))) {
+    for (const Prepared& prepared : simulator.prepare(scenarios_of(options, simulator, given))) {
       outcomes.push_back(train(prepared, study, options));
     }
   } catch (const pipeline::ExecutionFailure& failure) {

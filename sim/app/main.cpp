@@ -94,6 +94,12 @@ void add_plan_format(CLI::App& command, Options& options) {
       ->type_name("NAME");
 }
 
+void add_plan_choice(CLI::App& command, Options& options) {
+  command.add_option("--strategy", options.strategy, "see `list strategies`");
+  command.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
+  add_plan_format(command, options);
+}
+
 void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--stages", options.stages, "devices in the pipeline")
       ->required()
@@ -126,9 +132,7 @@ void add_schedule_flags(CLI::App& command, Options& options) {
 void add_execute_flags(CLI::App& execute, Options& options) {
   add_model_flags(execute, options, true);
   add_study_flags(execute, options);
-  execute.add_option("--strategy", options.strategy, "see `list strategies`");
-  execute.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
-  add_plan_format(execute, options);
+  add_plan_choice(execute, options);
   execute.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   execute.add_option("--backend", options.backend, "who does the work: " + join(names_of(pipeline::backends())))
       ->required();
@@ -153,9 +157,7 @@ void add_execute_flags(CLI::App& execute, Options& options) {
 void add_train_flags(CLI::App& train, Options& options) {
   add_model_flags(train, options, true);
   add_study_flags(train, options);
-  train.add_option("--strategy", options.strategy, "see `list strategies`");
-  train.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
-  add_plan_format(train, options);
+  add_plan_choice(train, options);
   train.add_option("--schedule", options.schedule, "see `list schedules`, or all")->required();
   train.add_option("--steps", options.steps, "of the optimiser")->check(whole_number(1, 1000))->capture_default_str();
 }
@@ -306,9 +308,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   CLI::App& replay = add("replay", "one run, timeline and all", command_replay);
   add_model_flags(replay, options, true);
   add_study_flags(replay, options, with_csv);
-  replay.add_option("--strategy", options.strategy, "see `list strategies`");
-  replay.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
-  add_plan_format(replay, options);
+  add_plan_choice(replay, options);
   replay.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   replay.add_flag("--timeline", options.timeline, "put the timeline into the JSON");
   replay.add_option("--trace", options.trace, "write a Chrome/Perfetto trace")->type_name("FILE");
@@ -376,9 +376,7 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   write.add_option("FORMAT", options.what, "see `list plan-formats`, or shapes")->required();
   add_model_flags(write, options, true);
   add_study_flags(write, options, {"table"});
-  write.add_option("--strategy", options.strategy, "see `list strategies`");
-  write.add_option("--plan", options.plan, "a plan file, in any form, instead of a strategy")->type_name("FILE");
-  add_plan_format(write, options);
+  add_plan_choice(write, options);
   write.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
   return commands;
 }

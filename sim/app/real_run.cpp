@@ -12,6 +12,7 @@
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/study/plan_file.hpp"
 #include "sim/timeline/metrics.hpp"
+#include "sim/workload/kernel_list.hpp"
 
 #include "calibrate/pipeline/scale.hpp"
 #include "calibrate/pipeline/stage_kernels.hpp"
@@ -98,11 +99,7 @@ std::vector<std::vector<cpu::KernelRun>> kernels_for(const Study& study, const P
   if (study.training.precision != Precision::fp32) {
     throw InputError({"training.precision", 0, 0}, "this machine's cores compute in fp32; allowed: fp32");
   }
-  const bool known = std::any_of(study.model->operators.begin(), study.model->operators.end(),
-                                 [](const Operator& op) { return !op.forward.calls.empty(); });
-  if (!known) {
-    throw InputError({study.model->name, 0, 0}, "says nothing of shapes: its costs are given by numbers");
-  }
+  require_kernels(*study.model, study.model->name);
   const double samples = static_cast<double>(study.training.global_batch) / prepared.run.micro_batches;
   try {
     return pipeline::kernels_of_works(graph, prepared.plan, *study.model, study.training, samples);
@@ -111,10 +108,8 @@ std::vector<std::vector<cpu::KernelRun>> kernels_for(const Study& study, const P
   }
 }
 
-double end_of(const Timeline& timeline) { return *std::max_element(timeline.finish.begin(), timeline.finish.end()); }
-
 bool sooner(const pipeline::Execution& one, const pipeline::Execution& other) {
-  return end_of(one.timeline) < end_of(other.timeline);
+  return one.timeline.end() < other.timeline.end();
 }
 
 RunRecord record_for(const Options& options, const pipeline::BackendRow& row, const Study& study,
@@ -191,11 +186,11 @@ void RealRun::record_alternately() {
   std::vector<pipeline::Execution>& counted = clean.empty() ? disturbed : clean;
   std::sort(counted.begin(), counted.end(), sooner);
   pipeline::Execution& middle = counted[(counted.size() - 1) / 2];
-  const double spread = end_of(counted[counted.size() * 3 / 4].timeline) - end_of(counted[counted.size() / 4].timeline);
+  const double spread = counted[counted.size() * 3 / 4].timeline.end() - counted[counted.size() / 4].timeline.end();
   note_conditions(middle);
   record_.conditions.emplace_back("runs", std::to_string(options_.runs));
   record_.conditions.emplace_back("disturbed_runs", std::to_string(disturbed.size()));
-  record_.conditions.emplace_back("spread_of_runs", percent(spread / end_of(middle.timeline), 1));
+  record_.conditions.emplace_back("spread_of_runs", percent(spread / middle.timeline.end(), 1));
   record_.timeline = std::move(middle.timeline);
   record_.parts = median(parts);
   if (!disturbed.empty() && !options_.quiet) {
@@ -224,7 +219,7 @@ Evaluation RealRun::evaluate() {
   std::vector<double> seconds;
   for (int run = 0; run < (row_.holds_cores ? options_.runs : 1); ++run) {
     runs.push_back(execute());
-    seconds.push_back(end_of(runs.back().timeline));
+    seconds.push_back(runs.back().timeline.end());
     std::this_thread::sleep_for(std::chrono::duration<double>(row_.holds_cores ? seconds.back() : 0));
   }
   std::sort(runs.begin(), runs.end(), sooner);
@@ -237,9 +232,8 @@ Evaluation RealRun::evaluate() {
     measured.busy.push_back(model * metrics.busy[device]);
     measured.tail.push_back(model * metrics.tail[device]);
   }
-  constexpr double kQuartiles = 1.349; // of a normal distribution, from the first to the third
-  const double spread = quantile(seconds, 0.75) - quantile(seconds, 0.25);
-  measured.noise = spread / kQuartiles / quantile(seconds, 0.5) / std::sqrt(static_cast<double>(seconds.size()));
+  const double spread = relative_spread(quantile(seconds, 0.25), quantile(seconds, 0.5), quantile(seconds, 0.75));
+  measured.noise = spread / std::sqrt(static_cast<double>(seconds.size()));
   return measured;
 }
 

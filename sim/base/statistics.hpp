@@ -14,4 +14,10 @@ double quantile(std::vector<double> values, double q);
 /// where one side does not vary.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
+/// The standard deviation over the median of a normal distribution of these quartiles.
+inline double relative_spread(double q1, double median, double q3) {
+  constexpr double kQuartilesApart = 1.349; // in standard deviations
+  return (q3 - q1) / kQuartilesApart / median;
+}
+
 } // namespace stagecraft

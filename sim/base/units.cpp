@@ -174,6 +174,12 @@ std::string to_text(double value, int decimals) {
   return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
 }
 
+std::string to_digits(double value, int digits) {
+  char buffer[64];
+  const int length = std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
+  return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
+}
+
 std::string percent(double part, int decimals) { return to_text(100 * part, decimals) + " %"; }
 
 std::string to_text(Seconds time) {

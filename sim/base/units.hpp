@@ -77,6 +77,9 @@ std::string to_text(Dollars);
 /// A plain number for people with the given count of decimals.
 std::string to_text(double value, int decimals);
 
+/// A plain number for files with at most so many significant digits: 0.25, 1.5e-06.
+std::string to_digits(double value, int digits);
+
 /// A part of a whole for people: 0.123 is "12.3 %" with one decimal.
 std::string percent(double part, int decimals);
 

@@ -223,7 +223,7 @@ void check_schema(yaml::Map& map, const yaml::Node& document) {
 
 } // namespace
 
-double SampledTime::spread() const { return q1 && q3 ? (*q3 - *q1).value / 1.349 / median.value : 0; }
+double SampledTime::spread() const { return q1 && q3 ? relative_spread(q1->value, median.value, q3->value) : 0; }
 
 Measurements read_measurements(const yaml::Node& document) {
   yaml::Map map(document, "measurements");

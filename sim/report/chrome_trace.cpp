@@ -21,32 +21,6 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string_view category_of(TaskKind kind) {
-  switch (kind) {
-  case TaskKind::forward:
-    return "forward";
-  case TaskKind::backward:
-    return "backward";
-  case TaskKind::weight:
-    return "weight";
-  case TaskKind::recompute:
-    return "recompute";
-  case TaskKind::transfer:
-    return "transfer";
-  case TaskKind::all_reduce:
-    return "all-reduce";
-  case TaskKind::optimizer:
-    return "optimizer";
-  case TaskKind::read:
-    return "read";
-  case TaskKind::load:
-    return "load";
-  case TaskKind::copy:
-    return "copy";
-  }
-  return "";
-}
-
 // Where a slice is drawn, and when.
 struct Slice {
   int process = kDevices;
@@ -125,7 +99,7 @@ private:
     add_time(slice.start);
     add(",\"dur\":");
     add_time(slice.finish - slice.start);
-    add(",\"cat\":\"", category_of(kind), "\",\"name\":\"");
+    add(",\"cat\":\"", name_of(kind), "\",\"name\":\"");
   }
 
   // A device's slice of an entry of the timeline; device rows count from 1 in the order of TaskGraph::devices.
@@ -246,7 +220,7 @@ private:
     if (work.kind == TaskKind::all_reduce) {
       add("all-reduce@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
     } else if (work.kind != TaskKind::transfer) { // for the loader
-      add(category_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},
+      add(name_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},
           "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]});
     } else {
       add(work.stage < work.to_stage ? "activation " : "gradient ", long{graph_.micro_batch[task]}, "@",

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -31,6 +32,11 @@ enum class TaskKind : std::uint8_t {
 };
 
 inline constexpr std::string_view kTaskLetters = "FBWRTAODLC";
+inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
+    "forward", "backward", "weight", "recompute", "transfer", "all-reduce", "optimizer", "read", "load", "copy"};
+
+/// What a kind is called in results and traces.
+constexpr std::string_view name_of(TaskKind kind) { return kTaskNames.at(static_cast<std::size_t>(kind)); }
 
 /// One piece of work of a schedule.
 struct Action {

@@ -24,10 +24,6 @@ Timeline replay_once(ReplayFunction engine, const Platform& platform, const Task
   return std::move(engine(platform, {&request, 1}).front());
 }
 
-double end_of(const Timeline& timeline) {
-  return timeline.finish.empty() ? 0 : *std::max_element(timeline.finish.begin(), timeline.finish.end());
-}
-
 Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine) {
   const int iterations = record.timeline.iterations;
   if (!parts) {
@@ -55,7 +51,7 @@ double predict_uneven(const RunRecord& record, const PartTimes& parts, ReplayFun
   }
   std::vector<double> ends;
   for (const Timeline& timeline : engine(platform, requests)) {
-    ends.push_back(end_of(timeline));
+    ends.push_back(timeline.end());
   }
   return quantile(ends, 0.5);
 }
@@ -150,20 +146,20 @@ RunAccuracy accuracy_of(const RunRecord& record) {
   RunAccuracy accuracy;
   accuracy.measured = record.makespan();
   accuracy.retold =
-      end_of(replay_once(replay_analytic, record.platform, with_durations(record.graph, record.timeline), 1));
+      replay_once(replay_analytic, record.platform, with_durations(record.graph, record.timeline), 1).end();
   const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
   std::optional<PartTimes> parts = record.parts;
   accuracy.prediction = predict(record, parts, engine);
-  accuracy.predicted = end_of(accuracy.prediction);
-  accuracy.unshared = end_of(predict(record, parts, replay_analytic));
+  accuracy.predicted = accuracy.prediction.end();
+  accuracy.unshared = predict(record, parts, replay_analytic).end();
   if (parts) {
     parts->contention.clear();
-    accuracy.constant = end_of(predict(record, parts, engine));
+    accuracy.constant = predict(record, parts, engine).end();
     parts->slowdowns.clear();
-    accuracy.alone = end_of(predict(record, parts, engine));
+    accuracy.alone = predict(record, parts, engine).end();
     accuracy.uneven = predict_uneven(record, *parts, engine);
   }
-  accuracy.unmeasured = end_of(replay_once(engine, record.platform, record.graph, record.timeline.iterations));
+  accuracy.unmeasured = replay_once(engine, record.platform, record.graph, record.timeline.iterations).end();
   accuracy.kinds = errors_by_kind(record, accuracy);
   accuracy.device_measured = device_times(record.graph, record.timeline);
   accuracy.device_predicted = device_times(record.graph, accuracy.prediction);
@@ -171,12 +167,6 @@ RunAccuracy accuracy_of(const RunRecord& record) {
 }
 
 namespace {
-
-std::string_view name_of_kind(TaskKind kind) {
-  constexpr std::array<std::string_view, kTaskLetters.size()> kNames = {
-      "forward", "backward", "weight", "recompute", "transfer", "all-reduce", "optimizer", "read", "load", "copy"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
 
 Json spread_value(const ErrorSpread& spread) { return {{"median", spread.median}, {"p90", spread.p90}}; }
 
@@ -212,7 +202,7 @@ Table table_of_kinds(const RunAccuracy& accuracy) {
               {}};
   for (const KindErrors& kind : accuracy.kinds) {
     table.rows.push_back(
-        plain({std::string(name_of_kind(kind.kind)), std::to_string(kind.tasks), percent(kind.start.median, 2),
+        plain({std::string(name_of(kind.kind)), std::to_string(kind.tasks), percent(kind.start.median, 2),
                percent(kind.start.p90, 2), percent(kind.finish.median, 2), percent(kind.finish.p90, 2),
                percent(kind.duration.median, 2), percent(kind.duration.p90, 2)}));
   }
@@ -275,7 +265,7 @@ std::string to_json(const RunRecord& record, const RunAccuracy& accuracy) {
                {"kinds", Json::array()},
                {"devices", Json::array()}};
   for (const KindErrors& kind : accuracy.kinds) {
-    json["kinds"].push_back({{"kind", name_of_kind(kind.kind)},
+    json["kinds"].push_back({{"kind", name_of(kind.kind)},
                              {"tasks", kind.tasks},
                              {"start", spread_value(kind.start)},
                              {"finish", spread_value(kind.finish)},

@@ -114,10 +114,6 @@ Json parts_value(const RunRecord& record) {
 
 } // namespace
 
-double RunRecord::makespan() const {
-  return timeline.finish.empty() ? 0 : *std::max_element(timeline.finish.begin(), timeline.finish.end());
-}
-
 double RunRecord::condition(std::string_view wanted) const {
   for (const auto& [name, value] : conditions) {
     if (name == wanted) {

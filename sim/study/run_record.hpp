@@ -37,7 +37,7 @@ struct RunRecord {
   std::vector<RunRound> rounds;   ///< that the plan came from, where each was a real run; not read back
 
   /// When the last task ended.
-  double makespan() const;
+  double makespan() const { return timeline.end(); }
   /// A number among the conditions; 0 where they do not say it.
   double condition(std::string_view name) const;
   /// By how much the latest computation that slept ended too late, as the conditions say; 0 where they do not.

@@ -98,7 +98,7 @@ public:
     }
     const ReplayRequest request{&graph_, 1};
     const Timeline timeline = std::move(replay_analytic(platform_, {&request, 1}).front());
-    return *std::max_element(timeline.finish.begin(), timeline.finish.end()) + communication.reduction;
+    return timeline.end() + communication.reduction;
   }
 
   /// Whether data from a stage to the next passes between nodes.

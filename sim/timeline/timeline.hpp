@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/schedule/task_graph.hpp"
@@ -13,6 +14,9 @@ struct Timeline {
   int iterations = 1;
   std::vector<double> start, finish;
   int window = 1; ///< so many last iterations are one period of the steady state; figures are means over them
+
+  /// When the last task of the last iteration finished; 0 where there is none.
+  double end() const { return finish.empty() ? 0 : *std::max_element(finish.begin(), finish.end()); }
 };
 
 } // namespace stagecraft

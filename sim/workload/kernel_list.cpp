@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/kernel_list.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace stagecraft {
@@ -28,6 +29,14 @@ std::vector<Kernel> kernels_of(const ModelGraph& model, Precision precision, dou
     add(op.backward_weight, KernelPass::backward_weight);
   }
   return kernels;
+}
+
+void require_kernels(const ModelGraph& model, const std::string& file) {
+  const bool any = std::any_of(model.operators.begin(), model.operators.end(),
+                               [](const Operator& op) { return !op.forward.calls.empty(); });
+  if (!any) {
+    throw InputError({file, 0, 0}, "says nothing of shapes: its costs are given by numbers");
+  }
 }
 
 } // namespace stagecraft

@@ -14,4 +14,7 @@ Kernel kernel_of(const KernelCall& call, KernelPass pass, Precision precision, d
 /// Each kernel of the model once, in the order of its operators; gradients that nothing needs are left out.
 std::vector<Kernel> kernels_of(const ModelGraph& model, Precision precision, double samples);
 
+/// InputError at `file` where the model's costs are numbers, so that there is no kernel to run.
+void require_kernels(const ModelGraph& model, const std::string& file);
+
 } // namespace stagecraft
