@@ -26,8 +26,7 @@ struct Subject {
 Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Ways& ways) {
   const Setting setting{graph, subject.setting.platform, ways, {}, {}};
   const Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
-  const double makespan = *std::max_element(timeline.finish.begin(), timeline.finish.end());
-  std::this_thread::sleep_for(std::chrono::duration<double>(makespan));
+  std::this_thread::sleep_for(std::chrono::duration<double>(timeline.end()));
   return timeline;
 }
 

@@ -1,5 +1,6 @@
 // stagecraft execute: a plan under a schedule carried out for real, and its prediction beside it.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/app/given_run.hpp"
 #include "sim/app/real_run.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -56,6 +57,7 @@ PlanResult plan_by_runs(const Options& options, const pipeline::BackendRow& row,
 Asked ask(const Options& options, const pipeline::BackendRow& row) {
   Asked asked{study_from(options), {}, {}, {}};
   asked.study.training.blocking_sends |= row.holds_cores;
+  asked.study.training.ordered_sends = true; // as connections are
   const Study& study = asked.study;
   Scenario scenario;
   asked.orders = given_orders(options.schedule);

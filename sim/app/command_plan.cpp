@@ -6,7 +6,7 @@
 #include <chrono>
 #include <set>
 
-#include "sim/app/options.hpp"
+#include "sim/app/given_run.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/plan/estimate.hpp"
@@ -14,7 +14,6 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
 #include "sim/report/table.hpp"
-#include "sim/schedule/schedule_file.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/plan_file.hpp"
 #include "sim/study/plan_formats.hpp"
@@ -22,12 +21,6 @@
 
 namespace stagecraft {
 namespace {
-
-// Memory rules of a plan without a schedule are those of 1f1b.
-const ScheduleRow& schedule_of(const Options& options) {
-  const std::string name = options.schedule.empty() ? "1f1b" : options.schedule;
-  return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
-}
 
 // ", read as …" for one of another tool.
 std::string in_dialect(const ScheduleFile& file) {
@@ -117,13 +110,13 @@ int command_plan(const Options& options) {
   const StrategyRow& strategy = find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
   const Study study = study_from(options);
   Simulator simulator(study);
-  Scenario scenario{.strategy = &strategy, .schedule = &schedule_of(options)};
+  Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options)};
   const int micro_batches = scenario.micro_batches = simulator.choose_micro_batches(scenario);
   const auto start = std::chrono::steady_clock::now();
   PlanResult planned = simulator.plan(scenario);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
-    Run run{.strategy = options.strategy, .schedule = std::string(schedule_of(options).name)};
+    Run run{.strategy = options.strategy, .schedule = std::string(given_schedule(options).name)};
     run.engine = study.engine->name;
     run.micro_batches = micro_batches;
     run.why_not = reason->reason;
@@ -149,22 +142,8 @@ int command_plan(const Options& options) {
 }
 
 int command_replay(const Options& options) {
-  const std::optional<ScheduleFile> orders = given_orders(options.schedule);
-  const ScheduleRow* schedule = orders ? nullptr : &schedule_of(options);
   const Study study = study_from(options);
-  const GivenPlan given = given_plan(options, study);
-  Simulator simulator(study);
-  Scenario scenario{.schedule = schedule, .orders = orders ? &orders->schedule : nullptr};
-  given.put_into(scenario);
-  scenario.micro_batches = simulator.choose_micro_batches(scenario);
-  std::vector<Prepared> prepared = simulator.prepare({scenario});
-  if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
-    Prepared& broken = prepared.front();
-    broken = {.run = broken.run};
-    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
-  }
-  simulator.replay(prepared);
-  const Prepared& one = prepared.front();
+  const Prepared one = replay_given(options, study);
   if (!one.run.feasible) {
     return report_infeasible(options, one.run);
   }
@@ -208,7 +187,7 @@ std::vector<std::string> defects_of_plan(const Options& options) {
   const Study study = study_from(options);
   Simulator simulator(study);
   const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
-  Scenario scenario{.plan = &plan, .schedule = &schedule_of(options)};
+  Scenario scenario{.plan = &plan, .schedule = &given_schedule(options)};
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   return simulator.defects(scenario);
 }
@@ -253,7 +232,7 @@ int command_export(const Options& options) {
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options, study);
   Simulator simulator(study);
-  Scenario scenario{.schedule = &schedule_of(options)};
+  Scenario scenario{.schedule = &given_schedule(options)};
   given.put_into(scenario);
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   const PlanResult planned = simulator.plan(scenario);

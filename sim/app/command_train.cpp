@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "sim/app/options.hpp"
+#include "sim/app/given_run.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/simulator.hpp"

@@ -318,6 +318,12 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   replay.add_option("--memory-series", options.memory_series, "write each device's memory over time as CSV")
       ->type_name("FILE");
 
+  CLI::App& explain = add("explain", "what holds a run back, and what would help most", command_explain);
+  add_model_flags(explain, options, true);
+  add_study_flags(explain, options);
+  add_plan_choice(explain, options);
+  explain.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv");
+
   CLI::App& execute = add("execute", "one run for real, on this machine, beside its prediction", command_execute);
   add_execute_flags(execute, options);
 

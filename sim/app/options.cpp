@@ -10,7 +10,6 @@
 
 #include "sim/base/file.hpp"
 #include "sim/report/terminal.hpp"
-#include "sim/study/plan_formats.hpp"
 
 namespace stagecraft {
 
@@ -134,28 +133,6 @@ Study study_from(const Options& options) {
 
 JudgeStudy judge_study_from(const Options& options) {
   return load_judge_study(yaml::load(options.study), folders_of(options.study), settings_from(options));
-}
-
-void GivenPlan::put_into(Scenario& scenario) const {
-  scenario.strategy = strategy;
-  scenario.plan = strategy == nullptr ? &plan : nullptr;
-}
-
-GivenPlan given_plan(const Options& options, const Study& study) {
-  if (options.strategy.empty() == options.plan.empty()) {
-    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
-  }
-  if (options.strategy.empty()) {
-    return {nullptr, load_plan(options.plan, options.plan_format, *study.model, study.platform)};
-  }
-  return {&find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0}), {}};
-}
-
-std::optional<ScheduleFile> given_orders(const std::string& name) {
-  if (!name.ends_with(".csv")) {
-    return std::nullopt;
-  }
-  return read_schedule(read_file(name), name);
 }
 
 void print(const std::string& text) {

@@ -5,14 +5,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/figure.hpp"
-#include "sim/schedule/schedule_file.hpp"
 #include "sim/study/judge.hpp"
-#include "sim/study/simulator.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
@@ -91,21 +88,6 @@ Study study_from(const Options& options);
 /// The judge study of a file.
 JudgeStudy judge_study_from(const Options& options);
 
-/// What --strategy or --plan says.
-struct GivenPlan {
-  const StrategyRow* strategy = nullptr; ///< none: of a file
-  Plan plan;                             ///< of the file
-
-  /// Has the scenario, which must not outlive this, use it.
-  void put_into(Scenario& scenario) const;
-};
-
-/// Reads the one of --strategy and --plan that is there; InputError where both are or none.
-GivenPlan given_plan(const Options& options, const Study& study);
-
-/// The orders of a schedule's file, where `name` is one: .csv.
-std::optional<ScheduleFile> given_orders(const std::string& name);
-
 /// KEY=VALUE of --set.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
 
@@ -146,6 +128,7 @@ int command_judge(const Options& options);
 int command_adapt(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
+int command_explain(const Options& options);
 int command_execute(const Options& options);
 int command_train(const Options& options);
 int command_schedule(const Options& options);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sim/plan/check_plan.hpp"
+#include "sim/schedule/order_transfers.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/study/simulator.hpp"
 
@@ -208,6 +209,10 @@ std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& sc
   return ordered;
 }
 
+TaskGraph Simulator::sent_in_order(TaskGraph graph) const {
+  return study_.training.ordered_sends ? order_transfers(std::move(graph)) : std::move(graph);
+}
+
 std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, const Ordered& ordered) {
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
@@ -217,7 +222,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
                            .early_recompute = problem.training.recompute.rule.early,
                            .rank_of = ordered.rank_of};
   if (!study_.loader) {
-    return make_task_graph(request);
+    return sent_in_order(make_task_graph(request));
   }
   Loader loader = *study_.loader;
   if (ordered.plan.default_loader) {
@@ -226,7 +231,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
   }
   Demand demand{.burst = longest_burst(ordered.schedule)};
   if (!loader.workers) {
-    const TaskGraph unfed = make_task_graph(request);
+    const TaskGraph unfed = sent_in_order(make_task_graph(request));
     const ReplayRequest replay{&unfed, iterations(unfed)};
     const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
     demand.step = measure(unfed, timeline, study_.platform).iteration / ordered.schedule.micro_batches;
@@ -236,7 +241,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
     return *reason;
   }
   request.loading = &std::get<Loading>(loading);
-  return make_task_graph(request);
+  return sent_in_order(make_task_graph(request));
 }
 
 std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,

@@ -4,20 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"
 
 namespace stagecraft {
 namespace {
-
-// The latest finish of a computation in one iteration.
-double end_of_iteration(const TaskGraph& graph, const Timeline& timeline, int iteration) {
-  const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
-  double end = 0;
-  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    end = std::max(end, timeline.finish[base + graph.program_of(device).back()]);
-  }
-  return end;
-}
 
 // For each task, the transfer or load among its predecessors that finished last in the given iteration. A join, such as
 // the end of an all-reduce, hands on the one that it waited for.
@@ -204,7 +195,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   const double end = end_of_iteration(graph, timeline, last_iteration);
   metrics.makespan = Seconds{end_of_iteration(graph, timeline, 0)};
   const int before = last_iteration - timeline.window; // the window
-  metrics.iteration = Seconds{(end - (before < 0 ? 0 : end_of_iteration(graph, timeline, before))) / timeline.window};
+  metrics.iteration = Seconds{(end - end_of_iteration(graph, timeline, before)) / timeline.window};
   const std::size_t base = static_cast<std::size_t>(last_iteration) * graph.tasks();
   metrics.busy.resize(graph.devices.size());
   metrics.exposed.resize(graph.devices.size());

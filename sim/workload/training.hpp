@@ -92,6 +92,7 @@ struct Training {
   RecomputeChoice recompute;                      ///< the one in force: of those, the first
   StepMode step = StepMode::barrier;
   bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
+  bool ordered_sends = true;   ///< transfers of one sender over the same links follow one another
   /// Gradients of this size are reduced over the replicas as soon as the last backward pass has made them, as
   /// DistributedDataParallel does; 0: all together after it.
   Bytes gradient_bucket;

@@ -1,0 +1,92 @@
+// stagecraft explain: what holds a run back, and what would help most.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "sim/app/given_run.hpp"
+#include "sim/app/progress.hpp"
+#include "sim/base/schema.hpp"
+#include "sim/study/compare.hpp"
+#include "sim/study/explain.hpp"
+#include "sim/study/run_record.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What is explained, by name.
+struct Subject {
+  std::string model, platform, strategy, schedule;
+  Explanation explanation;
+};
+
+Json json_of(const Subject& subject) {
+  return {{"schema", kSchema},
+          {"model", subject.model},
+          {"platform", subject.platform},
+          {"strategy", subject.strategy},
+          {"schedule", subject.schedule},
+          {"explanation", Json::parse(to_json(subject.explanation))}};
+}
+
+int tell(const Options& options, const Subject& subject) {
+  emit(options, {.table =
+                     [&] {
+                       return subject.strategy + " under " + subject.schedule + ": " + subject.model + " on " +
+                              subject.platform + "\n\n" + to_text(subject.explanation, use_color());
+                     },
+                 .json = [&] { return json_of(subject).dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; },
+                 .csv = {}});
+  return kDone;
+}
+
+int tell_prepared(const Options& options, const Study& study, const Prepared& one) {
+  if (!one.run.feasible) {
+    remark(one.run.strategy + " under " + one.run.schedule + " is infeasible: " + one.run.why_not + "\n");
+    return kNothingFeasible;
+  }
+  const EngineRow& engine = *study.engine;
+  return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule,
+                        explain({*one.graph, one.timeline, study.platform, engine.replay})});
+}
+
+int explain_execution(const Options& options) {
+  RunRecord record = read_run_record(options.model);
+  record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet the steady state
+  const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
+  const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
+  return tell(options,
+              {record.inputs.model, record.inputs.platform, record.inputs.strategy, record.inputs.schedule,
+               explain({graph, record.timeline, platform, record.shares_links ? replay_simgrid : replay_analytic})});
+}
+
+int explain_winner(Options options) {
+  options.study = options.model;
+  options.model.clear();
+  const Study study = study_from(options);
+  Simulator simulator(study);
+  Progress progress(options.quiet);
+  const ComparisonResult result =
+      compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  return tell_prepared(options, study, result.prepared[result.of_run.front()]);
+}
+
+// A study says what model it is of.
+bool is_study(const std::string& name) {
+  return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
+}
+
+} // namespace
+
+int command_explain(const Options& options) {
+  if (options.model.ends_with(".json") && std::filesystem::exists(options.model) && is_run_record(options.model)) {
+    return explain_execution(options);
+  }
+  if (is_study(options.model)) {
+    return explain_winner(options);
+  }
+  const Study study = study_from(options);
+  return tell_prepared(options, study, replay_given(options, study));
+}
+
+} // namespace stagecraft

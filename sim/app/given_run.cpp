@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/given_run.hpp"
+
+#include "sim/base/file.hpp"
+#include "sim/study/plan_formats.hpp"
+
+namespace stagecraft {
+
+void GivenPlan::put_into(Scenario& scenario) const {
+  scenario.strategy = strategy;
+  scenario.plan = strategy == nullptr ? &plan : nullptr;
+}
+
+GivenPlan given_plan(const Options& options, const Study& study) {
+  if (options.strategy.empty() == options.plan.empty()) {
+    throw InputError({"command line", 0, 0}, "give either --strategy or --plan");
+  }
+  if (options.strategy.empty()) {
+    return {nullptr, load_plan(options.plan, options.plan_format, *study.model, study.platform)};
+  }
+  return {&find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0}), {}};
+}
+
+std::optional<ScheduleFile> given_orders(const std::string& name) {
+  if (!name.ends_with(".csv")) {
+    return std::nullopt;
+  }
+  return read_schedule(read_file(name), name);
+}
+
+const ScheduleRow& given_schedule(const Options& options) {
+  const std::string name = options.schedule.empty() ? "1f1b" : options.schedule;
+  return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
+}
+
+Prepared replay_given(const Options& options, const Study& study) {
+  const std::optional<ScheduleFile> orders = given_orders(options.schedule);
+  const GivenPlan given = given_plan(options, study);
+  Simulator simulator(study);
+  Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options),
+                    .orders = orders ? &orders->schedule : nullptr};
+  given.put_into(scenario);
+  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  std::vector<Prepared> prepared = simulator.prepare({scenario});
+  if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
+    Prepared& broken = prepared.front();
+    broken = {.run = broken.run};
+    broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
+  }
+  simulator.replay(prepared);
+  return std::move(prepared.front());
+}
+
+} // namespace stagecraft
