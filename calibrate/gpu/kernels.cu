@@ -124,6 +124,63 @@ __global__ void copy_until_kernel(const volatile int* flag, long long nanosecond
   }
 }
 
+__global__ void stamp_kernel(volatile long long* at) {
+  *at = global_nanoseconds();
+  __threadfence_system();
+}
+
+__global__ void await_kernel(const volatile long long* at, const volatile int* stop, long long nanoseconds,
+                             int* timed_out) {
+  const long long begin = global_nanoseconds();
+  for (;;) {
+    const long long then = *at, now = global_nanoseconds();
+    if ((then != 0 && now >= then) || *stop != 0) {
+      return;
+    }
+    if (now - begin > nanoseconds) {
+      *timed_out += 1;
+      __threadfence_system();
+      return;
+    }
+  }
+}
+
+// Chunks go around the blocks; each is held back, once it is there, until its last byte may have arrived.
+__global__ void shaped_copy_kernel(const char* from, char* to, std::int64_t bytes, const long long* start,
+                                   double latency, double nanoseconds_per_byte, const volatile int* stop) {
+  constexpr std::int64_t kChunk = 64 * 1024;
+  for (std::int64_t chunk = blockIdx.x; chunk * kChunk < bytes; chunk += gridDim.x) {
+    const std::int64_t begin = chunk * kChunk;
+    const std::int64_t end = begin + kChunk < bytes ? begin + kChunk : bytes;
+    const std::int64_t vectors = (end - begin) / static_cast<std::int64_t>(sizeof(uint4));
+    for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
+      reinterpret_cast<uint4*>(to + begin)[i] = reinterpret_cast<const uint4*>(from + begin)[i];
+    }
+    for (std::int64_t i = begin + vectors * static_cast<std::int64_t>(sizeof(uint4)) + threadIdx.x; i < end;
+         i += blockDim.x) {
+      to[i] = from[i];
+    }
+    if (threadIdx.x == 0) {
+      const long long then = *start + static_cast<long long>(latency + static_cast<double>(end) * nanoseconds_per_byte);
+      while (global_nanoseconds() < then && *stop == 0) {
+      }
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void mark_kernel(int* seen) {
+  constexpr long long kLong = 5000; // ns: so that no block goes where another has just been
+  unsigned processor;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(processor));
+  if (threadIdx.x == 0 && processor < static_cast<unsigned>(kMostProcessors)) {
+    seen[processor] = 1;
+  }
+  const long long begin = global_nanoseconds();
+  while (global_nanoseconds() - begin < kLong) {
+  }
+}
+
 // --- One value after the other --------------------------------------------------------------------------------------
 
 struct Identity {
@@ -726,6 +783,25 @@ void copy_until(const volatile int* flag, long long nanoseconds, int* timed_out,
   copy_until_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
       flag, nanoseconds, timed_out, static_cast<const uint4*>(from), static_cast<uint4*>(to),
       bytes / static_cast<std::int64_t>(sizeof(uint4)));
+}
+
+void stamp_time(long long* at, cudaStream_t stream) { stamp_kernel<<<1, 1, 0, stream>>>(at); }
+
+void await_time(const volatile long long* at, const volatile int* stop, long long nanoseconds, int* timed_out,
+                cudaStream_t stream) {
+  await_kernel<<<1, 1, 0, stream>>>(at, stop, nanoseconds, timed_out);
+}
+
+void copy_shaped(const void* from, void* to, std::int64_t bytes, const long long* start, double latency_nanoseconds,
+                 double nanoseconds_per_byte, const volatile int* stop, cudaStream_t stream) {
+  constexpr unsigned kBlocks = 8; // several copies fit on one unit of multiprocessors
+  shaped_copy_kernel<<<kBlocks, kThreads, 0, stream>>>(static_cast<const char*>(from), static_cast<char*>(to), bytes,
+                                                       start, latency_nanoseconds, nanoseconds_per_byte, stop);
+}
+
+void mark_processors(int* seen, cudaStream_t stream) {
+  constexpr unsigned kBlocks = 4096, kSmall = 32;
+  mark_kernel<<<kBlocks, kSmall, 0, stream>>>(seen);
 }
 
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands& operands, cudaStream_t stream) {

@@ -34,6 +34,20 @@ void block(const volatile int* flag, long long nanoseconds, int* timed_out, cuda
 void copy_until(const volatile int* flag, long long nanoseconds, int* timed_out, const void* from, void* to,
                 std::int64_t bytes, int blocks, cudaStream_t stream);
 
+/// Writes the time of the global timer, ns, to *at, which may lie in host memory that the device sees.
+void stamp_time(long long* at, cudaStream_t stream);
+/// Holds the stream until *at, in host memory that the device sees, is no longer 0 and that time has come; or until
+/// *stop is set; or for at most `nanoseconds`, and then counts in *timed_out.
+void await_time(const volatile long long* at, const volatile int* stop, long long nanoseconds, int* timed_out,
+                cudaStream_t stream);
+/// Copies on few blocks. No byte arrives before *start (ns) + latency + its number x nanoseconds_per_byte, unless *stop
+/// is set.
+void copy_shaped(const void* from, void* to, std::int64_t bytes, const long long* start, double latency_nanoseconds,
+                 double nanoseconds_per_byte, const volatile int* stop, cudaStream_t stream);
+/// Sets seen[p] for every multiprocessor p, below kMostProcessors, that the stream may use.
+void mark_processors(int* seen, cudaStream_t stream);
+inline constexpr int kMostProcessors = 1024;
+
 /// Operands of a memory-bound operator; which ones it reads and writes is said with each op in kernels.cu.
 struct ElementwiseOperands {
   void *x = nullptr, *y = nullptr, *z = nullptr; ///< rows x columns, stored in the kernel's precision

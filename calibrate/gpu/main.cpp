@@ -11,6 +11,8 @@
 
 #include "calibrate/gpu/cuda_error.hpp"
 #include "calibrate/gpu/device.hpp"
+#include "calibrate/gpu/gpu_lanes.hpp"
+#include "calibrate/gpu/pipelines.hpp"
 #include "calibrate/gpu/runner.hpp"
 
 namespace stagecraft::gpu {
@@ -65,10 +67,54 @@ void print_groups(const std::vector<Group>& groups, double budget) {
   }
 }
 
+int say_no_device(int wanted, const DeviceCount& count) {
+  std::cerr << "calibrate_gpu: "
+            << (count.devices == 0 ? "no CUDA device: " + count.problem
+                                   : "device " + std::to_string(wanted) + " is not there; allowed: 0 to " +
+                                         std::to_string(count.devices - 1))
+            << "\n";
+  return count.devices == 0 ? kNoDevice : kUsage;
+}
+
+// One pipeline from stdin to stdout, or files.
+int run_pipelines(const Options& options, const MakeLanes& make) {
+  if (options.pipelines == std::vector<std::string>{"-"}) {
+    std::ostringstream text;
+    text << std::cin.rdbuf();
+    const CarriedOut carried = carry_out_text(text.str(), "stdin", options.runs, make);
+    std::cout << to_text(carried) << std::flush;
+    if (!carried.failure.empty()) {
+      std::cerr << "calibrate_gpu: " << carried.failure << "\n";
+    }
+    return std::cout ? kDone : kFailed; // a failure is among what is written
+  }
+  const PipelinesEnd end =
+      carry_out_files(options, make, stop, [](const std::string& text) { std::cerr << text << "\n"; });
+  if (end.left > 0) {
+    std::cerr << "calibrate_gpu: " << end.left << " pipelines are left; run again to go on\n";
+  }
+  return end.failed > 0 ? kFailed : end.left > 0 ? kInterrupted : kDone;
+}
+
+int run_pipelines(const Options& options) {
+  if (options.dry_run) {
+    return run_pipelines(options, [](const Pipeline& pipeline) { return make_dry_lanes(pipeline); });
+  }
+  const DeviceCount count = count_devices();
+  if (count.devices <= options.device) {
+    return say_no_device(options.device, count);
+  }
+  Session session(options.device, library_folders(options.libraries));
+  return run_pipelines(options, [&](const Pipeline& pipeline) { return make_gpu_lanes(pipeline, session); });
+}
+
 int run(const Options& options) {
   if (options.help) {
     std::cout << help_text();
     return kDone;
+  }
+  if (!options.pipelines.empty()) {
+    return run_pipelines(options);
   }
   if (options.list || options.dry_run) {
     const std::vector<Group> groups = wanted_groups(options, describe_machine(options.device));
@@ -77,12 +123,7 @@ int run(const Options& options) {
   }
   const DeviceCount count = count_devices();
   if (count.devices <= options.device) {
-    std::cerr << "calibrate_gpu: "
-              << (count.devices == 0 ? "no CUDA device: " + count.problem
-                                     : "device " + std::to_string(options.device) + " is not there; allowed: 0 to " +
-                                           std::to_string(count.devices - 1))
-              << "\n";
-    return count.devices == 0 ? kNoDevice : kUsage;
+    return say_no_device(options.device, count);
   }
   const std::vector<Group> groups = wanted_groups(options, describe_machine(options.device));
   return run_sweep(options, groups, stop) == Ended::done ? kDone : kInterrupted;

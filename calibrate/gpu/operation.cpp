@@ -8,6 +8,10 @@ Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, i
     throw DeviceError("does not fit into device memory");
   }
   session.arena.reset();
+  return prepare_beside(session, kernel, stream, processors);
+}
+
+Operation prepare_beside(Session& session, const Kernel& kernel, cudaStream_t stream, int processors) {
   switch (kernel.op) {
   case Op::gemm:
     return prepare_gemm(session, kernel, stream, processors);

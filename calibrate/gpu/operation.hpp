@@ -16,6 +16,10 @@ struct Operation {
 /// partition that the stream has, 0 for the whole device. DeviceError says why a kernel cannot be had.
 Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, int processors = 0);
 
+/// The same beside the kernels that are ready already, which keep their memory; workspace is shared, so that of kernels
+/// with one workspace only one may run at a time.
+Operation prepare_beside(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);
+
 /// Whether there is a kernel of ours for this op in this pass.
 bool has_elementwise(const Kernel& kernel);
 

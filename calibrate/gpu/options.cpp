@@ -59,8 +59,15 @@ const std::vector<OptionRow>& rows() {
        [](Options& options, const std::string& value) { options.budget = number_of(value, "--budget", 1, 86400); }},
       {"--shapes", "FILE", "a shape list, measured first and exactly",
        [](Options& options, const std::string& value) { options.shapes = value; }},
-      {"--out", "FILE", "measurements.yaml by default; one that was cut off goes on",
+      {"--out", "FILE", "measurements.yaml by default; one that was cut off goes on; of pipelines the folder for times",
        [](Options& options, const std::string& value) { options.out = value; }},
+      {"--pipeline", "FILE",
+       "carry out a pipeline instead, into FILE.times; may be repeated; - reads and writes streams",
+       [](Options& options, const std::string& value) { options.pipelines.push_back(value); }},
+      {"--runs", "N", "of each pipeline, its parts measured between them, 5 by default",
+       [](Options& options, const std::string& value) {
+         options.runs = static_cast<int>(number_of(value, "--runs", 1, 1000));
+       }},
       {"--groups", "NAME,…", "only these groups",
        [](Options& options, const std::string& value) { options.groups = groups_of(value); }},
       {"--device", "N", "number of the device, 0 by default",
@@ -73,7 +80,7 @@ const std::vector<OptionRow>& rows() {
        [](Options& options, const std::string& value) { options.libraries = parts_of(value, ':'); }},
       {"--list", "", "print every point that would be measured",
        [](Options& options, const std::string&) { options.list = true; }},
-      {"--dry-run", "", "print the groups, their points and their share of the time",
+      {"--dry-run", "", "print the groups and their share of the time; of pipelines: on a made-up GPU",
        [](Options& options, const std::string&) { options.dry_run = true; }},
       {"--help", "", "print this", [](Options& options, const std::string&) { options.help = true; }},
   };
@@ -100,12 +107,16 @@ Options parse_options(const std::vector<std::string>& arguments) {
     }
     row->store(options, flag ? "" : equals != std::string::npos ? arguments[i].substr(equals + 1) : arguments[++i]);
   }
+  if (options.out.empty() && options.pipelines.empty()) {
+    options.out = "measurements.yaml";
+  }
   return options;
 }
 
 std::string help_text() {
   std::string text = "usage: calibrate_gpu [options]\n"
-                     "Measures kernels and links of one GPU (docs/calibration.md). Exit: 0 done, 1 failed, 2 wrong\n"
+                     "Measures kernels and links of one GPU, or carries out pipelines (docs/calibration.md). Exit: 0 "
+                     "done, 1 failed, 2 wrong\n"
                      "usage or input, 3 interrupted, 4 no device.\n\n";
   constexpr std::size_t kWidth = 24;
   for (const OptionRow& row : rows()) {

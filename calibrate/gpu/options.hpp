@@ -8,10 +8,12 @@
 namespace stagecraft::gpu {
 
 struct Options {
-  double budget = 420; ///< seconds of the whole run
-  std::string shapes;  ///< file with a shape list, or ""
-  std::string out = "measurements.yaml";
-  std::vector<std::string> groups; ///< those wanted; all where empty
+  double budget = 420;                ///< seconds of the whole run
+  std::string shapes;                 ///< file with a shape list, or ""
+  std::string out;                    ///< "": measurements.yaml, or beside each pipeline
+  std::vector<std::string> groups;    ///< those wanted; all where empty
+  std::vector<std::string> pipelines; ///< files of pipelines to be carried out, instead of the sweep; "-": stdin
+  int runs = 5;                       ///< of each
   std::vector<std::string> libraries;
   std::string name; ///< of the device in the file, or "" for its own
   int device = 0;

@@ -4,7 +4,8 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include <vector>
+#include <limits>
+#include <string>
 
 namespace stagecraft::gpu {
 namespace {
@@ -59,42 +60,60 @@ std::vector<CUdevResource> split(const Driver& driver, CUdevice device) {
   return units;
 }
 
-// A stream on the given units, which come from one split; its context lives as long as it does.
-std::shared_ptr<CUstream_st> stream_on(const Driver& driver, CUdevice device, CUdevResource* units, unsigned count) {
+// A context on the given units, which come from one split.
+std::shared_ptr<CUgreenCtx_st> context_on(const Driver& driver, CUdevice device, CUdevResource* units, unsigned count) {
   CUdevResourceDesc description{};
   check_driver(driver.describe(&description, units, count), "cuDevResourceGenerateDesc");
   CUgreenCtx context = nullptr;
   check_driver(driver.create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "cuGreenCtxCreate");
-  CUstream stream = nullptr;
-  if (const CUresult made = driver.stream(&stream, context, CU_STREAM_NON_BLOCKING, 0); made != CUDA_SUCCESS) {
-    driver.destroy(context);
-    check_driver(made, "cuGreenCtxStreamCreate");
-  }
-  return std::shared_ptr<CUstream_st>(stream, [destroy = driver.destroy, context](CUstream one) {
-    cudaStreamDestroy(one);
-    destroy(context);
-  });
+  return std::shared_ptr<CUgreenCtx_st>(context, [destroy = driver.destroy](CUgreenCtx one) { destroy(one); });
 }
 
 } // namespace
 
-Partition::Partition(int device, int processors) {
+Partitions::Partitions(int device, const std::vector<int>& sizes) {
   const Driver driver;
+  make_stream_ = driver.stream;
   CUdevice handle = 0;
   check_driver(driver.device_get(&handle, device), "cuDeviceGet");
   std::vector<CUdevResource> units = split(driver, handle);
-  std::size_t taken = 0;
-  while (taken < units.size() && processors_ < processors) {
-    processors_ += static_cast<int>(units[taken++].sm.smCount);
+  std::size_t next = 0;
+  const auto take = [&](int wanted) {
+    const std::size_t first = next;
+    int taken = 0;
+    while (next < units.size() && taken < wanted) {
+      taken += static_cast<int>(units[next++].sm.smCount);
+    }
+    if (taken > 0) {
+      contexts_.push_back(context_on(driver, handle, units.data() + first, static_cast<unsigned>(next - first)));
+    }
+    return taken;
+  };
+  for (const int size : sizes) {
+    if (size < 1 || take(size) != size) {
+      throw DeviceError("no partition of " + std::to_string(size) + " multiprocessors: the device has " +
+                        std::to_string(units.size()) + " units of " +
+                        std::to_string(units.empty() ? 0 : units.front().sm.smCount));
+    }
   }
-  for (std::size_t i = taken; i < units.size(); ++i) {
-    others_ += static_cast<int>(units[i].sm.smCount);
-  }
-  if (processors_ != processors || others_ == 0) {
+  rest_ = take(std::numeric_limits<int>::max());
+}
+
+std::shared_ptr<CUstream_st> Partitions::stream(std::size_t part) const {
+  const std::shared_ptr<CUgreenCtx_st>& context = contexts_.at(part);
+  CUstream stream = nullptr;
+  check_driver(make_stream_(&stream, context.get(), CU_STREAM_NON_BLOCKING, 0), "cuGreenCtxStreamCreate");
+  return std::shared_ptr<CUstream_st>(stream, [context](CUstream one) { cudaStreamDestroy(one); });
+}
+
+Partition::Partition(int device, int processors) : processors_(processors) {
+  const Partitions parts(device, {processors});
+  others_ = parts.rest();
+  if (others_ == 0) {
     throw DeviceError("no partition of " + std::to_string(processors) + " multiprocessors beside another");
   }
-  first_ = stream_on(driver, handle, units.data(), static_cast<unsigned>(taken));
-  second_ = stream_on(driver, handle, units.data() + taken, static_cast<unsigned>(units.size() - taken));
+  first_ = parts.stream(0);
+  second_ = parts.stream(1);
 }
 
 Partition::Busy::Busy(const Partition& partition, void* from, void* to, std::int64_t bytes)

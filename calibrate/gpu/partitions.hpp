@@ -2,11 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda.h>
+
 #include <memory>
+#include <vector>
 
 #include "calibrate/gpu/buffers.hpp"
 
 namespace stagecraft::gpu {
+
+/// Parts of one device, each with multiprocessors that no other has; memory, cache and power stay shared. All come from
+/// one split: those of several splits would overlap.
+class Partitions {
+public:
+  /// A part of each size, and one of all other multiprocessors that make whole units. DeviceError where the driver has
+  /// no such thing, or too few units.
+  Partitions(int device, const std::vector<int>& sizes);
+
+  /// How many multiprocessors the last part has, that of the rest; with 0 it is not there.
+  int rest() const { return rest_; }
+  /// A new stream on a part, the rest coming last. It keeps its part alive.
+  std::shared_ptr<CUstream_st> stream(std::size_t part) const;
+
+private:
+  std::vector<std::shared_ptr<CUgreenCtx_st>> contexts_;
+  CUresult (*make_stream_)(CUstream*, CUgreenCtx, unsigned, int) = nullptr;
+  int rest_ = 0;
+};
 
 /// Two streams that have separate multiprocessors of one device; memory, cache and power stay shared. Kernels of the
 /// usual context run on either.

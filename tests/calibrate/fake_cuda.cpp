@@ -14,16 +14,17 @@
 // A stream knows until when it is busy, an event when it was reached.
 struct CUstream_st {
   double now = 0, cycles = 0;
-  int captured = -1; ///< kernels captured so far, below 0 while nothing is captured
+  int captured = -1;           ///< empty kernels captured so far, below 0 while nothing is captured
+  double captured_seconds = 0; ///< of all other work
 };
 struct CUevent_st {
   double at = 0;
 };
 struct CUgraph_st {
-  int kernels = 0;
+  double seconds = 0;
 };
 struct CUgraphExec_st {
-  int kernels = 0;
+  double seconds = 0;
 };
 struct CUgreenCtx_st {};
 struct CUdevResourceDesc_st {};
@@ -32,6 +33,10 @@ namespace stagecraft::gpu {
 namespace fake {
 
 void spend(cudaStream_t stream, double seconds) {
+  if (stream->captured >= 0) {
+    stream->captured_seconds += seconds;
+    return;
+  }
   stream->now += seconds;
   stream->cycles += seconds * state().clock;
 }
@@ -131,6 +136,21 @@ void block(const volatile int*, long long, int* timed_out, cudaStream_t) {
 }
 void copy_until(const volatile int*, long long, int*, const void*, void*, std::int64_t, int, cudaStream_t) {}
 
+void stamp_time(long long* at, cudaStream_t stream) { *at = 1 + static_cast<long long>(stream->now * 1e9); }
+
+void await_time(const volatile long long* at, const volatile int* stop, long long, int*, cudaStream_t stream) {
+  while (*at == 0 && *stop == 0) {
+  }
+  stream->now = std::max(stream->now, static_cast<double>(*at) * 1e-9);
+}
+
+void copy_shaped(const void*, void*, std::int64_t bytes, const long long*, double latency_nanoseconds,
+                 double nanoseconds_per_byte, const volatile int*, cudaStream_t stream) {
+  fake::spend(stream, 1e-9 * (latency_nanoseconds + static_cast<double>(bytes) * nanoseconds_per_byte));
+}
+
+void mark_processors(int*, cudaStream_t) {}
+
 void run_elementwise(const Kernel& kernel, const ElementwiseOperands&, cudaStream_t stream) {
   ++fake::state().kernels;
   fake::spend(stream, static_cast<double>(kernel.shape[0] * kernel.shape[1]) / fake::kKernelRate);
@@ -222,17 +242,18 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stream->captured_seconds = 0;
   return stream->captured = 0, cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  *graph = new CUgraph_st{stream->captured};
+  *graph = new CUgraph_st{stream->captured * fake::kEmpty / 2 + stream->captured_seconds};
   stream->captured = -1;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
-  return *ready = new CUgraphExec_st{graph->kernels}, cudaSuccess;
+  return *ready = new CUgraphExec_st{graph->seconds}, cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -245,9 +266,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
   return cudaSuccess;
 }
 
-// Half as long as one by one.
+// Empty kernels half as long as one by one.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
-  fake::spend(stream, ready->kernels * fake::kEmpty / 2);
+  fake::spend(stream, ready->seconds);
   return cudaSuccess;
 }
 

@@ -1,0 +1,25 @@
+// The parts of a pipeline, each measured alone.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "calibrate/gpu/lanes.hpp"
+
+namespace stagecraft::gpu {
+
+/// What one round of measurements says; seconds.
+struct MeasuredParts {
+  std::vector<double> alone;     ///< [work]: the mean of a computation's tasks, the device being the only one at work
+  double gap = 0;                ///< between two computations that follow one another on a device
+  std::vector<double> slowdowns; ///< [device]: how much longer its program takes while all run theirs at once
+  std::vector<std::vector<double>>
+      hops; ///< [work]: of copies, one at a time, between the computations before and after
+};
+
+/// Runs each device's program alone, then all at once, nobody waiting for anybody, then each copy a few times. Throws
+/// what the lanes do.
+MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes);
+
+/// The median of each over at least one round; hops are put together.
+MeasuredParts median_of(const std::vector<MeasuredParts>& rounds);
+
+} // namespace stagecraft::gpu
