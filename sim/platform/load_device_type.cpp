@@ -261,10 +261,15 @@ DeviceType read_whole(yaml::Map& map) {
   const double reached = map.number("memory_efficiency", yaml::kFraction, 1);
   type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", yaml::kPositive) * reached;
   type.launch_overhead = map.quantity<Seconds>("launch_overhead", yaml::kNotNegative);
+  constexpr int kMostProcessors = 1 << 20;
+  type.processors = map.integer("processors", 1, kMostProcessors, 0);
   read_power(map.node("power"), type);
   type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
   read_rates(map, type);
   read_fits(map, type);
+  if (type.processors == 0 && type.fits && type.fits->processors > 1) { // 1: they do not say
+    type.processors = static_cast<int>(type.fits->processors);
+  }
   return type;
 }
 

@@ -33,6 +33,7 @@ struct DeviceType {
   Bytes memory;
   BytesPerSecond memory_bandwidth; ///< effective
   Seconds launch_overhead;         ///< per kernel
+  int processors = 0;              ///< multiprocessors of a GPU or of a part of one, cores of others; 0: not said
   Watts idle, busy;
   std::optional<Watts> waiting; ///< in a job but blocked, as in a kernel that spins for data; `idle` where absent
   DollarsPerSecond price;

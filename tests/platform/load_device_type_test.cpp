@@ -41,6 +41,14 @@ TEST_CASE("a device type in SI units", "[platform][device]") {
   CHECK_FALSE(type.peak[static_cast<size_t>(Precision::bf16)]);
 }
 
+TEST_CASE("a device type may say how many multiprocessors it is of", "[platform][device]") {
+  CHECK(load_device_type(yaml::parse(kType, "card.yaml")).processors == 0);
+  const std::string more = std::string(kType) + "processors: 64\n";
+  CHECK(load_device_type(yaml::parse(more, "card.yaml")).processors == 64);
+  const std::string none = std::string(kType) + "processors: 0\n";
+  CHECK_THROWS_AS(load_device_type(yaml::parse(none, "card.yaml")), InputError);
+}
+
 TEST_CASE("a rate is given, or a share of the peak, or the vector rate, or lacking", "[platform][device]") {
   const DeviceType type = load_device_type(yaml::parse(kType, "card.yaml"));
   CHECK(type.rate(KernelKind::matmul, Precision::fp32)->value == near(5e12));
