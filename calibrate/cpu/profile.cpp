@@ -11,9 +11,9 @@ namespace {
 
 using stagecraft::Kernel;
 
-Kernel product_of(double m, double n, double k) {
+Kernel product_of(double m, double n, double k, Precision precision) {
   const auto whole = [](double value) { return std::max(1.0, std::round(value)); };
-  return {KernelOp::gemm, KernelPass::forward, Precision::fp32, {1, whole(m), whole(n), whole(k)}};
+  return {KernelOp::gemm, KernelPass::forward, precision, {1, whole(m), whole(n), whole(k)}};
 }
 
 std::string text_of(const StandIn& stand_in) {
@@ -119,34 +119,34 @@ std::vector<std::string> stand_ins_of(const ModelGraph& model) {
 
 } // namespace
 
-StandIn stand_in(const Operator& op, const Pass& pass, double samples) {
+StandIn stand_in(const Operator& op, const Pass& pass, double samples, Precision precision) {
   const double multiplications = pass.flops.value * samples / 2;
   if (row_of(op.kind).matrix && multiplications >= 1) {
     if (op.kind == KernelKind::recurrent) {
       const int times = std::max(1, pass.kernels);
       const double side = std::sqrt(multiplications / times / samples);
-      return {product_of(samples, side, side), times};
+      return {product_of(samples, side, side, precision), times};
     }
     const double side = std::cbrt(multiplications);
-    return {product_of(side, side, side), 1};
+    return {product_of(side, side, side, precision), 1};
   }
   constexpr double kColumns = 1024;
   const double cells = std::max(1.0, std::ceil((pass.moved_elements * samples + pass.moved_parameters) / 2));
   const double columns = std::min(cells, kColumns);
-  return {{KernelOp::copy, KernelPass::forward, Precision::fp32, {std::ceil(cells / columns), columns}}, 1};
+  return {{KernelOp::copy, KernelPass::forward, precision, {std::ceil(cells / columns), columns}}, 1};
 }
 
-std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass which, double samples) {
+std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass which, double samples, Precision precision) {
   const Pass& pass = pass_of(op, which);
   std::vector<KernelRun> runs;
   if (goes_with_input(op, which)) {
     return runs;
   }
   for (const KernelCall& call : pass.calls) {
-    runs.push_back({kernel_of(call, which, Precision::fp32, samples)});
+    runs.push_back({kernel_of(call, which, precision, samples)});
   }
   if (runs.empty() && !empty(pass)) {
-    const StandIn other = stand_in(op, pass, samples);
+    const StandIn other = stand_in(op, pass, samples, precision);
     runs.push_back({other.kernel, other.times, true});
   }
   return runs;

@@ -28,7 +28,7 @@ struct StandIn {
 
 /// What stands in for a pass over so many samples: for recurrent layers as many products as kernels, with the samples
 /// for rows; for other arithmetic on matrices one product of as many operations; else a copy of as many bytes.
-StandIn stand_in(const Operator& op, const Pass& pass, double samples);
+StandIn stand_in(const Operator& op, const Pass& pass, double samples, Precision precision = Precision::fp32);
 
 /// A kernel that a pass runs so many times.
 struct KernelRun {
@@ -37,9 +37,10 @@ struct KernelRun {
   bool stands_in = false;
 };
 
-/// What a pass of an operator runs in fp32, or what stands in for it. A normalization makes all gradients with that of
-/// its input.
-std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass pass, double samples);
+/// What a pass of an operator runs, or what stands in for it. A normalization makes all gradients with that of its
+/// input.
+std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass pass, double samples,
+                                       Precision precision = Precision::fp32);
 
 /// The relative deviation that a time by a stand-in is given at least.
 inline constexpr double kStandInSpread = 0.3;

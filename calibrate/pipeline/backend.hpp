@@ -74,12 +74,15 @@ struct BackendRow {
   std::string_view name, help;
   bool emulates;     ///< tasks take the times that their works say, so these may be scaled
   bool shares_links; ///< transfers meet each other on the links
-  /// Throws Unavailable where this machine does not grant what it needs.
+  /// Throws Unavailable where this machine does not grant what it needs. Nothing: a program of its own runs the whole,
+  /// see gpu_pipeline.hpp.
   std::unique_ptr<Backend> (*make)(const Setting& setting);
   /// The parts of a run alone, never the run itself. Throws what execute() throws.
   PartTimes (*measure)(const Setting& setting, Backend& backend, bool real_time);
   /// Devices compute on cores of their own: they wait there, and transfers go before them.
   bool holds_cores = false;
+
+  bool runs_elsewhere() const { return make == nullptr; }
 };
 std::span<const BackendRow> backends();
 

@@ -16,6 +16,8 @@ constexpr std::array kBackends = {
                measure_parts},
     BackendRow{"cpu", "a core per device runs the model's kernels, transfers are copies in memory", false, false,
                make_cpu, measure_on_cores, true},
+    BackendRow{"gpu", "partitions of one GPU run the model's kernels, and threads of its host beside it", false, false,
+               nullptr, nullptr},
 };
 
 } // namespace

@@ -230,15 +230,7 @@ private:
 
   std::string describe(const Job& job) const {
     const std::string device = setting_.platform.devices[graph_.devices[job.work.device]].name;
-    std::string text(1, kTaskLetters[static_cast<std::size_t>(job.work.kind)]);
-    if (job.work.kind != TaskKind::optimizer && job.work.kind != TaskKind::all_reduce) {
-      text += std::to_string(graph_.micro_batch[job.task]);
-    }
-    text += "@" + std::to_string(job.work.stage);
-    if (job.work.to_stage != job.work.stage) {
-      text += ">" + std::to_string(job.work.to_stage);
-    }
-    return text + " of iteration " + std::to_string(job.iteration) + " on " + device;
+    return name_of_task(graph_, job.task) + " of iteration " + std::to_string(job.iteration) + " on " + device;
   }
 
   Timeline timeline() const {
@@ -317,6 +309,16 @@ long reachable_tasks(const TaskGraph& graph, int iterations) {
 }
 
 } // namespace
+
+std::string name_of_task(const TaskGraph& graph, TaskId task) {
+  const Work& work = graph.works[graph.work[task]];
+  std::string text(1, kTaskLetters[static_cast<std::size_t>(work.kind)]);
+  if (work.kind != TaskKind::optimizer && work.kind != TaskKind::all_reduce) {
+    text += std::to_string(graph.micro_batch[task]);
+  }
+  text += "@" + std::to_string(work.stage);
+  return work.to_stage != work.stage ? text + ">" + std::to_string(work.to_stage) : text;
+}
 
 std::string why_not_executable(const TaskGraph& graph, int iterations) {
   if (graph.workers > 0) {

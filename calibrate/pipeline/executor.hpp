@@ -31,6 +31,9 @@ public:
 /// Why the graph cannot be carried out; "" where it can. Loaders cannot, nor what waits in a circle.
 std::string why_not_executable(const TaskGraph& graph, int iterations);
 
+/// A task for messages: F0@1, T3@0>1.
+std::string name_of_task(const TaskGraph& graph, TaskId task);
+
 /// Runs the graph so many times in a row on a backend that was made for it. Nothing is allocated while tasks run; all
 /// threads have ended when it returns or throws. std::invalid_argument where why_not_executable() has a reason;
 /// ExecutionFailure where a task fails.

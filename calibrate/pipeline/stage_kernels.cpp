@@ -31,29 +31,35 @@ Runs step(const Stage& stage, const ModelGraph& model, const Training& training)
            adam ? 1 : 1 + static_cast<int>(training.optimizer->states)}};
 }
 
-void append(Runs& runs, const Operator& op, KernelPass pass, double samples) {
-  const Runs more = cpu::kernels_of_pass(op, pass, samples);
+// A micro-batch as its kernels see it.
+struct KernelBatch {
+  double samples = 1;
+  Precision precision = Precision::fp32;
+};
+
+void append(Runs& runs, const Operator& op, KernelPass pass, const KernelBatch& batch) {
+  const Runs more = cpu::kernels_of_pass(op, pass, batch.samples, batch.precision);
   runs.insert(runs.end(), more.begin(), more.end());
 }
 
-Runs backward(const Stage& stage, const ModelGraph& model, double samples, bool input, bool weight) {
+Runs backward(const Stage& stage, const ModelGraph& model, const KernelBatch& batch, bool input, bool weight) {
   Runs runs;
   for (auto op = stage.operators.rbegin(); op != stage.operators.rend(); ++op) {
     if (input) {
-      append(runs, model.operators[*op], KernelPass::backward_input, samples);
+      append(runs, model.operators[*op], KernelPass::backward_input, batch);
     }
     if (weight) {
-      append(runs, model.operators[*op], KernelPass::backward_weight, samples);
+      append(runs, model.operators[*op], KernelPass::backward_weight, batch);
     }
   }
   return runs;
 }
 
-Runs forward(const Stage& stage, const ModelGraph& model, double samples, bool again) {
+Runs forward(const Stage& stage, const ModelGraph& model, const KernelBatch& batch, bool again) {
   Runs runs;
   for (const OperatorId op : stage.operators) {
     if (!again || stage.recomputes(op)) {
-      append(runs, model.operators[op], KernelPass::forward, samples);
+      append(runs, model.operators[op], KernelPass::forward, batch);
     }
   }
   return runs;
@@ -62,7 +68,7 @@ Runs forward(const Stage& stage, const ModelGraph& model, double samples, bool a
 } // namespace
 
 std::vector<Runs> kernels_of_works(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
-                                   const Training& training, double samples) {
+                                   const Training& training, double samples, Precision precision) {
   const bool splits = std::any_of(graph.works.begin(), graph.works.end(),
                                   [](const Work& work) { return work.kind == TaskKind::weight; });
   std::vector<Runs> kernels;
@@ -77,18 +83,18 @@ std::vector<Runs> kernels_of_works(const TaskGraph& graph, const Plan& plan, con
                                   " is computed by several devices together; allowed: tensor_parallel 1");
     }
     const auto device = std::find(stage.devices.begin(), stage.devices.end(), graph.devices[work.device]);
-    const double share =
-        std::max(1.0, std::round(samples * stage.share(static_cast<std::size_t>(device - stage.devices.begin()))));
+    const double share = samples * stage.share(static_cast<std::size_t>(device - stage.devices.begin()));
+    const KernelBatch batch{std::max(1.0, std::round(share)), precision};
     switch (work.kind) {
     case TaskKind::forward:
     case TaskKind::recompute:
-      runs = forward(stage, model, share, work.kind == TaskKind::recompute);
+      runs = forward(stage, model, batch, work.kind == TaskKind::recompute);
       break;
     case TaskKind::backward:
-      runs = backward(stage, model, share, true, !splits);
+      runs = backward(stage, model, batch, true, !splits);
       break;
     case TaskKind::weight:
-      runs = backward(stage, model, share, false, true);
+      runs = backward(stage, model, batch, false, true);
       break;
     case TaskKind::optimizer:
       runs = step(stage, model, training);

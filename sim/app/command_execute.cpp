@@ -71,6 +71,13 @@ Asked ask(const Options& options, const pipeline::BackendRow& row) {
   }
   asked.given = given_plan(options, study);
   asked.given.put_into(scenario);
+  if (options.measured && row.runs_elsewhere()) {
+    throw InputError({"--measured", 0, 0},
+                     "backend '" + std::string(row.name) + "' measures no plans; allowed: another backend");
+  }
+  if (!options.carried_out.empty() && !row.runs_elsewhere()) {
+    throw InputError({"--carried-out", 0, 0}, "is of backend gpu; allowed: --backend gpu");
+  }
   Simulator simulator(study);
   scenario.micro_batches = simulator.choose_micro_batches(scenario);
   if (options.measured) {
@@ -124,6 +131,19 @@ std::string rounds_text(const std::vector<RunRound>& rounds) {
 }
 
 } // namespace
+
+int command_export_pipeline(const Options& given) {
+  const pipeline::BackendRow& row = find_by_name(pipeline::backends(), "gpu", "backend", {"export", 0, 0});
+  Options options = given;
+  options.schedule = given.schedule.empty() ? "1f1b" : given.schedule;
+  const Asked asked = ask(options, row);
+  if (!asked.run().feasible) {
+    remark("infeasible: " + asked.run().why_not + "\n");
+    return kNothingFeasible;
+  }
+  emit(options, gpu::to_text(RealRun(options, row, asked.study, asked.prepared.front()).pipeline()));
+  return kDone;
+}
 
 int command_execute(const Options& options) {
   const pipeline::BackendRow& row = find_by_name(pipeline::backends(), options.backend, "backend", {"--backend", 0, 0});

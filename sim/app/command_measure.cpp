@@ -37,21 +37,6 @@ std::vector<gpu::Kernel> read_shapes(const std::string& file) {
   return file.empty() ? std::vector<gpu::Kernel>() : gpu::parse_shape_list(read_file(file), file);
 }
 
-// calibrate_gpu beside this program, where it was built, or as told.
-std::string gpu_program(const Options& options) {
-  const std::string given = options.gpu_binary;
-  const std::string file =
-      !given.empty() ? given
-                     : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "calibrate_gpu").string();
-  if (access(file.c_str(), X_OK) != 0) {
-    throw InputError({"--backend gpu", 0, 0},
-                     "no program " + file +
-                         "; it is built where there is a CUDA Toolkit: cmake --build BUILD --target calibrate_gpu, or "
-                         "alone from calibrate/gpu (docs/calibration.md). allowed: --gpu-binary FILE");
-  }
-  return file;
-}
-
 // This process becomes the harness, whose exit status is then ours.
 int measure_gpu(const Options& options) {
   std::vector<std::string> words = {gpu_program(options), "--out", options.output};
@@ -108,6 +93,20 @@ int measure_cpu(const Options& options) {
 }
 
 } // namespace
+
+std::string gpu_program(const Options& options) {
+  const std::string given = options.gpu_binary;
+  const std::string file =
+      !given.empty() ? given
+                     : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "calibrate_gpu").string();
+  if (access(file.c_str(), X_OK) != 0) {
+    throw InputError({"--backend gpu", 0, 0},
+                     "no program " + file +
+                         "; it is built where there is a CUDA Toolkit: cmake --build BUILD --target calibrate_gpu, or "
+                         "alone from calibrate/gpu (docs/calibration.md). allowed: --gpu-binary FILE");
+  }
+  return file;
+}
 
 int command_measure(const Options& options) {
   if (options.output.empty()) {

@@ -228,6 +228,9 @@ int command_export(const Options& options) {
   if (options.what == "shapes") {
     return export_shapes(options);
   }
+  if (options.what == "pipeline") {
+    return command_export_pipeline(options);
+  }
   const PlanFormat& format = find_by_name(plan_formats(), options.what, "plan format", {"export", 0, 0});
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options, study);

@@ -129,6 +129,16 @@ void add_schedule_flags(CLI::App& command, Options& options) {
   command.add_option("--iterations", options.iterations, "to find the period over")->check(whole_number(1, 1000));
 }
 
+// Of a run that calibrate_gpu carries out, here or elsewhere.
+void add_gpu_run_flags(CLI::App& command, Options& options) {
+  command.add_option("--iterations", options.iterations, "to run in a row")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command.add_option("--copies", options.copies, "within a GPU, of a pipeline: device, host or shaped")
+      ->check(CLI::IsMember({"device", "host", "shaped"}))
+      ->capture_default_str();
+}
+
 void add_execute_flags(CLI::App& execute, Options& options) {
   add_model_flags(execute, options, true);
   add_study_flags(execute, options);
@@ -136,9 +146,6 @@ void add_execute_flags(CLI::App& execute, Options& options) {
   execute.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv")->required();
   execute.add_option("--backend", options.backend, "who does the work: " + join(names_of(pipeline::backends())))
       ->required();
-  execute.add_option("--iterations", options.iterations, "to run in a row")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
   execute.add_option("--attempts", options.attempts, "to run undisturbed, where computations sleep and so tell")
       ->check(whole_number(1, 100))
       ->capture_default_str();
@@ -147,6 +154,13 @@ void add_execute_flags(CLI::App& execute, Options& options) {
       ->capture_default_str();
   execute.add_flag("--measured", options.measured,
                    "a strategy that measures its plans, as dynamic, measures real runs");
+  add_gpu_run_flags(execute, options);
+  execute.add_option("--gpu-binary", options.gpu_binary, "calibrate_gpu (default: beside this program)")
+      ->type_name("FILE");
+  execute
+      .add_option("--carried-out", options.carried_out,
+                  "of backend gpu: times that calibrate_gpu made of `export pipeline` elsewhere, instead of a run")
+      ->type_name("TIMES");
   execute.add_option("--time-scale", options.time_scale, "times of the run over those of the model (default auto)")
       ->type_name("X");
   execute.add_option("--bandwidth-scale", options.bandwidth_scale, "likewise of links; bytes follow (default auto)")
@@ -378,12 +392,15 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_foreign_flags(import, options);
   add_common(import, options, with_csv);
 
-  CLI::App& write = add("export", "one split in the form of another tool, or a model's kernels", command_export);
-  write.add_option("FORMAT", options.what, "see `list plan-formats`, or shapes")->required();
+  CLI::App& write =
+      add("export", "one split in the form of another tool, a model's kernels, or a run to carry out elsewhere",
+          command_export);
+  write.add_option("FORMAT", options.what, "see `list plan-formats`, or shapes or pipeline")->required();
   add_model_flags(write, options, true);
   add_study_flags(write, options, {"table"});
   add_plan_choice(write, options);
-  write.add_option("--schedule", options.schedule, "whose memory the plan must fit (default 1f1b)");
+  write.add_option("--schedule", options.schedule, "of the pipeline, or whose memory the plan must fit (default 1f1b)");
+  add_gpu_run_flags(write, options);
   return commands;
 }
 

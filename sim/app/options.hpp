@@ -55,7 +55,8 @@ struct Options {
   std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
   int attempts = 3;
   int runs = 7;
-  bool measured = false; ///< the strategy's plans by real runs instead of replays
+  bool measured = false;                      ///< the strategy's plans by real runs instead of replays
+  std::string copies = "device", carried_out; ///< of backend gpu: the way of copies; times that came of it elsewhere
   // list, show, import
   std::string what, file;
   std::string collective;            ///< that nccl-tests measured
@@ -112,6 +113,9 @@ struct ResultForms {
 /// With -o the file holds the document, JSON where no CSV is asked for, and the terminal still shows a table asked for.
 void emit(const Options& options, const ResultForms& forms);
 
+/// calibrate_gpu beside this program, where it was built, or as told. InputError where it is not there.
+std::string gpu_program(const Options& options);
+
 /// Results: a model summed up.
 void emit_model(const Options& options, const ModelGraph& model);
 
@@ -139,6 +143,8 @@ int command_import(const Options& options);
 int command_export(const Options& options);
 int command_validate(const Options& options);
 int command_calibrate(const Options& options);
+/// `export pipeline`.
+int command_export_pipeline(const Options& options);
 /// `calibrate` with none of its actions.
 int command_measure(const Options& options);
 /// The same with --workload.

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "sim/base/command.hpp"
+#include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/schedule/schedule_file.hpp"
 #include "sim/study/plan_file.hpp"
@@ -96,13 +98,14 @@ std::vector<std::vector<cpu::KernelRun>> kernels_for(const Study& study, const P
   if (row.emulates) {
     return {};
   }
-  if (study.training.precision != Precision::fp32) {
+  if (row.holds_cores && study.training.precision != Precision::fp32) {
     throw InputError({"training.precision", 0, 0}, "this machine's cores compute in fp32; allowed: fp32");
   }
   require_kernels(*study.model, study.model->name);
   const double samples = static_cast<double>(study.training.global_batch) / prepared.run.micro_batches;
   try {
-    return pipeline::kernels_of_works(graph, prepared.plan, *study.model, study.training, samples);
+    return pipeline::kernels_of_works(graph, prepared.plan, *study.model, study.training, samples,
+                                      study.training.precision);
   } catch (const std::invalid_argument& reason) {
     throw InputError({"plan", 0, 0}, reason.what());
   }
@@ -136,10 +139,12 @@ RealRun::RealRun(const Options& options, const pipeline::BackendRow& row, const 
       kernels_(kernels_for(study, prepared, record_.graph, row)),
       speeds_(pipeline::speeds_of(record_.graph, study.platform)), setting_{record_.graph, record_.platform, ways_,
                                                                             kernels_, speeds_},
-      backend_(row.make(setting_)) {}
+      backend_(row.runs_elsewhere() ? nullptr : row.make(setting_)) {}
 
 RunRecord RealRun::record() {
-  if (row_.holds_cores) {
+  if (row_.runs_elsewhere()) {
+    record_elsewhere();
+  } else if (row_.holds_cores) {
     record_alternately();
   } else {
     record_once();
@@ -197,6 +202,50 @@ void RealRun::record_alternately() {
     remark("something else took more than " + percent(kDisturbed, 0) + " of a core's time in " +
            std::to_string(disturbed.size()) + " of " + std::to_string(options_.runs) + " runs\n");
   }
+}
+
+gpu::Pipeline RealRun::pipeline() const {
+  const auto way = std::find(gpu::kCopyWays.begin(), gpu::kCopyWays.end(), options_.copies) - gpu::kCopyWays.begin();
+  const RunInputs& inputs = record_.inputs;
+  return pipeline::gpu_pipeline(setting_, options_.iterations, static_cast<gpu::CopyWay>(way),
+                                inputs.model + ", " + inputs.platform + ", " + inputs.strategy + ", " +
+                                    inputs.schedule);
+}
+
+// By calibrate_gpu on this machine, or by what it has made of the same pipeline on another.
+void RealRun::record_elsewhere() {
+  const gpu::Pipeline pipeline = this->pipeline();
+  std::string file = options_.carried_out, text;
+  if (file.empty()) {
+    constexpr double kLongest = 600; // s
+    file = "calibrate_gpu";
+    CommandAnswer answer =
+        run_command({{gpu_program(options_), "--pipeline", "-", "--runs", std::to_string(options_.runs)}, "", kLongest},
+                    gpu::to_text(pipeline));
+    if (!answer.why_not.empty()) {
+      throw pipeline::Unavailable(answer.why_not);
+    }
+    text = std::move(answer.output);
+  } else {
+    text = read_file(file);
+  }
+  gpu::CarriedOut carried;
+  try {
+    carried = gpu::parse_times(text, file);
+  } catch (const std::invalid_argument& reason) {
+    throw InputError({"--carried-out", 0, 0}, reason.what());
+  }
+  if (!carried.failure.empty()) {
+    throw pipeline::ExecutionFailure(carried.failure);
+  }
+  if (const std::string reason = pipeline::why_not_its_times(pipeline, carried); !reason.empty()) {
+    throw InputError({file, 0, 0}, reason);
+  }
+  record_.timeline = pipeline::timeline_of(carried, options_.iterations);
+  record_.parts = pipeline::part_times_of(carried, record_.graph);
+  record_.conditions = carried.conditions;
+  record_.conditions.emplace_back("copies", options_.copies);
+  record_.conditions.emplace_back("software", "stagecraft " STAGECRAFT_VERSION);
 }
 
 void RealRun::note_conditions(const pipeline::Execution& execution) {

@@ -7,6 +7,7 @@
 #include "sim/study/simulator.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
+#include "calibrate/pipeline/gpu_pipeline.hpp"
 
 namespace stagecraft {
 
@@ -22,6 +23,9 @@ public:
   /// Runs it, measures its parts, and writes down both.
   RunRecord record();
 
+  /// What backend `gpu` carries out.
+  gpu::Pipeline pipeline() const;
+
   /// Runs it and says what that measured, at the scale of the model: the median of several runs where they vary.
   Evaluation evaluate();
 
@@ -29,6 +33,7 @@ private:
   pipeline::Execution execute();
   void record_once();
   void record_alternately();
+  void record_elsewhere();
   void note_conditions(const pipeline::Execution& execution);
 
   const Options& options_;

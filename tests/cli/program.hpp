@@ -70,6 +70,11 @@ public:
     std::ofstream(folder_ / name) << text;
     return name;
   }
+  /// The same of a program for the shell.
+  void script(const std::string& name, const std::string& text) const {
+    write(name, "#!/bin/sh\n" + text);
+    fs::permissions(folder_ / name, fs::perms::owner_all);
+  }
   std::string read(const std::string& name) const { return read_file(folder_ / name); }
   /// Makes a folder of the repository appear here.
   void link(const std::string& name) const { fs::create_directory_symlink(kRoot / name, folder_ / name); }
