@@ -127,6 +127,10 @@ CarriedOut carry_out(const Pipeline& pipeline, Lanes& lanes, int runs,
   carried.conditions.emplace_back("spread_of_runs", percent(spread / std::max(1.0, static_cast<double>(middle.end()))));
   carried.conditions.emplace_back("clocks_corrected", std::to_string(middle.corrected) + " ns");
   carried.parts = median_of(parts);
+  if (pipeline.devices.size() > 1) {
+    tell("measuring pairs");
+    carried.parts.contention = measure_contention(pipeline, carried.parts.alone, lanes);
+  }
   carried.spans = spans_of_entries(order, middle.spans);
   return carried;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "calibrate/gpu/statistics.hpp"
@@ -189,6 +190,78 @@ MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes) {
       steps.empty() ? std::vector<double>(alone.size(), 1) : slowdowns_of(pipeline, alone, steps, lanes.run(steps));
   measure_hops(pipeline, lanes, parts);
   return parts;
+}
+
+namespace {
+
+// The computations of a device, each once.
+std::vector<int> works_of(const Pipeline& pipeline, std::size_t device) {
+  std::vector<int> works;
+  for (const int task : pipeline.programs[device]) {
+    works.push_back(pipeline.work[static_cast<std::size_t>(task)]);
+  }
+  std::sort(works.begin(), works.end());
+  works.erase(std::unique(works.begin(), works.end()), works.end());
+  return works;
+}
+
+// The works of a device some times, and beside them another device's work over and over, for longer.
+std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device,
+                                   std::size_t other) {
+  constexpr int kRepeats = 3;
+  constexpr double kSlower = 1.5; // a device in company, at most
+  const LaneStep company{pipeline.works[other].device, static_cast<int>(other), {}};
+  std::vector<LaneStep> steps = {company};
+  double until = 0, covered = alone[other]; // s
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    for (const int work : works_of(pipeline, device)) {
+      steps.push_back({static_cast<int>(device), work, {}});
+      for (until += kSlower * alone[static_cast<std::size_t>(work)]; covered < until; covered += alone[other]) {
+        steps.push_back(company);
+      }
+    }
+  }
+  return steps;
+}
+
+// How much longer each computation of `device` takes while another device does one over and over.
+void measure_beside(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device, std::size_t other,
+                    Lanes& lanes, std::vector<double>& contention) {
+  const std::vector<LaneStep> steps = side_by_side(pipeline, alone, device, other);
+  const std::vector<LaneSpan> spans = lanes.run(steps);
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0; // of the company
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    if (steps[step].work == static_cast<int>(other)) {
+      begin = std::min(begin, spans[step].start);
+      end = std::max(end, spans[step].finish);
+    }
+  }
+  std::vector<std::vector<double>> took(alone.size());
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    if (steps[step].lane == static_cast<int>(device) && spans[step].start >= begin && spans[step].finish <= end) {
+      took[static_cast<std::size_t>(steps[step].work)].push_back(lasted(spans[step]));
+    }
+  }
+  for (std::size_t work = 0; work < took.size(); ++work) {
+    if (!took[work].empty() && alone[work] > 0) {
+      contention[work * alone.size() + other] = median(took[work]) / alone[work];
+    }
+  }
+}
+
+} // namespace
+
+std::vector<double> measure_contention(const Pipeline& pipeline, const std::vector<double>& alone, Lanes& lanes) {
+  constexpr double kShortest = 50e-6; // s: what takes less is no company, and takes longer to hand over
+  std::vector<double> contention(alone.size() * alone.size(), 1);
+  for (std::size_t other = 0; other < alone.size(); ++other) {
+    for (std::size_t device = 0; device < pipeline.devices.size() && alone[other] >= kShortest; ++device) {
+      if (pipeline.works[other].device != static_cast<int>(device) && !pipeline.programs[device].empty()) {
+        measure_beside(pipeline, alone, device, other, lanes, contention);
+      }
+    }
+  }
+  return contention;
 }
 
 MeasuredParts median_of(const std::vector<MeasuredParts>& rounds) {

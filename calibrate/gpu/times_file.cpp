@@ -9,7 +9,7 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr std::string_view kHead = "stagecraft-times";
-constexpr std::string_view kLines = "pipeline, failed, condition, gap, alone, slowdown, hop, span, end";
+constexpr std::string_view kLines = "pipeline, failed, condition, gap, alone, slowdown, beside, hop, span, end";
 constexpr int kMost = 1 << 30;
 
 // Lines of one kind are numbered from 0 without a gap.
@@ -38,6 +38,13 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
     line.read_keys();
     expect_next(line, "device", parts.slowdowns.size());
     parts.slowdowns.push_back(line.amount("factor"));
+  } else if (what == "beside") {
+    line.read_keys();
+    const auto works = static_cast<std::int64_t>(parts.alone.size());
+    parts.contention.resize(parts.alone.size() * parts.alone.size(), 1);
+    const std::int64_t work = line.integer("work", 0, works - 1);
+    const std::int64_t other = line.integer("other", 0, works - 1);
+    parts.contention[static_cast<std::size_t>(work * works + other)] = line.amount("factor");
   } else if (what == "hop") {
     line.read_keys();
     const auto work =
@@ -71,6 +78,12 @@ std::string to_text(const CarriedOut& carried) {
   }
   for (std::size_t device = 0; device < parts.slowdowns.size(); ++device) {
     text += "slowdown device=" + std::to_string(device) + " factor=" + exact(parts.slowdowns[device]) + "\n";
+  }
+  for (std::size_t pair = 0; pair < parts.contention.size(); ++pair) {
+    if (parts.contention[pair] != 1) {
+      text += "beside work=" + std::to_string(pair / parts.alone.size()) +
+              " other=" + std::to_string(pair % parts.alone.size()) + " factor=" + exact(parts.contention[pair]) + "\n";
+    }
   }
   for (std::size_t work = 0; work < parts.hops.size(); ++work) {
     if (!parts.hops[work].empty()) {

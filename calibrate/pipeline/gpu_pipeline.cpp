@@ -121,6 +121,9 @@ PartTimes part_times_of(const gpu::CarriedOut& carried, const TaskGraph& graph) 
     parts.works.push_back(Seconds{alone});
   }
   parts.slowdowns = carried.parts.slowdowns;
+  if (carried.parts.contention.size() == graph.works.size() * graph.works.size()) {
+    parts.contention = carried.parts.contention;
+  }
   std::map<std::int32_t, std::map<double, std::vector<double>>> hops; // of each leg, by bytes
   for (std::size_t work = 0; work < std::min(carried.parts.hops.size(), graph.works.size()); ++work) {
     const std::vector<double>& times = carried.parts.hops[work];

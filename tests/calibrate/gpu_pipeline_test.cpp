@@ -148,6 +148,45 @@ TEST_CASE("a dry run keeps the order, and its parts are those that it was made o
   CHECK(1e-9 * static_cast<double>(carried.spans.back().finish) == Approx(2 * iteration).epsilon(0.02));
 }
 
+// Lanes on which device 1 takes twice as long while device 0 does its work 1, and nothing else disturbs anything.
+class CompanyLanes : public Lanes {
+public:
+  explicit CompanyLanes(const Pipeline& pipeline) : dry_(make_dry_lanes(pipeline)) {}
+
+  std::vector<LaneSpan> run(const std::vector<LaneStep>& steps) override {
+    std::vector<LaneSpan> spans = dry_->run(steps);
+    const bool beside = std::any_of(steps.begin(), steps.end(), [](const LaneStep& step) { return step.work == 1; });
+    std::int64_t late = 0;
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      if (steps[step].lane == 1 && beside) {
+        const std::int64_t more = spans[step].finish - spans[step].start;
+        spans[step].start += late;
+        spans[step].finish += late += more;
+      }
+    }
+    return spans;
+  }
+  Facts conditions() const override { return {}; }
+
+private:
+  std::unique_ptr<Lanes> dry_;
+};
+
+TEST_CASE("what devices take from each other is told pair by pair", "[gpu][pipeline]") {
+  const Pipeline pipeline = two_stages();
+  CompanyLanes lanes(pipeline);
+  // work 0 is too short to be company, 38 us; 1 disturbs both of device 1; nobody disturbs device 0
+  const std::vector<double> contention = measure_contention(pipeline, measure_parts(pipeline, lanes).alone, lanes);
+  REQUIRE(contention.size() == 49);
+  CHECK(contention[2 * 7 + 0] == 1);
+  CHECK(contention[2 * 7 + 1] == Approx(2).epsilon(1e-3));
+  CHECK(contention[3 * 7 + 1] == Approx(2).epsilon(1e-3));
+  CHECK(contention[0 * 7 + 3] == Approx(1).epsilon(1e-3));
+  CarriedOut carried = carry_out(pipeline, *make_dry_lanes(pipeline), 1);
+  carried.parts.contention = contention;
+  CHECK(parse_times(to_text(carried), "t").parts.contention == contention);
+}
+
 TEST_CASE("a step that fails is named with device and cause, and the next pipeline runs", "[gpu][pipeline]") {
   const Pipeline pipeline = two_stages();
   for (int failing : {0, 3, 11}) {
