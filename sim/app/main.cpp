@@ -139,6 +139,18 @@ void add_gpu_run_flags(CLI::App& command, Options& options) {
       ->capture_default_str();
 }
 
+void add_sweep_flags(CLI::App& sweep, Options& options) {
+  constexpr int kMostWorkers = 1024;
+  sweep.add_option("STUDY", options.study, "a study file with the key 'sweep'")->required();
+  add_study_flags(sweep, options);
+  sweep.add_flag("--count", options.count, "say how many points there are, and run none");
+  sweep.add_option("--workers", options.workers, "processes that work (default: one per core)")
+      ->type_name("N")
+      ->check(whole_number(1, kMostWorkers));
+  sweep.add_option("--shard", options.shard, "run part I of N alone, to be merged with the others")->type_name("I/N");
+  sweep.add_flag("--retry", options.retry, "run points again that failed");
+}
+
 void add_execute_flags(CLI::App& execute, Options& options) {
   add_model_flags(execute, options, true);
   add_study_flags(execute, options);
@@ -304,6 +316,22 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->take_all();
   add_plan_format(compare, options);
   compare.add_option("--trace", options.trace, "write the winner as a Chrome/Perfetto trace")->type_name("FILE");
+
+  CLI::App& sweep = add("sweep", "every combination of the study's axes, its results kept in a file", command_sweep);
+  add_sweep_flags(sweep, options);
+  CLI::App& points = add("points", "the results of sweeps as CSV or JSON lines; one point again", command_points);
+  points.add_option("FILE", options.file, "that `sweep` wrote")->required();
+  points.add_option("--format", options.format, "of the result")
+      ->check(CLI::IsMember({"csv", "jsonl"}))
+      ->default_str("csv");
+  points.add_option("-o,--output", options.output, "write to this file instead of stdout")->type_name("FILE");
+  points.add_option("--replay", options.point, "the point whose key begins so, alone, from its kept inputs")
+      ->type_name("KEY");
+  CLI::App& merge = add("merge", "the results of several sweeps or shards in one file", command_merge);
+  merge.add_option("FILES", options.files, "that `sweep` wrote")->required();
+  merge.add_option("-o,--output", options.output, "the file to add them to, made where it is absent")
+      ->required()
+      ->type_name("FILE");
 
   CLI::App& judge = add("judge", "planners x models x platforms: wins, regret, bias", command_judge);
   judge.add_option("STUDY", options.study, "a study file with the key 'judge'")->required();

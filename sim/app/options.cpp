@@ -10,6 +10,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/study/sweep_point.hpp"
 
 namespace stagecraft {
 
@@ -129,6 +130,18 @@ Study study_from(const Options& options) {
     return load_study(document_from_flags(options), folders_of(""), settings_from(options));
   }
   return load_study(yaml::load(options.study), folders_of(options.study), settings_from(options));
+}
+
+SweepInputs sweep_inputs_from(const Options& options, InputFiles& files) {
+  const yaml::Node document = yaml::load(options.study);
+  std::vector<Setting> settings = settings_from(options);
+  Sweep sweep = load_sweep(document, settings);
+  settings.erase(std::remove_if(settings.begin(), settings.end(),
+                                [](const Setting& setting) { return setting.key.starts_with("sweep."); }),
+                 settings.end());
+  Folders folders = folders_of(options.study);
+  folders.files = &files;
+  return {std::move(sweep), std::move(settings), folders};
 }
 
 JudgeStudy judge_study_from(const Options& options) {

@@ -14,8 +14,18 @@
 
 namespace stagecraft {
 
+struct SweepInputs; // sim/study/sweep_point.hpp
+
 /// Exit statuses, docs/formats/results.md.
-enum ExitStatus { kDone = 0, kNothingFeasible = 1, kBadInput = 2, kNoHardware = 4, kBug = 70, kInterrupted = 130 };
+enum ExitStatus {
+  kDone = 0,
+  kNothingFeasible = 1,
+  kBadInput = 2,
+  kSomeFailed = 3,
+  kNoHardware = 4,
+  kBug = 70,
+  kInterrupted = 130
+};
 
 /// Times of `schedule` have no unit; beyond this their sums would lose digits.
 inline constexpr double kLongestPlainTime = 1e12;
@@ -42,6 +52,11 @@ struct Options {
   std::string training_micro_batches; ///< "", "auto", or a number
   int shown_iterations = 0; ///< of a replay's picture, trace and memory; 0: as many as its figures need, the last drawn
   bool timeline = false, pictures = false, all_rows = false;
+  // sweep, points, merge
+  bool count = false, retry = false;
+  int workers = 0; ///< 0: one per core
+  std::string shard, point;
+  std::vector<std::string> files;
   // schedule
   int stages = 4, micro_batches = 0, chunks = 0, iterations = 3;
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
@@ -86,6 +101,9 @@ std::filesystem::path shipped_folder();
 /// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
 Study study_from(const Options& options);
 
+/// The sweep of a study file; `files` must outlive it.
+SweepInputs sweep_inputs_from(const Options& options, InputFiles& files);
+
 /// The judge study of a file.
 JudgeStudy judge_study_from(const Options& options);
 
@@ -128,6 +146,9 @@ bool use_color();
 int terminal_width();
 
 int command_compare(const Options& options);
+int command_sweep(const Options& options);
+int command_points(const Options& options);
+int command_merge(const Options& options);
 int command_judge(const Options& options);
 int command_adapt(const Options& options);
 int command_plan(const Options& options);

@@ -95,31 +95,96 @@ Node load_beside(const Node& name, std::string_view what) {
   return load(std::filesystem::path(name.where.file).parent_path() / file);
 }
 
-void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where) {
+namespace {
+
+// The value at a dotted key; mappings are made on the way, which blame `where`.
+Node& value_at(Node& root, std::string_view dotted_key, const Where& where) {
   Node* at = &root;
   while (!dotted_key.empty()) {
     const size_t dot = dotted_key.find('.');
-    const std::string key(dotted_key.substr(0, dot));
+    const std::string_view key = dotted_key.substr(0, dot);
     dotted_key = dot == std::string_view::npos ? std::string_view() : dotted_key.substr(dot + 1);
     if (at->kind == Node::Kind::sequence) {
       at = &at->items[static_cast<size_t>(parse_integer(key, 0, static_cast<int>(at->items.size()) - 1, where))];
       continue;
     }
     if (at->kind == Node::Kind::scalar) {
-      throw InputError(where, "key '" + key + "' stands below a plain value");
+      throw InputError(where, "key '" + std::string(key) + "' stands below a plain value");
     }
     at->kind = Node::Kind::map;
     const auto found = std::find_if(at->entries.begin(), at->entries.end(),
                                     [&](const Node::Entry& entry) { return entry.key == key; });
     if (found == at->entries.end()) {
-      at->entries.push_back({key, where, Node{.where = where}});
+      at->entries.push_back({std::string(key), where, Node{.where = where}});
       at = &at->entries.back().value;
     } else {
       at = &found->value;
     }
   }
-  *at = value.empty() ? Node{.kind = Node::Kind::scalar, .where = where} : parse(value, where.file);
-  at->where = where;
+  return *at;
+}
+
+void add_quoted(std::string& text, std::string_view value) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr unsigned kNibble = 4;
+  constexpr unsigned kLow = 15;
+  text += '"';
+  for (const char letter : value) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (letter == '"' || letter == '\\') {
+      text += '\\';
+      text += letter;
+    } else if (byte < ' ') {
+      text += "\\u00";
+      text += kDigits[byte >> kNibble];
+      text += kDigits[byte & kLow];
+    } else {
+      text += letter;
+    }
+  }
+  text += '"';
+}
+
+void add_flow(std::string& text, const Node& node) {
+  if (node.kind == Node::Kind::null) {
+    text += "null";
+  } else if (node.kind == Node::Kind::scalar) {
+    add_quoted(text, node.text);
+  } else if (node.kind == Node::Kind::sequence) {
+    text += '[';
+    for (const Node& item : node.items) {
+      text += &item == &node.items.front() ? "" : ", ";
+      add_flow(text, item);
+    }
+    text += ']';
+  } else {
+    text += '{';
+    for (const Node::Entry& entry : node.entries) {
+      text += &entry == &node.entries.front() ? "" : ", ";
+      add_quoted(text, entry.key);
+      text += ": ";
+      add_flow(text, entry.value);
+    }
+    text += '}';
+  }
+}
+
+} // namespace
+
+void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where) {
+  Node& at = value_at(root, dotted_key, where);
+  at = value.empty() ? Node{.kind = Node::Kind::scalar, .where = where} : parse(value, where.file);
+  at.where = where;
+}
+
+void set(Node& root, std::string_view dotted_key, const Node& value) {
+  value_at(root, dotted_key, value.where) = value;
+}
+
+std::string flow_text(const Node& node) {
+  std::string text;
+  add_flow(text, node);
+  return text;
 }
 
 const std::string& scalar(const Node& node, std::string_view what) {

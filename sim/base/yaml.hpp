@@ -51,6 +51,11 @@ Node load_beside(const Node& name, std::string_view what);
 /// Sets the value at a dotted key, "training.global_batch", making mappings on the way. The value is parsed as YAML and
 /// blames `where`. List items are named by number: "nodes.0.count".
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where);
+/// The same with a value that is parsed already; the value's own place is blamed.
+void set(Node& root, std::string_view dotted_key, const Node& value);
+
+/// The value on one line: YAML and JSON alike, plain values as quoted text. Equal values have equal texts.
+std::string flow_text(const Node& node);
 
 /// Bounds of a number or quantity, in SI units.
 struct Range {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/load_platform.hpp"
 
+#include "sim/platform/known_types.hpp"
 #include "sim/platform/platform_file.hpp"
 
 namespace stagecraft {
@@ -33,7 +34,11 @@ void check_reachable(const platform_file::File& file, const Platform& platform) 
 } // namespace
 
 Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source) {
-  const platform_file::File file = platform_file::read(document, source);
+  return load_platform(document, source, nullptr);
+}
+
+Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source, KnownTypes* known) {
+  const platform_file::File file = platform_file::read(document, source, known);
   Platform platform = platform_file::build(file);
   check_reachable(file, platform);
   return platform;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/platform/load_platform.hpp"
+#include "sim/platform/known_types.hpp"
 
 namespace stagecraft::platform_file {
 
@@ -67,7 +67,7 @@ struct File {
 };
 
 /// Reads and checks everything that one value or one node can tell. Throws InputError.
-File read(const yaml::Node& document, const DeviceTypeSource& source);
+File read(const yaml::Node& document, const DeviceTypeSource& source, KnownTypes* known);
 
 /// Lays the nodes, devices, vertices and links out. Throws InputError when there are too many.
 Platform build(const File& file);

@@ -167,7 +167,7 @@ Network read_network(const yaml::Node& node) {
 // Reads the file; keeps the device types met so far, so that each is read once.
 class Reader {
 public:
-  Reader(const DeviceTypeSource& source, File& file) : source_(source), file_(file) {}
+  Reader(const DeviceTypeSource& source, KnownTypes* known, File& file) : source_(source), known_(known), file_(file) {}
 
   void read(yaml::Map& map) {
     for (const yaml::Node* item : map.list("device_types")) {
@@ -203,11 +203,17 @@ private:
     if (const DeviceType* found = inline_type(name)) {
       return *found;
     }
+    if (known_ != nullptr && known_->contains(name)) {
+      return known_->at(name);
+    }
     const yaml::Node document = source_(name, where);
     DeviceType type = load_device_type(document, source_);
     if (type.name != name) {
       throw InputError(document.find("name")->where,
                        "the device type '" + name + "' calls itself '" + type.name + "'; allowed: the file's name");
+    }
+    if (known_ != nullptr) {
+      known_->emplace(name, type);
     }
     return type;
   }
@@ -258,6 +264,7 @@ private:
   }
 
   const DeviceTypeSource& source_;
+  KnownTypes* known_; // of the source, read before
   File& file_;
   std::vector<DeviceType> inline_types_;
   std::set<std::string> names_;
@@ -266,12 +273,12 @@ private:
 
 } // namespace
 
-File read(const yaml::Node& document, const DeviceTypeSource& source) {
+File read(const yaml::Node& document, const DeviceTypeSource& source, KnownTypes* known) {
   yaml::Map map(document, "platform");
   File file;
   file.name = map.text("name");
   file.description = map.text("description", "");
-  Reader(source, file).read(map);
+  Reader(source, known, file).read(map);
   map.finish();
   return file;
 }

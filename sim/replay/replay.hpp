@@ -23,6 +23,7 @@ struct ReplayRequest {
   const TaskGraph* graph = nullptr;
   int iterations = 1;
   std::span<const SpeedChange> speeds = {}; ///< every engine integrates them exactly
+  const Platform* platform = nullptr;       ///< the graph's own; nothing: that of the whole batch
 };
 
 /// Runs a batch of graphs. Throws std::runtime_error when tasks remain that never became ready (a deadlock in the

@@ -23,8 +23,13 @@ namespace sg = simgrid::s4u;
 
 double clock_now() { return sg::Engine::get_clock(); }
 
+const Platform& platform_of(const ReplayRequest& request, const Platform& of_batch) {
+  return request.platform != nullptr ? *request.platform : of_batch;
+}
+
 // The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
-// host's way out, so every topology fits and nothing grows with pairs of devices.
+// host's way out, so every topology fits and nothing grows with pairs of devices. Graphs of several platforms share
+// links of one number, which take each platform's bandwidth before its graph runs.
 class Network {
 public:
   Network(const Platform& platform, std::span<const ReplayRequest> requests, bool computes) {
@@ -32,10 +37,11 @@ public:
     sink_ = zone_->create_host("sink", 1.0);
     zone_->add_route(sink_->get_netpoint(), nullptr, nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
     zone_->add_route(nullptr, sink_->get_netpoint(), nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
-    links_.assign(platform.links.size(), nullptr);
     for (const ReplayRequest& request : requests) {
+      const Platform& own = platform_of(request, platform);
+      links_.resize(std::max(links_.size(), own.links.size()), nullptr);
       for (const Leg& leg : request.graph->legs) {
-        add(platform, leg);
+        add(own, leg);
       }
     }
     for (std::size_t request = 0; computes && request < requests.size(); ++request) {
@@ -49,8 +55,20 @@ public:
     return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
 
-  sg::Host* sender(const Leg& leg) const { return senders_.at(leg.links); }
+  sg::Host* sender(const Platform& platform, const Leg& leg) const { return senders_.at(limited_links(platform, leg)); }
   sg::Host* sink() const { return sink_; }
+
+  /// Gives the links of a graph the bandwidths of its platform. Nothing may flow meanwhile.
+  void adopt(const Platform& platform, const TaskGraph& graph) const {
+    for (const Leg& leg : graph.legs) {
+      for (const LinkId id : leg.links) {
+        const double bandwidth = platform.links[id].bandwidth.value;
+        if (links_[id] != nullptr && !std::isinf(bandwidth) && links_[id]->get_bandwidth() != bandwidth) {
+          links_[id]->set_bandwidth(bandwidth);
+        }
+      }
+    }
+  }
 
 private:
   // Speeds as parts of the largest, which is the host's own.
@@ -79,15 +97,24 @@ private:
     }
   }
 
+  // Links without a limit take no part.
+  static std::vector<LinkId> limited_links(const Platform& platform, const Leg& leg) {
+    std::vector<LinkId> limited;
+    for (const LinkId id : leg.links) {
+      if (!std::isinf(platform.links[id].bandwidth.value)) {
+        limited.push_back(id);
+      }
+    }
+    return limited;
+  }
+
   void add(const Platform& platform, const Leg& leg) {
-    if (std::isinf(leg.bandwidth.value) || senders_.contains(leg.links)) {
+    const std::vector<LinkId> limited = limited_links(platform, leg);
+    if (std::isinf(leg.bandwidth.value) || senders_.contains(limited)) {
       return;
     }
     std::vector<sg::LinkInRoute> links;
-    for (const LinkId id : leg.links) {
-      if (std::isinf(platform.links[id].bandwidth.value)) {
-        continue;
-      }
+    for (const LinkId id : limited) {
       if (links_[id] == nullptr) {
         links_[id] = zone_->create_link("link-" + std::to_string(id), platform.links[id].bandwidth.value);
         links_[id]->set_latency(0); // a latency in SimGrid would tilt the shares; we pay it before the flow
@@ -96,7 +123,7 @@ private:
     }
     sg::Host* host = zone_->create_host("sender-" + std::to_string(senders_.size()), 1.0);
     zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
-    senders_.emplace(leg.links, host);
+    senders_.emplace(limited, host);
   }
 
   sg::NetZone* zone_ = nullptr;
@@ -109,15 +136,15 @@ private:
 // One graph on the running engine. With hosts, one per device of the graph, computations are Execs on them.
 class Phase {
 public:
-  Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> start,
-        std::span<double> finish)
+  Phase(const Network& network, const Platform& platform, const ReplayRequest& request, std::vector<sg::Host*> hosts,
+        std::span<double> start, std::span<double> finish)
       : network_(network), graph_(*request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
         hosts_(std::move(hosts)), start_(start), finish_(finish), begin_(clock_now()) {
     waits_ = graph_.waits_over(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     for (const Leg& leg : graph_.legs) {
-      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(leg));
+      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(platform, leg));
     }
   }
 
@@ -320,7 +347,9 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const ReplayRequest& request = requests[number];
     const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
-    Phase current(network, request, network.computers(number), times.subspan(at, executed),
+    const Platform& own = platform_of(request, platform);
+    network.adopt(own, *request.graph);
+    Phase current(network, own, request, network.computers(number), times.subspan(at, executed),
                   times.subspan(at + executed, executed));
     phase = &current;
     current.start();

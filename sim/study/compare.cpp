@@ -57,7 +57,7 @@ std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) 
 
 } // namespace
 
-ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
+std::vector<Scenario> scenarios_of(const Study& study) {
   std::vector<Scenario> scenarios;
   std::vector<int> all_choices(study.training.recomputes.size());
   std::iota(all_choices.begin(), all_choices.end(), 0);
@@ -81,6 +81,11 @@ ComparisonResult compare(const Study& study, Simulator& simulator, const Progres
   for (const Plan& plan : study.plans) {
     add(nullptr, &plan);
   }
+  return scenarios;
+}
+
+ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
+  const std::vector<Scenario> scenarios = scenarios_of(study);
   ComparisonResult result;
   result.prepared = simulator.prepare(scenarios, progress);
   simulator.replay(result.prepared);

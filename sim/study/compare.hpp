@@ -13,6 +13,10 @@ struct ComparisonResult {
   std::vector<std::size_t> of_run; ///< [ranked run]: index into prepared, of the one that holds graph and timeline
 };
 
+/// What a study combines: strategies and plans, each under every schedule, with every number of micro-batches and every
+/// choice of recompute. They point into the study.
+std::vector<Scenario> scenarios_of(const Study& study);
+
 ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "sim/base/file.hpp"
+#include "sim/platform/known_types.hpp"
+#include "sim/study/input_files.hpp"
 
 namespace stagecraft {
 
@@ -35,21 +37,35 @@ fs::path find_file(const Folders& folders, std::string_view kind, const std::str
   throw InputError(where, "no such file, and " + unknown_name(one, name, shipped_names(folders, kind)));
 }
 
-namespace {
-
-void apply(yaml::Node& document, const std::vector<Setting>& settings, std::string_view prefix) {
-  for (const Setting& setting : settings) {
+void apply(yaml::Node& document, const Setting& setting, std::string_view prefix) {
+  if (setting.parsed) {
+    yaml::set(document, setting.key, *setting.parsed);
+  } else {
     yaml::set(document, setting.key, setting.value, {"--set " + std::string(prefix) + setting.key, 0, 0});
   }
 }
 
-ModelGraph load_with_settings(const fs::path& path, const ImportOptions& options,
+namespace {
+
+void apply(yaml::Node& document, const std::vector<Setting>& settings, std::string_view prefix) {
+  for (const Setting& setting : settings) {
+    stagecraft::apply(document, setting, prefix);
+  }
+}
+
+ModelGraph load_with_settings(const fs::path& path, const Folders& folders, const ImportOptions& options,
                               const std::vector<Setting>& settings) {
   if (settings.empty()) {
+    if (folders.files != nullptr) {
+      folders.files->bytes(path);
+    }
     return load_model(path, options);
   }
   if (path.extension() != ".yaml") {
     throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");
+  }
+  if (folders.files != nullptr) {
+    return load_workload(folders.files->document(path, settings, "model."));
   }
   yaml::Node document = yaml::load(path);
   apply(document, settings, "model.");
@@ -99,7 +115,7 @@ ModelGraph with_profile_samples(ModelGraph model, double samples) {
 
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
   if (node.kind == yaml::Node::Kind::scalar) {
-    return load_with_settings(find_file(folders, "workloads", node.text, node.where), {}, settings);
+    return load_with_settings(find_file(folders, "workloads", node.text, node.where), folders, {}, settings);
   }
   yaml::Map map(node, "model");
   const fs::path path = find_file(folders, "workloads", map.text("file"), map.where("file"));
@@ -115,7 +131,7 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
     options.cost_scale = map.number("cost_scale", yaml::kPositive);
   }
   map.finish();
-  ModelGraph model = load_with_settings(path, options, settings);
+  ModelGraph model = load_with_settings(path, folders, options, settings);
   if (!device.empty() && !model.devices.empty()) {
     throw InputError(map.where("device"), "the file itself names the devices of its times; allowed: no 'device'");
   }
@@ -135,9 +151,16 @@ Platform brought_platform(const ModelGraph& model) {
 
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
   if (node.kind == yaml::Node::Kind::scalar) {
-    yaml::Node document = yaml::load(find_file(folders, "platforms", node.text, node.where));
-    apply(document, settings, "platform.");
-    return load_platform(document, device_types_in(folders.shipped / "platforms" / "devices"));
+    const fs::path path = find_file(folders, "platforms", node.text, node.where);
+    const fs::path types = folders.shipped / "platforms" / "devices";
+    if (folders.files == nullptr) {
+      yaml::Node document = yaml::load(path);
+      apply(document, settings, "platform.");
+      return load_platform(document, device_types_in(types));
+    }
+    const yaml::Node& document = folders.files->document(path, settings, "platform.");
+    folders.files->note_beside(document);
+    return load_platform(document, folders.files->device_types(types), folders.files->types());
   }
   yaml::Map map(node, "platform");
   constexpr int kMostDevices = 100'000;

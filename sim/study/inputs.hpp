@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,13 @@
 
 namespace stagecraft {
 
+class InputFiles; // sim/study/input_files.hpp
+
 /// Where files are looked for: the study's own folder first, then the data shipped with the program.
 struct Folders {
   std::filesystem::path study;
   std::filesystem::path shipped; ///< holds workloads/, platforms/ and reports/
+  InputFiles* files = nullptr;   ///< where given, keeps what is read, so that many like studies read it once
 };
 
 /// The file that `name` means: as given, below the study's folder, below the shipped folder, or the shipped
@@ -31,7 +35,11 @@ std::vector<std::string> shipped_names(const Folders& folders, std::string_view 
 /// One `key=value` given on top of a study.
 struct Setting {
   std::string key, value;
+  std::optional<yaml::Node> parsed = std::nullopt; ///< the value, where it is parsed already and has a place to blame
 };
+
+/// Changes a document; `prefix` stands before the key where a text is blamed.
+void apply(yaml::Node& document, const Setting& setting, std::string_view prefix = "");
 
 /// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale}. Settings change keys of its
 /// document where that is our YAML.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 
+#include "sim/study/input_files.hpp"
 #include "sim/study/plan_formats.hpp"
 #include "sim/study/study.hpp"
 
@@ -45,17 +47,26 @@ std::filesystem::path find_plan(const Folders& folders, const std::string& name,
   throw InputError(where, "no such plan file '" + name.substr(0, 200) + "'; it is looked for in the study's folder");
 }
 
+void note(const Folders& folders, const std::filesystem::path& read) {
+  if (folders.files != nullptr) {
+    folders.files->bytes(read);
+  }
+}
+
 // Each a file, or {file, format} where its content does not tell the form.
 void read_plans(yaml::Map& compare, const Folders& folders, Study& study) {
   for (const yaml::Node* item : compare.list("plans")) {
     if (item->kind != yaml::Node::Kind::map) {
-      add_plan(study, find_plan(folders, yaml::scalar(*item, "plans"), item->where), "");
+      const std::filesystem::path path = find_plan(folders, yaml::scalar(*item, "plans"), item->where);
+      note(folders, path);
+      add_plan(study, path, "");
       continue;
     }
     yaml::Map map(*item, "plan");
     const std::filesystem::path path = find_plan(folders, map.text("file"), map.where("file"));
     const std::string_view format = map.choice("format", plan_formats()).name;
     map.finish();
+    note(folders, path);
     add_plan(study, path, format);
   }
 }
@@ -259,6 +270,39 @@ yaml::Node study_document(const std::string& model, const std::string& platform)
   return document;
 }
 
+namespace {
+
+// What a value was made of, as one text.
+std::string text_of(const yaml::Node* node, const std::vector<Setting>& settings) {
+  std::string text = node != nullptr ? yaml::flow_text(*node) : "";
+  for (const Setting& setting : settings) {
+    text += "\n" + setting.key + "=" + setting.value;
+  }
+  return text;
+}
+
+// Made anew, or as kept from a study before.
+std::shared_ptr<const ModelGraph> kept_model(const Folders& folders, const std::string& key,
+                                             const std::function<ModelGraph()>& make) {
+  return folders.files != nullptr ? folders.files->model(key, make) : std::make_shared<const ModelGraph>(make());
+}
+
+std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>& model, int batch,
+                                        const Folders& folders, const std::string& key) {
+  const auto unknown = [](const Profile& profile) { return profile.samples == 0; };
+  if (std::none_of(model->profiles.begin(), model->profiles.end(), unknown)) {
+    return model;
+  }
+  return kept_model(folders, key + "\nsamples=" + std::to_string(batch),
+                    [&] { return with_profile_samples(*model, batch); });
+}
+
+Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
+  return folders.files != nullptr ? *folders.files->platform(key, make) : make();
+}
+
+} // namespace
+
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
   yaml::Node changed = document;
   std::vector<Setting> of_model;
@@ -267,26 +311,28 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     const yaml::Node* model = changed.find("model");
     const yaml::Node* platform = changed.find("platform");
     if (setting.key.starts_with("model.") && model != nullptr && model->kind == yaml::Node::Kind::scalar) {
-      of_model.push_back({setting.key.substr(6), setting.value});
+      of_model.push_back({setting.key.substr(6), setting.value, setting.parsed});
     } else if (setting.key.starts_with("platform.") && platform != nullptr &&
                platform->kind == yaml::Node::Kind::scalar) {
-      of_platform.push_back({setting.key.substr(9), setting.value});
+      of_platform.push_back({setting.key.substr(9), setting.value, setting.parsed});
     } else {
-      yaml::set(changed, setting.key, setting.value, {"--set " + setting.key, 0, 0});
+      apply(changed, setting);
     }
   }
   yaml::Map map(changed, "study");
   Study study;
   study.name = map.text("name", "");
   study.description = map.text("description", "");
-  ModelGraph model = read_model(map.node("model"), folders, of_model);
-  refuse_rooflines_without_rates(map, model);
-  study.platform = find_platform(map, model, folders, of_platform);
-  study.training = read_training(map, model);
+  const std::string model_text = text_of(&map.node("model"), of_model);
+  const auto model = kept_model(folders, model_text, [&] { return read_model(map.node("model"), folders, of_model); });
+  refuse_rooflines_without_rates(map, *model);
+  study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
+                                 [&] { return find_platform(map, *model, folders, of_platform); });
+  study.training = read_training(map, *model);
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }
-  study.model = std::make_unique<ModelGraph>(with_profile_samples(std::move(model), study.training.global_batch));
+  study.model = sized(model, study.training.global_batch, folders, model_text);
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);
   study.balance = read_balance(map);
@@ -305,7 +351,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const Infeasible* reason = std::get_if<Infeasible>(&cost)) {
     throw InputError(map.where("cost_model"), reason->reason);
   }
-  map.find("sweep"); // accepted, not read: docs/formats/study.md
+  map.find("sweep"); // load_sweep() reads it
   map.finish();
   study.cost = std::move(std::get<std::unique_ptr<CostModel>>(cost));
   return study;

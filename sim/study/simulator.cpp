@@ -70,7 +70,8 @@ std::string recomputed_by(const Plan& plan) {
 
 } // namespace
 
-Simulator::Simulator(const Study& study) : study_(study), router_(study.platform) {
+Simulator::Simulator(const Study& study, ScheduleCounts* shared)
+    : study_(study), router_(study.platform), counts_(shared != nullptr ? *shared : own_counts_) {
   devices_.resize(study.platform.devices.size());
   std::iota(devices_.begin(), devices_.end(), 0);
   for (const RecomputeChoice& choice : study.training.recomputes) {
@@ -222,6 +223,7 @@ bool Simulator::is_replayable(int micro_batches) const {
 
 void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std::vector<Prepared>& earlier) {
   Run& run = prepared.run;
+  prepared.brief = scenario.brief;
   run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
   run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
   run.engine = study_.engine->name;
@@ -242,7 +244,9 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   prepared.plan = std::move(std::get<Plan>(result));
   run.note = prepared.plan.note;
   run.objective = prepared.plan.objective;
-  run.rounds = describe_rounds(prepared.plan.rounds, *study_.model, study_.platform);
+  if (!prepared.brief) {
+    run.rounds = describe_rounds(prepared.plan.rounds, *study_.model, study_.platform);
+  }
   const Problem& costs = problem(scenario.micro_batches, scenario.recompute);
   auto made = order(scenario, costs, prepared.plan);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -259,9 +263,11 @@ void Simulator::prepare(const Scenario& scenario, Prepared& prepared, const std:
   run.staleness = prepared.schedule.staleness;
   run.bottleneck = bottleneck(costs, prepared.plan, cost);
   run.estimate = estimate_iteration(costs, prepared.plan, cost);
-  run.stages = describe_stages(costs.model, costs.platform, prepared.plan, cost);
-  for (RunStage& stage : run.stages) {
-    stage.streams = stage.streams > 0 ? stage.streams : study_.training.streams;
+  if (!prepared.brief) {
+    run.stages = describe_stages(costs.model, costs.platform, prepared.plan, cost);
+    for (RunStage& stage : run.stages) {
+      stage.streams = stage.streams > 0 ? stage.streams : study_.training.streams;
+    }
   }
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == run.micro_batches &&
@@ -373,34 +379,46 @@ int Simulator::iterations(const TaskGraph& graph) const {
   return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
 }
 
-void Simulator::replay(std::vector<Prepared>& prepared) {
+std::vector<ReplayRequest> Simulator::replay_requests(const std::vector<Prepared>& prepared) const {
   std::vector<ReplayRequest> requests;
-  std::vector<Prepared*> replayed;
-  for (Prepared& one : prepared) {
+  for (const Prepared& one : prepared) {
     if (one.graph) {
-      requests.push_back({one.graph.get(), iterations(*one.graph)});
-      replayed.push_back(&one);
+      requests.push_back({one.graph.get(), iterations(*one.graph), {}, &study_.platform});
     }
   }
-  for (const Prepared* one : replayed) {
-    if (one->alone) {
-      requests.push_back({one->alone.get(), 1});
+  for (const Prepared& one : prepared) {
+    if (one.graph && one.alone) {
+      requests.push_back({one.alone.get(), 1, {}, &study_.platform});
     }
   }
+  return requests;
+}
+
+void Simulator::replay(std::vector<Prepared>& prepared) {
+  const std::vector<ReplayRequest> requests = replay_requests(prepared);
   const auto start = std::chrono::steady_clock::now();
   std::vector<Timeline> timelines = study_.engine->replay(study_.platform, requests);
-  const double seconds = seconds_since(start);
-  auto alone = timelines.begin() + static_cast<std::ptrdiff_t>(replayed.size());
-  for (std::size_t i = 0; i < replayed.size(); ++i) {
-    replayed[i]->timeline = std::move(timelines[i]);
-    replayed[i]->timeline.window = window_of(*replayed[i]->graph);
-    replayed[i]->run.replay_seconds = seconds / static_cast<double>(replayed.size());
-    fill(*replayed[i]);
-    if (study_.perturb && replayed[i]->run.feasible) {
-      perturb(*replayed[i]);
+  const auto replayed = std::count_if(prepared.begin(), prepared.end(), [](auto& one) { return one.graph != nullptr; });
+  take_timelines(prepared, timelines, seconds_since(start) / static_cast<double>(std::max<long>(1, replayed)));
+}
+
+void Simulator::take_timelines(std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds) {
+  const auto replayed = std::count_if(prepared.begin(), prepared.end(), [](auto& one) { return one.graph != nullptr; });
+  auto next = timelines.begin();
+  auto alone = timelines.begin() + replayed;
+  for (Prepared& one : prepared) {
+    if (!one.graph) {
+      continue;
     }
-    if (replayed[i]->alone) {
-      replayed[i]->run.metrics.makespan = measure(*replayed[i]->alone, *alone++, study_.platform).makespan;
+    one.timeline = std::move(*next++);
+    one.timeline.window = window_of(*one.graph);
+    one.run.replay_seconds = seconds;
+    fill(one);
+    if (study_.perturb && one.run.feasible) {
+      perturb(one);
+    }
+    if (one.alone) {
+      one.run.metrics.makespan = measure(*one.alone, *alone++, study_.platform).makespan;
     }
   }
   for (Prepared& one : prepared) {
@@ -420,15 +438,21 @@ void Simulator::replay(std::vector<Prepared>& prepared) {
   }
 }
 
-void Simulator::fill(Prepared& prepared) {
-  Run& run = prepared.run;
-  const TaskGraph& graph = *prepared.graph;
-  run.metrics = measure(graph, prepared.timeline, study_.platform);
+void Simulator::name_devices(const TaskGraph& graph, Run& run) const {
   run.devices = device_names(study_.platform, graph.devices);
   for (const DeviceId device : devices_) {
     if (std::find(graph.devices.begin(), graph.devices.end(), device) == graph.devices.end()) {
       run.unused_devices.push_back(study_.platform.devices[device].name);
     }
+  }
+}
+
+void Simulator::fill(Prepared& prepared) {
+  Run& run = prepared.run;
+  const TaskGraph& graph = *prepared.graph;
+  run.metrics = measure(graph, prepared.timeline, study_.platform);
+  if (!prepared.brief) {
+    name_devices(graph, run);
   }
   run.why_not = memory_overflow(graph, run.metrics);
   if (!run.why_not.empty()) {
@@ -443,10 +467,13 @@ void Simulator::fill(Prepared& prepared) {
   }
   const double batch = study_.training.global_batch;
   run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
-  run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
   constexpr double kMillion = 1e6;
   run.energy_per_sample = run.metrics.energy.total() / batch;
   run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
+  if (prepared.brief) {
+    return;
+  }
+  run.speedup = run.metrics.iteration.value > 0 ? single_device_seconds() / run.metrics.iteration : 0;
   const bool streams = std::any_of(run.stages.begin(), run.stages.end(), [](auto& stage) { return stage.streams > 1; });
   run.lower_bound = streams ? bound_of_streams() : bound(prepared.timeline.iterations == 1);
   const BusiestLink busiest = busiest_link(graph, study_.platform, run.metrics.iteration);

@@ -25,6 +25,7 @@ struct Scenario {
   int recompute = 0;      ///< which of the training's choices
   std::uint64_t seed = 0; ///< of a strategy that draws; 0: the study's
   bool explain = true;    ///< where it does not fit, find out what would
+  bool brief = false;     ///< figures alone: no names, bound or speed-up
 };
 
 /// A scenario made ready for replay. Without a graph the run is infeasible, or the same as run `twin`.
@@ -35,23 +36,40 @@ struct Prepared {
   std::unique_ptr<TaskGraph> graph;
   std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
   bool lazy_recompute = false;      ///< what runs again waits for its gradient
+  bool brief = false;               ///< as its scenario
   int twin = -1;                    ///< index of an equal one prepared earlier
   Timeline timeline;
 };
 
 using ProgressCall = std::function<void(std::size_t done, std::size_t all)>;
 
+/// What planners assume of schedules, whatever the model and the platform are: simulators of several studies may share
+/// it.
+struct ScheduleCounts {
+  /// Nothing where the schedule cannot be had.
+  struct Assumed {
+    std::vector<double> in_flight; ///< [stage]
+    std::vector<int> versions;     ///< [stage]
+  };
+  /// By schedule, ranks, chunks, micro-batches, and the share of activations that weight gradients need.
+  std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> known;
+};
+
 /// Runs scenarios of one study. Keeps what they share: costs per micro-batch size, routes, schedules' counts in flight,
 /// plans.
 class Simulator {
 public:
-  explicit Simulator(const Study& study);
+  explicit Simulator(const Study& study, ScheduleCounts* shared = nullptr);
 
   /// Plans, orders and builds task graphs; scenarios with equal plans and orders share one graph.
   /// `progress`, where given, hears how many of how many are done.
   std::vector<Prepared> prepare(const std::vector<Scenario>& scenarios, const ProgressCall& progress = {});
   /// Replays what was prepared, in one batch, and fills in the figures.
   void replay(std::vector<Prepared>& prepared);
+  /// The same in two halves, so that a batch may hold the work of several simulators: what is to replay, in the order
+  /// of the timelines that the other half takes. Each replay took `seconds`.
+  std::vector<ReplayRequest> replay_requests(const std::vector<Prepared>& prepared) const;
+  void take_timelines(std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds);
 
   /// Draws the cost model's errors as often as the study says and fills in how long each feasible run then takes, its
   /// plan and order staying as they are, and how often it is the fastest. Errors of one family of kernels on one device
@@ -104,12 +122,6 @@ private:
     std::vector<int> rank_of; ///< as PlacedPlan; empty for the list schedule
   };
 
-  /// What planners assume of a schedule; nothing where it cannot be had.
-  struct Assumed {
-    std::vector<double> in_flight; ///< [stage]
-    std::vector<int> versions;     ///< [stage]
-  };
-
   const Planned& planned(const Scenario& scenario); ///< of a strategy; planned once
   PlanResult plan_given(const Scenario& scenario);
   PlanRequest request_with(const Scenario& scenario, const Problem& problem);
@@ -128,7 +140,8 @@ private:
   Metrics metrics_of(const TaskGraph& graph, Timeline timeline) const;
   Metrics metrics_of(const TaskGraph& graph) const; ///< by the engine `analytic`
   Evaluation evaluation_of(const TaskGraph& graph, const Metrics& metrics) const;
-  const Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches, double kept = 1);
+  const ScheduleCounts::Assumed& assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches,
+                                         double kept = 1);
   int versions_of(const ScheduleRow& row, int chunks, int micro_batches);
   std::function<double(int, int)> in_flight_of(const ScheduleRow& row, int chunks, const Problem& problem);
   bool is_replayable(int micro_batches) const; ///< whether so many have room in a task graph
@@ -138,6 +151,7 @@ private:
   std::vector<std::string> memory_overflows(const TaskGraph& graph, const Metrics& metrics) const;
   std::string memory_overflow(const TaskGraph& graph, const Metrics& metrics) const; ///< the first, or ""
   int iterations(const TaskGraph& graph) const; ///< to replay until the period is steady
+  void name_devices(const TaskGraph& graph, Run& run) const;
   void fill(Prepared& prepared);
   void perturb(Prepared& prepared); ///< in the study's disturbed worlds
 
@@ -147,7 +161,8 @@ private:
   std::vector<Training> trainings_;                                                      ///< by choice of recompute
   std::map<std::pair<int, int>, std::unique_ptr<Problem>> problems_, believed_problems_; ///< micro-batches, recompute
   std::optional<SpeedWorld> believed_; ///< where it differs from the truth
-  std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> assumed_;
+  ScheduleCounts own_counts_;
+  ScheduleCounts& counts_; ///< its own, or shared ones
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, int, std::uint64_t>, Planned> planned_;
   /// By strategy, micro-batches, recompute, chunks and their dealing: a plan that memory did not shape, so any schedule
   /// that it fits may have it.

@@ -39,9 +39,9 @@ double kept_for_weights(const Problem& problem) {
 
 } // namespace
 
-const Simulator::Assumed& Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches,
-                                             double kept) {
-  const auto [slot, is_new] = assumed_.try_emplace({&row, ranks, chunks, micro_batches, kept});
+const ScheduleCounts::Assumed& Simulator::assumed(const ScheduleRow& row, int ranks, int chunks, int micro_batches,
+                                                  double kept) {
+  const auto [slot, is_new] = counts_.known.try_emplace({&row, ranks, chunks, micro_batches, kept});
   if (is_new) {
     ScheduleResult made = make_schedule(planned_row(row), {ranks, micro_batches, chunks});
     if (const Schedule* schedule = std::get_if<Schedule>(&made)) {

@@ -38,7 +38,8 @@ struct AdaptOptions {
 /// Right by construction: the loader has checked every name and number.
 struct Study {
   std::string name, description;
-  std::unique_ptr<const ModelGraph> model; ///< stays in place when the study moves: the cost model refers to it
+  /// Stays in place when the study moves, as the cost model refers to it; shared by studies that differ elsewhere.
+  std::shared_ptr<const ModelGraph> model;
   Platform platform;
   Training training;
   std::optional<Loader> loader;                  ///< nothing: data is at hand

@@ -76,6 +76,12 @@ public:
     fs::permissions(folder_ / name, fs::perms::owner_all);
   }
   std::string read(const std::string& name) const { return read_file(folder_ / name); }
+  bool has(const std::string& name) const { return fs::exists(folder_ / name); }
+  const fs::path& folder() const { return folder_; }
+  /// Runs a line of the shell here; gives its status.
+  int shell(const std::string& line) const {
+    return std::system(("cd '" + folder_.string() + "' && { " + line + " }").c_str());
+  }
   /// Makes a folder of the repository appear here.
   void link(const std::string& name) const { fs::create_directory_symlink(kRoot / name, folder_ / name); }
   /// The number of files in the folder.

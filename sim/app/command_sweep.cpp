@@ -1,0 +1,366 @@
+// stagecraft sweep, points and merge: what-if studies without end, and their results.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "sim/app/options.hpp"
+#include "sim/app/progress.hpp"
+#include "sim/base/worker_pool.hpp"
+#include "sim/report/table.hpp"
+#include "sim/study/sweep_replay.hpp"
+#include "sim/study/sweep_run.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kShownPoints = 10;
+
+SweepShard parse_shard(const std::string& text) {
+  if (text.empty()) {
+    return {};
+  }
+  constexpr int kMost = 10'000;
+  const Where where{"--shard " + text, 0, 0};
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    throw InputError(where, "not of the form I/N; allowed: 1/8 to 8/8 for eight shards");
+  }
+  const int count = parse_integer(text.substr(slash + 1), 1, kMost, where);
+  return {parse_integer(text.substr(0, slash), 1, count, where), count};
+}
+
+Json json_of(const PointRow& row) {
+  Json json;
+  json["key"] = to_text(row.key);
+  json["settings"] = Json::parse(row.settings);
+  json["strategy"] = row.strategy;
+  json["schedule"] = row.schedule;
+  json["micro_batches"] = row.micro_batches;
+  json["recompute"] = row.recompute;
+  json["engine"] = row.engine;
+  json["status"] = name_of(row.status);
+  json["order"] = row.order;
+  json["reason"] = row.reason;
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    const bool known = row.status == PointStatus::feasible && std::isfinite(row.figures.at(i));
+    json[std::string(figures()[i].name)] = known ? Json(row.figures.at(i)) : Json(nullptr);
+  }
+  return json;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  }
+  return quoted + "\"";
+}
+
+std::string csv_head(const std::vector<std::string>& axes) {
+  std::string line = "key";
+  for (const std::string& axis : axes) {
+    line += "," + csv_cell(axis);
+  }
+  line += ",strategy,schedule,micro_batches,recompute,engine,status,order,reason";
+  for (const FigureRow& figure : figures()) {
+    line += "," + std::string(figure.name);
+  }
+  return line + "\n";
+}
+
+std::string csv_line(const PointRow& row, const std::vector<std::string>& axes) {
+  const Json settings = Json::parse(row.settings);
+  std::string line = to_text(row.key);
+  for (const std::string& axis : axes) {
+    line += "," + (settings.contains(axis) ? csv_cell(settings[axis].get<std::string>()) : "");
+  }
+  for (const std::string& text : {row.strategy, row.schedule, std::to_string(row.micro_batches), row.recompute,
+                                  row.engine, std::string(name_of(row.status)), row.order, row.reason}) {
+    line += "," + csv_cell(text);
+  }
+  for (const double figure : row.figures) {
+    const bool known = row.status == PointStatus::feasible && std::isfinite(figure);
+    line += "," + (known ? Json(figure).dump() : "");
+  }
+  return line + "\n";
+}
+
+// Text in pieces: to stdout, or beside the file and renamed into place when it is whole.
+class Pieces {
+public:
+  explicit Pieces(const Options& options) : path_(options.output) {
+    if (!path_.empty()) {
+      partial_ = path_.string() + ".part-" + std::to_string(getpid());
+      file_.open(partial_, std::ios::binary);
+    }
+  }
+  ~Pieces() {
+    std::error_code failure;
+    partial_.empty() ? false : fs::remove(partial_, failure);
+  }
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+
+  void add(const std::string& text) {
+    constexpr std::size_t kPiece = 1U << 16U;
+    waiting_ += text;
+    if (waiting_.size() > kPiece) {
+      flush();
+    }
+  }
+
+  void finish() {
+    flush();
+    if (!path_.empty()) {
+      file_.close();
+      std::error_code failure;
+      fs::rename(partial_, path_, failure);
+      if (!file_ || failure) {
+        throw InputError({path_.string(), 0, 0}, "cannot be written");
+      }
+      partial_.clear();
+    }
+  }
+
+private:
+  void flush() {
+    path_.empty() ? print(waiting_) : void(file_ << waiting_);
+    waiting_.clear();
+    if (!path_.empty() && !file_) {
+      throw InputError({path_.string(), 0, 0}, "cannot be written");
+    }
+  }
+
+  fs::path path_, partial_;
+  std::ofstream file_;
+  std::string waiting_;
+};
+
+const FigureRow& figure_row(std::string_view name) {
+  return *std::find_if(figures().begin(), figures().end(), [&](const FigureRow& row) { return row.name == name; });
+}
+
+double figure(const PointRow& row, std::string_view name) {
+  return row.figures.at(static_cast<std::size_t>(&figure_row(name) - figures().data()));
+}
+
+Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>& axes) {
+  Table table{{{"", Align::right}}, {}};
+  for (const std::string& axis : axes) {
+    table.columns.push_back({axis});
+  }
+  for (const char* column : {"strategy", "schedule", "M"}) {
+    table.columns.push_back({column});
+  }
+  for (const char* column : {"iteration", "samples/s", "peak memory", "power", "per sample", "per million"}) {
+    table.columns.push_back({column, Align::right});
+  }
+  table.columns.push_back({"key"});
+  for (const PointRow& row : rows) {
+    constexpr std::size_t kDigits = 8;
+    const Json settings = Json::parse(row.settings);
+    std::vector<Cell> cells = {{std::to_string(&row - rows.data() + 1)}};
+    for (const std::string& axis : axes) {
+      cells.push_back({settings.contains(axis) ? settings[axis].get<std::string>() : ""});
+    }
+    cells.push_back({row.strategy});
+    cells.push_back({row.schedule + (row.order == "list" ? " (list order)" : "")});
+    cells.push_back({std::to_string(row.micro_batches)});
+    const auto known = [&](std::string_view name, auto quantity) {
+      const double value = figure(row, name);
+      return Cell{std::isfinite(value) ? to_text(decltype(quantity){value}) : "-"};
+    };
+    cells.push_back(known("iteration_seconds", Seconds{}));
+    cells.push_back({to_text(figure(row, "samples_per_second"), 1)});
+    cells.push_back(known("peak_memory_bytes", Bytes{}));
+    cells.push_back(known("mean_power_watts", Watts{}));
+    cells.push_back(known("joules_per_sample", Joules{}));
+    cells.push_back(known("usd_per_million_samples", Dollars{}));
+    cells.push_back({to_text(row.key).substr(0, kDigits)});
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<std::string> keys_of(const Sweep& sweep) {
+  std::vector<std::string> keys;
+  for (const SweepAxis& axis : sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      keys.push_back(key.key);
+    }
+  }
+  return keys;
+}
+
+std::string counts_of(const SweepOutcome& outcome) {
+  const std::uint64_t all = outcome.feasible + outcome.infeasible + outcome.failed;
+  return std::to_string(all) + " points: " + std::to_string(outcome.feasible) + " feasible, " +
+         std::to_string(outcome.infeasible) + " infeasible, " + std::to_string(outcome.failed) + " failed; " +
+         std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found) + " were there\n";
+}
+
+void show(const Options& options, const Sweep& sweep, const SweepOutcome& outcome, const std::vector<PointRow>& best) {
+  if (options.format == "json") {
+    Json json{
+        {"schema", "stagecraft/1"},
+        {"name", sweep.name},
+        {"objective", sweep.objective->name},
+        {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
+        {"best", Json::array()}};
+    for (const PointRow& row : best) {
+      json["best"].push_back(json_of(row));
+    }
+    print(json.dump(2) + "\n");
+    return;
+  }
+  std::string text = counts_of(outcome);
+  if (best.empty()) {
+    print(text + "no feasible point keeps to the constraints\n");
+    return;
+  }
+  text += "\nThe best, " + std::string(sweep.objective->help) +
+          (sweep.limits.empty() ? "" : ", within the constraints") + ":\n" +
+          to_text(table_of(best, keys_of(sweep)), use_color());
+  print(text + "One of them alone: stagecraft points " + options.output + " --replay KEY\n");
+}
+
+int show_count(SweepPoints& points) {
+  points.check_values();
+  print(points.product() + " = " + std::to_string(points.count()) + " points\n");
+  return kDone;
+}
+
+} // namespace
+
+int command_sweep(const Options& options) {
+  InputFiles files;
+  const SweepInputs inputs = sweep_inputs_from(options, files);
+  SweepPoints points(inputs, STAGECRAFT_VERSION);
+  if (options.count) {
+    return show_count(points);
+  }
+  if (options.output.empty()) {
+    throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite, or --count alone");
+  }
+  SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
+                   .shard = parse_shard(options.shard),
+                   .retry = options.retry};
+  SweepStore store(options.output, SweepStore::Mode::write);
+  if (!options.quiet) {
+    points.check_values();
+    remark(points.product() + " = " + std::to_string(points.count()) + " points\n");
+  }
+  const SweepOutcome outcome = [&] {
+    Progress progress(options.quiet);
+    how.progress = [&](std::uint64_t done, std::uint64_t all) {
+      progress.show(std::min(done, all), all);
+      return true;
+    };
+    return run_sweep(points, store, how);
+  }();
+  const std::vector<PointRow> best = store.best(outcome.sweep, inputs.sweep, outcome.engine, kShownPoints);
+  show(options, inputs.sweep, outcome, best);
+  return outcome.failed > 0 ? kSomeFailed : outcome.feasible == 0 ? kNothingFeasible : kDone;
+}
+
+int command_merge(const Options& options) {
+  if (options.output.empty()) {
+    throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite");
+  }
+  SweepStore store(options.output, SweepStore::Mode::write);
+  std::uint64_t added = 0;
+  for (const std::string& file : options.files) {
+    std::error_code failure;
+    if (fs::equivalent(file, options.output, failure)) {
+      throw InputError({file, 0, 0}, "merged into itself; allowed: another file");
+    }
+    added += store.merge(file);
+  }
+  const std::uint64_t failed = store.count(0, PointStatus::failed);
+  const std::uint64_t all = failed + store.count(0, PointStatus::feasible) + store.count(0, PointStatus::infeasible);
+  print(std::to_string(all) + " points, " + std::to_string(added) + " of them new, " + std::to_string(failed) +
+        " failed\n");
+  return failed > 0 ? kSomeFailed : kDone;
+}
+
+namespace {
+
+// A folder that goes with this.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    path_ = (fs::temp_directory_path() / "stagecraft-point-XXXXXX").string();
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw InputError({path_, 0, 0}, "no folder can be made here");
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code failure;
+    fs::remove_all(path_, failure);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+int replay_one(const Options& options, SweepStore& store) {
+  const SweepStore::Found found = store.find(options.point);
+  const TemporaryFolder folder;
+  const ReplayedPoint replayed = replay_point(found, folder.path());
+  const Prepared& prepared = replayed.prepared;
+  if (options.format == "jsonl") {
+    print(to_json(prepared.run, true) + "\n");
+    return prepared.run.feasible ? kDone : kNothingFeasible;
+  }
+  std::string text = found.row.strategy + " under " + found.row.schedule + ", " +
+                     std::to_string(found.row.micro_batches) + " micro-batches, " + found.row.engine + "\n" +
+                     found.row.settings + "\nprogram " + found.sweep.program +
+                     (found.sweep.program == STAGECRAFT_VERSION ? "" : ", now " STAGECRAFT_VERSION) + "\n";
+  if (!prepared.run.feasible) {
+    print(text + "infeasible: " + prepared.run.why_not + "\n");
+    return kNothingFeasible;
+  }
+  const Figures now = figures_of(prepared);
+  Table table{{{"figure"}, {"stored", Align::right}, {"now", Align::right}, {"unit"}}, {}};
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    const auto cell = [](double value) { return std::isfinite(value) ? Json(value).dump() : "-"; };
+    table.rows.push_back({{std::string(figures()[i].name)},
+                          {cell(found.row.figures.at(i))},
+                          {cell(now.at(i))},
+                          {std::string(figures()[i].unit)}});
+  }
+  print(text + to_text(table, use_color()));
+  return kDone;
+}
+
+} // namespace
+
+int command_points(const Options& options) {
+  SweepStore store(options.file, SweepStore::Mode::read);
+  if (!options.point.empty()) {
+    return replay_one(options, store);
+  }
+  const std::vector<std::string> axes = store.axis_keys();
+  const bool lines = options.format == "jsonl";
+  Pieces pieces(options);
+  pieces.add(lines ? "" : csv_head(axes));
+  store.for_each([&](const PointRow& row) { pieces.add(lines ? json_of(row).dump() + "\n" : csv_line(row, axes)); });
+  pieces.finish();
+  return kDone;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,47 @@
+// The axes of a sweep: which keys of study, model and platform take which values. docs/formats/sweep.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/study/inputs.hpp"
+
+namespace stagecraft {
+
+/// A key and the values that it takes.
+struct AxisKey {
+  std::string key;
+  Where where;                    ///< of the key in the study
+  std::vector<yaml::Node> values; ///< empty where the axis is continuous
+};
+
+/// Where a continuous axis takes its values: any between two ends.
+struct Interval {
+  double low = 0, high = 0;
+  bool logarithmic = false;
+  std::string unit; ///< of both ends, as written
+};
+
+/// One axis: a key, or several whose values advance together.
+struct SweepAxis {
+  std::vector<AxisKey> keys;
+  std::optional<Interval> interval; ///< continuous, for sampling alone
+
+  std::size_t size() const { return interval ? 0 : keys.front().values.size(); }
+};
+
+/// Reads one axis: a list of values, or {from, to} with step, count or neither, and scale. Throws InputError.
+SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node& node);
+/// Reads axes that advance together.
+SweepAxis read_zip(const yaml::Node& node);
+
+/// The value of a continuous axis at a part of its way, 0 to 1, with five significant digits.
+yaml::Node value_at(const SweepAxis& axis, double part);
+
+/// A plain number, or a quantity in SI units; nothing where the text is neither.
+std::optional<double> number_of(const std::string& text);
+
+} // namespace stagecraft

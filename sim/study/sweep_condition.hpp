@@ -1,0 +1,45 @@
+// Conditions on the points of a sweep: "platform.nodes.0.count * 8 <= 16 or strategy == uniform".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+
+/// A value in a condition: a text, and its number where it is one or a quantity (in SI units).
+struct ConditionValue {
+  std::string text;
+  double number = 0;
+  bool numeric = false;
+};
+ConditionValue condition_value(std::string text);
+
+/// One condition, read. Operators by rising strength: or; and; not; == != < <= > >=; + -; * /. Quantities and texts
+/// with spaces stand in single quotes.
+class Condition {
+public:
+  /// Throws InputError at `where`. A word that `known` does not hold is a text if it is compared, by == or !=, with a
+  /// known one, else an error that lists what is known.
+  Condition(const std::string& text, const Where& where, const std::vector<std::string>& known);
+  Condition(Condition&&) noexcept;
+  Condition& operator=(Condition&&) noexcept;
+  ~Condition();
+
+  /// Whether it holds; `values` follow `known`. Throws InputError where texts are reckoned with.
+  bool holds(const std::function<const ConditionValue&(std::size_t known)>& values) const;
+  /// Whether it speaks of a known word.
+  bool speaks_of(std::size_t known) const;
+
+  struct Term;
+
+private:
+  std::unique_ptr<Term> term_;
+  Where where_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/sweep_figures.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+const Run& run_of(const Prepared& prepared) { return prepared.run; }
+const Metrics& metrics_of(const Prepared& prepared) { return prepared.run.metrics; }
+
+template <class Quantity> double largest(const std::vector<Quantity>& values) {
+  return values.empty() ? kNone : std::max_element(values.begin(), values.end())->value;
+}
+
+double mean_power(const Prepared& prepared) {
+  const Metrics& metrics = metrics_of(prepared);
+  return metrics.energy.total().value / metrics.iteration.value;
+}
+
+double perturbed(const Prepared& prepared, Seconds RunSpread::*quantile) {
+  return run_of(prepared).perturbed ? ((*run_of(prepared).perturbed).*quantile).value : kNone;
+}
+
+constexpr std::array<FigureRow, kFigures> kTable = {{
+    {"iteration_seconds", "s", "period of the steady state", [](auto& one) { return metrics_of(one).iteration.value; }},
+    {"makespan_seconds", "s", "one iteration alone", [](auto& one) { return metrics_of(one).makespan.value; }},
+    {"samples_per_second", "1/s", "", [](auto& one) { return run_of(one).samples_per_second; }},
+    {"bubble_fraction", "", "", [](auto& one) { return metrics_of(one).bubble_fraction; }},
+    {"load_imbalance", "", "", [](auto& one) { return metrics_of(one).load_imbalance; }},
+    {"exposed_communication_seconds", "s", "of the device that waits longest",
+     [](auto& one) { return largest(metrics_of(one).exposed); }},
+    {"data_stall_seconds", "s", "", [](auto& one) { return run_of(one).data_stall.value; }},
+    {"peak_memory_bytes", "B", "of the device that needs most",
+     [](auto& one) { return largest(metrics_of(one).peak_memory); }},
+    {"energy_joules", "J", "per iteration", [](auto& one) { return metrics_of(one).energy.total().value; }},
+    {"joules_per_sample", "J", "", [](auto& one) { return run_of(one).energy_per_sample.value; }},
+    {"mean_power_watts", "W", "", mean_power},
+    {"cost_usd", "USD", "per iteration", [](auto& one) { return metrics_of(one).cost.value; }},
+    {"usd_per_million_samples", "USD", "", [](auto& one) { return run_of(one).cost_per_million_samples.value; }},
+    {"estimate_seconds", "s", "closed form of an iteration", [](auto& one) { return run_of(one).estimate.value; }},
+    {"bottleneck_seconds", "s", "per micro-batch", [](auto& one) { return run_of(one).bottleneck.value; }},
+    {"devices", "", "in use",
+     [](auto& one) {
+       const std::size_t twins = metrics_of(one).busy.size();
+       return twins > 0 ? static_cast<double>(twins) : kNone;
+     }},
+    {"stages", "", "", [](auto& one) { return static_cast<double>(one.plan.stages.size()); }},
+    {"tasks", "", "executed by the engine", [](auto& one) { return static_cast<double>(metrics_of(one).tasks); }},
+    {"staleness_steps", "", "of the stage whose gradients are latest",
+     [](auto& one) {
+       const std::vector<double>& steps = run_of(one).staleness;
+       return steps.empty() ? 0.0 : *std::max_element(steps.begin(), steps.end());
+     }},
+    {"perturbed_p5_seconds", "s", "where the study perturbs",
+     [](auto& one) { return perturbed(one, &RunSpread::low); }},
+    {"perturbed_median_seconds", "s", "", [](auto& one) { return perturbed(one, &RunSpread::median); }},
+    {"perturbed_p95_seconds", "s", "", [](auto& one) { return perturbed(one, &RunSpread::high); }},
+}};
+
+} // namespace
+
+std::span<const FigureRow, kFigures> figures() { return kTable; }
+
+namespace {
+
+// Twelve significant digits: engines agree in fewer, and SimGrid's clock, which goes on from replay to replay, makes
+// the rest depend on what was replayed before.
+double rounded(double value) {
+  if (!std::isfinite(value) || (value == std::floor(value) && std::abs(value) < 1e12)) {
+    return value;
+  }
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), value, std::chars_format::scientific, 11).ptr;
+  std::from_chars(digits.begin(), end, value, std::chars_format::scientific);
+  return value;
+}
+
+} // namespace
+
+Figures figures_of(const Prepared& prepared) {
+  Figures values{};
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    values.at(i) = rounded(kTable.at(i).of(prepared));
+  }
+  return values;
+}
+
+} // namespace stagecraft

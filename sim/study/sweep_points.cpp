@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "sim/study/sweep_run.hpp"
+
+namespace stagecraft {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Keys whose values runs say themselves, so that more of them make no other point.
+bool is_of_runs(const std::string& key) {
+  return key.starts_with("compare") || key == "training.micro_batches" || key == "training.recompute" ||
+         key == "engine";
+}
+
+// Keys that change which runs there are; texts may name other files.
+bool tells_kind(const AxisKey& key) {
+  const bool numbers = !key.values.empty() && std::all_of(key.values.begin(), key.values.end(), [](const auto& value) {
+    return value.kind == yaml::Node::Kind::scalar && number_of(value.text);
+  });
+  const bool of_runs = key.key.starts_with("training") || key.key.starts_with("model") || is_of_runs(key.key);
+  return of_runs || !(numbers || key.values.empty());
+}
+
+std::string in_words(const RecomputeChoice& choice) {
+  std::string text(name_of(choice.what));
+  if (!choice.operators.empty() || !choice.kinds.empty()) {
+    text += " " + join(choice.operators, "+");
+    for (const KernelKind kind : choice.kinds) {
+      text += "+" + std::string(row_of(kind).name);
+    }
+  }
+  const std::string rule = to_text(RunRecompute{"", choice.rule});
+  return choice.rule == RecomputeRule{} ? text : text + rule;
+}
+
+std::string json_of(const std::vector<Setting>& settings) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  for (const Setting& setting : settings) {
+    object[setting.key] = setting.value;
+  }
+  return object.dump();
+}
+
+void erase(yaml::Node& map, std::string_view key) {
+  map.entries.erase(std::remove_if(map.entries.begin(), map.entries.end(),
+                                   [&](const yaml::Node::Entry& entry) { return entry.key == key; }),
+                    map.entries.end());
+}
+
+std::string plain_document(const Sweep& sweep) {
+  yaml::Node plain = sweep.document;
+  erase(plain, "compare");
+  erase(plain, "engine");
+  for (yaml::Node::Entry& entry : plain.entries) {
+    if (entry.key == "training") {
+      erase(entry.value, "micro_batches");
+      erase(entry.value, "recompute");
+    }
+  }
+  return yaml::flow_text(plain);
+}
+
+} // namespace
+
+SweepPoints::SweepPoints(const SweepInputs& inputs, std::string program)
+    : inputs_(inputs), program_(std::move(program)) {
+  of_study_.add(program_).add(plain_document(inputs.sweep));
+  for (const SweepAxis& axis : inputs.sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      tells_kind_.push_back(tells_kind(key) ? 1 : 0);
+    }
+  }
+}
+
+const SweepPoints::Kind& SweepPoints::kind_of(const Combination& combination) {
+  std::string values;
+  for (std::size_t i = 0; i < combination.settings.size(); ++i) {
+    if (tells_kind_[i] != 0) {
+      values += combination.settings[i].value + "\n";
+    }
+  }
+  const auto found = kinds_.find(values);
+  if (found != kinds_.end()) {
+    return found->second;
+  }
+  constexpr std::size_t kMost = 10'000;
+  if (kinds_.size() >= kMost) {
+    kinds_.clear();
+  }
+  Kind kind;
+  InputFiles& files = *inputs_.folders.files;
+  files.forget_asked();
+  try {
+    const Study study = study_of(inputs_, combination);
+    kind.engine = study.engine->name;
+    for (const Scenario& scenario : scenarios_of(study)) {
+      kind.runs.push_back(
+          {scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy,
+           std::string(scenario.schedule->name), scenario.micro_batches});
+      kind.recompute.push_back(in_words(study.training.recomputes.at(scenario.recompute)));
+    }
+  } catch (const InputError& failure) {
+    kind.error = failure.what();
+  }
+  kind.files = files.asked();
+  Fingerprint fingerprint;
+  for (const fs::path& path : kind.files) {
+    const auto [digest, is_new] = digests_.try_emplace(path);
+    if (is_new) {
+      digest->second = Fingerprint().add(files.bytes(path)).digest();
+    }
+    fingerprint.add(to_text(digest->second));
+  }
+  kind.files_digest = fingerprint.digest();
+  return kinds_.emplace(values, std::move(kind)).first->second;
+}
+
+Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Kind& kind) const {
+  Fingerprint fingerprint = of_study_;
+  fingerprint.add(to_text(kind.files_digest));
+  for (const std::vector<Setting>* settings : {&inputs_.settings, &combination.settings}) {
+    std::vector<const Setting*> sorted;
+    for (const Setting& setting : *settings) {
+      if (!is_of_runs(setting.key)) {
+        sorted.push_back(&setting);
+      }
+    }
+    std::sort(sorted.begin(), sorted.end(), [](auto* one, auto* other) { return one->key < other->key; });
+    for (const Setting* setting : sorted) {
+      fingerprint.add(setting->key).add(setting->value);
+    }
+  }
+  return fingerprint;
+}
+
+Digest SweepPoints::key(Fingerprint fingerprint, const Combination& combination, const Kind& kind, std::uint32_t run,
+                        const std::string& engine) {
+  if (run < kind.runs.size()) {
+    const RunWords& words = kind.runs[run];
+    fingerprint.add(words.strategy).add(words.schedule).add(static_cast<std::uint64_t>(words.micro_batches));
+    fingerprint.add(kind.recompute[run]).add(engine.empty() ? kind.engine : engine);
+  } else { // it has no runs: its own values stand for them
+    for (const Setting& setting : combination.settings) {
+      fingerprint.add(setting.key).add(setting.value);
+    }
+    fingerprint.add(engine);
+  }
+  return fingerprint.digest();
+}
+
+// Each value with the first and with the last values of all other axes: bad in both, it is refused.
+void SweepPoints::check_values() {
+  const Sweep& sweep = inputs_.sweep;
+  std::vector<std::size_t> first(sweep.axes.size(), 0);
+  std::vector<std::size_t> last;
+  for (const SweepAxis& axis : sweep.axes) {
+    last.push_back(std::max<std::size_t>(1, axis.size()) - 1);
+  }
+  const auto failure_of = [&](const Combination& combination) -> std::optional<InputError> {
+    if (!is_allowed(sweep, combination)) {
+      return std::nullopt;
+    }
+    try {
+      study_of(inputs_, combination);
+    } catch (const InputError& failure) {
+      return failure;
+    }
+    return std::nullopt;
+  };
+  inputs_.folders.files->forget_asked();
+  if (sweep.axes.empty()) {
+    study_of(inputs_, {});
+  }
+  constexpr std::size_t kMost = 200; // of one axis; of a longer one both ends
+  for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) {
+    const std::size_t size = sweep.axes[axis].interval ? 2 : sweep.axes[axis].size();
+    for (std::size_t value = 0; value<size; value += size> kMost ? size - 1 : 1) {
+      std::vector<std::size_t> one = first;
+      std::vector<std::size_t> other = last;
+      one[axis] = other[axis] = value;
+      const std::optional<InputError> failure = failure_of(combination_of(sweep, one));
+      if (failure && failure_of(combination_of(sweep, other))) {
+        throw InputError(*failure);
+      }
+    }
+  }
+}
+
+std::uint64_t SweepPoints::count() {
+  const Sweep& sweep = inputs_.sweep;
+  const std::uint64_t all = combinations(sweep);
+  const bool alike = std::none_of(tells_kind_.begin(), tells_kind_.end(), [](char tells) { return tells != 0; });
+  if (alike && sweep.conditions.empty() && all > 0) {
+    return all * std::max<std::uint64_t>(1, kind_of(*combination(sweep, 0)).runs.size());
+  }
+  std::uint64_t points = 0;
+  for (std::uint64_t number = 0; number < all; ++number) {
+    const std::optional<Combination> one = combination(sweep, number);
+    if (!one) {
+      continue;
+    }
+    const Kind& kind = kind_of(*one);
+    points += kind.runs.empty() ? 1 : 0;
+    points += static_cast<std::uint64_t>(std::count_if(
+        kind.runs.begin(), kind.runs.end(), [&](const RunWords& run) { return is_allowed(sweep, *one, run); }));
+  }
+  return points;
+}
+
+std::string SweepPoints::product() {
+  const Sweep& sweep = inputs_.sweep;
+  std::vector<std::string> factors;
+  for (const SweepAxis& axis : sweep.axes) {
+    std::vector<std::string> keys;
+    for (const AxisKey& key : axis.keys) {
+      keys.push_back(key.key);
+    }
+    factors.push_back((axis.interval ? "any" : std::to_string(axis.size())) + " " + join(keys, " + "));
+  }
+  std::string text = join(factors, " x ");
+  if (sweep.sampling != Sampling::grid) {
+    text = std::to_string(combinations(sweep)) + " drawn of " + text;
+  }
+  for (std::uint64_t number = 0; number < combinations(sweep); ++number) {
+    if (const std::optional<Combination> one = combination(sweep, number)) {
+      const std::size_t runs = kind_of(*one).runs.size();
+      text += (text.empty() ? "" : " x ") + std::to_string(runs) + (runs == 1 ? " run" : " runs");
+      break;
+    }
+  }
+  return text + (sweep.conditions.empty() ? "" : ", where conditions hold");
+}
+
+SweepRecord SweepPoints::record() const {
+  SweepRecord record;
+  record.name = inputs_.sweep.name;
+  record.program = program_;
+  record.document = yaml::flow_text(inputs_.sweep.document);
+  record.settings = json_of(inputs_.settings);
+  nlohmann::json keys = nlohmann::json::array();
+  Fingerprint fingerprint;
+  for (const SweepAxis& axis : inputs_.sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      keys.push_back(key.key);
+      for (const yaml::Node& value : key.values) {
+        fingerprint.add(yaml::flow_text(value));
+      }
+    }
+  }
+  record.keys = keys.dump();
+  record.study_folder = fs::absolute(inputs_.folders.study).lexically_normal().string();
+  record.shipped_folder = fs::absolute(inputs_.folders.shipped).lexically_normal().string();
+  for (const auto& [path, digest] : digests_) {
+    fingerprint.add(to_text(digest));
+  }
+  fingerprint.add(record.program).add(record.document).add(record.settings).add(record.keys);
+  fingerprint.add(static_cast<std::uint64_t>(inputs_.sweep.sampling)).add(inputs_.sweep.samples);
+  fingerprint.add(inputs_.sweep.seed);
+  record.digest = fingerprint.digest();
+  return record;
+}
+
+std::vector<KeptFile> SweepPoints::new_files() {
+  std::vector<KeptFile> files;
+  constexpr std::size_t kLargest = 16U << 20U; // B
+  for (const auto& [path, digest] : digests_) {
+    if (told_.try_emplace(path, digest).second) {
+      const std::string& bytes = inputs_.folders.files->bytes(path);
+      files.push_back({fs::absolute(path).lexically_normal().string(), digest,
+                       bytes.size() <= kLargest ? std::optional(bytes) : std::nullopt});
+    }
+  }
+  return files;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,20 @@
+// One point of a sweep alone, from the inputs that its results keep.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/study/simulator.hpp"
+#include "sim/study/sweep_store.hpp"
+
+namespace stagecraft {
+
+/// A run, and the study that it points into.
+struct ReplayedPoint {
+  std::unique_ptr<Study> study;
+  Prepared prepared;
+};
+
+/// Runs a point again, whole, with names and bounds. Its files are laid out below `folder`, which must be there and
+/// empty. Throws InputError, also where a file was too large to keep.
+ReplayedPoint replay_point(const SweepStore::Found& point, const std::filesystem::path& folder);
+
+} // namespace stagecraft

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/sweep_store.hpp"
+
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace stagecraft {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kSchema = 1;
+constexpr int kApplication = 0x53746763; // "Stgc"
+constexpr std::array<std::string_view, 3> kStatus = {"feasible", "infeasible", "failed"};
+
+constexpr const char* kTables = R"(
+create table sweeps (
+  id integer primary key, digest blob not null unique, name text not null, program text not null,
+  document text not null, settings text not null, keys text not null, study_folder text not null,
+  shipped_folder text not null);
+create table files (
+  sweep integer not null references sweeps(id), path text not null, digest blob not null,
+  primary key (sweep, path)) without rowid;
+create table contents (digest blob primary key, bytes blob not null);
+create table also (
+  sweep integer not null references sweeps(id), point integer not null, number integer not null, run integer not null,
+  primary key (sweep, point)) without rowid;
+create view members as
+  select sweep, id as point, number, run from points union all select sweep, point, number, run from also;
+)";
+
+std::string create_points() {
+  std::string text = "create table points (id integer primary key, key blob not null unique, sweep integer not null "
+                     "references sweeps(id), number integer not null, run integer not null, settings text not null, "
+                     "strategy text not null, schedule text not null, micro_batches integer not null, recompute text "
+                     "not null, engine text not null, status text not null, ran text not null, reason text not null";
+  for (const FigureRow& figure : figures()) {
+    text += ", " + std::string(figure.name) + " real";
+  }
+  return text + ");";
+}
+
+// Columns of points after id, key and sweep.
+std::string columns(const std::string& prefix) {
+  std::string text;
+  for (const char* column : {"number", "run", "settings", "strategy", "schedule", "micro_batches", "recompute",
+                             "engine", "status", "ran", "reason"}) {
+    text += (text.empty() ? "" : ", ") + prefix + column;
+  }
+  for (const FigureRow& figure : figures()) {
+    text += ", " + prefix + std::string(figure.name);
+  }
+  return text;
+}
+
+constexpr int kPlainColumns = 11;
+
+} // namespace
+
+std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
+
+/// The connection, and statements as they are made.
+class SweepStore::Database {
+public:
+  Database(const fs::path& path, Mode mode) : path_(path) {
+    std::error_code failure;
+    if (mode == Mode::read && !fs::is_regular_file(path, failure)) {
+      throw InputError({path.string(), 0, 0}, "no such file of results");
+    }
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr) != SQLITE_OK) {
+      const std::string why = connection_ != nullptr ? sqlite3_errmsg(connection_) : "no memory";
+      sqlite3_close(connection_);
+      throw InputError({path.string(), 0, 0}, "cannot be opened: " + why);
+    }
+    try {
+      prepare(mode);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~Database() { close(); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  sqlite3* connection() { return connection_; }
+
+  void execute(const std::string& statement) {
+    check(sqlite3_exec(connection_, statement.c_str(), nullptr, nullptr, nullptr));
+  }
+
+  // A statement for these words, ready for values.
+  sqlite3_stmt* statement(const std::string& words) {
+    sqlite3_stmt*& made = statements_[words];
+    if (made == nullptr) {
+      check(sqlite3_prepare_v2(connection_, words.c_str(), -1, &made, nullptr));
+    }
+    sqlite3_reset(made);
+    sqlite3_clear_bindings(made);
+    return made;
+  }
+
+  // Whether the statement has another row.
+  bool step(sqlite3_stmt* statement) {
+    const int result = sqlite3_step(statement);
+    if (result == SQLITE_ROW) {
+      return true;
+    }
+    if (result != SQLITE_DONE) {
+      const std::string why = reason(result);
+      sqlite3_reset(statement);
+      fail(result, why);
+    }
+    sqlite3_reset(statement);
+    return false;
+  }
+
+  void begin() {
+    if (!writing_) {
+      execute("begin immediate");
+      writing_ = true;
+    }
+  }
+  void commit() {
+    if (writing_) {
+      writing_ = false;
+      execute("commit");
+    }
+  }
+
+  void check(int result) {
+    if (result != SQLITE_OK) {
+      fail(result, reason(result));
+    }
+  }
+
+private:
+  std::string reason(int result) const {
+    switch (result & 0xff) {
+    case SQLITE_FULL:
+      return "the disk is full; every point committed so far is kept: make room and run again";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "another process has been writing to it for a minute; allowed: wait for it, or another file and `merge`";
+    case SQLITE_NOTADB:
+      return "it is no file of results; allowed: a new name, or a file that `sweep` wrote";
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return "it cannot be written; allowed: a file in a folder of one's own";
+    default:
+      return sqlite3_errmsg(connection_);
+    }
+  }
+
+  [[noreturn]] void fail(int result, const std::string& why) {
+    if (writing_) {
+      writing_ = false;
+      sqlite3_exec(connection_, "rollback", nullptr, nullptr, nullptr);
+    }
+    const bool full = (result & 0xff) == SQLITE_IOERR;
+    throw InputError({path_.string(), 0, 0}, full ? "cannot be read or written (" + why +
+                                                        "); every point committed so far is kept: is the disk full?"
+                                                  : why);
+  }
+
+  std::int64_t number(const char* words) {
+    sqlite3_stmt* asked = statement(words);
+    const std::int64_t value = step(asked) ? sqlite3_column_int64(asked, 0) : 0;
+    sqlite3_reset(asked);
+    return value;
+  }
+
+  void prepare(Mode mode) {
+    constexpr int kPatience = 60'000;
+    sqlite3_busy_timeout(connection_, kPatience);
+    const bool made = number("select count(*) from sqlite_schema") > 0;
+    if (made && number("pragma application_id") != kApplication) {
+      throw InputError({path_.string(), 0, 0}, "a database of something else; allowed: a new name, or a file that "
+                                               "`sweep` wrote");
+    }
+    if (made && number("pragma user_version") != kSchema) {
+      throw InputError({path_.string(), 0, 0},
+                       "results of another version of this program; allowed: schema " + std::to_string(kSchema));
+    }
+    if (mode == Mode::read && !made) {
+      throw InputError({path_.string(), 0, 0}, "no file of results");
+    }
+    execute("pragma journal_mode = wal");
+    execute("pragma synchronous = normal"); // a killed process loses nothing committed
+    execute("pragma cache_size = -65536");  // KiB, whatever the number of points
+    execute("pragma temp_store = file");
+    begin();
+    if (number("select count(*) from sqlite_schema") == 0) {
+      execute("pragma application_id = " + std::to_string(kApplication));
+      execute("pragma user_version = " + std::to_string(kSchema));
+      execute(create_points());
+      execute(kTables);
+    }
+    commit();
+  }
+
+  void close() {
+    for (auto& [words, made] : statements_) {
+      sqlite3_finalize(made);
+    }
+    statements_.clear();
+    sqlite3_close(connection_);
+    connection_ = nullptr;
+  }
+
+  fs::path path_;
+  sqlite3* connection_ = nullptr;
+  bool writing_ = false;
+  std::map<std::string, sqlite3_stmt*> statements_;
+};
+
+namespace {
+
+void bind(sqlite3_stmt* statement, int at, const Digest& digest) {
+  sqlite3_bind_blob(statement, at, digest.bytes.data(), static_cast<int>(digest.bytes.size()), SQLITE_STATIC);
+}
+void bind(sqlite3_stmt* statement, int at, const std::string& text) {
+  sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+}
+void bind(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
+
+std::string text_at(sqlite3_stmt* statement, int column) {
+  const unsigned char* text = sqlite3_column_text(statement, column);
+  return text != nullptr ? reinterpret_cast<const char*>(text) : "";
+}
+
+Digest digest_at(sqlite3_stmt* statement, int column) {
+  Digest digest;
+  const void* bytes = sqlite3_column_blob(statement, column);
+  if (bytes != nullptr && sqlite3_column_bytes(statement, column) == static_cast<int>(digest.bytes.size())) {
+    std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
+  }
+  return digest;
+}
+
+// From a row whose columns from `at` on are key and columns().
+PointRow row_at(sqlite3_stmt* statement, int at) {
+  PointRow row;
+  row.key = digest_at(statement, at++);
+  row.number = static_cast<std::uint64_t>(sqlite3_column_int64(statement, at++));
+  row.run = static_cast<std::uint32_t>(sqlite3_column_int64(statement, at++));
+  row.settings = text_at(statement, at++);
+  row.strategy = text_at(statement, at++);
+  row.schedule = text_at(statement, at++);
+  row.micro_batches = sqlite3_column_int(statement, at++);
+  row.recompute = text_at(statement, at++);
+  row.engine = text_at(statement, at++);
+  const std::string status = text_at(statement, at++);
+  row.status = static_cast<PointStatus>(std::find(kStatus.begin(), kStatus.end() - 1, status) - kStatus.begin());
+  row.order = text_at(statement, at++);
+  row.reason = text_at(statement, at++);
+  for (double& figure : row.figures) {
+    figure = sqlite3_column_type(statement, at) == SQLITE_NULL ? std::nan("") : sqlite3_column_double(statement, at);
+    ++at;
+  }
+  return row;
+}
+
+} // namespace
+
+SweepStore::SweepStore(const fs::path& path, Mode mode) : database_(std::make_unique<Database>(path, mode)) {}
+SweepStore::~SweepStore() = default;
+
+std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
+  database_->begin();
+  sqlite3_stmt* insert = database_->statement(
+      "insert or ignore into sweeps (digest, name, program, document, settings, keys, study_folder, shipped_folder) "
+      "values (?, ?, ?, ?, ?, ?, ?, ?)");
+  bind(insert, 1, record.digest);
+  int at = 2;
+  for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
+                                  &record.study_folder, &record.shipped_folder}) {
+    bind(insert, at++, *text);
+  }
+  database_->step(insert);
+  sqlite3_stmt* asked = database_->statement("select id from sweeps where digest = ?");
+  bind(asked, 1, record.digest);
+  database_->step(asked);
+  const std::int64_t id = sqlite3_column_int64(asked, 0);
+  sqlite3_reset(asked);
+  database_->commit();
+  return id;
+}
+
+void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
+  database_->begin();
+  sqlite3_stmt* insert = database_->statement("insert or ignore into files values (?, ?, ?)");
+  bind(insert, 1, sweep);
+  bind(insert, 2, file.path);
+  bind(insert, 3, file.digest);
+  database_->step(insert);
+  if (file.bytes) {
+    sqlite3_stmt* keep = database_->statement("insert or ignore into contents values (?, ?)");
+    bind(keep, 1, file.digest);
+    sqlite3_bind_blob(keep, 2, file.bytes->data(), static_cast<int>(file.bytes->size()), SQLITE_STATIC);
+    database_->step(keep);
+  }
+}
+
+bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
+  sqlite3_stmt* asked = database_->statement("select id, sweep, status from points where key = ?");
+  bind(asked, 1, key);
+  if (!database_->step(asked)) {
+    return false;
+  }
+  const std::int64_t id = sqlite3_column_int64(asked, 0);
+  const bool own = sqlite3_column_int64(asked, 1) == sweep;
+  const bool failed = text_at(asked, 2) == name_of(PointStatus::failed);
+  sqlite3_reset(asked);
+  if (failed && retry) {
+    database_->begin();
+    for (const char* words : {"delete from also where point = ?", "delete from points where id = ?"}) {
+      sqlite3_stmt* remove = database_->statement(words);
+      bind(remove, 1, id);
+      database_->step(remove);
+    }
+    return false;
+  }
+  if (!own) {
+    database_->begin();
+    sqlite3_stmt* insert = database_->statement("insert or ignore into also values (?, ?, ?, ?)");
+    bind(insert, 1, sweep);
+    bind(insert, 2, id);
+    bind(insert, 3, static_cast<std::int64_t>(number));
+    bind(insert, 4, static_cast<std::int64_t>(run));
+    database_->step(insert);
+  }
+  return true;
+}
+
+void SweepStore::add(std::int64_t sweep, const PointRow& row) {
+  static const std::string kInsert = [] {
+    std::string words = "insert or ignore into points (key, sweep, " + columns("") + ") values (?, ?";
+    for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
+      words += ", ?";
+    }
+    return words + ")";
+  }();
+  database_->begin();
+  sqlite3_stmt* insert = database_->statement(kInsert);
+  int at = 1;
+  bind(insert, at++, row.key);
+  bind(insert, at++, sweep);
+  bind(insert, at++, static_cast<std::int64_t>(row.number));
+  bind(insert, at++, static_cast<std::int64_t>(row.run));
+  bind(insert, at++, row.settings);
+  bind(insert, at++, row.strategy);
+  bind(insert, at++, row.schedule);
+  bind(insert, at++, static_cast<std::int64_t>(row.micro_batches));
+  bind(insert, at++, row.recompute);
+  bind(insert, at++, row.engine);
+  const std::string_view status = name_of(row.status);
+  sqlite3_bind_text(insert, at++, status.data(), static_cast<int>(status.size()), SQLITE_STATIC);
+  bind(insert, at++, row.order);
+  bind(insert, at++, row.reason);
+  for (const double figure : row.figures) {
+    if (row.status == PointStatus::feasible && std::isfinite(figure)) {
+      sqlite3_bind_double(insert, at, figure);
+    }
+    ++at;
+  }
+  database_->step(insert);
+}
+
+void SweepStore::commit() { database_->commit(); }
+
+std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine) {
+  sqlite3_stmt* asked = database_->statement(
+      "select count(*) from points p where status = ?1 and (?3 = '' or engine = ?3) and (?2 = 0 or id in (select point "
+      "from members where sweep = ?2))");
+  const std::string name(name_of(status));
+  bind(asked, 1, name);
+  bind(asked, 2, sweep);
+  bind(asked, 3, engine);
+  database_->step(asked);
+  const std::int64_t found = sqlite3_column_int64(asked, 0);
+  sqlite3_reset(asked);
+  return static_cast<std::uint64_t>(found);
+}
+
+std::vector<PointRow> SweepStore::best(std::int64_t sweep, const Sweep& asked, const std::string& engine,
+                                       std::uint64_t most) {
+  std::string words = "select p.key, m.number, m.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) +
+                      " from members m join points p on p.id = m.point where m.sweep = ?1 and p.engine = ?2 and "
+                      "p.status = 'feasible'";
+  for (const Sweep::Limit& limit : asked.limits) {
+    words +=
+        " and " + std::string(limit.row->expression) + " <= :" + "limit" + std::to_string(&limit - asked.limits.data());
+  }
+  words += " order by " + std::string(asked.objective->expression) + (asked.objective->largest ? " desc" : " asc") +
+           ", m.number, m.run limit :most";
+  sqlite3_stmt* statement = database_->statement(words);
+  bind(statement, 1, sweep);
+  bind(statement, 2, engine);
+  sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":most"), static_cast<std::int64_t>(most));
+  if (const int at = sqlite3_bind_parameter_index(statement, ":samples"); at > 0) {
+    sqlite3_bind_double(statement, at, asked.objective_samples);
+  }
+  for (std::size_t i = 0; i < asked.limits.size(); ++i) {
+    const std::string name = ":limit" + std::to_string(i);
+    sqlite3_bind_double(statement, sqlite3_bind_parameter_index(statement, name.c_str()), asked.limits[i].most);
+  }
+  std::vector<PointRow> rows;
+  while (database_->step(statement)) {
+    rows.push_back(row_at(statement, 0));
+  }
+  return rows;
+}
+
+void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
+  sqlite3_stmt* statement = database_->statement(
+      "select p.key, " + columns("p.") +
+      " from points p join sweeps s on s.id = p.sweep order by s.digest, p.number, p.run, p.engine, p.key");
+  while (database_->step(statement)) {
+    visit(row_at(statement, 0));
+  }
+}
+
+std::vector<std::string> SweepStore::axis_keys() {
+  std::vector<std::string> keys;
+  sqlite3_stmt* statement = database_->statement("select keys from sweeps order by digest");
+  while (database_->step(statement)) {
+    for (const auto& item : nlohmann::json::parse(text_at(statement, 0))) {
+      const auto key = item.get<std::string>();
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+        keys.push_back(key);
+      }
+    }
+  }
+  return keys;
+}
+
+SweepStore::Found SweepStore::find(const std::string& digits) {
+  sqlite3_stmt* statement = database_->statement("select p.key, " + columns("p.") +
+                                                 ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
+                                                 "s.study_folder, s.shipped_folder from points p join sweeps s on "
+                                                 "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
+                                                 "limit 2");
+  bind(statement, 1, digits);
+  std::vector<Found> found;
+  std::int64_t sweep = 0;
+  while (database_->step(statement)) {
+    int at = 1 + kPlainColumns + static_cast<int>(kFigures);
+    sweep = sqlite3_column_int64(statement, at++);
+    Found one{row_at(statement, 0), {}, {}};
+    one.sweep.digest = digest_at(statement, at++);
+    for (std::string* text : {&one.sweep.name, &one.sweep.program, &one.sweep.document, &one.sweep.settings,
+                              &one.sweep.keys, &one.sweep.study_folder, &one.sweep.shipped_folder}) {
+      *text = text_at(statement, at++);
+    }
+    found.push_back(std::move(one));
+  }
+  if (found.size() != 1) {
+    throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `sweep export` lists their keys"
+                                                              : "several points begin so; allowed: more digits");
+  }
+  sqlite3_stmt* files = database_->statement(
+      "select f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest where f.sweep = ? "
+      "order by f.path");
+  bind(files, 1, sweep);
+  while (database_->step(files)) {
+    KeptFile file{text_at(files, 0), digest_at(files, 1), std::nullopt};
+    if (sqlite3_column_type(files, 2) != SQLITE_NULL) {
+      file.bytes = std::string(static_cast<const char*>(sqlite3_column_blob(files, 2)),
+                               static_cast<std::size_t>(sqlite3_column_bytes(files, 2)));
+    }
+    found.front().files.push_back(std::move(file));
+  }
+  return std::move(found.front());
+}
+
+std::uint64_t SweepStore::merge(const fs::path& other) {
+  { const Database read(other, Mode::read); } // it is one of ours, and its journal is taken in
+  sqlite3_stmt* attach = database_->statement("attach ? as other");
+  const std::string path = other.string();
+  bind(attach, 1, path);
+  database_->step(attach);
+  database_->begin();
+  database_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, study_folder, "
+                     "shipped_folder) select digest, name, program, document, settings, keys, study_folder, "
+                     "shipped_folder from other.sweeps order by id");
+  database_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
+                     "main.sweeps s on s.digest = o.digest");
+  database_->execute("insert or ignore into contents select * from other.contents");
+  database_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
+                     "on t.there = f.sweep");
+  const std::string names = columns("");
+  database_->execute("insert or ignore into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+                     " from other.points p join of_sweep t on t.there = p.sweep order by p.id");
+  const auto added = static_cast<std::uint64_t>(sqlite3_changes64(database_->connection()));
+  // What is here already counts for the other file's sweeps too.
+  database_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "
+                     "other.points p on p.id = m.point join of_sweep t on t.there = m.sweep join main.points h on "
+                     "h.key = p.key where h.sweep <> t.here");
+  database_->execute("drop table of_sweep");
+  database_->commit();
+  database_->execute("detach other");
+  return added;
+}
+
+} // namespace stagecraft

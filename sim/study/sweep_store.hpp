@@ -1,0 +1,101 @@
+// Results of sweeps on disk: one SQLite file in which every point stands once, however often it was begun.
+// docs/formats/sweep.md has the tables. The only place that knows SQLite.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/digest.hpp"
+#include "sim/study/sweep.hpp"
+#include "sim/study/sweep_figures.hpp"
+
+namespace stagecraft {
+
+/// What became of a point.
+enum class PointStatus : std::uint8_t { feasible = 0, infeasible = 1, failed = 2 };
+std::string_view name_of(PointStatus status);
+
+/// One point, one row.
+struct PointRow {
+  Digest key;               ///< of everything that the result depends on
+  std::uint64_t number = 0; ///< of its combination in its sweep
+  std::uint32_t run = 0;    ///< among the runs of the combination
+  std::string settings;     ///< of the axes, a JSON object of texts
+  std::string strategy, schedule, recompute, engine;
+  int micro_batches = 0;
+  PointStatus status = PointStatus::feasible;
+  std::string order;  ///< that ran: the schedule's name, or list
+  std::string reason; ///< why it is infeasible or failed
+  Figures figures{};  ///< where feasible
+};
+
+/// A sweep as it was asked for.
+struct SweepRecord {
+  Digest digest;
+  std::string name, program, document; ///< the study as YAML on one line, without `sweep`
+  std::string settings;                ///< of the command line, a JSON object of texts
+  std::string keys;                    ///< of the axes, a JSON list
+  std::string study_folder, shipped_folder;
+};
+
+/// A file that a sweep read.
+struct KeptFile {
+  std::string path;
+  Digest digest;
+  std::optional<std::string> bytes; ///< nothing: too large to keep
+};
+
+class SweepStore {
+public:
+  enum class Mode { write, read };
+  /// Opens a file, for writing makes it where it is absent. Throws InputError when it is none of ours.
+  SweepStore(const std::filesystem::path& path, Mode mode);
+  ~SweepStore();
+  SweepStore(const SweepStore&) = delete;
+  SweepStore& operator=(const SweepStore&) = delete;
+
+  /// The sweep's number in this file; the same for equal digests.
+  std::int64_t add_sweep(const SweepRecord& record);
+  void add_file(std::int64_t sweep, const KeptFile& file);
+
+  /// Whether the point is there; if so, it counts for this sweep too. Failed ones count as absent with `retry`, and go.
+  bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
+  /// Adds a point if it is not there. It is safe after the next commit().
+  void add(std::int64_t sweep, const PointRow& row);
+  /// Makes everything added safe from any end of this process. Throws InputError when the disk is full; what was
+  /// committed before stays.
+  void commit();
+
+  /// How many points of a sweep (0: of all) have a status.
+  std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
+  /// The best points of a sweep by its objective within its constraints, of one engine; ties by number.
+  std::vector<PointRow> best(std::int64_t sweep, const Sweep& asked, const std::string& engine, std::uint64_t most);
+  /// All points in a fixed order: sweeps, numbers, runs, engines.
+  void for_each(const std::function<void(const PointRow&)>& visit);
+  /// Keys of axes of all sweeps, each once.
+  std::vector<std::string> axis_keys();
+
+  /// The one point whose key begins with these digits, the sweep it came from, and that one's files. Throws InputError
+  /// where there is none or several.
+  struct Found {
+    PointRow row;
+    SweepRecord sweep;
+    std::vector<KeptFile> files;
+  };
+  Found find(const std::string& digits);
+
+  /// Adds everything of another file; what is in both stays once. Returns how many points were new.
+  std::uint64_t merge(const std::filesystem::path& other);
+
+private:
+  class Database;
+  std::unique_ptr<Database> database_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,230 @@
+// Sweeps as users run them, and as machines end them: killed workers, a killed program, a full disk, two at once.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mount.h>
+
+#include <chrono>
+#include <csignal>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// 2 x 3 x 12 points in a moment.
+std::string quick_sweep() {
+  return small_study() + "sweep:\n  platform.devices: [2, 4]\n  platform.bandwidth: [1 MB/s, 4 MB/s, 1 GB/s]\n";
+}
+
+// Many points, some seconds of work for one worker.
+std::string long_sweep() {
+  return small_study() +
+         "engine: analytic\nsweep:\n  platform.bandwidth: {from: 1 MB/s, to: 1000 MB/s, step: 0.25 MB/s}\n";
+}
+constexpr std::size_t kLong = 3997 * 12;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// The points of a file, each once.
+std::size_t distinct_points(const Workshop& shop, const std::string& file) {
+  std::set<std::string> keys;
+  const std::vector<std::string> lines = lines_of(shop.succeed("points " + file + " --format jsonl").out);
+  for (const std::string& line : lines) {
+    keys.insert(Json::parse(line).at("key").get<std::string>());
+  }
+  CHECK(keys.size() == lines.size());
+  return lines.size();
+}
+
+// Starts the program in the background; gives its process.
+pid_t start(const Workshop& shop, const std::string& arguments) {
+  shop.write(".pid", "");
+  const std::string command = "sh -c 'echo $$ >.pid; exec \"" STAGECRAFT_PROGRAM "\" " + arguments + "' >.log 2>&1 &";
+  REQUIRE(shop.shell(command) == 0);
+  for (int i = 0; i < 500; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (shop.has(".pid") && !shop.read(".pid").empty()) {
+      return std::stoi(shop.read(".pid"));
+    }
+  }
+  FAIL("the program did not start");
+  return 0;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  std::ifstream in("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
+  for (pid_t child = 0; in >> child;) {
+    children.push_back(child);
+  }
+  return children;
+}
+
+bool alive(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+  std::string word;
+  in >> word >> word >> word;
+  return in && word != "Z";
+}
+
+template <class Condition> bool wait_until(const Condition& condition) {
+  for (int i = 0; i < 6000 && !condition(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return condition();
+}
+
+TEST_CASE("sweep counts, runs, shows the best, and has nothing to do the second time", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", quick_sweep());
+  CHECK(shop.succeed("sweep study.yaml --count").out ==
+        "2 platform.devices x 3 platform.bandwidth x 12 runs = 72 points\n");
+  const Outcome first = shop.succeed("sweep study.yaml -o a.sqlite --workers 2");
+  CHECK(first.err == "2 platform.devices x 3 platform.bandwidth x 12 runs = 72 points\n");
+  CHECK(first.out.find("72 computed now, 0 were there") != std::string::npos);
+  const Outcome again = shop.succeed("sweep study.yaml -o a.sqlite --format json");
+  const Json json = again.json();
+  CHECK(json["points"]["feasible"].get<int>() + json["points"]["infeasible"].get<int>() == 72);
+  CHECK(json["best"].size() == 10);
+  CHECK(json["best"][0]["iteration_seconds"] <= json["best"][1]["iteration_seconds"]);
+  const std::string key = json["best"][0]["key"];
+  const Json alone = Json::parse(shop.succeed("points a.sqlite --format jsonl --replay " + key.substr(0, 10)).out);
+  CHECK(alone["iteration_seconds"].get<double>() ==
+        Approx(json["best"][0]["iteration_seconds"].get<double>()).epsilon(1e-9));
+  CHECK(alone["lower_bound_seconds"].is_number());
+}
+
+TEST_CASE("points do not depend on how many work and in which order", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", quick_sweep() + "engine: analytic\n");
+  shop.succeed("sweep study.yaml -o one.sqlite --workers 1");
+  shop.succeed("sweep study.yaml -o three.sqlite --workers 3");
+  for (const std::string format : {"csv", "jsonl"}) {
+    CHECK(shop.succeed("points one.sqlite --format " + format).out ==
+          shop.succeed("points three.sqlite --format " + format).out);
+  }
+  shop.succeed("points one.sqlite -o one.csv");
+  const std::vector<std::string> lines = lines_of(shop.read("one.csv"));
+  CHECK(lines.size() == 73);
+  CHECK(lines.front().starts_with("key,platform.devices,platform.bandwidth,strategy,schedule,micro_batches,"));
+}
+
+TEST_CASE("shards make files that merge to the whole", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", quick_sweep());
+  for (const std::string shard : {"1", "2"}) {
+    shop.succeed("sweep study.yaml -o " + shard + ".sqlite --shard " + shard + "/2");
+  }
+  CHECK(shop.succeed("merge 1.sqlite 2.sqlite -o all.sqlite").out.starts_with("72 points, 72 of them new"));
+  CHECK(shop.succeed("merge 2.sqlite -o all.sqlite").out.starts_with("72 points, 0 of them new"));
+  CHECK(shop.run("merge all.sqlite -o all.sqlite").status == 2);
+  CHECK(shop.run("sweep study.yaml -o 3.sqlite --shard 3/2").status == 2);
+}
+
+TEST_CASE("a misspelt axis is refused with its place before anything runs", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study() + "sweep:\n  platform.bandwith: [1 MB/s, 2 MB/s]\n");
+  const Outcome outcome = shop.run("sweep study.yaml -o a.sqlite");
+  CHECK(outcome.status == 2);
+  CHECK(outcome.err.find("study.yaml:6:23: unknown key 'bandwith' in platform; known keys: devices, bandwidth, ") !=
+        std::string::npos);
+  shop.write("study.yaml", small_study() + "sweep:\n  platform.bandwidth: [1 MB/s, 2 MBs]\n");
+  CHECK(shop.run("sweep study.yaml --count").err.find("study.yaml:6:32: ") != std::string::npos);
+}
+
+TEST_CASE("a point that cannot be is a row, and the sweep ends with 3", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2}\ncompare: {strategies: uniform, schedules: gpipe}\n"
+                               "sweep: {training.global_batch: [4, 6], training.micro_batches: [2, 3, 4]}\n");
+  const Outcome outcome = shop.run("sweep study.yaml -o a.sqlite");
+  CHECK(outcome.status == 3);
+  CHECK(outcome.out.find("4 feasible, 0 infeasible, 2 failed") != std::string::npos);
+  CHECK(shop.run("sweep study.yaml -o a.sqlite").out.find("0 computed now, 6 were there") != std::string::npos);
+  CHECK(shop.run("sweep study.yaml -o a.sqlite --retry").out.find("2 computed now, 4 were there") != std::string::npos);
+  CHECK(distinct_points(shop, "a.sqlite") == 6);
+}
+
+TEST_CASE("workers that are killed lose nothing", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", long_sweep());
+  const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 2");
+  int killed = 0;
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    for (const pid_t worker : children_of(process)) {
+      killed += kill(worker, SIGKILL) == 0 ? 1 : 0;
+    }
+  }
+  REQUIRE(wait_until([&] { return !alive(process); }));
+  INFO(shop.read(".log"));
+  CHECK(killed > 0);
+  CHECK(shop.read(".log").find(std::to_string(kLong) + " points: " + std::to_string(kLong) + " feasible") !=
+        std::string::npos);
+  CHECK(distinct_points(shop, "a.sqlite") == kLong);
+}
+
+TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, and goes on", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", long_sweep());
+  for (int i = 0; i < 3; ++i) {
+    const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 2");
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    const std::vector<pid_t> workers = children_of(process);
+    kill(process, SIGKILL);
+    for (const pid_t worker : workers) {
+      CHECK(wait_until([&] { return !alive(worker); }));
+    }
+  }
+  const std::size_t stored = distinct_points(shop, "a.sqlite");
+  const Outcome last = shop.succeed("sweep study.yaml -o a.sqlite");
+  CHECK(last.out.find(std::to_string(kLong - stored) + " computed now, " + std::to_string(stored) + " were there") !=
+        std::string::npos);
+  CHECK(distinct_points(shop, "a.sqlite") == kLong);
+}
+
+TEST_CASE("two programs on one file share the work and store each point once", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", long_sweep());
+  const pid_t other = start(shop, "sweep study.yaml -o a.sqlite --workers 1");
+  const Outcome mine = shop.succeed("sweep study.yaml -o a.sqlite --workers 1");
+  REQUIRE(wait_until([&] { return !alive(other); }));
+  INFO(shop.read(".log"));
+  for (const std::string& text : {mine.out, shop.read(".log")}) {
+    CHECK(text.find("0 failed") != std::string::npos);
+  }
+  CHECK(distinct_points(shop, "a.sqlite") == kLong);
+}
+
+TEST_CASE("a full disk ends a sweep with a message, and room lets it go on", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", long_sweep());
+  const fs::path disk = shop.folder() / "disk";
+  fs::create_directory(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=2m") != 0) {
+    WARN("no small file system can be mounted here: the full disk is not tested");
+    return;
+  }
+  const Outcome full = shop.run("sweep study.yaml -o disk/a.sqlite");
+  CHECK(full.status == 2);
+  CHECK(full.err.find("disk") != std::string::npos);
+  CHECK(full.err.find("every point committed so far is kept") != std::string::npos);
+  CHECK(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=200m") == 0);
+  const std::size_t stored = distinct_points(shop, "disk/a.sqlite");
+  CHECK((stored > 0 && stored < kLong));
+  shop.succeed("sweep study.yaml -o disk/a.sqlite");
+  CHECK(distinct_points(shop, "disk/a.sqlite") == kLong);
+  umount(disk.c_str());
+}
+
+} // namespace
+} // namespace stagecraft::test

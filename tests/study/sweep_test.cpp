@@ -1,0 +1,374 @@
+// Sweeps: which points there are, and that each is what a comparison of its study alone says.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <set>
+
+#include "sim/study/sweep_replay.hpp"
+#include "sim/study/sweep_run.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::chain_study;
+using test::error_of;
+using test::kFolders;
+
+Sweep read(const std::string& sweep, const std::string& study = "model: chain.yaml\nplatform: {devices: 2}\n") {
+  return load_sweep(yaml::parse(study + "sweep:\n" + sweep, "study.yaml"), {});
+}
+
+// The values of an axis "key", as texts.
+std::vector<std::string> values(const std::string& axis) {
+  std::vector<std::string> texts;
+  const Sweep sweep = read("  platform.key: " + axis + "\n");
+  for (const yaml::Node& value : sweep.axes.at(0).keys.at(0).values) {
+    texts.push_back(value.text);
+  }
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST_CASE("an axis is a list or a range", "[study][sweep]") {
+  CHECK(values("[1, b, 2 us]") == Texts{"1", "b", "2 us"});
+  CHECK(values("{from: 1, to: 4}") == Texts{"1", "2", "3", "4"});
+  CHECK(values("{from: 4, to: 2}") == Texts{"4", "3", "2"});
+  CHECK(values("{from: 1 Gb/s, to: 2 Gb/s, step: 0.5 Gb/s}") == Texts{"1 Gb/s", "1.5 Gb/s", "2 Gb/s"});
+  CHECK(values("{from: 0.1, to: 0.3, step: 0.1}") == Texts{"0.1", "0.2", "0.3"});
+  CHECK(values("{from: 10 us, to: 40 us, count: 4}") == Texts{"10 us", "20 us", "30 us", "40 us"});
+  CHECK(values("{from: 1 us, to: 100 us, count: 3, scale: log}") == Texts{"1 us", "10 us", "100 us"});
+  CHECK(values("{from: 1, to: 16, count: 5, scale: log}") == Texts{"1", "2", "4", "8", "16"});
+  CHECK(values("{from: 1, to: 3, count: 5}") == Texts{"1", "2", "3"}); // 1, 1.5, 2, 2.5, 3 rounded
+  CHECK(values("{from: 5 us, to: 9 us, count: 1}") == Texts{"5 us"});
+}
+
+TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]") {
+  const auto wrong = [](const std::string& sweep) { return error_of([&] { read(sweep); }); };
+  CHECK(wrong("  platfrm.key: [1]\n") ==
+        "study.yaml:4:3: unknown key 'platfrm'; did you mean 'platform'? known: model, platform, training, loader, "
+        "compare, perturb, believed, dynamic, engine, cost_model, seed, zip, where, sample, screen, objective, "
+        "constraints (an axis is a dotted key of the study, such as platform.network.bandwidth)");
+  CHECK(wrong("  seed: []\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
+  CHECK(wrong("  seed: 3\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
+  CHECK(wrong("  seed: {from: 1 us, to: 2 ms}\n").starts_with("study.yaml:4:26: 'to' has another unit"));
+  CHECK(wrong("  seed: {from: 1, to: 2, cuont: 2}\n").find("unknown key 'cuont'") != std::string::npos);
+  CHECK(wrong("  seed: {from: 0, to: 2, count: 3, scale: log}\n").find("not positive") != std::string::npos);
+  CHECK(wrong("  seed: {from: 1, to: 2, step: -1}\n").find("leads nowhere") != std::string::npos);
+  CHECK(wrong("  seed: {from: 0.5, to: 2.5}\n").find("is continuous") != std::string::npos);
+  CHECK(wrong("  seed: [1]\n  zip: {seed: [2]}\n").find("a second axis 'seed'") != std::string::npos);
+  CHECK(wrong("  zip: {seed: [2], engine: [analytic, simgrid]}\n").find("'engine' has 2 values and 'seed' 1") !=
+        std::string::npos);
+  CHECK(wrong("  seed: [1]\n  where: sede == 1\n").find("did you mean 'seed'?") != std::string::npos);
+  CHECK(wrong("  seed: [1]\n  where: seed = 1\n").find("cannot be read from '= 1' on") != std::string::npos);
+  CHECK(wrong("  objective: througput\n").find("did you mean 'throughput'?") != std::string::npos);
+  CHECK(wrong("  objective: training-time\n").find("needs to know how much is trained") != std::string::npos);
+  CHECK(wrong("  constraints: {powr: 3 W}\n").find("unknown key 'powr'") != std::string::npos);
+  CHECK(wrong("  screen: {keep: 0 %}\n").find("more than 0 %") != std::string::npos);
+}
+
+// The values of all combinations, joined by blanks.
+Texts combinations_of(const Sweep& sweep) {
+  Texts texts;
+  for (std::uint64_t number = 0; number < combinations(sweep); ++number) {
+    if (const auto one = combination(sweep, number)) {
+      std::string text;
+      for (const Setting& setting : one->settings) {
+        text += (text.empty() ? "" : " ") + setting.value;
+      }
+      texts.push_back(text);
+    }
+  }
+  return texts;
+}
+
+TEST_CASE("combinations are the product of the axes, the model and the platform changing last", "[study][sweep]") {
+  const Sweep sweep = read("  seed: [1, 2]\n  platform.devices: [2, 3]\n");
+  CHECK(combinations_of(sweep) == Texts{"2 1", "2 2", "3 1", "3 2"});
+}
+
+TEST_CASE("zipped axes advance together", "[study][sweep]") {
+  const Sweep sweep = read("  zip: [{seed: [1, 2], training.global_batch: [8, 16]}]\n  platform.devices: [2, 3]\n");
+  CHECK(combinations_of(sweep) == Texts{"2 1 8", "2 2 16", "3 1 8", "3 2 16"});
+}
+
+TEST_CASE("conditions choose among combinations", "[study][sweep]") {
+  const auto chosen = [](const std::string& condition) {
+    return combinations_of(
+        read("  seed: {from: 1, to: 4}\n  platform.latency: [1 us, 2 ms]\n  where: " + condition + "\n"));
+  };
+  CHECK(chosen("seed * 2 <= 4 and platform.latency < '1 ms'") == Texts{"1 us 1", "1 us 2"});
+  CHECK(chosen("seed == 4 or seed - 2 == 1") == Texts{"1 us 3", "1 us 4", "2 ms 3", "2 ms 4"});
+  CHECK(chosen("not (seed > 1) and platform.latency != '1 us'") == Texts{"2 ms 1"});
+  CHECK(chosen("['seed >= 4', platform.latency == '0.002 s']") == Texts{"2 ms 4"});
+  CHECK(chosen("platform.devices * seed == 4 and platform.latency <= '1 us'") == Texts{"1 us 2"});
+  CHECK(chosen("model == chain.yaml and seed / 2 == 2") == Texts{"1 us 4", "2 ms 4"});
+}
+
+TEST_CASE("draws: random ones are distinct, a latin hypercube meets every value as often", "[study][sweep]") {
+  const std::string axes = "  seed: {from: 1, to: 10}\n  platform.devices: {from: 1, to: 10}\n";
+  const Texts drawn = combinations_of(read(axes + "  sample: {method: random, points: 60}\n"));
+  CHECK(std::set<std::string>(drawn.begin(), drawn.end()).size() == 60);
+  CHECK(drawn == combinations_of(read(axes + "  sample: {method: random, points: 60, seed: 1}\n")));
+  CHECK(drawn != combinations_of(read(axes + "  sample: {method: random, points: 60, seed: 2}\n")));
+  CHECK(combinations_of(read(axes + "  sample: {method: random, points: 500}\n")).size() == 100);
+
+  const Sweep covered = read(axes + "  sample: {method: latin-hypercube, points: 30}\n");
+  std::map<std::string, int> met;
+  for (std::uint64_t number = 0; number < 30; ++number) {
+    const std::optional<Combination> one = combination(covered, number);
+    for (const Setting& setting : one->settings) {
+      ++met[setting.key + " " + setting.value];
+    }
+  }
+  CHECK(met.size() == 20);
+  for (const auto& [value, times] : met) {
+    CHECK(times == 3);
+  }
+}
+
+TEST_CASE("a continuous axis is stratified between its ends", "[study][sweep]") {
+  const Sweep sweep = read("  platform.latency: {from: 1 us, to: 1000 us, scale: log}\n"
+                           "  sample: {method: latin-hypercube, points: 3}\n");
+  std::set<int> decades;
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    const double latency = *number_of(combination(sweep, number)->settings.at(0).value);
+    decades.insert(static_cast<int>(std::floor(std::log10(latency / 1e-6))));
+  }
+  CHECK(decades == std::set<int>{0, 1, 2});
+}
+
+// A folder with an empty file of results.
+struct Results {
+  Results() {
+    std::string name = (std::filesystem::temp_directory_path() / "stagecraft-sweep-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    folder = name;
+  }
+  ~Results() { std::filesystem::remove_all(folder); }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  std::filesystem::path folder;
+};
+
+// Runs a sweep into a file and gives its points in order.
+std::vector<PointRow> run(const std::string& study, const std::filesystem::path& file, SweepOutcome* outcome = nullptr,
+                          const SweepOptions& options = {}) {
+  InputFiles files;
+  Folders folders = kFolders;
+  folders.files = &files;
+  const SweepInputs inputs{load_sweep(yaml::parse(study, "study.yaml"), {}), {}, folders};
+  SweepPoints points(inputs, "test");
+  SweepStore store(file, SweepStore::Mode::write);
+  const SweepOutcome ended = run_sweep(points, store, options);
+  if (outcome != nullptr) {
+    *outcome = ended;
+  }
+  std::vector<PointRow> rows;
+  store.for_each([&](const PointRow& row) { rows.push_back(row); });
+  return rows;
+}
+
+const std::string kSweep =
+    chain_study("training: {global_batch: 4, micro_batches: [2, 4]}\n"
+                "compare: {strategies: [single, uniform, data-parallel], schedules: [gpipe, 1f1b]}\n"
+                "sweep:\n  platform.devices: [2, 4]\n  platform.bandwidth: [1 MB/s, 4 MB/s, 1 GB/s]\n",
+                "{devices: 2, bandwidth: 4 MB/s}");
+
+double figure(const PointRow& row, std::string_view name) {
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    if (figures()[i].name == name) {
+      return row.figures.at(i);
+    }
+  }
+  FAIL("no figure " << name);
+  return 0;
+}
+
+TEST_CASE("every point is what a comparison of its study says", "[study][sweep]") {
+  const std::string engine = GENERATE("simgrid", "simgrid-full", "analytic");
+  Results results;
+  const std::vector<PointRow> rows = run(kSweep + "engine: " + engine + "\n", results.folder / "a.sqlite");
+  REQUIRE(rows.size() == 2 * 3 * 3 * 2 * 2);
+  std::size_t at = 0;
+  for (const std::string devices : {"2", "4"}) {
+    for (const std::string bandwidth : {"1 MB/s", "4 MB/s", "1 GB/s"}) {
+      const Comparison comparison =
+          test::compare_text(kSweep,
+                             {{"platform.devices", devices}, {"platform.bandwidth", bandwidth}, {"engine", engine}})
+              .comparison;
+      for (std::size_t i = 0; i < 12; ++i, ++at) {
+        const PointRow& row = rows[at];
+        const Run& run = test::find_run(comparison, row.strategy, row.schedule, row.micro_batches);
+        INFO(row.settings << " " << row.strategy << " " << row.schedule << " " << row.micro_batches);
+        REQUIRE(run.feasible == (row.status == PointStatus::feasible));
+        CHECK(row.order == run.order);
+        CHECK(row.reason == run.why_not);
+        if (run.feasible) { // SimGrid's clock goes on from replay to replay: sums round differently
+          CHECK(figure(row, "iteration_seconds") == Approx(run.metrics.iteration.value).epsilon(1e-9));
+          CHECK(figure(row, "samples_per_second") == Approx(run.samples_per_second).epsilon(1e-9));
+          CHECK(figure(row, "energy_joules") == Approx(run.metrics.energy.total().value).epsilon(1e-9));
+          CHECK(figure(row, "stages") == static_cast<double>(run.stages.size()));
+          CHECK(figure(row, "devices") == static_cast<double>(run.devices.size()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a sweep goes on where it ended and computes only what is new", "[study][sweep]") {
+  Results results;
+  const auto file = results.folder / "a.sqlite";
+  SweepOutcome first;
+  const std::vector<PointRow> rows = run(kSweep, file, &first);
+  CHECK(first.computed == 72);
+  SweepOutcome again;
+  CHECK(run(kSweep, file, &again).size() == 72);
+  CHECK((again.computed == 0 && again.found == 72));
+  std::string more = kSweep;
+  more.replace(more.find("[gpipe, 1f1b]"), 13, "[gpipe, 1f1b, zb-h1]");
+  more.replace(more.find("[2, 4]\n  platform.b"), 6, "[2, 3, 4]");
+  SweepOutcome wider; // 3 devices instead of 2, 3 schedules instead of 2
+  CHECK(run(more, file, &wider).size() == 72 * 9 / 4);
+  CHECK((wider.found == 72 && wider.feasible + wider.infeasible == 162));
+}
+
+TEST_CASE("shards are parts of the whole, and merge to it", "[study][sweep]") {
+  Results results;
+  const std::vector<PointRow> whole = run(kSweep, results.folder / "whole.sqlite");
+  SweepStore merged(results.folder / "merged.sqlite", SweepStore::Mode::write);
+  std::size_t sum = 0;
+  for (int index = 1; index <= 3; ++index) {
+    const auto file = results.folder / ("shard-" + std::to_string(index) + ".sqlite");
+    const std::size_t part = run(kSweep, file, nullptr, {.shard = {index, 3}}).size();
+    CHECK(part > 0);
+    sum += part;
+    CHECK(merged.merge(file) == part);
+    CHECK(merged.merge(file) == 0);
+  }
+  CHECK(sum == whole.size());
+  std::size_t at = 0;
+  merged.for_each([&](const PointRow& row) {
+    CHECK(row.key == whole.at(at).key);
+    CHECK(row.settings == whole.at(at).settings);
+    ++at;
+  });
+  CHECK(at == whole.size());
+}
+
+TEST_CASE("a combination that cannot be is a row with its reason", "[study][sweep]") {
+  Results results;
+  SweepOutcome outcome;
+  const std::vector<PointRow> rows =
+      run(chain_study("training: {global_batch: 4}\ncompare: {strategies: uniform, schedules: gpipe}\n"
+                      "sweep: {training.global_batch: [4, 6], training.micro_batches: [2, 3, 4]}\n"),
+          results.folder / "a.sqlite", &outcome);
+  REQUIRE(rows.size() == 6); // 3 does not divide 4, 4 does not divide 6
+  CHECK((outcome.feasible == 4 && outcome.failed == 2));
+  for (const PointRow& row : rows) {
+    const bool impossible = row.settings.find(R"("4","training.micro_batches":"3")") != std::string::npos ||
+                            row.settings.find(R"("6","training.micro_batches":"4")") != std::string::npos;
+    CHECK((row.status == PointStatus::failed) == impossible);
+    CHECK(row.reason.empty() != impossible);
+  }
+  const std::string never = error_of([&] {
+    run(chain_study("sweep: {training.global_batch: [4, 8], training.micro_batches: [2, 3]}\n"), results.folder / "b");
+  });
+  CHECK(never.starts_with("study.yaml:3:68: ")); // 3 divides neither
+}
+
+TEST_CASE("conditions may speak of runs", "[study][sweep]") {
+  Results results;
+  const std::vector<PointRow> rows =
+      run(kSweep + "  where: strategy != single and micro_batches == platform.devices\n", results.folder / "a.sqlite");
+  CHECK(rows.size() == 2 * 3 * 2 * 2); // devices x bandwidths x strategies x schedules
+}
+
+TEST_CASE("a screen replays the best of the first pass alone", "[study][sweep]") {
+  Results results;
+  const std::string by = GENERATE("analytic", "estimate");
+  SweepOutcome outcome;
+  const std::vector<PointRow> rows =
+      run(kSweep + "  screen: {by: " + by + ", keep: 10}\n", results.folder / "a.sqlite", &outcome);
+  CHECK(rows.size() == 72 + 10);
+  std::vector<double> screened;
+  double worst = 0; // of the survivors, by the first pass
+  for (const PointRow& row : rows) {
+    if (row.engine == by && row.status == PointStatus::feasible) {
+      screened.push_back(figure(row, "iteration_seconds"));
+      worst = std::count_if(rows.begin(), rows.end(),
+                            [&](const PointRow& other) {
+                              return other.engine == "simgrid" && other.number == row.number && other.run == row.run;
+                            }) > 0
+                  ? std::max(worst, screened.back())
+                  : worst;
+    }
+  }
+  std::sort(screened.begin(), screened.end());
+  CHECK(worst == screened.at(9));
+}
+
+TEST_CASE("constraints and objective choose the best", "[study][sweep]") {
+  Results results;
+  const std::string study = kSweep + "  objective: samples-per-joule\n  constraints: {devices: 2}\n";
+  SweepOutcome outcome;
+  std::vector<PointRow> rows = run(study, results.folder / "a.sqlite", &outcome);
+  rows.erase(std::remove_if(
+                 rows.begin(), rows.end(),
+                 [](const PointRow& row) { return row.status != PointStatus::feasible || figure(row, "devices") > 2; }),
+             rows.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const PointRow& one, const PointRow& other) {
+    return 1 / figure(one, "joules_per_sample") > 1 / figure(other, "joules_per_sample");
+  });
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+  const Sweep asked = load_sweep(yaml::parse(study, "study.yaml"), {});
+  const std::vector<PointRow> best = store.best(outcome.sweep, asked, "simgrid", 5);
+  REQUIRE(best.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(best[i].key == rows[i].key);
+  }
+}
+
+TEST_CASE("a point is replayed from what its results keep, whatever became of the files", "[study][sweep]") {
+  Results results;
+  const auto study = results.folder / "study";
+  std::filesystem::create_directories(study);
+  std::filesystem::copy(test::kRoot / "tests/study/chain.yaml", study / "mine.yaml");
+  InputFiles files;
+  const SweepInputs inputs{
+      load_sweep(yaml::parse("model: {file: mine.yaml, device: v100-sxm2-16gb}\nplatform: mixed-v100-p100\n"
+                             "training: {global_batch: 4, micro_batches: 4}\n"
+                             "compare: {strategies: [optimal, uniform], schedules: 1f1b}\n"
+                             "sweep: {platform.network.bandwidth: [1 MB/s, 1 GB/s], platform: [mixed-v100-p100]}\n",
+                             "study.yaml"),
+                 {}),
+      {},
+      {study, test::kRoot, &files}};
+  SweepPoints points(inputs, "test");
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::write);
+  run_sweep(points, store, {});
+  std::filesystem::remove_all(study);
+  std::vector<PointRow> rows;
+  store.for_each([&](const PointRow& row) { rows.push_back(row); });
+  REQUIRE(rows.size() == 4);
+  for (const PointRow& row : rows) {
+    const auto folder = results.folder / to_text(row.key);
+    std::filesystem::create_directories(folder);
+    const ReplayedPoint again = replay_point(store.find(to_text(row.key).substr(0, 12)), folder);
+    CHECK(again.prepared.run.strategy == row.strategy);
+    CHECK(again.prepared.run.metrics.iteration.value == Approx(figure(row, "iteration_seconds")).epsilon(1e-9));
+  }
+  CHECK(error_of([&] { store.find("00000000"); }).find("no such point") != std::string::npos);
+}
+
+TEST_CASE("a file of something else is no file of results", "[study][sweep]") {
+  Results results;
+  const auto text = results.folder / "text";
+  write_file(text, std::string(5000, 'x'));
+  CHECK(error_of([&] { SweepStore(text, SweepStore::Mode::write); }).find("no file of results") != std::string::npos);
+  CHECK(error_of([&] { SweepStore(results.folder / "no", SweepStore::Mode::read); }).find("no such file") !=
+        std::string::npos);
+}
+
+} // namespace
+} // namespace stagecraft
