@@ -10,36 +10,36 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int32_t kUnordered = -1;
-
-// A transfer between stages, or one leg of it.
-bool carries_tensor(const TaskGraph& graph, TaskId task) {
-  const Work& work = graph.works[graph.work[task]];
-  return work.transfers() && work.kind == TaskKind::transfer;
-}
-
-// Gives the transfer, and the legs that follow it, the place of what made its data.
-void place_legs(const TaskGraph& graph, TaskId transfer, std::int32_t place, std::vector<std::int32_t>& places) {
-  places[transfer] = std::max(places[transfer], place);
-  for (const TaskId next : graph.successors_of(transfer)) {
-    if (carries_tensor(graph, next)) {
-      place_legs(graph, next, place, places);
+/// Transfers between stages, behind the computations that make their data.
+class Carriers {
+public:
+  explicit Carriers(const TaskGraph& graph) : graph_(graph) {
+    for (const Work& work : graph.works) {
+      carries_.push_back(work.transfers() && work.kind == TaskKind::transfer ? 1 : 0);
     }
   }
-}
 
-// Of each transfer between stages the place in the programs of the computation that makes its data.
-std::vector<std::int32_t> places_of(const TaskGraph& graph) {
-  std::vector<std::int32_t> places(graph.tasks(), kUnordered);
-  for (std::size_t at = 0; at < graph.program.size(); ++at) {
-    for (const TaskId next : graph.successors_of(graph.program[at])) {
-      if (carries_tensor(graph, next)) {
-        place_legs(graph, next, static_cast<std::int32_t>(at), places);
+  /// Calls visit(transfer, place of its maker in the programs), in the order of the programs; later legs after earlier
+  /// ones. A transfer that several computations feed is visited behind each of them.
+  template <class Visit> void for_each(const Visit& visit) const {
+    for (std::size_t at = 0; at < graph_.program.size(); ++at) {
+      visit_behind(graph_.program[at], static_cast<std::int32_t>(at), visit);
+    }
+  }
+
+private:
+  template <class Visit> void visit_behind(TaskId task, std::int32_t at, const Visit& visit) const {
+    for (const TaskId next : graph_.successors_of(task)) {
+      if (carries_[graph_.work[next]] != 0) {
+        visit(next, at);
+        visit_behind(next, at, visit);
       }
     }
   }
-  return places;
-}
+
+  const TaskGraph& graph_;
+  std::vector<char> carries_; // [work]
+};
 
 } // namespace
 
@@ -69,21 +69,25 @@ Ways ways_of(const TaskGraph& graph) {
 }
 
 TaskGraph order_transfers(TaskGraph graph) {
+  constexpr std::int32_t kDone = -1;
   const Ways ways = ways_of(graph);
-  const std::vector<std::int32_t> places = places_of(graph);
-  std::vector<std::tuple<std::int32_t, std::int32_t, TaskId>> ordered; // way, place, task
-  for (TaskId task = 0; task < graph.tasks(); ++task) {
-    if (places[task] != kUnordered) {
-      ordered.emplace_back(ways.of_work[graph.work[task]], places[task], task);
-    }
-  }
-  std::sort(ordered.begin(), ordered.end());
+  const Carriers carriers(graph);
+  std::vector<std::int32_t> last_maker(graph.tasks(), kDone); // its place: what several make is sent after the last
+  carriers.for_each(
+      [&](TaskId transfer, std::int32_t at) { last_maker[transfer] = std::max(last_maker[transfer], at); });
+  std::vector<TaskId> sent(ways.work_of.size(), -1); // [way]: the last transfer
   std::vector<Edge> edges;
-  for (std::size_t i = 1; i < ordered.size(); ++i) {
-    if (std::get<0>(ordered[i - 1]) == std::get<0>(ordered[i])) {
-      edges.push_back({std::get<2>(ordered[i - 1]), std::get<2>(ordered[i])});
+  carriers.for_each([&](TaskId transfer, std::int32_t at) {
+    if (last_maker[transfer] != at) {
+      return;
     }
-  }
+    last_maker[transfer] = kDone;
+    TaskId& before = sent[ways.of_work[graph.work[transfer]]];
+    if (before >= 0) {
+      edges.push_back({before, transfer});
+    }
+    before = transfer;
+  });
   add_edges(graph, edges);
   return graph;
 }

@@ -1,5 +1,5 @@
-// Transfers that follow one another: what one device sends another over one connection arrives in the order in which it
-// was made. SPDX-License-Identifier: Apache-2.0
+// Transfers that follow one another: what one device sends another over one connection arrives in the order it was
+// made. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ Ways ways_of(const TaskGraph& graph);
 
 /// The graph with an edge from each transfer to the next one of its way, in the order in which the sender's program
 /// makes what they carry. Without, transfers of one way share its bandwidth whenever they meet. What reduces gradients
-/// is left as it is: its order is in the graph. O(tasks log tasks).
+/// is left as it is: its order is in the graph. O(tasks + edges).
 TaskGraph order_transfers(TaskGraph graph);
 
 } // namespace stagecraft
