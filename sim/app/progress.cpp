@@ -31,9 +31,12 @@ void Progress::show(std::size_t done, std::size_t all) {
   shown_ = true;
   constexpr std::size_t kWidth = 30;
   const std::size_t filled = kWidth * done / all;
+  constexpr double kFast = 10;
+  const double rate = static_cast<double>(done) / elapsed;
   const double remaining = elapsed * static_cast<double>(all - done) / static_cast<double>(done);
   std::cerr << "\r\x1b[K[" << std::string(filled, '#') << std::string(kWidth - filled, '.') << "] " << done << " of "
-            << all << ", " << to_text(remaining, 0) << " s left" << std::flush;
+            << all << ", " << to_text(rate, rate < kFast ? 1 : 0) << " /s, " << to_text(remaining, 0) << " s left"
+            << std::flush;
 }
 
 } // namespace stagecraft

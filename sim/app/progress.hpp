@@ -1,4 +1,4 @@
-// A progress bar with the remaining time, on stderr where it is a terminal.
+// A progress bar with the rate and the remaining time, on stderr where it is a terminal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -13,13 +13,14 @@ template <class Row>
 std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
                                   std::span<const Row> table) {
   std::vector<const Row*> rows;
-  if (map.has(key) && map.list(key).empty()) {
+  const std::vector<const yaml::Node*> listed = map.list(key);
+  if (map.has(key) && listed.empty()) {
     throw InputError(map.where(key),
                      "'" + std::string(key) + "' is an empty list; allowed: all, or some of " + join(names_of(table)));
   }
-  for (const yaml::Node* item : map.list(key)) {
+  for (const yaml::Node* item : listed) {
     const std::string& name = yaml::scalar(*item, key);
-    if (name == "all" && map.list(key).size() == 1) {
+    if (name == "all" && listed.size() == 1) {
       break;
     }
     const Row* row = &find_by_name(table, name, what, item->where);
@@ -29,7 +30,7 @@ std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::str
     rows.push_back(row);
   }
   for (const Row& row : table) {
-    if (rows.size() < table.size() && (map.list(key).empty() || map.list(key).front()->text == "all")) {
+    if (rows.size() < table.size() && (listed.empty() || listed.front()->text == "all")) {
       rows.push_back(&row);
     }
   }

@@ -107,7 +107,7 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
       request.hops.push_back(apart ? path.latency.value + ordered.cost.cut[s - 1].value * path.seconds_per_byte : 0);
     }
   }
-  request.evaluate = [this, &costs, ordered](const Schedule& schedule) {
+  request.evaluate = [this, &costs, &ordered](const Schedule& schedule) {
     Ordered tried = ordered;
     tried.schedule = schedule;
     add_recompute(tried, costs.training.recompute.rule);

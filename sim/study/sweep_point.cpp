@@ -88,7 +88,7 @@ private:
     } catch (const std::exception& failure) {
       fail(first, end, failure);
     }
-    constexpr long kMostTasks = 1'000'000; // some hundred bytes each
+    constexpr long kMostTasks = 200'000; // some hundred bytes each
     if (tasks_ > kMostTasks) {
       replay();
     }

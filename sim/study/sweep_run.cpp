@@ -195,7 +195,7 @@ private:
   // Tasks of about a tenth of a second, half of which a task waits for the one before.
   void learn(double seconds, std::size_t points) {
     constexpr double kWanted = 0.2;
-    constexpr double kMost = 256;
+    constexpr double kMost = 2000; // a task of them has room in a pipe
     const double fits = kWanted / std::max(1e-6, seconds / static_cast<double>(points));
     chunk_ = std::clamp(std::min(fits, 2.0 * chunk_), 1.0, kMost);
   }

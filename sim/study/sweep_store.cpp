@@ -194,8 +194,9 @@ private:
       throw InputError({path_.string(), 0, 0}, "no file of results");
     }
     execute("pragma journal_mode = wal");
-    execute("pragma synchronous = normal"); // a killed process loses nothing committed
-    execute("pragma cache_size = -65536");  // KiB, whatever the number of points
+    execute("pragma synchronous = normal");      // a killed process loses nothing committed
+    execute("pragma wal_autocheckpoint = 8192"); // pages: workers wait while the disk does
+    execute("pragma cache_size = -65536");       // KiB, whatever the number of points
     execute("pragma temp_store = file");
     begin();
     if (number("select count(*) from sqlite_schema") == 0) {

@@ -9,6 +9,8 @@
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/study/plan_formats.hpp"
+#include "sim/study/sweep.hpp"
+#include "sim/study/sweep_figures.hpp"
 #include "sim/workload/import.hpp"
 #include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
@@ -53,6 +55,20 @@ TEST_CASE("docs/formats/study.md has a row for every value of a training key", "
   check_rows("docs/formats/study.md", kRecomputes);
   check_rows("docs/formats/study.md", kStepModes);
   check_rows("docs/formats/study.md", kHostWaits);
+}
+
+template <class Table> void check_names(const std::string& document, const Table& table) {
+  for (const std::string& name : names_of(table)) {
+    INFO(document << " and '" << name << "'");
+    CHECK(read_file(kRoot / document).find("`" + name + "`") != std::string::npos);
+  }
+}
+
+TEST_CASE("docs/formats/sweep.md names every figure, objective, constraint and draw", "[architecture][docs]") {
+  check_names("docs/formats/sweep.md", figures());
+  check_names("docs/formats/sweep.md", objectives());
+  check_names("docs/formats/sweep.md", constraints());
+  check_names("docs/formats/sweep.md", kSamplings);
 }
 
 std::vector<fs::path> documents() {
