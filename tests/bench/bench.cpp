@@ -14,6 +14,7 @@
 #include "sim/plan/strategy.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/schedule/order_transfers.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace {
@@ -132,7 +133,7 @@ int main(int count, char** arguments) {
   const ScheduleRow& row = find_by_name(schedules(), "1f1b", "schedule", {});
   const Schedule schedule = engine == "list" ? make_list_schedule(router, plan, cost, micro_batches)
                                              : std::get<Schedule>(make_schedule(row, {stages, micro_batches, 1}));
-  const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+  const TaskGraph graph = order_transfers(make_task_graph({.cost = cost, .schedule = schedule, .router = router}));
   const ReplayRequest request{&graph, 1};
   const auto replay = engine == "simgrid" ? replay_simgrid : replay_analytic;
   const Metrics metrics = measure(graph, replay(platform, std::span(&request, 1)).front(), platform);
