@@ -54,6 +54,13 @@ std::vector<Cell> cells_of(const std::string& name, const std::vector<Validation
           {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
 }
 
+// With its unit where the metric tells it.
+std::string figure_text(const std::string& metric, double value) {
+  return metric.ends_with("_seconds") ? to_text(Seconds{value})
+         : metric.ends_with("_bytes") ? to_text(Bytes{value})
+                                      : to_text(value, 3);
+}
+
 Table table_of_rows(const Validation& validation) {
   Table table{{{"case"},
                {"metric"},
@@ -66,8 +73,8 @@ Table table_of_rows(const Validation& validation) {
     table.rows.push_back({{row.case_name, Style::plain},
                           {row.metric, Style::plain},
                           {row.group, Style::plain},
-                          {to_text(row.measured, 3), Style::plain},
-                          {to_text(row.predicted, 3), Style::plain},
+                          {figure_text(row.metric, row.measured), Style::plain},
+                          {figure_text(row.metric, row.predicted), Style::plain},
                           {percent(row.error(), 2), Style::plain}});
   }
   return table;

@@ -71,6 +71,8 @@ TEST_CASE("a validation as JSON, CSV and text", "[report][validation]") {
   }
   CHECK_THAT(to_csv(validation), Catch::StartsWith("case,metric,group,measured,predicted,error\ncase,m,,10,11,"));
   CHECK_THAT(to_text(validation, false), Catch::Contains("10.00 %") && Catch::Contains("baseline: plain"));
+  validation.rows = rows_of("layer_seconds", {{0.00021, 0.00042}}); // too small for fixed decimals
+  CHECK_THAT(to_text(validation, false), Catch::Contains("210.0 us") && Catch::Contains("420.0 us"));
 }
 
 } // namespace
