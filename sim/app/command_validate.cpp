@@ -41,7 +41,7 @@ int command_validate(const Options& options) {
   if (!options.trace.empty()) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
   }
-  const Validation validation = validate(options.file);
+  const Validation validation = validate(options.file, shipped_folder());
   draw_figures(options, figures_of(validation));
   emit(options, {.table = [&] { return to_text(validation, use_color()); },
                  .json = [&] { return to_json(validation); },

@@ -486,7 +486,7 @@ bool is_perseus(const std::filesystem::path& folder) {
   return true;
 }
 
-Validation validate_perseus(const std::filesystem::path& folder) {
+Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& /*shipped*/) {
   Validation validation = Validator(perseus::read(folder)).run();
   validation.source = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
   return validation;

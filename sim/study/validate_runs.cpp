@@ -55,7 +55,7 @@ std::string ranking(const std::string& contest, const std::vector<ValidationRow>
 
 bool is_runs(const fs::path& path) { return !files_of(path).empty(); }
 
-Validation validate_runs(const fs::path& path) {
+Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
   Validation validation;
   validation.source = path.string();
   std::map<std::string, std::vector<ValidationRow>> contests;

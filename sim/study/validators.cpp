@@ -13,20 +13,23 @@ constexpr std::array kValidators = {
                  is_perseus, validate_perseus},
     ValidatorRow{"runs", "a file that `execute` wrote, or a folder of them: real runs beside their prediction", is_runs,
                  validate_runs},
+    ValidatorRow{"witness",
+                 "a file with the key `witness`, or a folder of them: layers, step and memory in a framework",
+                 is_witness, validate_witness},
 };
 
 } // namespace
 
 std::span<const ValidatorRow> validators() { return kValidators; }
 
-Validation validate(const std::filesystem::path& path) {
+Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped) {
   if (!std::filesystem::exists(path)) {
     throw InputError({path.string()}, "no such file or folder");
   }
   std::string known;
   for (const ValidatorRow& row : kValidators) {
     if (row.accepts(path)) {
-      return row.validate(path);
+      return row.validate(path, shipped);
     }
     known += (known.empty() ? "" : "; ") + std::string(row.help);
   }

@@ -13,22 +13,28 @@ namespace stagecraft {
 struct ValidatorRow {
   std::string_view name, help;
   bool (*accepts)(const std::filesystem::path& path); ///< looks at names and headers only
-  Validation (*validate)(const std::filesystem::path& path);
+  /// `shipped` as Folders::shipped.
+  Validation (*validate)(const std::filesystem::path& path, const std::filesystem::path& shipped);
 };
 std::span<const ValidatorRow> validators();
 
 /// Predicts what the data at `path` measured, by the first row that accepts it. InputError where none does, or the data
-/// is malformed.
-Validation validate(const std::filesystem::path& path);
+/// is malformed. What the data names is looked for beside it and among what is `shipped`.
+Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped = {});
 
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
 /// docs/validation.md.
-Validation validate_perseus(const std::filesystem::path& folder);
+Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& shipped);
 
 bool is_runs(const std::filesystem::path& path);
 /// Runs that `execute` wrote, a file or a folder of them: iteration times in the model's own scale, predicted from the
 /// times of their parts; how well the prediction ranks the runs of one model on one platform. docs/validation.md.
-Validation validate_runs(const std::filesystem::path& path);
+Validation validate_runs(const std::filesystem::path& path, const std::filesystem::path& shipped);
+
+bool is_witness(const std::filesystem::path& path);
+/// What a framework measured of a model on one device, a file or a folder of them: each layer's passes, the step and
+/// the peak of memory, by the model's profile or else by the device's fits. docs/validation.md.
+Validation validate_witness(const std::filesystem::path& path, const std::filesystem::path& shipped);
 
 } // namespace stagecraft

@@ -11,6 +11,7 @@
 #include "sim/study/plan_formats.hpp"
 #include "sim/study/sweep.hpp"
 #include "sim/study/sweep_figures.hpp"
+#include "sim/study/validators.hpp"
 #include "sim/workload/import.hpp"
 #include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
@@ -46,6 +47,7 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
   check_rows("docs/overview.md", foreign::foreign_formats());
   check_rows("docs/formats/foreign-measurements.md", foreign::foreign_formats());
   check_rows("docs/overview.md", pipeline::backends());
+  check_rows("docs/overview.md", validators());
   check_rows("docs/formats/run.md", pipeline::backends());
 }
 
