@@ -10,6 +10,7 @@
 
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
+#include "sim/base/csv.hpp"
 #include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/sweep_replay.hpp"
@@ -54,17 +55,6 @@ Json json_of(const PointRow& row) {
     json[std::string(figures()[i].name)] = known ? Json(row.figures.at(i)) : Json(nullptr);
   }
   return json;
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-  }
-  return quoted + "\"";
 }
 
 std::string csv_head(const std::vector<std::string>& axes) {

@@ -13,20 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> files_of(const fs::path& path) {
-  std::vector<fs::path> files;
-  std::error_code failure;
-  if (fs::is_directory(path, failure)) {
-    for (const auto& entry : fs::directory_iterator(path, failure)) {
-      files.push_back(entry.path());
-    }
-  } else {
-    files.push_back(path);
-  }
-  std::sort(files.begin(), files.end());
-  std::erase_if(files, [](const fs::path& file) { return !is_run_record(file); });
-  return files;
-}
+std::vector<fs::path> files_of(const fs::path& path) { return files_at(path, is_run_record); }
 
 // Runs that compete: of one model on one platform with one batch.
 std::string contest_of(const RunInputs& inputs) {

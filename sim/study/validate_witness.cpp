@@ -15,20 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> files_of(const fs::path& path) {
-  std::vector<fs::path> files;
-  std::error_code failure;
-  if (fs::is_directory(path, failure)) {
-    for (const auto& entry : fs::directory_iterator(path, failure)) {
-      files.push_back(entry.path());
-    }
-  } else {
-    files.push_back(path);
-  }
-  std::sort(files.begin(), files.end());
-  std::erase_if(files, [](const fs::path& file) { return !is_witness_file(file); });
-  return files;
-}
+std::vector<fs::path> files_of(const fs::path& path) { return files_at(path, is_witness_file); }
 
 // By name, or a device's file beside the witness, as `calibrate fit` writes it.
 DeviceType device_type(const yaml::Node& name, const Folders& folders) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/validators.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/error.hpp"
@@ -21,6 +22,22 @@ constexpr std::array kValidators = {
 } // namespace
 
 std::span<const ValidatorRow> validators() { return kValidators; }
+
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [&](const std::filesystem::path& file) { return !accepts(file); });
+  return files;
+}
 
 Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped) {
   if (!std::filesystem::exists(path)) {

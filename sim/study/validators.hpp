@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "sim/report/validation.hpp"
 
@@ -21,6 +22,10 @@ std::span<const ValidatorRow> validators();
 /// Predicts what the data at `path` measured, by the first row that accepts it. InputError where none does, or the data
 /// is malformed. What the data names is looked for beside it and among what is `shipped`.
 Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped = {});
+
+/// The file at `path`, or those of the folder there by name, of which `accepts` says yes.
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file));
 
 bool is_perseus(const std::filesystem::path& folder);
 /// Pipelines measured under 1F1B at many clocks (Chung et al., SOSP 2024): iteration times and energies.
