@@ -13,6 +13,7 @@
 #include "sim/replay/perturb.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/table.hpp"
+#include "sim/timeline/critical_path.hpp"
 
 namespace stagecraft {
 namespace {
@@ -106,32 +107,18 @@ WaitCause cause_of(const TaskGraph& graph, TaskId before) {
 
 std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& timeline) {
   const auto tasks = static_cast<std::size_t>(graph.tasks());
-  std::vector<double> arrival(timeline.start.size(), 0.0); // of the last input
-  std::vector<TaskId> last(timeline.start.size(), -1);
-  const auto arrive = [&](std::size_t from, std::size_t to) {
-    if (to < last.size() && (last[to] < 0 || timeline.finish[from] > arrival[to])) {
-      arrival[to] = timeline.finish[from];
-      last[to] = static_cast<TaskId>(from % tasks);
-    }
-  };
-  for (std::size_t entry = 0; entry < timeline.start.size(); ++entry) {
-    const auto task = static_cast<TaskId>(entry % tasks);
-    for (const TaskId next : graph.successors_of(task)) {
-      arrive(entry, entry - task + next);
-    }
-    for (const Tie& tie : graph.ties_of(task)) {
-      arrive(entry, entry - task + static_cast<std::size_t>(tie.iterations) * tasks + tie.to);
-    }
-  }
+  const std::vector<LastInput> last = last_inputs(graph, timeline);
   std::vector<DeviceTime> times(graph.devices.size());
   for (std::size_t device = 0; device < times.size(); ++device) {
     double free = 0;
     for (int iteration = 0; iteration < timeline.iterations; ++iteration) {
       for (const TaskId task : graph.program_of(device)) {
         const std::size_t entry = static_cast<std::size_t>(iteration) * tasks + task;
-        const double input = std::clamp(arrival[entry], free, timeline.start[entry]);
+        const double input = std::clamp(last[entry].time, free, timeline.start[entry]);
         if (input > free) { // what is left until the start is the hand-over itself
-          times[device].waiting[static_cast<std::size_t>(cause_of(graph, last[entry]))] += input - free;
+          times[device]
+              .waiting[static_cast<std::size_t>(cause_of(graph, static_cast<TaskId>(last[entry].entry % tasks)))] +=
+              input - free;
         }
         times[device].waiting[static_cast<std::size_t>(WaitCause::hand_over)] += timeline.start[entry] - input;
         times[device].busy += timeline.finish[entry] - timeline.start[entry];

@@ -6,66 +6,6 @@
 namespace stagecraft {
 namespace {
 
-/// Of each entry what it waited for, found by looking at everything that it could have waited for.
-class Waits {
-public:
-  Waits(const TaskGraph& graph, const Timeline& timeline)
-      : graph_(graph), timeline_(timeline), tasks_(static_cast<std::size_t>(graph.tasks())),
-        last_(timeline.start.size()), arrival_(timeline.start.size(), -1.0) {
-    for (std::size_t entry = 0; entry < last_.size(); ++entry) {
-      last_[entry] = entry;
-    }
-  }
-
-  std::vector<std::size_t> run() {
-    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
-      follow_program(device);
-    }
-    for (std::size_t entry = 0; entry < last_.size(); ++entry) {
-      follow_edges(entry);
-    }
-    return std::move(last_);
-  }
-
-private:
-  void arrive(std::size_t from, std::size_t to, double time) {
-    if (to < last_.size() && time > arrival_[to]) {
-      arrival_[to] = time;
-      last_[to] = from;
-    }
-  }
-
-  void follow_program(std::size_t device) {
-    const auto program = graph_.program_of(device);
-    for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
-      const std::size_t base = static_cast<std::size_t>(iteration) * tasks_;
-      for (std::size_t at = 0; at < program.size(); ++at) {
-        const std::size_t entry = base + program[at];
-        const std::size_t next = at + 1 < program.size() ? base + program[at + 1] : base + tasks_ + program.front();
-        arrive(entry, next, timeline_.finish[entry]);
-      }
-    }
-  }
-
-  void follow_edges(std::size_t entry) {
-    const auto task = static_cast<TaskId>(entry % tasks_);
-    const std::size_t base = entry - task;
-    for (const TaskId next : graph_.successors_of(task)) {
-      arrive(entry, base + next, timeline_.finish[entry]);
-    }
-    for (const Tie& tie : graph_.ties_of(task)) {
-      arrive(entry, base + static_cast<std::size_t>(tie.iterations) * tasks_ + tie.to,
-             tie.from_start ? timeline_.start[entry] : timeline_.finish[entry]);
-    }
-  }
-
-  const TaskGraph& graph_;
-  const Timeline& timeline_;
-  std::size_t tasks_;
-  std::vector<std::size_t> last_; // [entry]
-  std::vector<double> arrival_;   // [entry]: when that one let it go
-};
-
 // The computation that ends an iteration.
 std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int iteration) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
@@ -83,8 +23,51 @@ double end_of_iteration(const TaskGraph& graph, const Timeline& timeline, int it
   return iteration < 0 ? 0 : timeline.finish[last_entry(graph, timeline, iteration)];
 }
 
+std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timeline) {
+  const auto tasks = static_cast<std::size_t>(graph.tasks());
+  std::vector<LastInput> last(timeline.start.size());
+  for (std::size_t entry = 0; entry < last.size(); ++entry) {
+    last[entry].entry = entry;
+  }
+  const auto arrive = [&](std::size_t from, std::size_t to, double time) {
+    if (to < last.size() && time > last[to].time) {
+      last[to] = {from, time};
+    }
+  };
+  for (std::size_t entry = 0; entry < last.size(); ++entry) {
+    const auto task = static_cast<TaskId>(entry % tasks);
+    const std::size_t base = entry - task;
+    for (const TaskId next : graph.successors_of(task)) {
+      arrive(entry, base + next, timeline.finish[entry]);
+    }
+    for (const Tie& tie : graph.ties_of(task)) {
+      arrive(entry, base + static_cast<std::size_t>(tie.iterations) * tasks + tie.to,
+             tie.from_start ? timeline.start[entry] : timeline.finish[entry]);
+    }
+  }
+  return last;
+}
+
 std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline& timeline) {
-  return Waits(graph, timeline).run();
+  const std::vector<LastInput> inputs = last_inputs(graph, timeline);
+  std::vector<std::size_t> last;
+  last.reserve(inputs.size());
+  for (const LastInput& input : inputs) {
+    last.push_back(input.entry);
+  }
+  const auto tasks = static_cast<std::size_t>(graph.tasks());
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    const auto program = graph.program_of(device);
+    std::size_t before = last.size(); // none
+    for (std::size_t at = 0; at < program.size() * static_cast<std::size_t>(timeline.iterations); ++at) {
+      const std::size_t entry = at / program.size() * tasks + program[at % program.size()];
+      if (before < last.size() && timeline.finish[before] >= inputs[entry].time) {
+        last[entry] = before;
+      }
+      before = entry;
+    }
+  }
+  return last;
 }
 
 std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& timeline) {

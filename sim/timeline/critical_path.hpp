@@ -14,6 +14,15 @@ struct PathStep {
   double start = 0, finish = 0;
 };
 
+/// What came last of all that a task waited for.
+struct LastInput {
+  std::size_t entry = 0; ///< its own where it waited for nothing
+  double time = -1;      ///< when it let the task go, s; -1: nothing did
+};
+
+/// For each entry of the timeline its last input by edges and ties, program order aside.
+std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timeline);
+
 /// For each entry of the timeline the entry that it waited for last, by program order, edges or ties; its own number
 /// where it waited for none. Of several that end at once the one that stands first in the device's program.
 std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline& timeline);

@@ -12,7 +12,7 @@ namespace {
 
 // For each task, the transfer or load among its predecessors that finished last in the given iteration. A join, such as
 // the end of an all-reduce, hands on the one that it waited for.
-std::vector<TaskId> last_inputs(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
+std::vector<TaskId> last_transfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
   std::vector<TaskId> last(graph.tasks(), -1);
   const double* finish = timeline.finish.data() + base;
   std::vector<char> transfers;
@@ -205,7 +205,8 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
     metrics.peak_task.push_back(graph.program_of(device).front());
   }
   for (int iteration = before + 1; iteration <= last_iteration; ++iteration) {
-    const std::vector<TaskId> last = last_inputs(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
+    const std::vector<TaskId> last =
+        last_transfers(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       walk_device(graph, timeline, device, iteration, last, metrics);
     }
