@@ -210,7 +210,7 @@ FitError error_of(const std::vector<PredictedRow>& rows) {
   return fit::error_of(errors, "");
 }
 
-nlohmann::ordered_json json_of(const std::string& device, const std::vector<PredictedRow>& rows) {
+nlohmann::ordered_json json_of(const std::vector<PredictedRow>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const PredictedRow& row : rows) {
     list.push_back({{"kernel", row.kernel},
@@ -219,8 +219,12 @@ nlohmann::ordered_json json_of(const std::string& device, const std::vector<Pred
                     {"predicted", row.predicted.value},
                     {"error", row.error()}});
   }
+  return list;
+}
+
+nlohmann::ordered_json json_of(const std::string& device, const std::vector<PredictedRow>& rows) {
   const FitError error = error_of(rows);
-  return {{"schema", kSchema},          {"device", device},     {"rows", list},      {"mape", error.mean},
+  return {{"schema", kSchema},          {"device", device},     {"rows", json_of(rows)}, {"mape", error.mean},
           {"median_ape", error.median}, {"p90_ape", error.p90}, {"bias", error.bias}};
 }
 
@@ -304,7 +308,12 @@ int show_command(const Options& options) {
                                           " kinds of kernels fitted\n\n" + to_text(table_of_fits(fits), use_color());
                        return rows.empty() ? text : text + "\n" + text_of({{"measured, by the fits", rows}}, false);
                      },
-                 .json = [&] { return json_of_fits(type.name, fits).dump(2) + "\n"; },
+                 .json =
+                     [&] {
+                       nlohmann::ordered_json json = json_of_fits(type.name, fits);
+                       json["rows"] = json_of(rows);
+                       return json.dump(2) + "\n";
+                     },
                  .csv = {}});
   if (!options.figures.empty() && rows.empty()) {
     remark(

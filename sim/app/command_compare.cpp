@@ -9,6 +9,7 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/explain.hpp"
 
 namespace stagecraft {
 namespace {
@@ -174,23 +175,63 @@ std::string to_text(const ComparisonResult& result, const Options& options) {
 
 } // namespace
 
+namespace {
+
+// The runs whose timelines a report shows: the best, each order of work once, and the naive one.
+std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) {
+  const std::vector<Run>& runs = result.comparison.runs;
+  std::vector<std::size_t> shown;
+  const auto add = [&](std::size_t run) {
+    const bool seen = std::any_of(shown.begin(), shown.end(),
+                                  [&](std::size_t other) { return result.of_run[other] == result.of_run[run]; });
+    if (!seen && runs[run].feasible) {
+      shown.push_back(run);
+    }
+  };
+  for (std::size_t run = 0; run < runs.size() && shown.size() < static_cast<std::size_t>(most); ++run) {
+    add(run);
+  }
+  if (const int naive = naive_run(result.comparison); naive >= 0 && most > 0) {
+    add(static_cast<std::size_t>(naive));
+  }
+  return shown;
+}
+
+std::string json_with_timelines(const Study& study, const ComparisonResult& result, int most) {
+  std::map<std::size_t, std::vector<JsonPart>> parts;
+  for (const std::size_t run : runs_to_show(result, most)) {
+    const Prepared& one = result.prepared[result.of_run[run]];
+    if (run == 0) {
+      parts[run].push_back(
+          {"explanation", to_json(explain({*one.graph, one.timeline, study.platform, study.engine->replay}))});
+    }
+    parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
+  }
+  return to_json(result.comparison, true, parts);
+}
+
+} // namespace
+
 int command_compare(const Options& options) {
-  Study study = study_from(options);
+  std::vector<std::string> inputs;
+  Study study = study_from(options, &inputs);
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);
   }
   Simulator simulator(study);
-  const ComparisonResult result = [&] {
+  ComparisonResult result = [&] {
     Progress progress(options.quiet);
     return compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   }();
+  inputs.insert(inputs.end(), options.plans.begin(), options.plans.end());
+  result.comparison.inputs = std::move(inputs);
   const bool feasible = !result.comparison.runs.empty() && result.comparison.runs.front().feasible;
   if (!options.trace.empty() && feasible) {
     const Prepared& winner = result.prepared[result.of_run.front()];
     write_file(options.trace, chrome_trace(*winner.graph, winner.timeline, study.platform));
   }
   emit(options, {.table = [&] { return to_text(result, options); },
-                 .json = [&] { return to_json(result.comparison, true); },
+                 .json = [&] { return json_with_timelines(study, result, options.timelines); },
                  .csv = [&] { return to_csv(result.comparison); }});
   return feasible ? kDone : kNothingFeasible;
 }

@@ -142,7 +142,8 @@ int command_plan(const Options& options) {
 }
 
 int command_replay(const Options& options) {
-  const Study study = study_from(options);
+  std::vector<std::string> inputs;
+  const Study study = study_from(options, &inputs);
   const Prepared one = replay_given(options, study);
   if (!one.run.feasible) {
     return report_infeasible(options, one.run);
@@ -160,9 +161,10 @@ int command_replay(const Options& options) {
   Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
   comparison.verdict = make_verdict(comparison);
   if (options.format == "json") {
-    emit(options,
-         to_json(one.run, true,
-                 {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}}));
+    emit(options, to_json(one.run, true,
+                          {{"inputs", inputs_json(inputs)},
+                           {"memory", memory_json(memory, options.timeline)},
+                           {"timeline", options.timeline ? trace : ""}}));
   } else if (options.format == "csv") {
     emit(options, to_csv(comparison));
   } else {

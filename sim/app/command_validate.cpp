@@ -5,7 +5,7 @@
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/chrome_trace.hpp"
-#include "sim/report/validation_figures.hpp"
+#include "sim/report/validation_charts.hpp"
 #include "sim/study/run_figures.hpp"
 #include "sim/study/validators.hpp"
 
@@ -42,7 +42,7 @@ int command_validate(const Options& options) {
     throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
   }
   const Validation validation = validate(options.file, shipped_folder());
-  draw_figures(options, figures_of(validation));
+  draw_figures(options, figures_of(charts_of(validation)));
   emit(options, {.table = [&] { return to_text(validation, use_color()); },
                  .json = [&] { return to_json(validation); },
                  .csv = [&] { return to_csv(validation); }});

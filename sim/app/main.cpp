@@ -310,6 +310,14 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
       ->expected(0, 1)
       ->default_str("100");
   compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
+  compare
+      .add_option(
+          "--timeline", options.timelines,
+          "put the best N runs' timelines, and what holds the first one back, into the JSON (3 where no N is given)")
+      ->type_name("N")
+      ->check(whole_number(0, 100))
+      ->expected(0, 1)
+      ->default_str("3");
   compare.add_flag("--all", options.all_rows, "print every row of the table");
   compare.add_option("--plan", options.plans, "a plan file to rank beside ours, in any form; may be repeated")
       ->type_name("FILE")
@@ -365,6 +373,12 @@ std::vector<Command> add_commands(CLI::App& app, Options& options) {
   add_study_flags(explain, options);
   add_plan_choice(explain, options);
   explain.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv");
+
+  CLI::App& report = add("report", "results as one page to look at, or as figures", command_report);
+  report.add_option("RESULTS", options.files, "files of results (.json, .sqlite), or folders of such")->required();
+  report.add_option("-o,--output", options.output, "the page, one file of HTML")->type_name("FILE");
+  report.add_option("--figures", options.figures, "draw its charts as SVG and PDF into this folder")->type_name("DIR");
+  report.add_option("--title", options.title, "of the page")->type_name("TEXT");
 
   CLI::App& execute = add("execute", "one run for real, on this machine, beside its prediction", command_execute);
   add_execute_flags(execute, options);

@@ -10,6 +10,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/report/terminal.hpp"
+#include "sim/study/input_files.hpp"
 #include "sim/study/sweep_point.hpp"
 
 namespace stagecraft {
@@ -125,11 +126,23 @@ Folders folders_of(const std::string& study) {
 
 } // namespace
 
-Study study_from(const Options& options) {
-  if (options.study.empty()) {
-    return load_study(document_from_flags(options), folders_of(""), settings_from(options));
+Study study_from(const Options& options, std::vector<std::string>* inputs) {
+  InputFiles files;
+  Folders folders = folders_of(options.study);
+  folders.files = &files;
+  const yaml::Node document = options.study.empty() ? document_from_flags(options) : yaml::load(options.study);
+  Study study = load_study(document, folders, settings_from(options));
+  if (inputs != nullptr) {
+    if (!options.study.empty()) {
+      inputs->push_back(options.study);
+    }
+    const std::filesystem::path shipped = shipped_folder().lexically_normal();
+    for (const std::filesystem::path& file : files.asked()) {
+      const std::filesystem::path below = file.lexically_relative(shipped);
+      inputs->push_back(below.empty() || *below.begin() == ".." ? file.string() : below.string());
+    }
   }
-  return load_study(yaml::load(options.study), folders_of(options.study), settings_from(options));
+  return study;
 }
 
 SweepInputs sweep_inputs_from(const Options& options, InputFiles& files) {

@@ -51,12 +51,14 @@ struct Options {
   std::vector<std::string> plans;
   std::string training_micro_batches; ///< "", "auto", or a number
   int shown_iterations = 0; ///< of a replay's picture, trace and memory; 0: as many as its figures need, the last drawn
+  int timelines = 0;        ///< of the best runs, that a comparison keeps
   bool timeline = false, pictures = false, all_rows = false;
   // sweep, points, merge
   bool count = false, retry = false;
   int workers = 0; ///< 0: one per core
   std::string shard, point;
   std::vector<std::string> files;
+  std::string title; ///< of a report
   // schedule
   int stages = 4, micro_batches = 0, chunks = 0, iterations = 3;
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
@@ -99,7 +101,8 @@ struct Options {
 std::filesystem::path shipped_folder();
 
 /// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
-Study study_from(const Options& options);
+/// `inputs`, where given, hears which files were read, shipped ones by their names in the shipped folder.
+Study study_from(const Options& options, std::vector<std::string>* inputs = nullptr);
 
 /// The sweep of a study file; `files` must outlive it.
 SweepInputs sweep_inputs_from(const Options& options, InputFiles& files);
@@ -154,6 +157,7 @@ int command_adapt(const Options& options);
 int command_plan(const Options& options);
 int command_replay(const Options& options);
 int command_explain(const Options& options);
+int command_report(const Options& options);
 int command_execute(const Options& options);
 int command_train(const Options& options);
 int command_schedule(const Options& options);

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"
 
 namespace stagecraft {
@@ -39,7 +40,11 @@ public:
   /// Appends to `text`. Processes are numbered and arrows counted from `group` on, and named after it.
   Writer(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform, std::string& text)
       : graph_(graph), timeline_(named.timeline), platform_(platform), tasks_(graph.tasks()), text_(text),
-        prefix_(named.name.empty() ? "" : named.name + ": "), group_(group) {}
+        prefix_(named.name.empty() ? "" : named.name + ": "), group_(group), critical_(timeline_.start.size(), false) {
+    for (const PathStep& step : critical_path(graph, timeline_)) {
+      critical_[step.entry] = true;
+    }
+  }
 
   void write() {
     name_process(kDevices, "devices");
@@ -130,8 +135,11 @@ private:
       add(long{graph_.micro_batch[task]}, "@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage},
           ",\"micro_batch\":", long{graph_.micro_batch[task]});
     }
-    add(",\"iteration\":", long{iteration}, "}},");
+    add(",\"iteration\":", long{iteration});
+    end_arguments(iteration * tasks_ + task);
   }
+
+  void end_arguments(std::size_t entry) { add(critical_[entry] ? ",\"critical\":true}}," : "}},"); }
 
   // For each link, when which transfer used it; transfers that take no time are left out.
   std::vector<std::vector<LinkUse>> link_uses() const {
@@ -209,7 +217,8 @@ private:
       row->second = nanoseconds(timeline_.finish[entry]);
       begin_slice({kHosts, static_cast<int>(row - rows.begin()) + 1, start, row->second}, TaskKind::load);
       add("L", long{graph_.micro_batch[task]}, "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]},
-          ",\"iteration\":", static_cast<long>(entry / tasks_), "}},");
+          ",\"iteration\":", static_cast<long>(entry / tasks_));
+      end_arguments(entry);
     }
   }
 
@@ -227,7 +236,8 @@ private:
           long{work.stage}, ">", long{work.to_stage}, "\",\"args\":{\"stage\":", long{work.stage},
           ",\"to_stage\":", long{work.to_stage}, ",\"micro_batch\":", long{graph_.micro_batch[task]});
     }
-    add(",\"iteration\":", static_cast<long>(entry / tasks_), ",\"bytes\":", std::lround(work.bytes), "}},");
+    add(",\"iteration\":", static_cast<long>(entry / tasks_), ",\"bytes\":", std::lround(work.bytes));
+    end_arguments(entry);
   }
 
   // One arrow per transfer between stages: from the computation that sends, over its links, to the one that receives.
@@ -298,6 +308,7 @@ private:
   std::string& text_;
   std::string prefix_;
   int group_;
+  std::vector<bool> critical_; // per entry of the timeline
   std::vector<int> first_row_; // per entry of the timeline: the row of a transfer on its first link, or 0
 };
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -111,14 +112,23 @@ struct Run {
 struct Comparison {
   std::string model, platform;
   int global_batch = 1;
-  std::vector<Run> runs;            ///< ranked: feasible ones by iteration time, then the others
-  std::vector<std::string> verdict; ///< sentences
+  std::vector<Run> runs;                ///< ranked: feasible ones by iteration time, then the others
+  std::vector<std::string> verdict;     ///< sentences
+  std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
-/// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call.
-std::string to_json(const Comparison& comparison, bool timing);
-/// `parts` are further keys with values in JSON; empty ones are left out.
-std::string to_json(const Run& run, bool timing, const std::vector<std::pair<std::string, std::string>>& parts = {});
+/// A further key of an object of JSON, with its value in JSON, which may be long; "": left out.
+struct JsonPart {
+  std::string key, value;
+};
+
+/// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call. `of_run` are further
+/// keys of ranked runs, by their number.
+std::string to_json(const Comparison& comparison, bool timing,
+                    const std::map<std::size_t, std::vector<JsonPart>>& of_run = {});
+std::string to_json(const Run& run, bool timing, const std::vector<JsonPart>& parts = {});
+/// Files that a result was made from, as the value of its key `inputs`.
+std::string inputs_json(const std::vector<std::string>& files);
 
 /// The list `rounds` of a run, as JSON.
 std::string to_json(const std::vector<RunRound>& rounds);

@@ -200,32 +200,46 @@ Json to_value(const Run& run, bool timing) {
   return json;
 }
 
+std::string text_of(const Json& json) { return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+// An object with further keys at its end: values may be a hundred megabytes, which no parser need see.
+std::string with_parts(std::string object, const std::vector<JsonPart>& parts) {
+  for (const JsonPart& part : parts) {
+    if (!part.value.empty()) {
+      object.resize(object.rfind('\n')); // before the closing brace
+      object += ",\n \"" + part.key + "\": " + part.value + "\n}";
+    }
+  }
+  return object;
+}
+
 } // namespace
 
 std::string to_json(const std::vector<RunRound>& rounds) { return to_value(rounds).dump(); }
 
-std::string to_json(const Comparison& comparison, bool timing) {
-  Json json = {{"schema", kSchema},
-               {"model", comparison.model},
-               {"platform", comparison.platform},
-               {"global_batch", comparison.global_batch},
-               {"verdict", comparison.verdict},
-               {"runs", Json::array()}};
-  for (const Run& run : comparison.runs) {
-    json["runs"].push_back(to_value(run, timing));
+std::string to_json(const Comparison& comparison, bool timing,
+                    const std::map<std::size_t, std::vector<JsonPart>>& of_run) {
+  const Json head = {{"schema", kSchema},
+                     {"model", comparison.model},
+                     {"platform", comparison.platform},
+                     {"global_batch", comparison.global_batch},
+                     {"inputs", comparison.inputs},
+                     {"verdict", comparison.verdict}};
+  std::string runs;
+  for (std::size_t number = 0; number < comparison.runs.size(); ++number) {
+    const auto parts = of_run.find(number);
+    runs += (number == 0 ? "\n" : ",\n") + with_parts(text_of(to_value(comparison.runs[number], timing)),
+                                                      parts == of_run.end() ? std::vector<JsonPart>{} : parts->second);
   }
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return with_parts(text_of(head), {{"runs", "[" + runs + "]"}}) + "\n";
 }
 
-std::string to_json(const Run& run, bool timing, const std::vector<std::pair<std::string, std::string>>& parts) {
+std::string to_json(const Run& run, bool timing, const std::vector<JsonPart>& parts) {
   Json json = {{"schema", kSchema}};
   json.update(to_value(run, timing));
-  for (const auto& [key, value] : parts) {
-    if (!value.empty()) {
-      json[key] = Json::parse(value);
-    }
-  }
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return with_parts(text_of(json), parts) + "\n";
 }
+
+std::string inputs_json(const std::vector<std::string>& files) { return Json(files).dump(); }
 
 } // namespace stagecraft

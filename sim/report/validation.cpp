@@ -146,6 +146,9 @@ std::string to_json(const Validation& validation) {
                             {"measured", row.measured},
                             {"predicted", row.predicted},
                             {"error", row.error()}});
+    if (!row.contest.empty()) {
+      json["rows"].back()["contest"] = row.contest;
+    }
   }
   json.update(to_value(accuracy_of(validation.rows)));
   json["groups"] = Json::object();

@@ -430,6 +430,15 @@ void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
   }
 }
 
+std::vector<std::string> SweepStore::names() {
+  std::vector<std::string> names;
+  sqlite3_stmt* statement = database_->statement("select distinct name from sweeps where name != '' order by name");
+  while (database_->step(statement)) {
+    names.push_back(text_at(statement, 0));
+  }
+  return names;
+}
+
 std::vector<std::string> SweepStore::axis_keys() {
   std::vector<std::string> keys;
   sqlite3_stmt* statement = database_->statement("select keys from sweeps order by digest");

@@ -78,6 +78,8 @@ public:
   std::vector<PointRow> best(std::int64_t sweep, const Sweep& asked, const std::string& engine, std::uint64_t most);
   /// All points in a fixed order: sweeps, numbers, runs, engines.
   void for_each(const std::function<void(const PointRow&)>& visit);
+  /// The names of all sweeps, each once.
+  std::vector<std::string> names();
   /// Keys of axes of all sweeps, each once.
   std::vector<std::string> axis_keys();
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/report/validation_figures.hpp"
+#include "sim/report/validation_charts.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -49,7 +49,7 @@ TEST_CASE("a validation as figures", "[report][validation][figures]") {
   for (ValidationRow& row : validation.rows) {
     row.contest = row.measured < 8 ? "a on b, batch 4" : "other";
   }
-  const std::vector<Figure> figures = figures_of(validation);
+  const std::vector<Figure> figures = figures_of(charts_of(validation));
   REQUIRE(figures.size() == 3);
   CHECK(figures[0].name == "predicted-iteration-seconds");
   CHECK(figures[0].x == "measured iteration [s]");

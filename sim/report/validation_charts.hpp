@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/base/figure.hpp"
+#include <vector>
+
+#include "sim/report/chart.hpp"
 #include "sim/report/validation.hpp"
 
 namespace stagecraft {
 
 /// Per metric `predicted-METRIC` and `errors-METRIC`, and per contest of three rows or more `ranking-CONTEST`. Contests
 /// are told apart by colour; where there are none, groups.
-std::vector<Figure> figures_of(const Validation& validation);
+std::vector<Chart> charts_of(const Validation& validation);
 
 } // namespace stagecraft

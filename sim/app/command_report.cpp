@@ -1,0 +1,131 @@
+// stagecraft report: results as one page to look at, and as figures for papers.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/app/options.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/page/documents.hpp"
+#include "sim/study/sweep_results.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_sweep(const fs::path& file) { return file.extension() == ".sqlite"; }
+bool may_be_results(const fs::path& file) { return is_sweep(file) || file.extension() == ".json"; }
+
+// The results in a folder, by name.
+std::vector<fs::path> results_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && may_be_results(entry.path())) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) {
+    throw InputError({folder.string(), 0, 0}, "holds no results; allowed: a folder with files .json or .sqlite");
+  }
+  return files;
+}
+
+DocumentPage read_results(const fs::path& file) {
+  if (is_sweep(file)) {
+    SweepStore store(file, SweepStore::Mode::read);
+    return sweep_page(read_sweep_results(store));
+  }
+  return read_document(file.string(), read_file(file));
+}
+
+std::string percent_encoded(const std::string& path) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += kPlain.find(c) != std::string_view::npos ? std::string(1, c)
+                                                        : std::string{'%', kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return encoded;
+}
+
+// A link from the page to a file, where there is such a file.
+PageLink link_to(const std::string& file, const fs::path& page) {
+  for (const fs::path& candidate : {fs::path(file), shipped_folder() / file}) {
+    std::error_code failure;
+    if (fs::is_regular_file(candidate, failure)) {
+      const fs::path folder = fs::absolute(page).parent_path();
+      const fs::path relative =
+          fs::absolute(candidate).lexically_normal().lexically_relative(folder.lexically_normal());
+      return {file, relative.empty() ? "" : "./" + percent_encoded(relative.string())};
+    }
+  }
+  return {file, ""};
+}
+
+void add(Page& page, DocumentPage document, const fs::path& file, bool alone, const fs::path& output) {
+  if (alone) {
+    page.title = document.title;
+  }
+  for (PageSection& section : document.sections) {
+    section.title = alone ? section.title : document.title + ": " + section.title;
+    page.sections.push_back(std::move(section));
+  }
+  document.inputs.push_back(file.string());
+  for (const std::string& input : document.inputs) {
+    if (std::none_of(page.inputs.begin(), page.inputs.end(), [&](const PageLink& one) { return one.text == input; })) {
+      page.inputs.push_back(link_to(input, output));
+    }
+  }
+}
+
+// The results named, and those in the folders named. In a folder, what is no result is passed over.
+Page page_of(const Options& options) {
+  std::vector<std::pair<fs::path, bool>> files; // and whether it was named itself
+  for (const std::string& given : options.files) {
+    if (fs::is_directory(given)) {
+      for (fs::path& file : results_in(given)) {
+        files.emplace_back(std::move(file), false);
+      }
+    } else {
+      files.emplace_back(given, true);
+    }
+  }
+  std::vector<std::pair<fs::path, DocumentPage>> documents;
+  for (const auto& [file, named] : files) {
+    try {
+      documents.emplace_back(file, read_results(file));
+    } catch (const InputError& failure) {
+      if (named) {
+        throw;
+      }
+      remark("passed over: " + std::string(failure.what()) + "\n");
+    }
+  }
+  if (documents.empty()) {
+    throw InputError({options.files.front(), 0, 0}, "holds no results that a report shows");
+  }
+  Page page{.title = fs::path(options.files.front()).lexically_normal().filename().string()};
+  for (auto& [file, document] : documents) {
+    add(page, std::move(document), file, documents.size() == 1, options.output);
+  }
+  page.title = options.title.empty() ? page.title : options.title;
+  return page;
+}
+
+} // namespace
+
+int command_report(const Options& options) {
+  if (options.output.empty() && options.figures.empty()) {
+    throw InputError({"-o", 0, 0}, "where does the report go? allowed: -o FILE.html, --figures DIR, or both");
+  }
+  const Page page = page_of(options);
+  if (!options.output.empty()) {
+    write_file(options.output, to_html(page));
+  }
+  draw_figures(options, figures_of(page));
+  return kDone;
+}
+
+} // namespace stagecraft

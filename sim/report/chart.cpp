@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/chart.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kHalf = 0.4; // of a bar's height; names are 1 apart
+
+std::string range_of(const char* axis, double low, double high) {
+  const std::string ends = figure_row({low, high});
+  return std::string("set ") + axis + "range [" + ends.substr(0, ends.find(' ')) + ":" +
+         ends.substr(ends.find(' ') + 1, ends.size() - ends.find(' ') - 2) + "]\n";
+}
+
+std::string names_of(const Axis& axis, const char* which) {
+  std::string tics;
+  for (std::size_t place = 0; place < axis.names.size(); ++place) {
+    tics += (tics.empty() ? "" : ", ") + gnuplot_text(axis.names[place]) + " " + std::to_string(place);
+  }
+  const bool slanted = which[0] == 'x' && axis.names.size() > 6;
+  return std::string("set ") + which + "tics (" + tics + ")" + (slanted ? " rotate by -35" : "") + "\n";
+}
+
+std::string axis_commands(const Chart& chart, bool vertical, bool cells) {
+  const Axis& axis = vertical ? chart.y : chart.x;
+  const char* which = vertical ? "y" : "x";
+  const bool logarithmic = is_logarithmic(chart, vertical);
+  if (!axis.names.empty()) {
+    const double last = static_cast<double>(axis.names.size()) - 0.5;
+    const bool down = which[0] == 'y';
+    return names_of(axis, which) + (down ? range_of(which, last, -0.5) : cells ? range_of(which, -0.5, last) : "");
+  }
+  return (logarithmic ? std::string("set logscale ") + which + "\n" : "") + "set format " + which + " '%g'\n" +
+         (axis.from_zero && !logarithmic ? std::string("set ") + which + "range [0:*]\n" : "");
+}
+
+std::vector<double> columns_of(const Mark& mark, Look look) {
+  switch (look) {
+  case Look::bars:
+    return {mark.x, mark.y, 0, mark.x, mark.y - kHalf, mark.y + kHalf};
+  case Look::cells:
+    return {mark.x, mark.y, mark.x - 0.5, mark.x + 0.5, mark.y - 0.5, mark.y + 0.5, mark.value};
+  default:
+    return {mark.x, mark.y};
+  }
+}
+
+std::string style_of(Look look) {
+  switch (look) {
+  case Look::points:
+    return "using 1:2 with points pt 7 ps 0.6";
+  case Look::line:
+    return "using 1:2 with linespoints ps 0.6";
+  case Look::steps:
+    return "using 1:2 with steps";
+  case Look::bars:
+    return "using 1:2:3:4:5:6 with boxxyerror fs solid 0.7";
+  case Look::cells:
+    return "using 1:2:3:4:5:6:7 with boxxyerror lc palette fs solid";
+  case Look::guide:
+    return "using 1:2 with lines lc rgb '#777777' dt 3";
+  }
+  return "";
+}
+
+std::string rows_of(const ChartSeries& series) {
+  std::string rows;
+  for (const Mark& mark : series.marks) {
+    rows += figure_row(columns_of(mark, series.look));
+  }
+  return rows;
+}
+
+// The intervals of bars, and the numbers of few enough cells.
+void add_details(const ChartSeries& series, Figure& figure) {
+  constexpr std::size_t kMostNumbers = 150;
+  std::string intervals, numbers;
+  for (const Mark& mark : series.marks) {
+    if (series.look == Look::bars && std::isfinite(mark.low)) {
+      intervals += figure_row({mark.x, mark.y, mark.low, mark.high});
+    }
+    if (series.look == Look::cells && series.marks.size() <= kMostNumbers) {
+      numbers += figure_row({mark.x, mark.y, mark.value});
+    }
+  }
+  if (!intervals.empty()) {
+    figure.series.push_back({"", "using 1:2:3:4 with xerrorbars lc rgb '#222222' pt 0 lw 1", intervals});
+  }
+  if (!numbers.empty()) {
+    figure.series.push_back(
+        {"", "using 1:2:(sprintf('%.3g', $3)) with labels font ',9' textcolor rgb '#000000'", numbers});
+  }
+}
+
+// Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
+constexpr const char* kPalette = "set palette defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#5ec962', 1 '#fde725')\n";
+
+} // namespace
+
+bool is_logarithmic(const Chart& chart, bool vertical) {
+  if (!(vertical ? chart.y : chart.x).logarithmic) {
+    return false;
+  }
+  constexpr double kFar = 12; // times
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  bool whole = true;
+  for (const ChartSeries& series : chart.series) {
+    for (const Mark& mark : series.marks) {
+      const double place = vertical ? mark.y : mark.x;
+      low = std::min(low, place);
+      high = std::max(high, place);
+      whole = whole && place == std::floor(place);
+    }
+  }
+  return low > 0 && (whole || high > kFar * low);
+}
+
+std::vector<Mark> front_of(std::vector<Mark> marks) {
+  std::stable_sort(marks.begin(), marks.end(),
+                   [](const Mark& a, const Mark& b) { return std::pair(a.x, a.y) < std::pair(b.x, b.y); });
+  std::vector<Mark> front;
+  for (Mark& mark : marks) {
+    if (front.empty() || mark.y < front.back().y) {
+      front.push_back(std::move(mark));
+    }
+  }
+  return front;
+}
+
+Figure figure_of(const Chart& chart) {
+  const bool cells = std::any_of(chart.series.begin(), chart.series.end(),
+                                 [](const ChartSeries& one) { return one.look == Look::cells; });
+  const bool bars = std::any_of(chart.series.begin(), chart.series.end(),
+                                [](const ChartSeries& one) { return one.look == Look::bars; });
+  constexpr int kPerName = 22, kMargins = 130, kLeastHeight = 260;
+  Figure figure{.name = chart.name,
+                .title = chart.title,
+                .x = chart.x.title,
+                .y = chart.y.title,
+                .commands = axis_commands(chart, false, cells) + axis_commands(chart, true, cells) +
+                            "set key outside below reverse Left samplen 2 font ',10'\n",
+                .series = {}};
+  if (cells) {
+    figure.commands += std::string(kPalette) + "set cblabel " + gnuplot_text(chart.value) + "\nunset grid\n";
+  }
+  if (bars || cells) {
+    figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));
+  }
+  for (const ChartSeries& series : chart.series) {
+    figure.series.push_back({series.name, style_of(series.look), rows_of(series)});
+  }
+  for (const ChartSeries& series : chart.series) {
+    add_details(series, figure);
+  }
+  return figure;
+}
+
+std::vector<Figure> figures_of(const std::vector<Chart>& charts) {
+  std::vector<Figure> figures;
+  for (const Chart& chart : charts) {
+    figures.push_back(figure_of(chart));
+  }
+  return figures;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,15 @@
+// The page's scripts and styles, which the build turns into texts (cmake/embed_text.cmake).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace stagecraft::assets {
+
+extern const std::string_view echarts_min_js; ///< Apache ECharts, see sim/report/page/echarts
+extern const std::string_view charts_js;
+extern const std::string_view timeline_js;
+extern const std::string_view page_js;
+extern const std::string_view page_css;
+
+} // namespace stagecraft::assets

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "sim/base/units.hpp"
+#include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_values.hpp"
+
+namespace stagecraft {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kRanked = 20;       // bars
+constexpr std::size_t kMostPoints = 2000; // of a cloud
+constexpr std::size_t kMostRows = 5000;
+constexpr std::size_t kNamed = 7; // series; further ones are put together
+
+using Runs = std::vector<RunValues>;
+
+Chart ranked(const std::string& name, const std::string& title, const Runs& runs) {
+  Chart chart = bars_of(name, title, "iteration [s]", {});
+  chart.choice = "ranked";
+  for (const RunValues& run : runs) {
+    chart.series[0].marks.push_back({.x = run.iteration,
+                                     .y = static_cast<double>(chart.y.names.size()),
+                                     .text = run.label(),
+                                     .low = run.low,
+                                     .high = run.high});
+    chart.y.names.push_back(run.label());
+  }
+  return chart;
+}
+
+// The fastest run of each name, fastest first.
+Runs best_by(const Runs& runs, const std::function<std::string(const RunValues&)>& name) {
+  std::set<std::string> seen;
+  Runs best;
+  for (const RunValues& run : runs) { // ranked
+    if (seen.insert(name(run)).second) {
+      best.push_back(run);
+    }
+  }
+  return best;
+}
+
+std::vector<Chart> ranked_charts(const Runs& feasible) {
+  const auto first = [](Runs runs) {
+    runs.resize(std::min(runs.size(), kRanked));
+    return runs;
+  };
+  return {ranked("ranked-strategies", "The best run of each strategy",
+                 first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
+          ranked("ranked-schedules", "The best run of each schedule",
+                 first(best_by(feasible, [](const RunValues& run) { return run.schedule; }))),
+          ranked("ranked-runs", "The fastest runs", first(feasible))};
+}
+
+// Runs by strategy, the best strategies by name.
+std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::function<Mark(const RunValues&)>& mark) {
+  std::vector<ChartSeries> all;
+  for (const RunValues& run : runs) {
+    auto found = std::find_if(all.begin(), all.end(), [&](const ChartSeries& one) { return one.name == run.strategy; });
+    if (found == all.end()) {
+      const bool named = all.size() < kNamed;
+      found = named ? all.insert(all.end(), {run.strategy, look, {}}) : all.end() - 1;
+      if (!named) {
+        found->name = "others";
+      }
+    }
+    const Mark place = mark(run);
+    if (std::isfinite(place.x) && std::isfinite(place.y)) {
+      found->marks.push_back(place);
+    }
+  }
+  all.erase(std::remove_if(all.begin(), all.end(), [](const ChartSeries& one) { return one.marks.empty(); }),
+            all.end());
+  return all;
+}
+
+struct Price {
+  const char *name, *title, *unit;
+  double RunValues::*value;
+};
+constexpr std::array kPrices = {
+    Price{"dollars", "Time against money", "USD per million samples", &RunValues::dollars_per_million},
+    Price{"joules", "Time against energy", "J per sample", &RunValues::joules_per_sample},
+    Price{"memory", "Time against memory", "largest peak memory of a device [GB]", &RunValues::peak_gigabytes},
+    Price{"devices", "Time against devices in use", "devices", &RunValues::devices},
+};
+
+std::vector<Chart> trade_offs(const Runs& feasible) {
+  std::vector<Chart> charts;
+  for (const Price& price : kPrices) {
+    const auto mark = [&](const RunValues& run) {
+      return Mark{.x = run.iteration, .y = run.*price.value, .text = run.label()};
+    };
+    Runs shown = feasible; // the front is of all, the cloud of the fastest
+    shown.resize(std::min(shown.size(), kMostPoints));
+    Chart chart{.name = std::string("front-") + price.name,
+                .title = price.title,
+                .x = {.title = "iteration [s]", .logarithmic = true},
+                .y = {.title = price.unit, .logarithmic = true},
+                .series = by_strategy(shown, Look::points, mark),
+                .choice = "trade-off"};
+    std::vector<Mark> all;
+    for (const RunValues& run : feasible) {
+      if (std::isfinite(run.*price.value)) {
+        all.push_back(mark(run));
+      }
+    }
+    const bool differs = std::any_of(all.begin(), all.end(), [&](const Mark& one) { return one.y != all.front().y; });
+    if (differs) {
+      chart.series.push_back({"none is better in both", Look::steps, front_of(std::move(all))});
+      charts.push_back(std::move(chart));
+    }
+  }
+  return charts;
+}
+
+// Strategies against schedules: the best run of both.
+std::optional<Chart> heat_map(const Runs& feasible) {
+  const Runs strategies = best_by(feasible, [](const RunValues& run) { return run.strategy; });
+  const Runs schedules = best_by(feasible, [](const RunValues& run) { return run.schedule; });
+  if (strategies.size() < 2 || schedules.size() < 2) {
+    return {};
+  }
+  Chart chart{.name = "strategies-schedules",
+              .title = "The best run of each strategy under each schedule",
+              .x = {.title = ""},
+              .y = {.title = ""},
+              .value = "iteration [s]",
+              .series = {{"", Look::cells, {}}}};
+  for (std::size_t y = 0; y < strategies.size(); ++y) {
+    chart.y.names.push_back(strategies[y].strategy);
+    for (std::size_t x = 0; x < schedules.size(); ++x) {
+      const auto best = std::find_if(feasible.begin(), feasible.end(), [&](const RunValues& run) {
+        return run.strategy == strategies[y].strategy && run.schedule == schedules[x].schedule;
+      });
+      if (best != feasible.end()) {
+        chart.series[0].marks.push_back({.x = static_cast<double>(x),
+                                         .y = static_cast<double>(y),
+                                         .text = best->label(),
+                                         .value = best->iteration});
+      }
+    }
+  }
+  for (const RunValues& run : schedules) {
+    chart.x.names.push_back(run.schedule);
+  }
+  return chart;
+}
+
+std::optional<Chart> micro_batch_curve(const Runs& feasible) {
+  const Runs best =
+      best_by(feasible, [](const RunValues& run) { return run.strategy + " " + std::to_string(run.micro_batches); });
+  const Runs counts = best_by(feasible, [](const RunValues& run) { return std::to_string(run.micro_batches); });
+  if (counts.size() < 2) {
+    return {};
+  }
+  Chart chart{.name = "micro-batches",
+              .title = "Micro-batches, under the best schedule for each",
+              .x = {.title = "micro-batches", .logarithmic = true},
+              .y = {.title = "iteration [s]", .from_zero = true},
+              .series = by_strategy(best, Look::line, [](const RunValues& run) {
+                return Mark{.x = static_cast<double>(run.micro_batches), .y = run.iteration, .text = run.label()};
+              })};
+  for (ChartSeries& series : chart.series) { // "others" are several runs of one number: the best of them
+    std::stable_sort(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x < b.x; });
+    const auto end =
+        std::unique(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x == b.x; });
+    series.marks.erase(end, series.marks.end());
+  }
+  return chart;
+}
+
+Chart closed_form(const Runs& feasible) {
+  Runs shown = feasible;
+  shown.resize(std::min(shown.size(), kMostPoints));
+  double low = INFINITY, high = 0;
+  Chart chart{.name = "estimate",
+              .title = "What the closed form estimates, and what the replay says",
+              .x = {.title = "estimate [s]", .logarithmic = true},
+              .y = {.title = "replay [s]", .logarithmic = true},
+              .series = by_strategy(shown, Look::points, [&](const RunValues& run) {
+                if (run.estimate > 0) {
+                  low = std::min({low, run.estimate, run.iteration});
+                  high = std::max({high, run.estimate, run.iteration});
+                }
+                return Mark{
+                    .x = run.estimate > 0 ? run.estimate : Mark::kNone, .y = run.iteration, .text = run.label()};
+              })};
+  if (high > 0) {
+    chart.series.push_back({"equal", Look::guide, {{.x = low, .y = low}, {.x = high, .y = high}}});
+  }
+  return chart;
+}
+
+PageTable table_of(const Runs& runs) {
+  PageTable table{.title = "All runs",
+                  .columns = {"rank", "strategy", "schedule", "micro-batches", "iteration [s]", "samples/s", "speedup",
+                              "over bound [%]", "bubble [%]", "peak memory [GB]", "J per sample",
+                              "USD per million samples", "remarks"}};
+  for (const RunValues& run : runs) {
+    if (table.rows.size() == kMostRows) {
+      table.note = std::to_string(runs.size() - kMostRows) + " slower or infeasible runs are left out";
+      break;
+    }
+    const auto rank = static_cast<double>(table.rows.size() + 1);
+    std::vector<PageCell> row = {
+        number_cell(rank),
+        {run.strategy},
+        {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
+        number_cell(run.micro_batches)};
+    for (const double value : {run.iteration, run.samples_per_second, run.speedup, 100 * run.over_bound,
+                               100 * run.bubble, run.peak_gigabytes, run.joules_per_sample, run.dollars_per_million}) {
+      row.push_back(number_cell(value));
+    }
+    row.push_back({run.remarks});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+PageSection charts_section(const Runs& feasible) {
+  PageSection section{.title = "Which run wins, and at what price", .sentences = {}};
+  for (Chart& chart : ranked_charts(feasible)) {
+    section.charts.push_back(std::move(chart));
+  }
+  for (Chart& chart : trade_offs(feasible)) {
+    section.charts.push_back(std::move(chart));
+  }
+  for (std::optional<Chart> chart : {heat_map(feasible), micro_batch_curve(feasible)}) {
+    if (chart) {
+      section.charts.push_back(std::move(*chart));
+    }
+  }
+  section.charts.push_back(closed_form(feasible));
+  return section;
+}
+
+} // namespace
+
+DocumentPage comparison_page(const JsonDocument& document) {
+  const json& json = document.json;
+  Runs runs, feasible;
+  PageSection timelines{.title = "Timelines", .sentences = {}};
+  for (const auto& run : list_at(json, "runs")) {
+    runs.push_back(run_values(run));
+    if (runs.back().feasible) {
+      feasible.push_back(runs.back());
+    }
+    add_timeline(document, run, runs.back().label() + ", " + to_text(Seconds{runs.back().iteration}),
+                 timelines.timelines);
+  }
+  DocumentPage page{text_at(json, "model") + " on " + text_at(json, "platform"),
+                    {{.title = "Findings", .sentences = texts_at(json, "verdict")}},
+                    {}};
+  if (!feasible.empty()) {
+    page.sections.push_back(charts_section(feasible));
+  }
+  if (const auto first = list_at(json, "runs").begin(); !feasible.empty()) {
+    page.sections.push_back(devices_section(*first, "What devices do in the best run: " + feasible.front().label()));
+    if (first->contains("explanation")) {
+      page.sections.push_back(explanation_section(first->at("explanation"), "What holds the best run back"));
+    }
+  }
+  if (!timelines.timelines.empty()) {
+    page.sections.push_back(std::move(timelines));
+  }
+  page.sections.push_back({.title = "Every run", .sentences = {}, .tables = {table_of(runs)}});
+  return page;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/page/documents.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "sim/base/error.hpp"
+#include "sim/report/page/json_document.hpp"
+
+namespace stagecraft {
+namespace {
+
+using nlohmann::json;
+
+/// A kind is known by keys that only its documents have.
+struct DocumentRow {
+  std::string_view command;
+  std::array<const char*, 2> keys;
+  DocumentPage (*page)(const JsonDocument& document);
+};
+
+constexpr std::array kDocuments = {
+    DocumentRow{"compare", {"runs", "verdict"}, comparison_page},
+    DocumentRow{"replay", {"strategy", "iteration_seconds"}, run_page},
+    DocumentRow{"explain", {"explanation", "strategy"}, explanation_page},
+    DocumentRow{"validate", {"rows", "skipped"}, validation_page},
+    DocumentRow{"calibrate predict", {"rows", "device"}, prediction_page},
+    DocumentRow{"calibrate show", {"fits", "measured"}, fits_page},
+    DocumentRow{"judge", {"planners", "plans"}, judgement_page},
+    DocumentRow{"adapt", {"policies", "phases"}, adapt_page},
+    DocumentRow{"a trace", {"traceEvents", "traceEvents"}, trace_page},
+};
+
+std::int32_t whole_at(const json& value, const char* key, std::int32_t otherwise) {
+  const auto found = value.find(key);
+  return found != value.end() && found->is_number_integer() ? found->get<std::int32_t>() : otherwise;
+}
+
+TrackReader::Event event_of(const json& value) {
+  TrackReader::Event event;
+  const std::string phase = text_at(value, "ph");
+  event.phase = phase.empty() ? '\0' : phase.front();
+  event.process = whole_at(value, "pid", 0);
+  event.row = whole_at(value, "tid", 0);
+  const auto or_nothing = [](double number) { return std::isnan(number) ? 0 : number; };
+  event.microseconds = or_nothing(number_at(value, "ts"));
+  event.duration = or_nothing(number_at(value, "dur"));
+  event.name = text_at(value, "name");
+  event.category = text_at(value, "cat");
+  if (const auto arguments = value.find("args"); arguments != value.end() && arguments->is_object()) {
+    event.argument_name = text_at(*arguments, "name");
+    event.bytes = or_nothing(number_at(*arguments, "bytes"));
+    event.micro_batch = whole_at(*arguments, "micro_batch", -1);
+    event.iteration = whole_at(*arguments, "iteration", 0);
+    event.critical = arguments->value("critical", false);
+  }
+  return event;
+}
+
+} // namespace
+
+std::vector<std::string_view> document_kinds() {
+  std::vector<std::string_view> kinds;
+  for (const DocumentRow& row : kDocuments) {
+    kinds.push_back(row.command);
+  }
+  return kinds;
+}
+
+JsonDocument read_json_document(const std::string& file, const std::string& text) {
+  JsonDocument document;
+  constexpr int kNowhere = std::numeric_limits<int>::max();
+  int depth_of_events = kNowhere;
+  bool expected = false;
+  TrackReader reader;
+  const auto visit = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::key) {
+      expected = depth_of_events == kNowhere && parsed == "traceEvents";
+    } else if (event == json::parse_event_t::array_start && expected) {
+      expected = false;
+      depth_of_events = depth + 1;
+      reader = {};
+    } else if (event == json::parse_event_t::object_end && depth == depth_of_events) {
+      reader.take(event_of(parsed));
+      return false;
+    } else if (event == json::parse_event_t::array_end && depth == depth_of_events - 1) {
+      depth_of_events = kNowhere;
+      parsed = document.timelines.size();
+      document.timelines.push_back(reader.finish());
+    }
+    return true;
+  };
+  try {
+    document.json = json::parse(text, visit);
+  } catch (const json::exception& failure) {
+    const std::string_view what = failure.what();
+    throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)));
+  }
+  if (document.json.is_array()) { // the bare form of a trace
+    throw InputError({file, 0, 0}, "a list; allowed: an object, as results and traces with traceEvents are");
+  }
+  return document;
+}
+
+DocumentPage read_document(const std::string& file, const std::string& text) {
+  const JsonDocument document = read_json_document(file, text);
+  const auto has = [&](const char* key) { return document.json.contains(key); };
+  const auto row = std::find_if(kDocuments.begin(), kDocuments.end(),
+                                [&](const DocumentRow& one) { return has(one.keys[0]) && has(one.keys[1]); });
+  if (row == kDocuments.end()) {
+    std::string allowed;
+    for (const std::string_view kind : document_kinds()) {
+      allowed += (allowed.empty() ? "" : ", ") + std::string(kind);
+    }
+    throw InputError({file, 0, 0}, "not a result that a report shows; allowed: JSON of " + allowed);
+  }
+  try {
+    DocumentPage page = row->page(document);
+    page.inputs = texts_at(document.json, "inputs");
+    return page;
+  } catch (const json::exception& failure) {
+    throw InputError({file, 0, 0}, "not as `" + std::string(row->command) + "` writes it: " + failure.what());
+  }
+}
+
+double number_at(const json& value, const char* key) {
+  const auto found = value.find(key);
+  return found != value.end() && found->is_number() ? found->get<double>() : Mark::kNone;
+}
+
+std::string text_at(const json& value, const char* key) {
+  const auto found = value.find(key);
+  return found != value.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+const json& list_at(const json& value, const char* key) {
+  static const json kNone = json::array();
+  const auto found = value.find(key);
+  return found != value.end() && found->is_array() ? *found : kNone;
+}
+
+std::vector<std::string> texts_at(const json& value, const char* key) {
+  std::vector<std::string> texts;
+  for (const json& one : list_at(value, key)) {
+    texts.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  }
+  return texts;
+}
+
+std::vector<double> numbers_at(const json& value, const char* key) {
+  std::vector<double> numbers;
+  for (const json& one : list_at(value, key)) {
+    numbers.push_back(one.is_number() ? one.get<double>() : Mark::kNone);
+  }
+  return numbers;
+}
+
+PageCell number_cell(double value) {
+  if (!std::isfinite(value)) {
+    return {"–", value};
+  }
+  const std::string row = figure_row({value});
+  return {row.substr(0, row.size() - 1), value};
+}
+
+PageCell percent_cell(double share) { return number_cell(100 * share); }
+
+Chart bars_of(const std::string& name, const std::string& title, const std::string& x,
+              const std::vector<std::pair<std::string, double>>& parts) {
+  Chart chart{.name = name, .title = title, .x = {.title = x, .from_zero = true}, .y = {.title = ""}};
+  ChartSeries series{"", Look::bars, {}};
+  for (const auto& [part, value] : parts) {
+    if (std::isfinite(value)) {
+      series.marks.push_back({.x = value, .y = static_cast<double>(chart.y.names.size()), .text = part});
+      chart.y.names.push_back(part);
+    }
+  }
+  chart.series.push_back(std::move(series));
+  return chart;
+}
+
+void add_timeline(const JsonDocument& document, const json& run, const std::string& title,
+                  std::vector<PageTimeline>& timelines) {
+  const auto timeline = run.find("timeline");
+  const json& holder = timeline == run.end() ? run : *timeline;
+  if (holder.is_object() && holder.contains("traceEvents")) {
+    timelines.push_back({title, document.timelines.at(holder.at("traceEvents").get<std::size_t>())});
+  }
+}
+
+DocumentPage trace_page(const JsonDocument& document) {
+  PageSection section{.title = "Timeline", .sentences = {}};
+  add_timeline(document, document.json, "trace", section.timelines);
+  const auto other = document.json.find("otherData");
+  const std::string platform = other == document.json.end() ? "" : text_at(*other, "platform");
+  return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}};
+}
+
+} // namespace stagecraft

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "sim/base/digest.hpp"
+#include "sim/report/page/assets.hpp"
+#include "sim/report/page/page.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+    case '&':
+      safe += "&amp;";
+      break;
+    case '<':
+      safe += "&lt;";
+      break;
+    case '>':
+      safe += "&gt;";
+      break;
+    case '"':
+      safe += "&quot;";
+      break;
+    case '\'':
+      safe += "&#39;";
+      break;
+    default:
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+// JSON that no parser of HTML takes for markup.
+std::string in_script(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char c : text) {
+    c == '<' ? safe += "\\u003c" : safe += c;
+  }
+  return safe;
+}
+
+Json number_of(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json to_value(const Axis& axis, bool logarithmic) {
+  Json json{{"title", axis.title}, {"log", logarithmic}, {"zero", axis.from_zero}};
+  if (!axis.names.empty()) {
+    json["names"] = axis.names;
+  }
+  return json;
+}
+
+std::string_view name_of(Look look) {
+  switch (look) {
+  case Look::points:
+    return "points";
+  case Look::line:
+    return "line";
+  case Look::steps:
+    return "steps";
+  case Look::bars:
+    return "bars";
+  case Look::cells:
+    return "cells";
+  case Look::guide:
+    return "guide";
+  }
+  return "";
+}
+
+Json to_value(const Chart& chart) {
+  Json json{{"title", chart.title},
+            {"choice", chart.choice},
+            {"x", to_value(chart.x, is_logarithmic(chart, false))},
+            {"y", to_value(chart.y, is_logarithmic(chart, true))},
+            {"value", chart.value},
+            {"series", Json::array()}};
+  for (const ChartSeries& series : chart.series) {
+    Json marks = Json::array();
+    for (const Mark& mark : series.marks) {
+      marks.push_back({number_of(mark.x), number_of(mark.y), mark.text, number_of(mark.low), number_of(mark.high),
+                       number_of(mark.value)});
+    }
+    json["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
+  }
+  return json;
+}
+
+Json to_value(const PageTable& table) {
+  Json rows = Json::array();
+  for (const std::vector<PageCell>& row : table.rows) {
+    Json& cells = rows.emplace_back(Json::array());
+    for (const PageCell& cell : row) {
+      cells.push_back(cell.number ? Json{cell.text, number_of(*cell.number)} : Json(cell.text));
+    }
+  }
+  return {{"title", table.title}, {"columns", table.columns}, {"rows", std::move(rows)}, {"note", table.note}};
+}
+
+template <class T> std::string base64(const std::vector<T>& values) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<unsigned char> bytes(values.size() * sizeof(T)); // little-endian, as typed arrays of every browser are
+  if (!bytes.empty()) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t left = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t group = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      group = group << 8U | (i < left ? bytes[at + i] : 0U);
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      text += i <= left ? kDigits[group >> (18 - 6 * i) & 63U] : '=';
+    }
+  }
+  return text;
+}
+
+// Moments in parts of the whole, ten digits of it.
+std::vector<std::uint32_t> ticks_of(const std::vector<double>& moments, double end) {
+  constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> ticks;
+  ticks.reserve(moments.size());
+  for (const double moment : moments) {
+    ticks.push_back(end > 0 ? static_cast<std::uint32_t>(std::clamp(moment / end, 0.0, 1.0) * kMost) : 0);
+  }
+  return ticks;
+}
+
+Json to_value(const PageTimeline& timeline) {
+  const Tracks& tracks = timeline.tracks;
+  const double end = tracks.end();
+  Json json{{"title", timeline.title}, {"end", end}, {"tracks", Json::array()}, {"kinds", Json::array()}};
+  for (const Track& track : tracks.tracks) {
+    json["tracks"].push_back({track.group, track.name});
+  }
+  for (const BarKind& kind : tracks.kinds) {
+    json["kinds"].push_back({kind.category, kind.label, number_of(kind.bytes)});
+  }
+  json["begin"] = tracks.track_begin;
+  json["start"] = base64(ticks_of(tracks.start, end));
+  json["finish"] = base64(ticks_of(tracks.finish, end));
+  json["kind"] = base64(tracks.kind);
+  json["micro_batch"] = base64(tracks.micro_batch);
+  json["iteration"] = base64(tracks.iteration);
+  json["critical"] = base64(tracks.critical);
+  json["levels"] = Json::array();
+  for (const Level& level : tracks.levels) {
+    json["levels"].push_back({{"group", level.group},
+                              {"name", level.name},
+                              {"seconds", base64(ticks_of(level.seconds, end))},
+                              {"bytes", base64(level.bytes)}});
+  }
+  return json;
+}
+
+// What scripts draw, section by section.
+Json drawn(const Page& page) {
+  Json sections = Json::array();
+  for (const PageSection& section : page.sections) {
+    Json& json =
+        sections.emplace_back(Json{{"charts", Json::array()}, {"timelines", Json::array()}, {"tables", Json::array()}});
+    for (const Chart& chart : section.charts) {
+      json["charts"].push_back(to_value(chart));
+    }
+    for (const PageTimeline& timeline : section.timelines) {
+      json["timelines"].push_back(to_value(timeline));
+    }
+    for (const PageTable& table : section.tables) {
+      json["tables"].push_back(to_value(table));
+    }
+  }
+  return sections;
+}
+
+std::string body_of(const Page& page) {
+  std::string body = "<header>\n<h1>" + escaped(page.title) + "</h1>\n";
+  body += page.subtitle.empty() ? "" : "<p class=\"subtitle\">" + escaped(page.subtitle) + "</p>\n";
+  body += "<div id=\"tools\"></div>\n</header>\n<main>\n"
+          "<noscript><p>Charts, timelines and tables need scripts; the findings in words do not.</p></noscript>\n";
+  for (std::size_t number = 0; number < page.sections.size(); ++number) {
+    const PageSection& section = page.sections[number];
+    body += "<section id=\"s" + std::to_string(number) + "\">\n<h2>" + escaped(section.title) + "</h2>\n";
+    if (!section.sentences.empty()) {
+      body += "<ul class=\"summary\">\n";
+      for (const std::string& sentence : section.sentences) {
+        body += "<li>" + escaped(sentence) + "</li>\n";
+      }
+      body += "</ul>\n";
+    }
+    body += "<div class=\"drawn\"></div>\n</section>\n";
+  }
+  body += "</main>\n<footer>\n";
+  if (!page.inputs.empty()) {
+    body += "<h2>Inputs</h2>\n<ul>\n";
+    for (const PageLink& link : page.inputs) {
+      body += link.file.empty() ? "<li>" + escaped(link.text) + "</li>\n"
+                                : "<li><a href=\"" + escaped(link.file) + "\">" + escaped(link.text) + "</a></li>\n";
+    }
+    body += "</ul>\n";
+  }
+  return body + "<p>Made by Stagecraft. Charts: Apache ECharts, Apache License 2.0.</p>\n</footer>\n";
+}
+
+} // namespace
+
+std::string to_html(const Page& page) {
+  const std::string data = in_script(drawn(page));
+  // Scripts run only with this word, which no text among the inputs can know.
+  const std::string word = to_text(Fingerprint().add(data).digest());
+  std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
+                     "style-src 'unsafe-inline'; script-src 'nonce-" +
+                     word +
+                     "'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                     "<link rel=\"icon\" href=\"data:,\">\n<title>" +
+                     escaped(page.title) + "</title>\n<style>\n" + std::string(assets::page_css) +
+                     "</style>\n</head>\n<body>\n" + body_of(page);
+  html += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
+  for (const std::string_view script :
+       {assets::echarts_min_js, assets::charts_js, assets::timeline_js, assets::page_js}) {
+    html += "<script nonce=\"" + word + "\">\n" + std::string(script) + "</script>\n";
+  }
+  return html + "</body>\n</html>\n";
+}
+
+std::vector<Figure> figures_of(const Page& page) {
+  std::vector<Figure> figures;
+  std::set<std::string> names;
+  for (const PageSection& section : page.sections) {
+    for (const Chart& chart : section.charts) {
+      Figure& figure = figures.emplace_back(figure_of(chart));
+      for (int number = 2; !names.insert(figure.name).second; ++number) {
+        figure.name = chart.name + "-" + std::to_string(number);
+      }
+    }
+  }
+  return figures;
+}
+
+} // namespace stagecraft

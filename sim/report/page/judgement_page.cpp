@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/units.hpp"
+#include "sim/report/page/json_document.hpp"
+
+namespace stagecraft {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> winners(const json& planners) {
+  if (planners.empty() || std::isnan(number_at(planners.front(), "median_regret"))) {
+    return {"No planner found a plan that fits."};
+  }
+  const json& first = planners.front();
+  return {text_at(first, "planner") + " comes nearest to the best known plans: half of its plans are within " +
+          percent(number_at(first, "median_regret"), 1) + " of them, and it wins " +
+          std::to_string(first.value("wins", 0)) + " of " + std::to_string(first.value("cases", 0)) + " cases."};
+}
+
+PageTable planners_table(const json& planners) {
+  PageTable table{.title = "Planners",
+                  .columns = {"planner", "cases", "with a plan that fits", "wins", "median regret [%]",
+                              "95 % regret [%]", "median over bound [%]", "median bias [%]", "rank correlation"}};
+  for (const json& one : planners) {
+    std::vector<PageCell> row = {{text_at(one, "planner")}};
+    for (const char* key : {"cases", "feasible", "wins"}) {
+      row.push_back(number_cell(number_at(one, key)));
+    }
+    for (const char* key : {"median_regret", "p95_regret", "median_over_bound", "median_bias"}) {
+      row.push_back(percent_cell(number_at(one, key)));
+    }
+    row.push_back(number_cell(number_at(one, "spearman")));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+PageTable plans_table(const json& plans) {
+  PageTable table{.title = "Plans",
+                  .columns = {"planner", "model", "platform", "micro-batches", "iteration [s]", "regret [%]",
+                              "over bound [%]", "speedup", "remarks"}};
+  for (const json& plan : plans) {
+    const std::string why_not = text_at(plan, "why_not");
+    table.rows.push_back({{text_at(plan, "planner")},
+                          {text_at(plan, "model")},
+                          {text_at(plan, "platform")},
+                          number_cell(number_at(plan, "micro_batches")),
+                          number_cell(number_at(plan, "iteration_seconds")),
+                          percent_cell(number_at(plan, "regret")),
+                          percent_cell(number_at(plan, "over_bound")),
+                          number_cell(number_at(plan, "speedup")),
+                          {why_not.empty() ? text_at(plan, "note") : why_not}});
+  }
+  return table;
+}
+
+} // namespace
+
+DocumentPage judgement_page(const JsonDocument& document) {
+  const json& planners = list_at(document.json, "planners");
+  std::vector<std::pair<std::string, double>> regrets;
+  for (const json& one : planners) {
+    regrets.emplace_back(text_at(one, "planner"), 100 * number_at(one, "median_regret"));
+  }
+  PageSection section{.title = "Planners", .sentences = {}};
+  section.charts = {bars_of("regret", "Median regret: slower than the best known plan", "[%]", regrets)};
+  section.tables = {planners_table(planners), plans_table(list_at(document.json, "plans"))};
+  return {"Planners judged: " + text_at(document.json, "name"),
+          {{.title = "Findings", .sentences = winners(planners)}, std::move(section)},
+          {}};
+}
+
+DocumentPage adapt_page(const JsonDocument& document) {
+  Chart chart{.name = "iterations",
+              .title = "Iteration time as the world changes",
+              .x = {.title = "iteration"},
+              .y = {.title = "iteration [s]", .from_zero = true}};
+  PageTable table{
+      .title = "Policies",
+      .columns = {"policy", "iterations", "total [s]", "moved [GB]", "moving [s]", "replays", "why it stopped"}};
+  std::vector<std::string> sentences;
+  for (const json& policy : list_at(document.json, "policies")) {
+    constexpr double kGigabyte = 1e9;
+    ChartSeries series{text_at(policy, "policy"), Look::steps, {}};
+    for (const json& round : list_at(policy, "rounds")) {
+      const double first = number_at(round, "first_iteration"), time = number_at(round, "iteration_seconds");
+      series.marks.push_back({.x = first, .y = time, .text = text_at(round, "action")});
+      series.marks.push_back({.x = first + number_at(round, "iterations"), .y = time, .text = ""});
+    }
+    chart.series.push_back(std::move(series));
+    table.rows.push_back({{text_at(policy, "policy")},
+                          number_cell(number_at(policy, "iterations")),
+                          number_cell(number_at(policy, "total_seconds")),
+                          number_cell(number_at(policy, "migrated_bytes") / kGigabyte),
+                          number_cell(number_at(policy, "migration_seconds")),
+                          number_cell(number_at(policy, "replays")),
+                          {text_at(policy, "why_not")}});
+    sentences.push_back(text_at(policy, "policy") + ": " + number_cell(number_at(policy, "iterations")).text +
+                        " iterations in " + number_cell(number_at(policy, "total_seconds")).text + " s.");
+  }
+  PageSection section{.title = "Over time", .sentences = {}};
+  section.charts = {std::move(chart)};
+  section.tables = {std::move(table)};
+  return {text_at(document.json, "model") + " on " + text_at(document.json, "platform") + ", as the world changes",
+          {{.title = "Findings", .sentences = std::move(sentences)}, std::move(section)},
+          {}};
+}
+
+} // namespace stagecraft

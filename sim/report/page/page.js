@@ -1,0 +1,174 @@
+// The report's page: puts charts, timelines and tables into their sections, when they come into view.
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+(() => {
+  const most_rows = 200; // of a table at once
+
+  function element(parent, tag, text = "", attributes = {}) {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    parent.append(made);
+    return made;
+  }
+
+  // Everything drawn in colours, to be drawn again in others. Each is drawn first when it is near the window.
+  const drawings = [];
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const drawing = drawings.find((one) => one.place === entry.target);
+      if (entry.isIntersecting && drawing && !drawing.draw) drawing.begin();
+    }
+  }, { rootMargin: "400px" });
+
+  function when_near(place, make) {
+    const drawing = { place, draw: null, begin: () => { drawing.draw = make(); drawing.draw(); } };
+    drawings.push(drawing);
+    near.observe(place);
+  }
+
+  function add_chart(parent, chart) {
+    const figure = element(parent, "figure", "", { class: "chart" });
+    element(figure, "figcaption", chart.title);
+    when_near(figure, () => Charts.add(figure, chart));
+    return figure;
+  }
+
+  // Charts of one choice share a place, under a list to choose from.
+  function add_charts(parent, charts) {
+    const grid = element(parent, "div", "", { class: "charts" });
+    const choices = new Map();
+    for (const chart of charts) {
+      if (!chart.choice) {
+        add_chart(grid, chart);
+        continue;
+      }
+      if (!choices.has(chart.choice)) choices.set(chart.choice, { box: element(grid, "div", "", { class: "choice" }), charts: [] });
+      choices.get(chart.choice).charts.push(chart);
+    }
+    for (const [name, { box, charts: some }] of choices) add_choice(box, name, some);
+  }
+
+  function add_choice(box, name, charts) {
+    const label = element(box, "label", `${name} `);
+    const list = element(label, "select");
+    charts.forEach((chart, index) => element(list, "option", chart.title, { value: index }));
+    const place = element(box, "div");
+    const figures = new Map();
+    const show = () => {
+      const index = Number(list.value);
+      if (!figures.has(index)) figures.set(index, add_chart(place, charts[index]));
+      for (const [at, figure] of figures) figure.hidden = at !== index;
+      drawings.filter((one) => figures.get(index) === one.place && one.draw).forEach((one) => one.draw());
+    };
+    list.addEventListener("change", show);
+    show();
+  }
+
+  const text_of = (cell) => (Array.isArray(cell) ? cell[0] : cell);
+  const is_number = (cell) => Array.isArray(cell);
+
+  // Numbers by size, texts by their letters; what has no number last.
+  function compare(a, b) {
+    if (is_number(a) && is_number(b)) return (a[1] ?? Infinity) - (b[1] ?? Infinity);
+    if (is_number(a) !== is_number(b)) return is_number(a) ? -1 : 1;
+    return a.localeCompare(b, "en", { numeric: true });
+  }
+
+  // "<0.5" or ">= 3" in a column of numbers, else a part of the text.
+  function keeps(cell, wanted) {
+    const bound = /^\s*(<=|>=|<|>|=)\s*(-?[0-9.eE+-]+)\s*$/.exec(wanted);
+    if (bound && is_number(cell)) {
+      const [, how, limit] = bound;
+      const value = cell[1], edge = Number(limit);
+      if (value === null) return false;
+      return { "<": value < edge, ">": value > edge, "<=": value <= edge, ">=": value >= edge, "=": value === edge }[how];
+    }
+    return text_of(cell).toLowerCase().includes(wanted.toLowerCase());
+  }
+
+  function add_table(parent, table) {
+    const box = element(parent, "div", "", { class: "table" });
+    if (table.title) element(box, "h3", table.title);
+    const search = element(element(box, "label", "find in all columns "), "input", "", { type: "search" });
+    const count = element(box, "p", "", { class: "count", "aria-live": "polite" });
+    const scroll = element(box, "div", "", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title || "table" });
+    const grid = element(scroll, "table");
+    const head = element(grid, "thead");
+    const titles = element(head, "tr");
+    const filters = element(head, "tr", "", { class: "filters" });
+    const body = element(grid, "tbody");
+    const more = element(box, "button", "show more", { type: "button" });
+    const state = { column: -1, down: false, shown: most_rows };
+    const inputs = table.columns.map((title, column) => {
+      const cell = element(titles, "th", "", { scope: "col" });
+      const button = element(cell, "button", title, { type: "button" });
+      button.addEventListener("click", () => {
+        state.down = state.column === column && !state.down;
+        state.column = column;
+        show();
+      });
+      return element(element(filters, "td"), "input", "", { type: "search", "aria-label": `filter ${title}`, placeholder: table.rows.some((row) => is_number(row[column])) ? "< 1e3" : "" });
+    });
+    function rows() {
+      const all = search.value.toLowerCase();
+      const kept = table.rows.filter((row) =>
+        (!all || row.some((cell) => text_of(cell).toLowerCase().includes(all))) && inputs.every((input, column) => !input.value || keeps(row[column], input.value)));
+      if (state.column >= 0) {
+        const sign = state.down ? -1 : 1;
+        kept.sort((a, b) => sign * compare(a[state.column], b[state.column]));
+      }
+      return kept;
+    }
+    function show() {
+      const kept = rows();
+      body.replaceChildren();
+      for (const row of kept.slice(0, state.shown)) {
+        const line = element(body, "tr");
+        for (const cell of row) element(line, "td", text_of(cell), is_number(cell) ? { class: "number" } : {});
+      }
+      [...titles.children].forEach((cell, column) => cell.setAttribute("aria-sort", state.column !== column ? "none" : state.down ? "descending" : "ascending"));
+      more.hidden = kept.length <= state.shown;
+      count.textContent = `${kept.length} of ${table.rows.length} rows${table.note ? `; ${table.note}` : ""}`;
+    }
+    more.addEventListener("click", () => { state.shown += 5 * most_rows; show(); });
+    [search, ...inputs].forEach((input) => input.addEventListener("input", show));
+    show();
+  }
+
+  function add_theme_button() {
+    const root = document.documentElement;
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const button = element(document.getElementById("tools"), "button", "", { type: "button", id: "theme" });
+    const set = (name) => {
+      root.dataset.theme = name;
+      button.textContent = name === "dark" ? "light" : "dark";
+      button.title = `in ${button.textContent} colours`;
+      drawings.forEach((one) => one.draw?.());
+    };
+    set(dark.matches ? "dark" : "light");
+    dark.addEventListener("change", () => set(dark.matches ? "dark" : "light"));
+    button.addEventListener("click", () => set(root.dataset.theme === "dark" ? "light" : "dark"));
+    let before = "light";
+    addEventListener("beforeprint", () => {
+      before = root.dataset.theme;
+      drawings.forEach((one) => one.draw || one.begin());
+      set("light");
+    });
+    addEventListener("afterprint", () => set(before));
+  }
+
+  add_theme_button();
+  const sections = JSON.parse(document.getElementById("data").textContent);
+  sections.forEach((section, number) => {
+    const place = document.querySelector(`#s${number} > .drawn`);
+    if (section.timelines.length) {
+      const box = element(place, "div", "", { class: "timelines" });
+      when_near(box, () => Timelines.add(box, section.timelines));
+    }
+    if (section.charts.length) add_charts(place, section.charts);
+    section.tables.forEach((table) => add_table(place, table));
+  });
+  requestAnimationFrame(() => setTimeout(() => performance.mark("painted")));
+})();

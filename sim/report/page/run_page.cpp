@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/base/units.hpp"
+#include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_values.hpp"
+
+namespace stagecraft {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kGigabyte = 1e9;
+
+std::string joined(const std::vector<std::string>& texts, std::size_t most) {
+  std::string text;
+  for (std::size_t at = 0; at < std::min(most, texts.size()); ++at) {
+    text += (at == 0 ? "" : ", ") + texts[at];
+  }
+  return texts.size() > most ? text + " and " + std::to_string(texts.size() - most) + " more" : text;
+}
+
+PageTable stages_of(const json& run) {
+  PageTable table{
+      .title = "Stages",
+      .columns = {"stage", "devices", "operators", "first", "last", "time per micro-batch [s]", "recompute"}};
+  for (const json& stage : list_at(run, "stages")) {
+    constexpr std::size_t kNames = 4;
+    const std::vector<std::string> operators = texts_at(stage, "operators");
+    const auto number = static_cast<double>(table.rows.size());
+    table.rows.push_back({number_cell(number),
+                          {joined(texts_at(stage, "devices"), kNames)},
+                          number_cell(static_cast<double>(operators.size())),
+                          {operators.empty() ? "" : operators.front()},
+                          {operators.empty() ? "" : operators.back()},
+                          number_cell(number_at(stage, "seconds")),
+                          {text_at(stage, "recompute")}});
+  }
+  return table;
+}
+
+// Each device's value, in units of the axis.
+Chart device_bars(const json& run, const char* key, const char* name, const std::string& title, const std::string& unit,
+                  double scale) {
+  constexpr std::size_t kMost = 64;
+  const std::vector<std::string> devices = texts_at(run, "devices");
+  const std::vector<double> values = numbers_at(run, key);
+  std::vector<std::pair<std::string, double>> parts;
+  for (std::size_t d = 0; d < std::min({devices.size(), values.size(), kMost}); ++d) {
+    parts.emplace_back(devices[d], values[d] * scale);
+  }
+  return bars_of(name, title + (devices.size() > kMost ? ", the first 64 devices" : ""), unit, parts);
+}
+
+std::vector<std::string> sentences_of(const json& run, const RunValues& values) {
+  if (!values.feasible) {
+    return {values.label() + " does not fit: " + text_at(run, "why_not") + "."};
+  }
+  const std::vector<std::string> devices = texts_at(run, "devices");
+  std::vector<std::string> sentences = {
+      values.label() + ": an iteration takes " + to_text(Seconds{values.iteration}) + ", " +
+          to_text(values.samples_per_second, 1) + " samples per second on " + std::to_string(devices.size()) +
+          (devices.size() == 1 ? " device." : " devices."),
+      "Devices are idle or waiting " + percent(values.bubble, 1) + " of the time; the fullest holds " +
+          to_text(Bytes{values.peak_gigabytes * kGigabyte}) + " at its peak."};
+  if (std::isfinite(values.over_bound) && number_at(run, "lower_bound_seconds") > 0) {
+    sentences.push_back("No plan can take less than " + to_text(Seconds{number_at(run, "lower_bound_seconds")}) +
+                        "; this one takes " + percent(values.over_bound, 0) + " more.");
+  }
+  if (!values.remarks.empty()) {
+    sentences.push_back(values.remarks + ".");
+  }
+  return sentences;
+}
+
+} // namespace
+
+RunValues run_values(const json& run) {
+  RunValues values{.strategy = text_at(run, "strategy"),
+                   .schedule = text_at(run, "schedule"),
+                   .order = text_at(run, "order"),
+                   .micro_batches = run.value("micro_batches", 1),
+                   .feasible = run.value("feasible", false)};
+  values.remarks = values.feasible ? text_at(run, "note") : text_at(run, "why_not");
+  if (const std::string fits = text_at(run, "would_fit"); !fits.empty()) {
+    values.remarks += "; would fit with " + fits;
+  }
+  values.iteration = number_at(run, "iteration_seconds");
+  for (const char* key : {"confidence", "perturbed"}) {
+    if (const auto spread = run.find(key); spread != run.end() && spread->contains("iteration_seconds")) {
+      values.low = number_at(spread->at("iteration_seconds"), "p5");
+      values.high = number_at(spread->at("iteration_seconds"), "p95");
+    }
+  }
+  values.samples_per_second = number_at(run, "samples_per_second");
+  values.speedup = number_at(run, "speedup");
+  values.over_bound = number_at(run, "over_bound");
+  values.bubble = number_at(run, "bubble_fraction");
+  const std::vector<double> peaks = numbers_at(run, "peak_memory_bytes");
+  values.peak_gigabytes = peaks.empty() ? Mark::kNone : *std::max_element(peaks.begin(), peaks.end()) / kGigabyte;
+  values.joules_per_sample = number_at(run, "joules_per_sample");
+  values.dollars_per_million = number_at(run, "usd_per_million_samples");
+  values.estimate = number_at(run, "estimate_seconds");
+  values.devices = static_cast<double>(list_at(run, "devices").size());
+  return values;
+}
+
+PageSection devices_section(const json& run, const std::string& title) {
+  PageSection section{.title = title, .sentences = {}};
+  section.charts = {
+      device_bars(run, "utilization", "utilization", "Busy", "share of the iteration [%]", 100),
+      device_bars(run, "exposed_communication_seconds", "exposed", "Waiting for data already sent", "[s]", 1),
+      device_bars(run, "peak_memory_bytes", "peak-memory", "Peak memory", "[GB]", 1 / kGigabyte)};
+  section.tables = {stages_of(run)};
+  return section;
+}
+
+PageSection explanation_section(const json& explanation, const std::string& title) {
+  PageSection section{.title = title, .sentences = texts_at(explanation, "summary")};
+  std::vector<std::pair<std::string, double>> shares, helps, path;
+  for (const json& share : list_at(explanation, "shares")) {
+    shares.emplace_back(text_at(share, "cause"), number_at(share, "seconds"));
+  }
+  for (const json& help : list_at(explanation, "sensitivities")) {
+    constexpr std::size_t kShown = 12;
+    if (helps.size() < kShown) {
+      helps.emplace_back(text_at(help, "part"), 100 * number_at(help, "change"));
+    }
+  }
+  for (const json& step : list_at(explanation, "critical_path")) {
+    path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
+  }
+  section.charts = {bars_of("shares", "Where an iteration's time goes", "[s]", shares),
+                    bars_of("critical-path", "What the critical path is made of", "[s]", path),
+                    bars_of("sensitivities", "With this part 10 % faster", "change of the iteration [%]", helps)};
+  return section;
+}
+
+DocumentPage run_page(const JsonDocument& document) {
+  const json& run = document.json;
+  const RunValues values = run_values(run);
+  PageSection findings{.title = "Findings", .sentences = sentences_of(run, values)};
+  add_timeline(document, run, values.label(), findings.timelines);
+  DocumentPage page{values.label(), {std::move(findings)}, {}};
+  if (values.feasible) {
+    page.sections.push_back(devices_section(run, "Devices and stages"));
+  }
+  return page;
+}
+
+DocumentPage explanation_page(const JsonDocument& document) {
+  const json& json = document.json;
+  std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule");
+  if (const std::string model = text_at(json, "model"); !model.empty()) {
+    title += " of " + model + " on " + text_at(json, "platform");
+  }
+  return {title, {explanation_section(json.at("explanation"), "What holds the run back: " + title)}, {}};
+}
+
+} // namespace stagecraft

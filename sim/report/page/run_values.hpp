@@ -1,0 +1,35 @@
+// A run of a document, by the figures that charts and tables show.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+#include "sim/report/page/page.hpp"
+
+namespace stagecraft {
+
+/// NaN where the document has no number.
+struct RunValues {
+  std::string strategy, schedule, order;
+  int micro_batches = 1;
+  bool feasible = false;
+  double iteration = Mark::kNone, low = Mark::kNone, high = Mark::kNone; ///< s; 5 and 95 % where known
+  double samples_per_second = Mark::kNone, speedup = Mark::kNone, over_bound = Mark::kNone, bubble = Mark::kNone;
+  double peak_gigabytes = Mark::kNone, joules_per_sample = Mark::kNone, dollars_per_million = Mark::kNone;
+  double estimate = Mark::kNone, devices = Mark::kNone;
+  std::string remarks;
+
+  std::string label() const { return strategy + ", " + schedule + ", M " + std::to_string(micro_batches); }
+};
+
+RunValues run_values(const nlohmann::json& run);
+
+/// Busy and waiting time and peak memory of each device, and the stages.
+PageSection devices_section(const nlohmann::json& run, const std::string& title);
+
+/// The value of a key `explanation`.
+PageSection explanation_section(const nlohmann::json& explanation, const std::string& title);
+
+} // namespace stagecraft

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/page/sweep_page.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "sim/base/units.hpp"
+#include "sim/report/page/json_document.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostRows = 2000;
+constexpr std::size_t kMostPoints = 2000; // of a cloud
+constexpr std::size_t kMostPairs = 12;    // of axes, for maps
+constexpr std::size_t kMostCells = 2500;
+constexpr std::size_t kNamed = 8; // series
+
+/// What is looked for.
+struct Goal {
+  const char *name, *title, *axis;
+  std::vector<double> SweepResults::*column;
+  bool largest;
+};
+constexpr std::array kGoals = {
+    Goal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second, true},
+    Goal{"cost", "Cost", "USD per million samples", &SweepResults::dollars_per_million, false},
+    Goal{"energy", "Energy", "J per sample", &SweepResults::joules_per_sample, false},
+};
+
+// "platform.network.bandwidth" as "network bandwidth".
+std::string short_name(const std::string& key) {
+  const std::size_t last = key.rfind('.');
+  if (last == std::string::npos) {
+    return key == "micro_batches" ? "micro-batches" : key;
+  }
+  std::size_t before = key.rfind('.', last - 1);
+  if (before != std::string::npos && before > 0 && key.find_first_not_of("0123456789", before + 1) == last) {
+    before = key.rfind('.', before - 1); // "nodes.0.count"
+  }
+  std::string name = before == std::string::npos ? key.substr(last + 1) : key.substr(before + 1);
+  std::replace(name.begin(), name.end(), '.', ' ');
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+template <class Q> std::optional<std::vector<double>> quantities(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  try {
+    for (const std::string& text : texts) {
+      numbers.push_back(parse_quantity<Q>(text, {}).value);
+    }
+  } catch (const InputError&) {
+    return {};
+  }
+  return numbers;
+}
+
+/// An axis of a chart and where its values stand on it.
+struct Scale {
+  Axis axis;
+  std::vector<double> places; ///< [value]
+};
+
+std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  try {
+    for (const std::string& text : texts) {
+      numbers.push_back(parse_number(text, {}));
+    }
+  } catch (const InputError&) {
+    return {};
+  }
+  return numbers;
+}
+
+Scale numeric_scale(const std::string& title, std::vector<double> numbers) {
+  return {{.title = title, .logarithmic = true}, std::move(numbers)};
+}
+
+Scale name_scale(const SweptAxis& axis) {
+  std::vector<double> places(axis.values.size());
+  std::iota(places.begin(), places.end(), 0);
+  return {{.title = short_name(axis.key), .names = axis.values}, std::move(places)};
+}
+
+// Numbers where all values are numbers or quantities of one kind, else names.
+Scale scale_of(const SweptAxis& axis) {
+  const std::string name = short_name(axis.key);
+  constexpr double kGigabit = 1e9 / 8;
+  if (auto numbers = plain_numbers(axis.values)) {
+    return numeric_scale(name, std::move(*numbers));
+  }
+  if (auto rates = quantities<BytesPerSecond>(axis.values)) {
+    std::transform(rates->begin(), rates->end(), rates->begin(), [](double rate) { return rate / kGigabit; });
+    return numeric_scale(name + " [Gb/s]", std::move(*rates));
+  }
+  if (auto times = quantities<Seconds>(axis.values)) {
+    return numeric_scale(name + " [s]", std::move(*times));
+  }
+  if (auto bytes = quantities<Bytes>(axis.values)) {
+    return numeric_scale(name + " [B]", std::move(*bytes));
+  }
+  return name_scale(axis);
+}
+
+class SweepCharts {
+public:
+  explicit SweepCharts(const SweepResults& results) : results_(results) {
+    for (std::size_t axis = 0; axis < results.axes.size(); ++axis) {
+      if (results.axes[axis].values.size() > 1) {
+        varied_.push_back(axis);
+      }
+    }
+    for (const Goal& goal : kGoals) {
+      const std::vector<double>& column = results.*goal.column;
+      if (std::any_of(column.begin(), column.end(), [](double value) { return std::isfinite(value); })) {
+        goals_.push_back(&goal);
+      }
+    }
+  }
+
+  DocumentPage page() const {
+    DocumentPage page{results_.name.empty() ? "Sweep" : "Sweep: " + results_.name, {}, {}};
+    page.sections.push_back({.title = "Findings", .sentences = sentences()});
+    if (results_.points() > 0) {
+      page.sections.push_back({.title = "Along each axis", .sentences = {}, .charts = curves()});
+      page.sections.push_back({.title = "Over two axes", .sentences = {}, .charts = maps()});
+      page.sections.push_back({.title = "What no point beats", .sentences = {}, .charts = fronts()});
+      std::erase_if(page.sections, [](const PageSection& one) { return one.sentences.empty() && one.charts.empty(); });
+    }
+    PageSection points{.title = "Points", .sentences = {}, .tables = {best_points()}};
+    if (!results_.reasons.empty()) {
+      points.tables.push_back(reasons());
+    }
+    page.sections.push_back(std::move(points));
+    return page;
+  }
+
+private:
+  std::uint32_t value(std::size_t point, std::size_t axis) const {
+    return results_.value[point * results_.axes.size() + axis];
+  }
+  const std::string& text(std::size_t point, std::size_t axis) const {
+    return results_.axes[axis].values[value(point, axis)];
+  }
+
+  std::string label(std::size_t point) const {
+    std::string label;
+    for (const std::size_t axis : varied_) {
+      const std::string& key = results_.axes[axis].key;
+      const bool speaks = key == "strategy" || key == "schedule";
+      label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + text(point, axis);
+    }
+    return label;
+  }
+
+  static bool better(double a, double b, const Goal& goal) { return goal.largest ? a > b : a < b; }
+
+  // The best point of each cell, by number of the cell; -1: none.
+  template <class Cell> std::vector<std::int64_t> best_of(std::size_t cells, const Goal& goal, Cell cell) const {
+    std::vector<std::int64_t> best(cells, -1);
+    const std::vector<double>& column = results_.*goal.column;
+    for (std::size_t point = 0; point < results_.points(); ++point) {
+      std::int64_t& incumbent = best[cell(point)];
+      if (std::isfinite(column[point]) && (incumbent < 0 || better(column[point], column[incumbent], goal))) {
+        incumbent = static_cast<std::int64_t>(point);
+      }
+    }
+    return best;
+  }
+
+  std::vector<std::string> sentences() const {
+    std::string counts = std::to_string(results_.points()) + " points are feasible, " +
+                         std::to_string(results_.infeasible) + " are not, " + std::to_string(results_.failed) +
+                         " failed";
+    counts += results_.screened > 0 ? "; " + std::to_string(results_.screened) + " are known from the first pass alone."
+                                    : ".";
+    std::vector<std::string> all = {counts};
+    for (const Goal* goal : goals_) {
+      const std::int64_t best = best_of(1, *goal, [](std::size_t) { return 0; }).front();
+      if (best >= 0) {
+        all.push_back(std::string(goal->title) + ": the best point comes to " +
+                      number_cell((results_.*goal->column)[best]).text + " " + goal->axis + " (" + label(best) + ").");
+      }
+    }
+    for (std::string& sentence : influence()) {
+      all.push_back(std::move(sentence));
+    }
+    return all;
+  }
+
+  // How much the best throughput changes along each axis, most first.
+  std::vector<std::string> influence() const {
+    std::vector<std::pair<double, std::string>> found;
+    for (const std::size_t axis : goals_.empty() ? std::vector<std::size_t>{} : varied_) {
+      const Goal& goal = *goals_.front();
+      const std::vector<double>& column = results_.*goal.column;
+      const auto best =
+          best_of(results_.axes[axis].values.size(), goal, [&](std::size_t point) { return value(point, axis); });
+      std::int64_t high = -1, low = -1;
+      for (const std::int64_t point : best) {
+        high = point >= 0 && (high < 0 || column[point] > column[high]) ? point : high;
+        low = point >= 0 && (low < 0 || column[point] < column[low]) ? point : low;
+      }
+      if (high >= 0 && column[low] > 0 && column[high] > column[low]) {
+        const double factor = column[high] / column[low];
+        found.emplace_back(factor, "By " + short_name(results_.axes[axis].key) + " the best " + goal.axis +
+                                       " differ by a factor of " + number_cell(factor).text + ": " + text(high, axis) +
+                                       " best, " + text(low, axis) + " worst.");
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> sentences;
+    for (auto& [factor, sentence] : found) {
+      sentences.push_back(std::move(sentence));
+    }
+    return sentences;
+  }
+
+  // Series told apart by strategy, or else by the schedule; -1: neither was varied.
+  std::int64_t colour_axis(std::size_t besides) const {
+    for (const char* key : {"strategy", "schedule"}) {
+      for (const std::size_t axis : varied_) {
+        if (axis != besides && results_.axes[axis].key == key) {
+          return static_cast<std::int64_t>(axis);
+        }
+      }
+    }
+    return -1;
+  }
+
+  Chart curve(std::size_t axis, const Goal& goal) const {
+    const SweptAxis& along = results_.axes[axis];
+    const Scale scale = scale_of(along);
+    const std::int64_t colour = colour_axis(axis);
+    const std::size_t names = colour < 0 ? 1 : std::min(kNamed, results_.axes[colour].values.size());
+    Chart chart{.name = std::string(goal.name) + "-by-" + file_name_of(short_name(along.key)),
+                .title = std::string(goal.title) + " by " + short_name(along.key) + ", all else at its best",
+                .x = scale.axis,
+                .y = {.title = goal.axis, .from_zero = true},
+                .choice = goal.title};
+    const auto best = best_of(along.values.size() * names, goal, [&](std::size_t point) {
+      const std::size_t name = colour < 0 ? 0 : std::min<std::size_t>(names - 1, value(point, colour));
+      return name * along.values.size() + value(point, axis);
+    });
+    for (std::size_t name = 0; name < names; ++name) {
+      const bool rest = colour >= 0 && name + 1 == names && results_.axes[colour].values.size() > names;
+      ChartSeries series{colour < 0 ? "" : rest ? "others" : results_.axes[colour].values[name], Look::line, {}};
+      for (std::size_t at = 0; at < along.values.size(); ++at) {
+        const std::int64_t point = best[name * along.values.size() + at];
+        if (point >= 0) {
+          series.marks.push_back({.x = scale.places[at], .y = (results_.*goal.column)[point], .text = label(point)});
+        }
+      }
+      std::stable_sort(series.marks.begin(), series.marks.end(),
+                       [](const Mark& a, const Mark& b) { return a.x < b.x; });
+      if (!series.marks.empty()) {
+        chart.series.push_back(std::move(series));
+      }
+    }
+    return chart;
+  }
+
+  std::vector<Chart> curves() const {
+    std::vector<Chart> charts;
+    for (const Goal* goal : goals_) {
+      for (const std::size_t axis : varied_) {
+        charts.push_back(curve(axis, *goal));
+      }
+    }
+    return charts;
+  }
+
+  // The pairs of axes with the most cells that are not too many; the wider axis lies across.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs() const {
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    const auto count = [&](std::size_t axis) { return results_.axes[axis].values.size(); };
+    for (std::size_t a = 0; a < varied_.size(); ++a) {
+      for (std::size_t b = a + 1; b < varied_.size(); ++b) {
+        if (count(varied_[a]) * count(varied_[b]) <= kMostCells) {
+          const bool across = count(varied_[a]) >= count(varied_[b]);
+          pairs.emplace_back(varied_[across ? a : b], varied_[across ? b : a]);
+        }
+      }
+    }
+    std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& one, const auto& other) {
+      return count(one.first) * count(one.second) > count(other.first) * count(other.second);
+    });
+    pairs.resize(std::min(pairs.size(), kMostPairs));
+    return pairs;
+  }
+
+  // Values in order of size, so that a map's neighbours are neighbours.
+  std::vector<std::size_t> places_of(const SweptAxis& axis, std::vector<std::string>& names) const {
+    const Scale scale = scale_of(axis);
+    std::vector<std::size_t> order(axis.values.size()), places(axis.values.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return scale.places[a] < scale.places[b]; });
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      places[order[place]] = place;
+      names.push_back(axis.values[order[place]]);
+    }
+    return places;
+  }
+
+  Chart map(std::size_t across, std::size_t down, const Goal& goal) const {
+    const SweptAxis &x = results_.axes[across], &y = results_.axes[down];
+    Chart chart{.name = std::string(goal.name) + "-over-" + file_name_of(short_name(x.key) + "-" + short_name(y.key)),
+                .title = std::string(goal.title) + " over " + short_name(x.key) + " and " + short_name(y.key),
+                .x = {.title = short_name(x.key)},
+                .y = {.title = short_name(y.key)},
+                .value = goal.axis,
+                .series = {{"", Look::cells, {}}},
+                .choice = std::string(goal.title) + " at its best"};
+    const std::vector<std::size_t> columns = places_of(x, chart.x.names), rows = places_of(y, chart.y.names);
+    for (const std::int64_t point : cells(across, down, goal)) {
+      if (point >= 0) {
+        chart.series[0].marks.push_back({.x = static_cast<double>(columns[value(point, across)]),
+                                         .y = static_cast<double>(rows[value(point, down)]),
+                                         .text = label(point),
+                                         .value = (results_.*goal.column)[point]});
+      }
+    }
+    return chart;
+  }
+
+  std::vector<std::int64_t> cells(std::size_t across, std::size_t down, const Goal& goal) const {
+    const std::size_t width = results_.axes[across].values.size();
+    return best_of(width * results_.axes[down].values.size(), goal,
+                   [&](std::size_t point) { return value(point, down) * width + value(point, across); });
+  }
+
+  // Which strategy, or schedule, wins where.
+  std::optional<Chart> winners(std::size_t across, std::size_t down, std::size_t who) const {
+    const SweptAxis &x = results_.axes[across], &y = results_.axes[down], &names = results_.axes[who];
+    Chart chart{.name = file_name_of(names.key + "-that-wins-over-" + short_name(x.key) + "-" + short_name(y.key)),
+                .title = "The " + names.key + " that wins over " + short_name(x.key) + " and " + short_name(y.key),
+                .x = {.title = short_name(x.key)},
+                .y = {.title = short_name(y.key)},
+                .choice = "Who wins by throughput"};
+    const std::vector<std::size_t> columns = places_of(x, chart.x.names), rows = places_of(y, chart.y.names);
+    std::map<std::uint32_t, ChartSeries> series;
+    for (const std::int64_t point : cells(across, down, kGoals.front())) {
+      if (point >= 0) {
+        ChartSeries& one = series[value(point, who)];
+        one.name = text(point, who);
+        one.marks.push_back({.x = static_cast<double>(columns[value(point, across)]),
+                             .y = static_cast<double>(rows[value(point, down)]),
+                             .text = label(point)});
+      }
+    }
+    if (series.size() < 2) {
+      return {};
+    }
+    for (auto& [name, one] : series) {
+      chart.series.push_back(std::move(one));
+    }
+    return chart;
+  }
+
+  std::vector<Chart> maps() const {
+    std::vector<Chart> charts;
+    const auto all = pairs();
+    for (const Goal* goal : goals_) {
+      for (const auto& [across, down] : all) {
+        charts.push_back(map(across, down, *goal));
+      }
+    }
+    for (const auto& [across, down] : all) {
+      for (const std::size_t who : varied_) {
+        const std::string& key = results_.axes[who].key;
+        if ((key == "strategy" || key == "schedule") && who != across && who != down) {
+          if (std::optional<Chart> chart = winners(across, down, who)) {
+            charts.push_back(std::move(*chart));
+          }
+        }
+      }
+    }
+    return charts;
+  }
+
+  Chart front(const std::string& name, const std::string& title, const char* unit, const std::vector<double>& column,
+              double scale) const {
+    Chart chart{.name = "front-" + name,
+                .title = title,
+                .x = {.title = "time per sample [ms]", .logarithmic = true},
+                .y = {.title = unit, .logarithmic = true}};
+    constexpr double kMilli = 1000;
+    const std::int64_t colour = colour_axis(results_.axes.size());
+    std::map<std::uint32_t, ChartSeries> series;
+    std::vector<Mark> all;
+    for (std::size_t point = 0; point < results_.points(); ++point) {
+      if (std::isfinite(column[point]) && results_.samples_per_second[point] > 0) {
+        all.push_back({.x = kMilli / results_.samples_per_second[point],
+                       .y = column[point] * scale,
+                       .value = static_cast<double>(point)});
+      }
+    }
+    const std::size_t stride = (all.size() + kMostPoints - 1) / kMostPoints;
+    for (std::size_t at = 0; at < all.size(); at += std::max<std::size_t>(1, stride)) {
+      const auto point = static_cast<std::size_t>(all[at].value);
+      ChartSeries& one = series[colour < 0 ? 0 : std::min<std::uint32_t>(kNamed - 1, value(point, colour))];
+      one.name = colour < 0 ? "points" : one.marks.empty() ? text(point, colour) : one.name;
+      one.marks.push_back({.x = all[at].x, .y = all[at].y, .text = label(point)});
+    }
+    for (auto& [number, one] : series) {
+      chart.series.push_back(std::move(one));
+    }
+    std::vector<Mark> best = front_of(std::move(all));
+    for (Mark& mark : best) {
+      mark.text = label(static_cast<std::size_t>(mark.value));
+      mark.value = Mark::kNone;
+    }
+    chart.series.push_back({"none is better in both", Look::steps, std::move(best)});
+    return chart;
+  }
+
+  std::vector<Chart> fronts() const {
+    constexpr double kGiga = 1e-9;
+    std::vector<Chart> charts;
+    const auto add = [&](Chart chart) {
+      if (chart.series.size() > 1) {
+        charts.push_back(std::move(chart));
+      }
+    };
+    add(front("cost", "Time against money", "USD per million samples", results_.dollars_per_million, 1));
+    add(front("energy", "Time against energy", "J per sample", results_.joules_per_sample, 1));
+    add(front("memory", "Time against memory", "largest peak memory of a device [GB]", results_.peak_memory, kGiga));
+    return charts;
+  }
+
+  PageTable best_points() const {
+    PageTable table{.title = "The points with the highest throughput", .columns = {}};
+    for (const SweptAxis& axis : results_.axes) {
+      table.columns.push_back(short_name(axis.key));
+    }
+    for (const char* title :
+         {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GB]", "key"}) {
+      table.columns.emplace_back(title);
+    }
+    std::vector<std::size_t> order(results_.points());
+    std::iota(order.begin(), order.end(), 0);
+    const std::size_t shown = std::min(order.size(), kMostRows);
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+                      [&](std::size_t a, std::size_t b) {
+                        return std::pair(-results_.samples_per_second[a], a) <
+                               std::pair(-results_.samples_per_second[b], b);
+                      });
+    for (std::size_t at = 0; at < shown; ++at) {
+      table.rows.push_back(row_of(order[at]));
+    }
+    table.note = shown < order.size() ? std::to_string(order.size() - shown) + " slower ones are left out; "
+                                                                               "`stagecraft points` has all"
+                                      : "";
+    return table;
+  }
+
+  std::vector<PageCell> row_of(std::size_t point) const {
+    constexpr double kGigabyte = 1e9;
+    std::vector<PageCell> row;
+    for (std::size_t axis = 0; axis < results_.axes.size(); ++axis) {
+      const auto numbers = plain_numbers({text(point, axis)});
+      row.push_back({text(point, axis), numbers ? std::optional(numbers->front()) : std::nullopt});
+    }
+    for (const double figure :
+         {results_.iteration[point], results_.samples_per_second[point], results_.dollars_per_million[point],
+          results_.joules_per_sample[point], results_.peak_memory[point] / kGigabyte}) {
+      row.push_back(number_cell(figure));
+    }
+    row.push_back({results_.keys[point]});
+    return row;
+  }
+
+  PageTable reasons() const {
+    PageTable table{.title = "Why points are not feasible", .columns = {"points", "reason"}};
+    for (const auto& [reason, count] : results_.reasons) {
+      table.rows.push_back({number_cell(static_cast<double>(count)), {reason}});
+    }
+    return table;
+  }
+
+  const SweepResults& results_;
+  std::vector<std::size_t> varied_; // axes with several values
+  std::vector<const Goal*> goals_;  // of which there are figures
+};
+
+} // namespace
+
+DocumentPage sweep_page(const SweepResults& results) { return SweepCharts(results).page(); }
+
+} // namespace stagecraft

@@ -1,0 +1,35 @@
+// The results of sweeps as a section of the page: what wins along every axis and over every two of them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/report/page/documents.hpp"
+
+namespace stagecraft {
+
+/// Something that points differ in: a key of the study, or strategy, schedule, micro-batches, recompute.
+struct SweptAxis {
+  std::string key;
+  std::vector<std::string> values; ///< as first met
+};
+
+/// Points of one or more sweeps, column by column.
+struct SweepResults {
+  std::string name;
+  std::vector<SweptAxis> axes;
+  std::vector<std::uint32_t> value; ///< [feasible point * axes + axis]: which of its values
+  /// [feasible point]; NaN: not known.
+  std::vector<double> iteration, samples_per_second, dollars_per_million, joules_per_sample, peak_memory;
+  std::vector<std::string> keys;                              ///< [feasible point]: fingerprint, its first digits
+  std::uint64_t infeasible = 0, failed = 0, screened = 0;     ///< points; `screened`: known from the first pass alone
+  std::vector<std::pair<std::string, std::uint64_t>> reasons; ///< why points are infeasible or failed, and how many
+
+  std::size_t points() const { return iteration.size(); }
+};
+
+DocumentPage sweep_page(const SweepResults& results);
+
+} // namespace stagecraft

@@ -1,0 +1,486 @@
+// Timelines of the report on a canvas: bars in rows, memory below, a million of them at once. The data is that of
+// sim/report/page/tracks.hpp; moments are whole numbers, 2^32 - 1 of them in the run.
+// SPDX-License-Identifier: Apache-2.0
+"use strict";
+
+const Timelines = (() => {
+  const ticks = 4294967295;
+  const head = 22; // of the time axis, pixels
+  const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "load"];
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function decoded(text, Type) {
+    const raw = atob(text);
+    const bytes = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; ++i) bytes[i] = raw.charCodeAt(i);
+    return new Type(bytes.buffer);
+  }
+
+  const in_units = (value, units) => {
+    for (const [size, unit] of units) if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(5))} ${unit}`;
+    return `${Number(value.toPrecision(3))} ${units[units.length - 1][1]}`;
+  };
+  const seconds = (value) => (value === 0 ? "0 s" : in_units(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]));
+  const bytes_text = (value) => in_units(value, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [1024, "KiB"], [1, "B"]]);
+
+  // The first place from `low` to `high` whose value is greater.
+  function above(values, low, high, value) {
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (values[middle] > value) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  function unpacked(data) {
+    const kinds = data.kinds.map(([category, label, bytes]) => ({ category, label, bytes }));
+    const names = [...new Set(kinds.map((kind) => kind.category))];
+    const order = (name) => (categories.includes(name) ? categories.indexOf(name) : categories.length);
+    names.sort((a, b) => order(a) - order(b) || (a < b ? -1 : 1));
+    return {
+      title: data.title,
+      end: data.end,
+      tracks: data.tracks.map(([group, name]) => ({ group, name })),
+      kinds,
+      names,
+      name_of_kind: Uint16Array.from(kinds, (kind) => names.indexOf(kind.category)),
+      begin: data.begin,
+      start: decoded(data.start, Uint32Array),
+      finish: decoded(data.finish, Uint32Array),
+      kind: decoded(data.kind, Uint32Array),
+      micro_batch: decoded(data.micro_batch, Int32Array),
+      iteration: decoded(data.iteration, Int32Array),
+      critical: decoded(data.critical, Uint8Array),
+      levels: data.levels.map((level) => ({ group: level.group, name: level.name, seconds: decoded(level.seconds, Uint32Array), bytes: decoded(level.bytes, Float64Array) })),
+    };
+  }
+
+  const color_of = (name) => color(`--task-${name}`) || color("--task-other");
+
+  class Picture {
+    constructor(parent, data, view) {
+      this.data = unpacked(data);
+      this.view = view;
+      this.most = this.data.levels.reduce((value, one) => one.bytes.reduce((a, b) => Math.max(a, b), value), 1);
+      this.chosen = -1;
+      this.track = 0;
+      const figure = document.createElement("figure");
+      const caption = document.createElement("figcaption");
+      caption.textContent = data.title;
+      this.canvas = document.createElement("canvas");
+      this.canvas.tabIndex = 0;
+      this.canvas.setAttribute("role", "application");
+      this.canvas.setAttribute("aria-label", `Timeline of ${data.title}. Arrows move, plus and minus zoom, N and P step from bar to bar, up and down change the row, 0 shows all.`);
+      this.said = document.createElement("p");
+      this.said.className = "said";
+      this.said.setAttribute("aria-live", "polite");
+      figure.append(caption, this.legend(), this.canvas, this.said);
+      parent.append(figure);
+      this.listen();
+      new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
+    }
+
+    legend() {
+      const list = document.createElement("div");
+      list.className = "legend";
+      for (const name of this.data.names) {
+        const entry = document.createElement("span");
+        const swatch = document.createElement("i");
+        swatch.style.background = categories.includes(name) ? `var(--task-${name})` : "var(--task-other)";
+        entry.append(swatch, name);
+        list.append(entry);
+      }
+      return list;
+    }
+
+    // Rows from top to bottom: tracks, then memory.
+    layout(width) {
+      const { tracks, levels } = this.data;
+      const count = (links) => tracks.filter((track) => track.group.endsWith("links") === links).length;
+      const fit = (rows, high, room) => Math.max(3, Math.min(high, Math.floor(room / Math.max(1, rows))));
+      const heights = [fit(count(false), 24, 640), fit(count(true), 15, 360)];
+      const row = (group) => heights[Number(group.endsWith("links"))];
+      this.rows = [];
+      let y = head;
+      const add = (kind, index, height, group, name) => {
+        y += this.rows.length && this.rows[this.rows.length - 1].group !== group ? 8 : 0;
+        this.rows.push({ kind, index, y, height, group, name });
+        y += height + (height > 8 ? 2 : 0);
+      };
+      tracks.forEach((track, index) => add("bars", index, row(track.group), track.group, track.name));
+      const low = levels.length > 16 ? Math.max(6, Math.floor(320 / levels.length)) : 26;
+      levels.forEach((level, index) => add("level", index, low, `${level.group} memory`, level.name));
+      this.height = y + 4;
+      this.left = width < 600 ? 84 : 190;
+    }
+
+    x_of(moment) {
+      const { from, to } = this.view;
+      return this.left + ((moment - from) / (to - from)) * (this.width - this.left);
+    }
+    time_at(x) {
+      const { from, to } = this.view;
+      return from + ((x - this.left) / (this.width - this.left)) * (to - from);
+    }
+
+    draw() {
+      const width = this.canvas.parentElement.clientWidth;
+      if (!width) return;
+      const ratio = window.devicePixelRatio || 1;
+      this.width = width;
+      this.layout(width);
+      if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(this.height * ratio)) {
+        this.canvas.width = Math.round(width * ratio);
+        this.canvas.height = Math.round(this.height * ratio);
+        this.canvas.style.height = `${this.height}px`;
+      }
+      const context = this.canvas.getContext("2d");
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, this.height);
+      context.font = "12px system-ui, sans-serif";
+      context.textBaseline = "middle";
+      this.ink = { text: color("--ink"), soft: color("--ink-soft"), line: color("--line"), row: color("--row"), paper: color("--paper") };
+      this.paints = this.data.names.map((name) => color_of(name));
+      this.draw_axis(context);
+      for (const row of this.rows) {
+        context.globalAlpha = 1;
+        context.fillStyle = this.ink.row;
+        context.fillRect(this.left, row.y, width - this.left, row.height);
+        row.kind === "bars" ? this.draw_bars(context, row) : this.draw_level(context, row);
+        this.draw_name(context, row);
+      }
+      this.draw_chosen(context);
+      this.draw_selection(context);
+    }
+
+    draw_axis(context) {
+      const { from, to } = this.view;
+      const room = (this.width - this.left) / 90;
+      const raw = (to - from) / Math.max(1, room);
+      const power = 10 ** Math.floor(Math.log10(raw));
+      const step = [1, 2, 5, 10].map((n) => n * power).find((size) => size >= raw);
+      context.globalAlpha = 1;
+      for (let moment = Math.ceil(from / step) * step; moment <= to; moment += step) {
+        const x = this.x_of(moment);
+        context.fillStyle = this.ink.line;
+        context.fillRect(x, head - 4, 1, this.height - head);
+        context.fillStyle = this.ink.soft;
+        context.textAlign = x > this.width - 50 ? "right" : "left";
+        context.fillText(seconds(Math.abs(moment) < step / 1e6 ? 0 : moment), x + (x > this.width - 50 ? -2 : 2), 9);
+      }
+      context.textAlign = "left";
+    }
+
+    draw_name(context, row) {
+      if (row.height < 10) return;
+      context.globalAlpha = 1;
+      context.fillStyle = this.ink.text;
+      let name = row.name;
+      while (name.length > 4 && context.measureText(name).width > this.left - 6) name = `${name.slice(0, -2)}…`.replace("……", "…");
+      context.fillText(name, 0, row.y + row.height / 2);
+    }
+
+    // Bars too thin to see are put together: each pixel is filled by how much of it each kind takes.
+    draw_bars(context, row) {
+      const { data, view } = this;
+      const per = ticks / data.end;
+      const low = view.from * per, high = view.to * per;
+      const scale = (this.width - this.left) / (high - low);
+      const first = data.begin[row.index], last = data.begin[row.index + 1];
+      const paints = data.names.length * 2; // plain and dimmed
+      const pixels = Math.ceil(this.width - this.left);
+      const cover = new Float32Array(paints * pixels);
+      const wide = [];
+      for (let bar = above(data.finish, first, last, low); bar < last && data.start[bar] <= high; ++bar) {
+        const x0 = Math.max(0, (data.start[bar] - low) * scale), x1 = Math.min(pixels, (data.finish[bar] - low) * scale);
+        const paint = data.name_of_kind[data.kind[bar]] * 2 + (view.critical && !data.critical[bar] ? 1 : 0);
+        if (x1 - x0 >= 2) wide.push(bar, x0, x1, paint);
+        else {
+          const pixel = Math.min(pixels - 1, x0 | 0);
+          const inside = Math.min(x1, pixel + 1) - x0;
+          cover[pixel * paints + paint] += inside;
+          if (pixel + 1 < pixels) cover[(pixel + 1) * paints + paint] += x1 - x0 - inside;
+        }
+      }
+      for (let pixel = 0; pixel < pixels; ++pixel) {
+        let y = row.y + row.height;
+        for (let paint = 0; paint < paints; ++paint) {
+          const share = cover[pixel * paints + paint];
+          if (share > 0) {
+            const height = Math.min(1, share) * row.height;
+            this.paint(context, paint);
+            context.fillRect(this.left + pixel, Math.max(row.y, y - height), 1, Math.min(height, y - row.y));
+            y -= height;
+          }
+        }
+      }
+      for (let i = 0; i < wide.length; i += 4) this.draw_bar(context, row, wide[i], wide[i + 1], wide[i + 2], wide[i + 3]);
+    }
+
+    paint(context, paint) {
+      context.globalAlpha = paint % 2 ? 0.25 : 1;
+      context.fillStyle = this.paints[paint >> 1];
+    }
+
+    draw_bar(context, row, bar, x0, x1, paint) {
+      this.paint(context, paint);
+      context.fillRect(this.left + x0, row.y, Math.max(1, x1 - x0 - 0.5), row.height);
+      if (x1 - x0 > 26 && row.height >= 12) {
+        const label = this.label(bar);
+        if (context.measureText(label).width < x1 - x0 - 4) {
+          context.fillStyle = color("--on-bar");
+          context.fillText(label, this.left + x0 + 3, row.y + row.height / 2 + 0.5);
+        }
+      }
+    }
+
+    draw_level(context, row) {
+      const { data, view } = this;
+      const level = data.levels[row.index];
+      const per = ticks / data.end;
+      const pixels = Math.ceil(this.width - this.left);
+      const tick = (x) => (view.from + (x / pixels) * (view.to - view.from)) * per;
+      context.fillStyle = color("--series-6");
+      let step = above(level.seconds, 0, level.seconds.length, tick(0)) - 1;
+      for (let x = 0; x < pixels && tick(x) <= ticks; ++x) {
+        let value = step >= 0 ? level.bytes[step] : 0;
+        while (step + 1 < level.seconds.length && level.seconds[step + 1] <= tick(x + 1)) value = Math.max(value, level.bytes[++step]);
+        const height = (value / this.most) * row.height;
+        context.fillRect(this.left + x, row.y + row.height - height, 1, height);
+      }
+    }
+
+    draw_chosen(context) {
+      if (this.chosen < 0) return;
+      const row = this.rows[this.track];
+      const per = this.data.end / ticks;
+      const x0 = Math.max(this.left, this.x_of(this.data.start[this.chosen] * per));
+      const x1 = Math.max(x0 + 2, this.x_of(this.data.finish[this.chosen] * per));
+      context.globalAlpha = 1;
+      context.strokeStyle = this.ink.text;
+      context.lineWidth = 2;
+      if (x1 > this.left) context.strokeRect(x0, row.y, x1 - x0, row.height);
+    }
+
+    draw_selection(context) {
+      if (!this.drag || this.drag.pan) return;
+      context.globalAlpha = 0.2;
+      context.fillStyle = this.ink.text;
+      context.fillRect(Math.min(this.drag.from, this.drag.to), head, Math.abs(this.drag.to - this.drag.from), this.height);
+    }
+
+    label(bar) {
+      return this.data.kinds[this.data.kind[bar]].label.replace("{}", String(this.data.micro_batch[bar]));
+    }
+
+    describe(bar, row) {
+      const { data } = this;
+      const kind = data.kinds[data.kind[bar]];
+      const per = data.end / ticks;
+      const start = data.start[bar] * per;
+      const parts = [this.label(bar), kind.category, `on ${row.name}`, `${seconds(data.finish[bar] * per - start)} from ${seconds(start)}`, `iteration ${data.iteration[bar]}`];
+      if (kind.bytes) parts.push(bytes_text(kind.bytes));
+      if (data.critical[bar]) parts.push("on the critical path");
+      return parts.join(" · ");
+    }
+
+    // What is at a place of the canvas, in words.
+    at(x, y) {
+      const index = this.rows.findIndex((row) => y >= row.y && y < row.y + row.height);
+      if (index < 0 || x < this.left) return null;
+      const row = this.rows[index];
+      const tick = (this.time_at(x) * ticks) / this.data.end;
+      if (row.kind === "level") {
+        const level = this.data.levels[row.index];
+        const step = above(level.seconds, 0, level.seconds.length, tick) - 1;
+        return { index, bar: -1, text: `${row.name}: ${bytes_text(step < 0 ? 0 : level.bytes[step])} at ${seconds(this.time_at(x))}` };
+      }
+      const first = this.data.begin[row.index], last = this.data.begin[row.index + 1];
+      const slack = (2 * (this.view.to - this.view.from) * ticks) / this.data.end / this.width; // two pixels
+      const bar = above(this.data.finish, first, last, tick - slack);
+      const hit = bar < last && this.data.start[bar] <= tick + slack;
+      return { index, bar: hit ? bar : -1, text: hit ? this.describe(bar, row) : `${row.name}: idle at ${seconds(this.time_at(x))}` };
+    }
+
+    listen() {
+      const { canvas } = this;
+      const x_of = (event) => event.clientX - canvas.getBoundingClientRect().left;
+      canvas.addEventListener("pointermove", (event) => {
+        const x = x_of(event);
+        if (this.drag) this.move(x);
+        else this.show(this.at(x, event.clientY - canvas.getBoundingClientRect().top), event);
+      });
+      canvas.addEventListener("pointerleave", () => Tip.hide());
+      canvas.addEventListener("pointerdown", (event) => {
+        if (event.button !== 0 || x_of(event) < this.left) return;
+        canvas.setPointerCapture(event.pointerId);
+        this.drag = { from: x_of(event), to: x_of(event), pan: event.shiftKey || event.pointerType === "touch", view: { ...this.view } };
+      });
+      canvas.addEventListener("pointerup", () => this.drop());
+      canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });
+      canvas.addEventListener("dblclick", () => this.view.all());
+      canvas.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        this.view.zoom(this.time_at(x_of(event)), 1.2 ** (event.deltaY / 40));
+      }, { passive: false });
+      canvas.addEventListener("keydown", (event) => this.key(event));
+    }
+
+    show(found, event) {
+      found ? Tip.show(found.text, event.clientX, event.clientY) : Tip.hide();
+    }
+
+    move(x) {
+      this.drag.to = x;
+      if (!this.drag.pan) return this.draw();
+      const moved = ((this.drag.from - x) / (this.width - this.left)) * (this.drag.view.to - this.drag.view.from);
+      this.view.set(this.drag.view.from + moved, this.drag.view.to + moved);
+    }
+
+    drop() {
+      const drag = this.drag;
+      this.drag = null;
+      if (!drag || drag.pan) return;
+      const [from, to] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+      if (to - from > 4) this.view.set(this.time_at(Math.max(this.left, from)), this.time_at(to));
+      else this.draw();
+    }
+
+    key(event) {
+      const { view } = this;
+      const size = view.to - view.from;
+      const middle = (view.from + view.to) / 2;
+      const keys = {
+        ArrowLeft: () => view.set(view.from - size / 5, view.to - size / 5),
+        ArrowRight: () => view.set(view.from + size / 5, view.to + size / 5),
+        ArrowUp: () => this.change_row(-1),
+        ArrowDown: () => this.change_row(1),
+        "+": () => view.zoom(middle, 1 / 1.5),
+        "=": () => view.zoom(middle, 1 / 1.5),
+        "-": () => view.zoom(middle, 1.5),
+        0: () => view.all(),
+        n: () => this.step(1),
+        p: () => this.step(-1),
+        c: () => view.toggle(),
+      };
+      const action = event.ctrlKey || event.metaKey || event.altKey ? null : keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+      if (action) {
+        event.preventDefault();
+        action();
+      }
+    }
+
+    change_row(by) {
+      const bars = this.rows.filter((row) => row.kind === "bars").length;
+      this.track = Math.min(bars - 1, Math.max(0, this.track + by));
+      this.chosen = -1;
+      this.step(1);
+    }
+
+    step(by) {
+      const row = this.rows[this.track];
+      const first = this.data.begin[row.index], last = this.data.begin[row.index + 1];
+      if (first === last) return;
+      const tick = (this.view.from * ticks) / this.data.end;
+      this.chosen = this.chosen < 0 ? Math.min(last - 1, above(this.data.finish, first, last, tick)) : Math.min(last - 1, Math.max(first, this.chosen + by));
+      this.said.textContent = this.describe(this.chosen, row);
+      const at = (this.data.start[this.chosen] * this.data.end) / ticks;
+      const size = this.view.to - this.view.from;
+      if (at < this.view.from || at > this.view.to) this.view.set(at - size / 2, at + size / 2);
+      else this.draw();
+    }
+  }
+
+  /** One line that follows the pointer. */
+  const Tip = (() => {
+    let element = null;
+    return {
+      show(text, x, y) {
+        if (!element) {
+          element = document.createElement("div");
+          element.className = "tip";
+          document.body.append(element);
+        }
+        element.textContent = text;
+        element.hidden = false;
+        const box = element.getBoundingClientRect();
+        element.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+        element.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18}px`;
+      },
+      hide() {
+        if (element) element.hidden = true;
+      },
+    };
+  })();
+
+  // What part of the runs is seen, by all pictures of a section.
+  function make_view(end, pictures) {
+    let asked = false;
+    const redraw = () => {
+      if (asked) return;
+      asked = true;
+      requestAnimationFrame(() => {
+        asked = false;
+        pictures.forEach((picture) => picture.draw());
+      });
+    };
+    const view = {
+      from: 0,
+      to: end,
+      critical: false,
+      set(from, to) {
+        const size = Math.min(end, Math.max(to - from, end * 1e-7));
+        view.from = Math.min(Math.max(0, from), end - size);
+        view.to = view.from + size;
+        redraw();
+      },
+      zoom: (at, factor) => view.set(at - (at - view.from) * factor, at + (view.to - at) * factor),
+      all: () => view.set(0, end),
+      toggle() {
+        view.critical = !view.critical;
+        view.button?.setAttribute("aria-pressed", String(view.critical));
+        redraw();
+      },
+    };
+    return view;
+  }
+
+  function buttons(view) {
+    const bar = document.createElement("div");
+    bar.className = "buttons";
+    const middle = () => (view.from + view.to) / 2;
+    const add = (text, help, action) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.title = help;
+      button.addEventListener("click", action);
+      bar.append(button);
+      return button;
+    };
+    add("+", "closer (key +, or Ctrl and wheel)", () => view.zoom(middle(), 0.5)).setAttribute("aria-label", "zoom in");
+    add("−", "farther (key -)", () => view.zoom(middle(), 2)).setAttribute("aria-label", "zoom out");
+    add("◀", "earlier (left arrow)", () => view.set(view.from - (view.to - view.from) / 3, view.to - (view.to - view.from) / 3)).setAttribute("aria-label", "earlier");
+    add("▶", "later (right arrow)", () => view.set(view.from + (view.to - view.from) / 3, view.to + (view.to - view.from) / 3)).setAttribute("aria-label", "later");
+    add("whole run", "all of it (key 0, or double click)", () => view.all());
+    view.button = add("critical path", "dim what the iteration does not wait for (key C)", () => view.toggle());
+    view.button.setAttribute("aria-pressed", "false");
+    const help = document.createElement("span");
+    help.textContent = "drag to zoom, Shift and drag to move";
+    bar.append(help);
+    return bar;
+  }
+
+  /** Puts timelines into `parent`, one below the other on one axis; returns what draws them anew. */
+  function add(parent, list) {
+    const pictures = [];
+    const view = make_view(Math.max(...list.map((one) => one.end)) || 1, pictures);
+    parent.append(buttons(view));
+    for (const one of list) pictures.push(new Picture(parent, one, view));
+    return () => pictures.forEach((picture) => picture.draw());
+  }
+
+  return { add };
+})();

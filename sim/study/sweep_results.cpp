@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/sweep_results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/study/sweep_figures.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+
+std::size_t place_of(std::string_view figure) {
+  const auto rows = figures();
+  return static_cast<std::size_t>(
+      std::find_if(rows.begin(), rows.end(), [&](const FigureRow& row) { return row.name == figure; }) - rows.begin());
+}
+
+// The engines of a first pass, where there was a second.
+bool screens(const std::string& engine) { return engine == "analytic" || engine == "estimate"; }
+
+bool was_screened(SweepStore& store) {
+  std::set<bool> passes;
+  store.for_each([&](const PointRow& row) { passes.insert(screens(row.engine)); });
+  return passes.size() == 2;
+}
+
+class Reader {
+public:
+  explicit Reader(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      results_.axes.push_back({key, {}});
+    }
+    for (const char* key : {"strategy", "schedule", "micro_batches", "recompute"}) {
+      results_.axes.push_back({key, {}});
+    }
+    numbers_.resize(results_.axes.size());
+  }
+
+  void add(const PointRow& row) {
+    if (row.status != PointStatus::feasible) {
+      ++(row.status == PointStatus::failed ? results_.failed : results_.infeasible);
+      ++reasons_[row.reason];
+      return;
+    }
+    const Json settings = Json::parse(row.settings);
+    const std::size_t keys = results_.axes.size() - 4;
+    for (std::size_t axis = 0; axis < keys; ++axis) {
+      const std::string& key = results_.axes[axis].key;
+      add_value(axis, settings.contains(key) ? settings[key].get<std::string>() : "");
+    }
+    add_value(keys, row.strategy);
+    add_value(keys + 1, row.schedule);
+    add_value(keys + 2, std::to_string(row.micro_batches));
+    add_value(keys + 3, row.recompute);
+    static const std::size_t kIteration = place_of("iteration_seconds"), kRate = place_of("samples_per_second"),
+                             kDollars = place_of("usd_per_million_samples"), kJoules = place_of("joules_per_sample"),
+                             kMemory = place_of("peak_memory_bytes");
+    results_.iteration.push_back(row.figures[kIteration]);
+    results_.samples_per_second.push_back(row.figures[kRate]);
+    results_.dollars_per_million.push_back(row.figures[kDollars]);
+    results_.joules_per_sample.push_back(row.figures[kJoules]);
+    results_.peak_memory.push_back(row.figures[kMemory]);
+    constexpr std::size_t kDigits = 8;
+    results_.keys.push_back(to_text(row.key).substr(0, kDigits));
+  }
+
+  void skip() { ++results_.screened; }
+
+  SweepResults finish() {
+    constexpr std::size_t kMost = 50;
+    results_.reasons.assign(reasons_.begin(), reasons_.end());
+    std::stable_sort(results_.reasons.begin(), results_.reasons.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    results_.reasons.resize(std::min(results_.reasons.size(), kMost));
+    return std::move(results_);
+  }
+
+private:
+  void add_value(std::size_t axis, const std::string& text) {
+    auto& values = results_.axes[axis].values;
+    const auto [found, added] = numbers_[axis].try_emplace(text, static_cast<std::uint32_t>(values.size()));
+    if (added) {
+      values.push_back(text);
+    }
+    results_.value.push_back(found->second);
+  }
+
+  SweepResults results_;
+  std::vector<std::map<std::string, std::uint32_t>> numbers_; // [axis]: of its values
+  std::map<std::string, std::uint64_t> reasons_;
+};
+
+} // namespace
+
+SweepResults read_sweep_results(SweepStore& store) {
+  const bool two_passes = was_screened(store);
+  Reader reader(store.axis_keys());
+  store.for_each([&](const PointRow& row) {
+    const bool first_pass = two_passes && screens(row.engine);
+    if (!first_pass) {
+      reader.add(row);
+    } else if (row.status == PointStatus::feasible) {
+      reader.skip();
+    }
+  });
+  SweepResults results = reader.finish();
+  for (const std::string& name : store.names()) {
+    results.name += (results.name.empty() ? "" : ", ") + name;
+  }
+  return results;
+}
+
+} // namespace stagecraft

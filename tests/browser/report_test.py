@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# The report in a browser: report_test.py PROGRAM SOURCE_FOLDER. Every kind of result opens without a request or a
+# complaint, and can be hovered, zoomed, sorted, filtered, darkened, printed and driven by keys.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from browser import Browser
+from selenium.webdriver import Keys
+
+PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
+EVIL = "</script><script>window.evil = 1</script><img src=x onerror='window.evil = 2'>"
+RUN = ["vgg16", "--platform", "two-generations", "--strategy", "optimal", "--schedule", "1f1b",
+       "--set", "training.global_batch=32", "--set", "training.micro_batches=4"]
+STUDY = """model: vgg16
+platform: two-generations
+training: {global_batch: 32, micro_batches: [2, 4]}
+compare: {strategies: [uniform, optimal, single], schedules: [gpipe, 1f1b]}
+"""
+SWEEP = STUDY + """name: sweep
+sweep: {platform.network.bandwidth: [1 Gb/s, 10 Gb/s, 100 Gb/s], training.precision: [fp16, fp32]}
+"""
+
+
+def stagecraft(*arguments):
+    subprocess.run([PROGRAM, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def make_pages(folder):
+    """A page of each kind of result, by name."""
+    def path(name):
+        return os.path.join(folder, name)
+
+    for name, text in (("study.yaml", STUDY), ("sweep.yaml", SWEEP)):
+        with open(path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+    stagecraft("compare", path("study.yaml"), "--timeline", "2", "--quiet", "-o", path("compare.json"))
+    stagecraft("replay", *RUN, "--timeline", "--format", "json", "--quiet", "-o", path("replay.json"))
+    stagecraft("explain", *RUN, "--format", "json", "--quiet", "-o", path("explain.json"))
+    stagecraft("sweep", path("sweep.yaml"), "--quiet", "-o", path("sweep.sqlite"))
+    rows = [{"case": EVIL, "metric": "iteration_seconds", "group": "g", "measured": m, "predicted": p, "contest": "c"}
+            for m, p in ((1, 1.1), (2, 1.9), (30, 31))]
+    with open(path("validate.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "stagecraft/1", "source": EVIL, "rows": rows, "skipped": [], "notes": [EVIL]}, file)
+    predicted = [{"kernel": "k%d" % i, "source": "fit", "measured": i * 1e-3, "predicted": i * 1.1e-3} for i in (1, 2, 3)]
+    with open(path("calibrate.json"), "w", encoding="utf-8") as file:
+        json.dump({"schema": "stagecraft/1", "device": "d", "rows": predicted, "mape": 0.1}, file)
+    with open(path("compare.json"), encoding="utf-8") as file:
+        result = json.load(file)
+    result["model"], result["runs"][0]["note"] = EVIL, EVIL
+    with open(path("compare.json"), "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    pages = {}
+    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "validate.json", "calibrate.json"):
+        name = result.split(".")[0]
+        pages[name] = path(name + ".html")
+        stagecraft("report", path(result), "-o", pages[name])
+    return pages
+
+
+def draw_all(browser):
+    """Brings every drawing into view, every choice of charts included."""
+    browser.run("""document.querySelectorAll('select').forEach(list => [...list.options].forEach(option => {
+      list.value = option.value; list.dispatchEvent(new Event('change')); }));""")
+    browser.wait("all drawings", """
+      const left = [...document.querySelectorAll('figure.chart:not([hidden]), .timelines')].find(
+        place => !place.querySelector('svg') && !place.querySelector('canvas'));
+      if (left) left.scrollIntoView();
+      return !left;""")
+
+
+def test_opens(browser, name, page):
+    browser.open(page)
+    draw_all(browser)
+    assert browser.run("return window.evil") is None, name
+    assert browser.run("return document.querySelectorAll('h2').length") > 0, name
+    assert browser.run("return document.documentElement.scrollWidth") <= browser.run("return innerWidth"), name
+    complaints = browser.complaints()
+    assert not complaints, (name, complaints)
+
+
+def test_escaped(browser, page):
+    browser.open(page)
+    assert EVIL in browser.run("return document.querySelector('h1').textContent")
+    assert EVIL in browser.run("return document.querySelector('main').textContent")
+
+
+def pixels(browser):
+    return browser.run("return document.querySelector('canvas').toDataURL()")
+
+
+def test_timeline(browser, page):
+    browser.open(page)
+    browser.run("document.querySelector('.timelines').scrollIntoView()")
+    browser.wait("a timeline", "return document.querySelector('canvas')")
+    canvas = browser.driver.find_element("css selector", "canvas")
+    box = browser.run("const box = document.querySelector('canvas').getBoundingClientRect(); return [box.left, box.top]")
+    x, y = box[0] + 195, box[1] + 30  # right of the names the first device's first bar begins, below the axis
+    browser.mouse("mouseMoved", x, y)
+    text = browser.wait("a tip", "const tip = document.querySelector('.tip'); return tip && !tip.hidden && tip.textContent")
+    assert text.startswith("F0@0 · forward · on "), text
+    whole = pixels(browser)
+    for what, at in (("mousePressed", x + 100), ("mouseMoved", x + 300), ("mouseReleased", x + 300)):
+        browser.mouse(what, at, y)
+    browser.wait("the zoomed picture", "return document.querySelector('canvas').toDataURL() !== arguments[0]", whole)
+    zoomed = pixels(browser)
+    canvas.send_keys("0")
+    browser.wait("the whole run", "return document.querySelector('canvas').toDataURL() !== arguments[0]", zoomed)
+    canvas.send_keys("+")
+    browser.wait("closer by a key", "return document.querySelector('canvas').toDataURL() !== arguments[0]", whole)
+    canvas.send_keys("n")
+    said = browser.wait("a bar in words", "return document.querySelector('.said').textContent")
+    canvas.send_keys(Keys.ARROW_DOWN)
+    browser.wait("another row", "return document.querySelector('.said').textContent !== arguments[0]", said)
+    canvas.send_keys("c")
+    browser.wait("the critical path", "return document.querySelector('.buttons [aria-pressed=true]')")
+
+
+def column(browser, title):
+    return browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
+      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
+      return [...table.tBodies[0].rows].map(row => Number(row.cells[at].textContent)).filter(Number.isFinite);""", title)
+
+
+def test_table(browser, page):
+    browser.open(page)
+    press = """const table = [...document.querySelectorAll('.table table')].pop();
+      [...table.querySelectorAll('th button')].find(button => button.textContent === arguments[0]).click();"""
+    title = "iteration [s]"
+    browser.run(press, title)
+    times = column(browser, title)
+    assert times == sorted(times) and len(times) > 3, times
+    browser.run(press, title)
+    assert column(browser, title) == sorted(times, reverse=True)
+    first, second = sorted(set(times))[:2]
+    limit = (first + second) / 2
+    browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
+      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
+      const input = table.querySelectorAll('.filters input')[at];
+      input.value = arguments[1]; input.dispatchEvent(new Event('input'));""", title, "< %r" % limit)
+    assert len(column(browser, title)) == sum(time < limit for time in times)
+    browser.run("""const box = [...document.querySelectorAll('.table')].pop(), input = box.querySelector('input');
+      input.value = 'no such text'; input.dispatchEvent(new Event('input'));""")
+    assert column(browser, title) == []
+
+
+def test_dark_and_print(browser, page):
+    browser.open(page)
+    draw_all(browser)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    light, drawn = browser.run(ground), browser.run("return document.querySelector('figure:not([hidden]) svg').outerHTML")
+    browser.driver.find_element("id", "theme").send_keys(Keys.ENTER)
+    assert browser.run(ground) != light
+    browser.wait("charts in dark colours", "return document.querySelector('figure:not([hidden]) svg').outerHTML !== arguments[0]", drawn)
+    printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert len(printed) > 20000
+    assert browser.run(ground) != light  # as before it was printed
+    assert not browser.complaints()
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="stagecraft-report-") as folder, Browser() as browser:
+        pages = make_pages(folder)
+        for width in (1280, 390):
+            browser.resize(width, 900)
+            for name, page in pages.items():
+                test_opens(browser, name, page)
+        browser.resize(1280, 900)
+        test_escaped(browser, pages["compare"])
+        test_escaped(browser, pages["validate"])
+        test_timeline(browser, pages["replay"])
+        test_table(browser, pages["compare"])
+        test_table(browser, pages["sweep"])
+        test_dark_and_print(browser, pages["compare"])
+        print("every page opens without a request or a complaint")
+
+
+main()

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/report/chrome_trace.hpp"
+#include "sim/report/page/documents.hpp"
+#include "sim/report/page/json_document.hpp"
+#include "sim/report/page/sweep_page.hpp"
+#include "sim/report/run.hpp"
+#include "sim/report/validation.hpp"
+#include "sim/timeline/critical_path.hpp"
+#include "tests/catch.hpp"
+#include "tests/error_of.hpp"
+#include "tests/report/small_run.hpp"
+
+using namespace stagecraft;
+using nlohmann::json;
+using test::error_of;
+using test::near;
+
+namespace {
+
+constexpr const char* kEvil = "</script><script>alert(1)</script> \" ' & <b>";
+
+const Chart& chart_of(const DocumentPage& page, const std::string& name) {
+  for (const PageSection& section : page.sections) {
+    for (const Chart& chart : section.charts) {
+      if (chart.name == name) {
+        return chart;
+      }
+    }
+  }
+  FAIL("no chart " + name);
+  throw std::logic_error(name);
+}
+
+json data_of(const std::string& html) {
+  const std::string begin = "id=\"data\">", end = "</script>";
+  const std::size_t from = html.find(begin) + begin.size();
+  return json::parse(html.substr(from, html.find(end, from) - from));
+}
+
+// A run of a strategy with a time and a price, on two devices.
+Run run_of(const std::string& strategy, const std::string& schedule, int micro_batches, double seconds,
+           double dollars) {
+  Run run;
+  run.strategy = strategy;
+  run.schedule = run.order = schedule;
+  run.engine = "simgrid";
+  run.micro_batches = micro_batches;
+  run.feasible = true;
+  run.devices = {"a", "b"};
+  run.metrics.iteration = run.metrics.makespan = Seconds{seconds};
+  run.metrics.busy = {Seconds{seconds / 2}, Seconds{seconds}};
+  run.metrics.waiting = {Seconds{seconds / 2}, Seconds{}};
+  run.metrics.exposed = {Seconds{}, Seconds{}};
+  run.metrics.peak_memory = {Bytes{2e9}, Bytes{1e9}};
+  run.cost_per_million_samples = Dollars{dollars};
+  run.samples_per_second = 1 / seconds;
+  run.estimate = Seconds{seconds * 0.9};
+  return run;
+}
+
+Comparison small_comparison() {
+  Comparison comparison{.model = "m", .platform = "p"};
+  comparison.runs = {run_of("optimal", "zb-h1", 8, 1, 9), run_of("uniform", "1f1b", 8, 2, 3),
+                     run_of("optimal", "1f1b", 4, 3, 5)};
+  Run unfit;
+  unfit.strategy = "single";
+  unfit.why_not = "memory";
+  comparison.runs.push_back(unfit);
+  comparison.verdict = {"optimal wins."};
+  return comparison;
+}
+
+} // namespace
+
+TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
+  Page page{.title = kEvil, .subtitle = kEvil};
+  PageSection section{.title = kEvil, .sentences = {kEvil}};
+  section.charts = {bars_of("bars", kEvil, kEvil, {{kEvil, 1}})};
+  section.tables = {{.title = kEvil, .columns = {kEvil}, .rows = {{{kEvil}}}}};
+  page.sections = {section};
+  page.inputs = {{kEvil, ""}};
+  const std::string html = to_html(page);
+  CHECK(html.find("<script>alert") == std::string::npos);
+  CHECK(html.find("<b>") == std::string::npos);
+  const json data = data_of(html);
+  CHECK(data.at(0).at("charts").at(0).at("title") == kEvil);
+  CHECK(data.at(0).at("tables").at(0).at("rows").at(0).at(0) == kEvil);
+  // Four scripts of ours and the data; each of ours has the word that the policy asks for.
+  const std::size_t policy = html.find("script-src 'nonce-");
+  const std::string word = html.substr(policy + 18, 32);
+  std::size_t allowed = 0;
+  for (std::size_t at = html.find("<script nonce=\"" + word); at != std::string::npos;
+       at = html.find("<script nonce=\"" + word, at + 1)) {
+    ++allowed;
+  }
+  CHECK(allowed == 4);
+}
+
+TEST_CASE("what no other mark beats", "[report][page]") {
+  // (1, 5) and (3, 2) stay; (2, 5) is no better than the first in y, (4, 2) than the last, (3, 4) than (3, 2).
+  const std::vector<Mark> front =
+      front_of({{.x = 4, .y = 2}, {.x = 3, .y = 4}, {.x = 1, .y = 5}, {.x = 3, .y = 2}, {.x = 2, .y = 5}});
+  REQUIRE(front.size() == 2);
+  CHECK((front[0].x == 1 && front[0].y == 5));
+  CHECK((front[1].x == 3 && front[1].y == 2));
+  CHECK(front_of({}).empty());
+}
+
+TEST_CASE("an axis is logarithmic where its marks are far apart or whole", "[report][page]") {
+  const auto axis = [](std::vector<double> places) {
+    Chart chart{
+        .name = "c", .x = {.title = "", .logarithmic = true}, .y = {.title = ""}, .series = {{"", Look::points, {}}}};
+    for (const double place : places) {
+      chart.series[0].marks.push_back({.x = place, .y = 1});
+    }
+    return is_logarithmic(chart, false);
+  };
+  CHECK(axis({0.5, 6.1}));       // 12.2 times
+  CHECK_FALSE(axis({0.5, 5.9})); // 11.8 times
+  CHECK(axis({1, 2, 4}));
+  CHECK_FALSE(axis({0, 100}));
+}
+
+TEST_CASE("a chart for gnuplot", "[report][figures]") {
+  Chart bars = bars_of("b", "title", "x [s]", {{"one", 2}, {"two", 4}});
+  bars.series[0].marks[1].low = 3;
+  bars.series[0].marks[1].high = 5;
+  const Figure figure = figure_of(bars);
+  REQUIRE(figure.series.size() == 2);
+  CHECK(figure.series[0].rows == "2 0 0 2 -0.4 0.4\n4 1 0 4 0.6 1.4\n");
+  CHECK(figure.series[1].rows == "4 1 3 5\n"); // the interval
+  CHECK(figure.commands.find("set ytics (\"one\" 0, \"two\" 1)") != std::string::npos);
+  CHECK(figure.commands.find("set yrange [1.5:-0.5]") != std::string::npos); // the first is on top
+}
+
+TEST_CASE("a trace becomes tracks", "[report][page]") {
+  const test::SmallRun run =
+      test::run({.ranks = 3, .micro_batches = 4, .optimizer = 0.25, .bytes = 3e7, .bandwidth = 2e7, .iterations = 2});
+  const JsonDocument document = read_json_document("trace", chrome_trace(run.graph, run.timeline, run.platform));
+  REQUIRE(document.timelines.size() == 1);
+  const Tracks& tracks = document.timelines[0];
+  // Three devices with 8 computations and an optimizer step in each of two iterations.
+  REQUIRE(tracks.tracks.size() > 3);
+  for (std::size_t device = 0; device < 3; ++device) {
+    CHECK(tracks.tracks[device].group == "devices");
+    CHECK(tracks.track_begin[device + 1] - tracks.track_begin[device] == 2 * (8 + 1));
+  }
+  CHECK(tracks.tracks[3].group == "links");
+  CHECK(tracks.levels.size() == 3);
+  for (std::size_t track = 0; track < tracks.tracks.size(); ++track) { // in order, and none over another
+    for (std::size_t bar = tracks.track_begin[track] + 1; bar < tracks.track_begin[track + 1]; ++bar) {
+      CHECK(tracks.start[bar] >= tracks.finish[bar - 1] - 1e-9);
+    }
+  }
+  CHECK(tracks.end() == near(run.timeline.end()));
+  // F of all micro-batches at a stage share a kind; the label has a place for the number.
+  const BarKind& first = tracks.kinds[tracks.kind[0]];
+  CHECK(first.label == "F{}@0");
+  CHECK(first.category == "forward");
+  std::size_t on_path = 0;
+  for (const PathStep& step : critical_path(run.graph, run.timeline)) {
+    const Work& work = run.graph.works[run.graph.work[step.entry % run.graph.tasks()]];
+    on_path += work.computes() ? 1 : 0;
+  }
+  CHECK(std::count(tracks.critical.begin(), tracks.critical.begin() + tracks.track_begin[3], 1) ==
+        static_cast<std::ptrdiff_t>(on_path));
+}
+
+TEST_CASE("a comparison as a page", "[report][page]") {
+  const DocumentPage page = read_document("c.json", to_json(small_comparison(), false));
+  CHECK(page.title == "m on p");
+  CHECK(page.sections.at(0).sentences == std::vector<std::string>{"optimal wins."});
+  const Chart& ranked = chart_of(page, "ranked-strategies");
+  CHECK(ranked.y.names == std::vector<std::string>{"optimal, zb-h1, M 8", "uniform, 1f1b, M 8"});
+  const Chart& front = chart_of(page, "front-dollars");
+  REQUIRE(front.series.size() == 3);        // optimal, uniform, the front
+  CHECK(front.series[2].marks.size() == 2); // (1 s, 9) and (2 s, 3) beat (3 s, 5)
+  const Chart& map = chart_of(page, "strategies-schedules");
+  CHECK(map.series[0].marks.size() == 3); // uniform never ran under zb-h1
+  const PageTable& table = page.sections.back().tables.at(0);
+  CHECK(table.rows.size() == 4);
+  CHECK(table.rows[3].back().text == "memory");
+}
+
+TEST_CASE("further keys of runs stand in the JSON as they are", "[report]") {
+  const std::string text =
+      to_json(small_comparison(), false, {{1, {{"timeline", "{\"traceEvents\": []}"}, {"empty", ""}}}});
+  const json document = json::parse(text);
+  CHECK(document.at("runs").at(1).at("timeline").at("traceEvents").empty());
+  CHECK_FALSE(document.at("runs").at(1).contains("empty"));
+  CHECK_FALSE(document.at("runs").at(0).contains("timeline"));
+  CHECK(document.at("runs").at(1).at("strategy") == "uniform");
+}
+
+TEST_CASE("a validation as a page", "[report][page]") {
+  Validation validation;
+  validation.source = "s";
+  for (const auto& [measured, predicted] : std::vector<std::pair<double, double>>{{1, 1.1}, {2, 2}, {4, 3}}) {
+    validation.rows.push_back({.case_name = "c",
+                               .metric = "iteration_seconds",
+                               .measured = measured,
+                               .predicted = predicted,
+                               .contest = "k"});
+  }
+  const DocumentPage page = read_document("v.json", to_json(validation));
+  CHECK(page.title == "Validation: s");
+  CHECK(chart_of(page, "predicted-iteration-seconds").series.at(0).marks.size() == 3);
+  CHECK(chart_of(page, "ranking-k").series.at(0).marks.at(2).y == 4);
+  CHECK(page.sections.at(0).sentences.at(1).find("-25.0 %") != std::string::npos); // 3 for 4
+}
+
+// Two networks, two strategies; the second network with the second strategy is not feasible.
+TEST_CASE("a sweep as a page", "[report][page]") {
+  SweepResults results{.name = "n",
+                       .axes = {{"platform.network.bandwidth", {"10 Gb/s", "100 Gb/s"}}, {"strategy", {"a", "b"}}}};
+  results.value = {0, 0, 0, 1, 1, 0};
+  results.iteration = {1, 0.5, 0.25};
+  results.samples_per_second = {10, 20, 40};
+  results.dollars_per_million = {1, 3, 2};
+  results.joules_per_sample = {Mark::kNone, Mark::kNone, Mark::kNone};
+  results.peak_memory = {1e9, 1e9, 2e9};
+  results.keys = {"k0", "k1", "k2"};
+  results.infeasible = 1;
+  results.reasons = {{"memory", 1}};
+  const DocumentPage page = sweep_page(results);
+  const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
+  REQUIRE(curve.series.size() == 2);
+  CHECK(curve.series[0].name == "a");
+  CHECK(curve.series[0].marks.size() == 2);
+  CHECK(curve.series[0].marks[1].x == near(100)); // Gb/s
+  CHECK(curve.series[1].marks.size() == 1);
+  const Chart& map = chart_of(page, "cost-over-network-bandwidth-strategy");
+  CHECK(map.series[0].marks.size() == 3);
+  const std::vector<std::string>& findings = page.sections.at(0).sentences;
+  CHECK(findings.at(0) == "3 points are feasible, 1 are not, 0 failed.");
+  CHECK(findings.at(1).find("40 samples per second") != std::string::npos);
+  // The best by bandwidth are 20 and 40, by strategy 40 and 20: a factor of 2 each.
+  CHECK(findings.at(3).find("factor of 2") != std::string::npos);
+  // No energy is known: no picture of it.
+  for (const PageSection& section : page.sections) {
+    for (const Chart& chart : section.charts) {
+      CHECK(chart.name.find("energy") == std::string::npos);
+    }
+  }
+  CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
+}
+
+TEST_CASE("what is no result is refused with what is", "[report][page]") {
+  CHECK(error_of([] { read_document("x.json", "{"); }).find("x.json: no JSON") == 0);
+  CHECK(error_of([] { read_document("x.json", "[1]"); }).find("allowed: an object") != std::string::npos);
+  const std::string other = error_of([] { read_document("x.json", "{\"schema\": \"stagecraft/1\"}"); });
+  for (const std::string_view kind : document_kinds()) {
+    CHECK(other.find(kind) != std::string::npos);
+  }
+  CHECK(error_of([] { read_document("x.json", R"({"runs": [1], "verdict": []})"); }).find("compare") !=
+        std::string::npos);
+}
+
+TEST_CASE("figures of a page have names of their own", "[report][figures]") {
+  const PageSection section{
+      .title = "", .sentences = {}, .charts = {bars_of("b", "", "", {{"p", 1}}), bars_of("b", "", "", {{"p", 1}})}};
+  const std::vector<Figure> figures = figures_of(Page{.title = "", .sections = {section, section}});
+  std::set<std::string> names;
+  for (const Figure& figure : figures) {
+    names.insert(figure.name);
+  }
+  CHECK(names == std::set<std::string>{"b", "b-2", "b-3", "b-4"});
+}
