@@ -54,7 +54,7 @@ std::string percent_encoded(const std::string& path) {
 PageLink link_to(const std::string& file, const fs::path& page) {
   for (const fs::path& candidate : {fs::path(file), shipped_folder() / file}) {
     std::error_code failure;
-    if (fs::is_regular_file(candidate, failure)) {
+    if (!page.empty() && fs::is_regular_file(candidate, failure)) {
       const fs::path folder = fs::absolute(page).parent_path();
       const fs::path relative =
           fs::absolute(candidate).lexically_normal().lexically_relative(folder.lexically_normal());

@@ -11,6 +11,7 @@
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/csv.hpp"
+#include "sim/base/schema.hpp"
 #include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/sweep_replay.hpp"
@@ -47,6 +48,7 @@ Json json_of(const PointRow& row) {
   json["micro_batches"] = row.micro_batches;
   json["recompute"] = row.recompute;
   json["engine"] = row.engine;
+  json["feasible"] = row.status == PointStatus::feasible;
   json["status"] = name_of(row.status);
   json["order"] = row.order;
   json["reason"] = row.reason;
@@ -200,16 +202,26 @@ std::string counts_of(const SweepOutcome& outcome) {
          std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found) + " were there\n";
 }
 
-void show(const Options& options, const Sweep& sweep, const SweepOutcome& outcome, const std::vector<PointRow>& best) {
+// What a study names, where that is one name; an axis may say otherwise.
+Json name_in(const yaml::Node& study, const char* key) {
+  const yaml::Node* named = study.find(key);
+  return named != nullptr && named->kind == yaml::Node::Kind::scalar ? Json(named->text) : Json();
+}
+
+void show(const Options& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
+          const std::vector<PointRow>& best) {
   if (options.format == "json") {
     Json json{
-        {"schema", "stagecraft/1"},
+        {"schema", kSchema},
         {"name", sweep.name},
+        {"model", name_in(sweep.document, "model")},
+        {"platform", name_in(sweep.document, "platform")},
         {"objective", sweep.objective->name},
+        {"results", results.string()},
         {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
-        {"best", Json::array()}};
+        {"runs", Json::array()}};
     for (const PointRow& row : best) {
-      json["best"].push_back(json_of(row));
+      json["runs"].push_back(json_of(row));
     }
     print(json.dump(2) + "\n");
     return;
@@ -222,7 +234,25 @@ void show(const Options& options, const Sweep& sweep, const SweepOutcome& outcom
   text += "\nThe best, " + std::string(sweep.objective->help) +
           (sweep.limits.empty() ? "" : ", within the constraints") + ":\n" +
           to_text(table_of(best, keys_of(sweep)), use_color());
-  print(text + "One of them alone: stagecraft points " + options.output + " --replay KEY\n");
+  print(text + "One of them alone: stagecraft points " + results.string() +
+        " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
+}
+
+// The file, or the one in the folder that is made where it is missing.
+fs::path results_file(const Options& options) {
+  if (options.output.empty() == options.results.empty()) {
+    throw InputError({"-o", 0, 0},
+                     "where do the results go? allowed: one of -o FILE.sqlite and --results DIR, or --count alone");
+  }
+  if (options.results.empty()) {
+    return options.output;
+  }
+  std::error_code failure;
+  fs::create_directories(options.results, failure);
+  if (failure) {
+    throw InputError({options.results, 0, 0}, "no folder can be made here: " + failure.message());
+  }
+  return fs::path(options.results) / "sweep.sqlite";
 }
 
 int show_count(SweepPoints& points) {
@@ -240,13 +270,11 @@ int command_sweep(const Options& options) {
   if (options.count) {
     return show_count(points);
   }
-  if (options.output.empty()) {
-    throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite, or --count alone");
-  }
+  const fs::path results = results_file(options);
   SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
                    .shard = parse_shard(options.shard),
                    .retry = options.retry};
-  SweepStore store(options.output, SweepStore::Mode::write);
+  SweepStore store(results, SweepStore::Mode::write);
   if (!options.quiet) {
     points.check_values();
     remark(points.product() + " = " + std::to_string(points.count()) + " points\n");
@@ -260,7 +288,7 @@ int command_sweep(const Options& options) {
     return run_sweep(points, store, how);
   }();
   const std::vector<PointRow> best = store.best(outcome.sweep, inputs.sweep, outcome.engine, kShownPoints);
-  show(options, inputs.sweep, outcome, best);
+  show(options, results, inputs.sweep, outcome, best);
   return outcome.failed > 0 ? kSomeFailed : outcome.feasible == 0 ? kNothingFeasible : kDone;
 }
 

@@ -147,6 +147,7 @@ void add_sweep_flags(CLI::App& sweep, Options& options) {
   sweep.add_option("--workers", options.workers, "processes that work (default: one per core)")
       ->type_name("N")
       ->check(whole_number(1, kMostWorkers));
+  sweep.add_option("--results", options.results, "keep the results in this folder, as sweep.sqlite")->type_name("DIR");
   sweep.add_option("--shard", options.shard, "run part I of N alone, to be merged with the others")->type_name("I/N");
   sweep.add_flag("--retry", options.retry, "run points again that failed");
 }

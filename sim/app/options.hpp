@@ -56,7 +56,7 @@ struct Options {
   // sweep, points, merge
   bool count = false, retry = false;
   int workers = 0; ///< 0: one per core
-  std::string shard, point;
+  std::string shard, point, results;
   std::vector<std::string> files;
   std::string title; ///< of a report
   // schedule

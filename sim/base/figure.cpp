@@ -25,6 +25,12 @@ std::string style() {
   return text + "set linetype cycle " + std::to_string(kColors.size()) + "\n";
 }
 
+std::string inches(double size) {
+  std::string row = figure_row({size});
+  row.pop_back();
+  return row;
+}
+
 } // namespace
 
 std::string figure_row(const std::vector<double>& columns) {
@@ -70,7 +76,10 @@ std::string to_gnuplot(const Figure& figure) {
     plots += (plots.empty() ? "plot '" : ", \\\n     '") + figure.name + ".dat' index " + std::to_string(index) + " " +
              one.style + (one.title.empty() ? " notitle" : " title " + gnuplot_text(one.title));
   }
-  return text + plots + "\n";
+  constexpr double kPixelsPerInch = 100;
+  return text + plots + "\nset terminal pdfcairo size " + inches(figure.width / kPixelsPerInch) + "in," +
+         inches(figure.height / kPixelsPerInch) + "in noenhanced font 'sans-serif,9' background 'white'\nset output '" +
+         figure.name + ".pdf'\nreplot\n";
 }
 
 std::string draw(const Figure& figure, const std::filesystem::path& folder) {

@@ -1,4 +1,4 @@
-// Pictures of results as SVG, drawn by gnuplot in one style.
+// Pictures of results as SVG and PDF, drawn by gnuplot in one style.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ struct Series {
   std::string rows;  ///< lines of columns, as figure_row() makes them
 };
 
-/// One picture, and its files: NAME.svg, and beside it NAME.gp, which draws it, and NAME.dat.
+/// One picture, and its files: NAME.svg and NAME.pdf, and beside them NAME.gp, which draws them, and NAME.dat.
 struct Figure {
   std::string name;
   std::string title;

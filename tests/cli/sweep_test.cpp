@@ -94,12 +94,12 @@ TEST_CASE("sweep counts, runs, shows the best, and has nothing to do the second 
   const Outcome again = shop.succeed("sweep study.yaml -o a.sqlite --format json");
   const Json json = again.json();
   CHECK(json["points"]["feasible"].get<int>() + json["points"]["infeasible"].get<int>() == 72);
-  CHECK(json["best"].size() == 10);
-  CHECK(json["best"][0]["iteration_seconds"] <= json["best"][1]["iteration_seconds"]);
-  const std::string key = json["best"][0]["key"];
+  CHECK(json["runs"].size() == 10);
+  CHECK(json["runs"][0]["iteration_seconds"] <= json["runs"][1]["iteration_seconds"]);
+  const std::string key = json["runs"][0]["key"];
   const Json alone = Json::parse(shop.succeed("points a.sqlite --format jsonl --replay " + key.substr(0, 10)).out);
   CHECK(alone["iteration_seconds"].get<double>() ==
-        Approx(json["best"][0]["iteration_seconds"].get<double>()).epsilon(1e-9));
+        Approx(json["runs"][0]["iteration_seconds"].get<double>()).epsilon(1e-9));
   CHECK(alone["lower_bound_seconds"].is_number());
 }
 

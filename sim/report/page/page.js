@@ -23,7 +23,12 @@
   }, { rootMargin: "400px" });
 
   function when_near(place, make) {
-    const drawing = { place, draw: null, begin: () => { drawing.draw = make(); drawing.draw(); } };
+    const begin = () => {
+      drawing.draw = make();
+      drawing.draw();
+      performance.mark("drawn", { detail: place.className });
+    };
+    const drawing = { place, draw: null, begin };
     drawings.push(drawing);
     near.observe(place);
   }
@@ -170,5 +175,4 @@
     if (section.charts.length) add_charts(place, section.charts);
     section.tables.forEach((table) => add_table(place, table));
   });
-  requestAnimationFrame(() => setTimeout(() => performance.mark("painted")));
 })();

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/program.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+const std::string kRun = "replay " + kChain +
+                         " --devices 2 --bandwidth '1 GB/s' --strategy uniform --schedule 1f1b "
+                         "--set training.global_batch=4 --set training.micro_batches=4 ";
+
+TEST_CASE("report makes one page of a run, and the same bytes again", "[cli][report]") {
+  const Workshop shop;
+  shop.succeed(kRun + "--timeline --format json -o run.json");
+  shop.succeed("report run.json -o a.html");
+  shop.succeed("report run.json -o b.html");
+  const std::string page = shop.read("a.html");
+  CHECK(page == shop.read("b.html"));
+  CHECK_THAT(page, Catch::StartsWith("<!doctype html>"));
+  CHECK_THAT(page, Catch::Contains("<h1>uniform, 1f1b, M 4</h1>"));
+  CHECK_THAT(page, Catch::Contains("<a href=\"./run.json\">run.json</a>"));
+  CHECK(page.find("http-equiv=\"Content-Security-Policy\"") != std::string::npos);
+}
+
+TEST_CASE("a folder's results share a page; what is none is passed over", "[cli][report]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2, bandwidth: 1 GB/s}\n"
+                               "training: {global_batch: 4, micro_batches: [2, 4]}\n"
+                               "compare: {strategies: [uniform, single], schedules: [gpipe, 1f1b]}\n"
+                               "sweep: {platform.bandwidth: [1 GB/s, 2 GB/s]}\n");
+  shop.succeed("sweep study.yaml --quiet --results results");
+  shop.succeed("compare study.yaml --timeline 1 --quiet -o results/compare.json");
+  shop.write("results/other.json", "{\"neither\": 1}");
+  const Outcome told = shop.succeed("report results -o page.html --title 'Two results'");
+  CHECK_THAT(told.err, Catch::Contains("passed over: results/other.json: not a result that a report shows"));
+  const std::string page = shop.read("page.html");
+  CHECK_THAT(page, Catch::Contains("<h1>Two results</h1>"));
+  CHECK_THAT(page, Catch::Contains(": Along each axis</h2>"));
+  CHECK_THAT(page, Catch::Contains(": Timelines</h2>"));
+  CHECK_THAT(page, Catch::Contains("<a href=\"./study.yaml\">study.yaml</a>"));
+}
+
+TEST_CASE("report draws figures for papers, with script and data beside them", "[cli][report]") {
+  const Workshop shop;
+  shop.succeed(kRun + "--format json -o run.json");
+  const Outcome told = shop.succeed("report run.json --figures figures");
+  CHECK_THAT(told.err, Catch::Contains("figures/utilization.svg"));
+  CHECK_THAT(shop.read("figures/utilization.gp"), Catch::Contains("set output 'utilization.pdf'"));
+  CHECK(shop.read("figures/utilization.dat").find('\n') != std::string::npos);
+  if (told.err.find("drawn: figures/utilization.svg") != std::string::npos) {
+    CHECK_THAT(shop.read("figures/utilization.svg"), Catch::Contains("</svg>"));
+    CHECK_THAT(shop.read("figures/utilization.pdf"), Catch::StartsWith("%PDF"));
+  }
+}
+
+TEST_CASE("report says what it cannot show", "[cli][report]") {
+  const Workshop shop;
+  shop.write("not.json", "nothing");
+  CHECK(shop.run("report not.json -o a.html").status == 2);
+  CHECK_THAT(shop.run("report not.json -o a.html").err, Catch::Contains("not.json: no JSON"));
+  CHECK_THAT(shop.run("report not.json").err, Catch::Contains("where does the report go?"));
+  CHECK_THAT(shop.run("report absent.json -o a.html").err, Catch::Contains("absent.json"));
+  CHECK_THAT(shop.run("report . -o a.html").err, Catch::Contains("holds no results"));
+}
+
+TEST_CASE("compare keeps timelines of the best runs and of the naive one", "[cli][report]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2, bandwidth: 1 GB/s}\n"
+                               "training: {global_batch: 4, micro_batches: [2, 4]}\n"
+                               "compare: {strategies: [uniform, single], schedules: [gpipe, 1f1b]}\n");
+  shop.succeed("compare study.yaml --quiet -o plain.json");
+  shop.succeed("compare study.yaml --quiet --timeline 1 -o one.json");
+  const auto timelines = [&](const std::string& file) {
+    std::size_t count = 0;
+    const Json document = Json::parse(shop.read(file));
+    for (const Json& run : document.at("runs")) {
+      count += run.contains("timeline") ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(timelines("plain.json") == 0);
+  CHECK(timelines("one.json") == 1); // the best is uniform's, the naive one too
+  const Json document = Json::parse(shop.read("one.json"));
+  CHECK(document.at("runs").at(0).at("explanation").contains("shares"));
+  CHECK(document.at("inputs").at(0) == "study.yaml");
+}
+
+} // namespace
+} // namespace stagecraft::test
