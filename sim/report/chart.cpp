@@ -8,6 +8,27 @@ namespace {
 
 constexpr double kHalf = 0.4; // of a bar's height; names are 1 apart
 
+/// Of values that marks have.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  bool whole = true; ///< all are whole numbers
+};
+
+template <class Value> Extent extent_of(const Chart& chart, Value value) {
+  Extent extent;
+  for (const ChartSeries& series : chart.series) {
+    for (const Mark& mark : series.marks) {
+      const double number = value(mark);
+      if (std::isfinite(number)) {
+        extent.low = std::min(extent.low, number);
+        extent.high = std::max(extent.high, number);
+        extent.whole = extent.whole && number == std::floor(number);
+      }
+    }
+  }
+  return extent;
+}
+
 std::string range_of(const char* axis, double low, double high) {
   const std::string ends = figure_row({low, high});
   return std::string("set ") + axis + "range [" + ends.substr(0, ends.find(' ')) + ":" +
@@ -23,6 +44,23 @@ std::string names_of(const Axis& axis, const char* which) {
   return std::string("set ") + which + "tics (" + tics + ")" + (slanted ? " rotate by -35" : "") + "\n";
 }
 
+// From a little below the least to a little above the largest, with 1, 2 and 5 of every power of ten, or fewer.
+std::string logarithmic_commands(const Extent& extent, const char* which) {
+  constexpr double kRoom = 1.1, kManyDecades = 1e3;
+  const bool many = extent.high > kManyDecades * extent.low;
+  std::string tics;
+  for (double power = std::pow(10, std::floor(std::log10(extent.low))); power < kRoom * extent.high; power *= 10) {
+    for (const double step : {1.0, 2.0, 5.0}) {
+      if (step == 1 || !many) {
+        const std::string row = figure_row({step * power});
+        tics += (tics.empty() ? "" : ", ") + row.substr(0, row.size() - 1);
+      }
+    }
+  }
+  return std::string("set logscale ") + which + "\nset format " + which + " '%g'\n" +
+         range_of(which, extent.low / kRoom, extent.high * kRoom) + "set " + which + "tics (" + tics + ")\n";
+}
+
 std::string axis_commands(const Chart& chart, bool vertical, bool cells) {
   const Axis& axis = vertical ? chart.y : chart.x;
   const char* which = vertical ? "y" : "x";
@@ -32,8 +70,11 @@ std::string axis_commands(const Chart& chart, bool vertical, bool cells) {
     const bool down = which[0] == 'y';
     return names_of(axis, which) + (down ? range_of(which, last, -0.5) : cells ? range_of(which, -0.5, last) : "");
   }
-  return (logarithmic ? std::string("set logscale ") + which + "\n" : "") + "set format " + which + " '%g'\n" +
-         (axis.from_zero && !logarithmic ? std::string("set ") + which + "range [0:*]\n" : "");
+  if (logarithmic) {
+    return logarithmic_commands(extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; }), which);
+  }
+  return std::string("set format ") + which + " '%g'\n" +
+         (axis.from_zero ? std::string("set ") + which + "range [0:*]\n" : "");
 }
 
 std::vector<double> columns_of(const Mark& mark, Look look) {
@@ -90,7 +131,7 @@ void add_details(const ChartSeries& series, Figure& figure) {
   }
   if (!numbers.empty()) {
     figure.series.push_back(
-        {"", "using 1:2:(sprintf('%.3g', $3)) with labels font ',9' textcolor rgb '#000000'", numbers});
+        {"", "using 1:2:(sprintf('%.4g', $3)) with labels font ',9' textcolor rgb '#000000'", numbers});
   }
 }
 
@@ -104,17 +145,8 @@ bool is_logarithmic(const Chart& chart, bool vertical) {
     return false;
   }
   constexpr double kFar = 12; // times
-  double low = std::numeric_limits<double>::infinity(), high = 0;
-  bool whole = true;
-  for (const ChartSeries& series : chart.series) {
-    for (const Mark& mark : series.marks) {
-      const double place = vertical ? mark.y : mark.x;
-      low = std::min(low, place);
-      high = std::max(high, place);
-      whole = whole && place == std::floor(place);
-    }
-  }
-  return low > 0 && (whole || high > kFar * low);
+  const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
+  return extent.low > 0 && (extent.whole || extent.high > kFar * extent.low);
 }
 
 std::vector<Mark> front_of(std::vector<Mark> marks) {
@@ -140,10 +172,13 @@ Figure figure_of(const Chart& chart) {
                 .x = chart.x.title,
                 .y = chart.y.title,
                 .commands = axis_commands(chart, false, cells) + axis_commands(chart, true, cells) +
-                            "set key outside below reverse Left samplen 2 font ',10'\n",
+                            "set key tmargin center horizontal reverse Left samplen 2 font ',10'\n",
                 .series = {}};
   if (cells) {
-    figure.commands += std::string(kPalette) + "set cblabel " + gnuplot_text(chart.value) + "\nunset grid\n";
+    constexpr double kFar = 5; // times: colours by the logarithm
+    const Extent extent = extent_of(chart, [](const Mark& mark) { return mark.value; });
+    figure.commands += std::string(extent.low > 0 && extent.high > kFar * extent.low ? "set logscale cb\n" : "") +
+                       kPalette + "set cblabel " + gnuplot_text(chart.value) + "\nunset grid\n";
   }
   if (bars || cells) {
     figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));
