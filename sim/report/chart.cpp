@@ -96,6 +96,8 @@ std::string style_of(Look look) {
     return "using 1:2 with linespoints ps 0.6";
   case Look::steps:
     return "using 1:2 with steps";
+  case Look::front:
+    return "using 1:2 with steps lc rgb '#222222'";
   case Look::bars:
     return "using 1:2:3:4:5:6 with boxxyerror fs solid 0.7";
   case Look::cells:

@@ -23,6 +23,7 @@ enum class Look {
   points,
   line,  ///< through points that are shown
   steps, ///< holds until the next point
+  front, ///< the same, around points of other series
   bars,  ///< from 0 along x, each at its name on y
   cells, ///< coloured by value, at a name on x and one on y
   guide, ///< a thin line to read others by

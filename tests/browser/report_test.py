@@ -98,7 +98,7 @@ def test_timeline(browser, page):
     browser.wait("a timeline", "return document.querySelector('canvas')")
     canvas = browser.driver.find_element("css selector", "canvas")
     box = browser.run("const box = document.querySelector('canvas').getBoundingClientRect(); return [box.left, box.top]")
-    x, y = box[0] + 195, box[1] + 30  # right of the names the first device's first bar begins, below the axis
+    x, y = box[0] + 195, box[1] + 50  # right of the names the first device's first bar begins, below the axis and the title
     browser.mouse("mouseMoved", x, y)
     text = browser.wait("a tip", "const tip = document.querySelector('.tip'); return tip && !tip.hidden && tip.textContent")
     assert text.startswith("F0@0 · forward · on "), text

@@ -47,9 +47,9 @@ const Charts = (() => {
     const ink = color("--ink-soft");
     const option = {
       name: vertical && axis.names ? "" : axis.title,
-      nameLocation: "middle",
-      nameGap: vertical ? 56 : 28,
-      nameTextStyle: { color: ink },
+      nameLocation: vertical ? "end" : "middle",
+      nameGap: vertical ? 12 : 28,
+      nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: true },
       axisLine: { lineStyle: { color: color("--line") } },
       splitLine: { lineStyle: { color: color("--line") } },
@@ -83,7 +83,7 @@ const Charts = (() => {
   }
 
   function series_of(chart, series, number) {
-    const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" } };
+    const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
     const symbol = symbols[number % symbols.length];
     switch (series.look) {
@@ -100,7 +100,12 @@ const Charts = (() => {
       case "line":
         return { ...common, type: "line", data, symbol, symbolSize: 7, lineStyle: { width: 2 } };
       case "steps":
-        return { ...common, type: "line", step: "end", data, showSymbol: data.length <= 60, symbol: "emptyCircle", symbolSize: 13 };
+        return { ...common, type: "line", step: "end", data, showSymbol: false };
+      case "front":
+        return {
+          ...common, type: "line", step: "end", data, symbol: "circle", symbolSize: 13, lineStyle: { width: 1.5, color: color("--ink") },
+          itemStyle: { color: "transparent", borderColor: color("--ink"), borderWidth: 1.5 },
+        };
       default:
         return {
           ...common, type: "line", data, silent: true, showSymbol: false,
@@ -127,7 +132,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: chart.y.title && !chart.y.names ? 36 : 16, right: 24, top: 16, bottom: cells ? 76 : named.length ? 56 : 24, containLabel: true },
+      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: cells ? 76 : named.length ? 56 : 24, containLabel: true },
       legend: { show: named.length > 0, type: "scroll", bottom: 0, data: named, textStyle: { color: color("--ink") }, pageTextStyle: { color: color("--ink") }, pageIconColor: color("--ink") },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },

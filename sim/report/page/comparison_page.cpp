@@ -112,7 +112,7 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
     }
     const bool differs = std::any_of(all.begin(), all.end(), [&](const Mark& one) { return one.y != all.front().y; });
     if (differs) {
-      chart.series.push_back({"none is better in both", Look::steps, front_of(std::move(all))});
+      chart.series.push_back({"none is better in both", Look::front, front_of(std::move(all))});
       charts.push_back(std::move(chart));
     }
   }

@@ -70,6 +70,8 @@ std::string_view name_of(Look look) {
     return "line";
   case Look::steps:
     return "steps";
+  case Look::front:
+    return "front";
   case Look::bars:
     return "bars";
   case Look::cells:

@@ -417,7 +417,7 @@ private:
       mark.text = label(static_cast<std::size_t>(mark.value));
       mark.value = Mark::kNone;
     }
-    chart.series.push_back({"none is better in both", Look::steps, std::move(best)});
+    chart.series.push_back({"none is better in both", Look::front, std::move(best)});
     return chart;
   }
 

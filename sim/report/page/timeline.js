@@ -104,13 +104,14 @@ const Timelines = (() => {
       this.rows = [];
       let y = head;
       const add = (kind, index, height, group, name) => {
-        y += this.rows.length && this.rows[this.rows.length - 1].group !== group ? 8 : 0;
-        this.rows.push({ kind, index, y, height, group, name });
+        const first = !this.rows.length || this.rows[this.rows.length - 1].group !== group;
+        y += first && group ? 18 : 0;
+        this.rows.push({ kind, index, y, height, group, name, first });
         y += height + (height > 8 ? 2 : 0);
       };
       tracks.forEach((track, index) => add("bars", index, row(track.group), track.group, track.name));
       const low = levels.length > 16 ? Math.max(6, Math.floor(320 / levels.length)) : 26;
-      levels.forEach((level, index) => add("level", index, low, `${level.group} memory`, level.name));
+      levels.forEach((level, index) => add("level", index, low, level.group.replace("devices", "memory"), level.name.replace(/^memory /, "")));
       this.height = y + 4;
       this.left = width < 600 ? 84 : 190;
     }
@@ -173,8 +174,12 @@ const Timelines = (() => {
     }
 
     draw_name(context, row) {
-      if (row.height < 10) return;
       context.globalAlpha = 1;
+      if (row.first && row.group) {
+        context.fillStyle = this.ink.soft;
+        context.fillText(row.group, 0, row.y - 8);
+      }
+      if (row.height < 10) return;
       context.fillStyle = this.ink.text;
       let name = row.name;
       while (name.length > 4 && context.measureText(name).width > this.left - 6) name = `${name.slice(0, -2)}…`.replace("……", "…");
