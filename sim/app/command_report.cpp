@@ -64,6 +64,17 @@ PageLink link_to(const std::string& file, const fs::path& page) {
   return {file, ""};
 }
 
+// As a reader knows it: below the shipped folder or the one where the program runs.
+std::string known_as(const std::string& file) {
+  for (const fs::path& folder : {shipped_folder(), fs::current_path()}) {
+    const fs::path below = fs::path(file).lexically_relative(folder.lexically_normal());
+    if (!below.empty() && *below.begin() != "..") {
+      return below.string();
+    }
+  }
+  return file;
+}
+
 void add(Page& page, DocumentPage document, const fs::path& file, bool alone, const fs::path& output) {
   if (alone) {
     page.title = document.title;
@@ -73,7 +84,8 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
     page.sections.push_back(std::move(section));
   }
   document.inputs.push_back(file.string());
-  for (const std::string& input : document.inputs) {
+  for (const std::string& given : document.inputs) {
+    const std::string input = known_as(given);
     if (std::none_of(page.inputs.begin(), page.inputs.end(), [&](const PageLink& one) { return one.text == input; })) {
       page.inputs.push_back(link_to(input, output));
     }

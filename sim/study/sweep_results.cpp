@@ -112,6 +112,7 @@ SweepResults read_sweep_results(SweepStore& store) {
   for (const std::string& name : store.names()) {
     results.name += (results.name.empty() ? "" : ", ") + name;
   }
+  results.inputs = store.paths();
   return results;
 }
 

@@ -62,6 +62,11 @@ std::string columns(const std::string& prefix) {
 
 constexpr int kPlainColumns = 11;
 
+std::string text_at(sqlite3_stmt* statement, int column) {
+  const unsigned char* text = sqlite3_column_text(statement, column);
+  return text != nullptr ? reinterpret_cast<const char*>(text) : "";
+}
+
 } // namespace
 
 std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
@@ -121,6 +126,16 @@ public:
     }
     sqlite3_reset(statement);
     return false;
+  }
+
+  // The first column of a statement's rows.
+  std::vector<std::string> texts(const std::string& words) {
+    std::vector<std::string> all;
+    sqlite3_stmt* made = statement(words);
+    while (step(made)) {
+      all.push_back(text_at(made, 0));
+    }
+    return all;
   }
 
   void begin() {
@@ -232,11 +247,6 @@ void bind(sqlite3_stmt* statement, int at, const std::string& text) {
   sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 void bind(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
-
-std::string text_at(sqlite3_stmt* statement, int column) {
-  const unsigned char* text = sqlite3_column_text(statement, column);
-  return text != nullptr ? reinterpret_cast<const char*>(text) : "";
-}
 
 Digest digest_at(sqlite3_stmt* statement, int column) {
   Digest digest;
@@ -431,12 +441,11 @@ void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
 }
 
 std::vector<std::string> SweepStore::names() {
-  std::vector<std::string> names;
-  sqlite3_stmt* statement = database_->statement("select distinct name from sweeps where name != '' order by name");
-  while (database_->step(statement)) {
-    names.push_back(text_at(statement, 0));
-  }
-  return names;
+  return database_->texts("select distinct name from sweeps where name != '' order by name");
+}
+
+std::vector<std::string> SweepStore::paths() {
+  return database_->texts("select distinct path from files order by path");
 }
 
 std::vector<std::string> SweepStore::axis_keys() {

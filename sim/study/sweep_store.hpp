@@ -80,6 +80,8 @@ public:
   void for_each(const std::function<void(const PointRow&)>& visit);
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
+  /// The files that sweeps read, each once.
+  std::vector<std::string> paths();
   /// Keys of axes of all sweeps, each once.
   std::vector<std::string> axis_keys();
 

@@ -217,6 +217,7 @@ TEST_CASE("a validation as a page", "[report][page]") {
 // Two networks, two strategies; the second network with the second strategy is not feasible.
 TEST_CASE("a sweep as a page", "[report][page]") {
   SweepResults results{.name = "n",
+                       .inputs = {"i.yaml"},
                        .axes = {{"platform.network.bandwidth", {"10 Gb/s", "100 Gb/s"}}, {"strategy", {"a", "b"}}}};
   results.value = {0, 0, 0, 1, 1, 0};
   results.iteration = {1, 0.5, 0.25};
@@ -228,6 +229,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   results.infeasible = 1;
   results.reasons = {{"memory", 1}};
   const DocumentPage page = sweep_page(results);
+  CHECK(page.inputs == results.inputs);
   const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
   REQUIRE(curve.series.size() == 2);
   CHECK(curve.series[0].name == "a");

@@ -161,7 +161,7 @@ Json to_value(const PageTimeline& timeline) {
   json["iteration"] = base64(tracks.iteration);
   json["critical"] = base64(tracks.critical);
   json["levels"] = Json::array();
-  for (const Level& level : tracks.levels) {
+  for (const MemoryLevel& level : tracks.levels) {
     json["levels"].push_back({{"group", level.group},
                               {"name", level.name},
                               {"seconds", base64(ticks_of(level.seconds, end))},

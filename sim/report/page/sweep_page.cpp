@@ -125,7 +125,7 @@ public:
   }
 
   DocumentPage page() const {
-    DocumentPage page{results_.name.empty() ? "Sweep" : "Sweep: " + results_.name, {}, {}};
+    DocumentPage page{results_.name.empty() ? "Sweep" : "Sweep: " + results_.name, {}, results_.inputs};
     page.sections.push_back({.title = "Findings", .sentences = sentences()});
     if (results_.points() > 0) {
       page.sections.push_back({.title = "Along each axis", .sentences = {}, .charts = curves()});

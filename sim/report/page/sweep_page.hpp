@@ -19,6 +19,7 @@ struct SweptAxis {
 /// Points of one or more sweeps, column by column.
 struct SweepResults {
   std::string name;
+  std::vector<std::string> inputs; ///< files that were read
   std::vector<SweptAxis> axes;
   std::vector<std::uint32_t> value; ///< [feasible point * axes + axis]: which of its values
   /// [feasible point]; NaN: not known.

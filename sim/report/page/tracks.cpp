@@ -28,7 +28,7 @@ std::string label_of(const std::string& name, std::int32_t micro_batch) {
 
 double Tracks::end() const {
   double end = finish.empty() ? 0 : *std::max_element(finish.begin(), finish.end());
-  for (const Level& level : levels) {
+  for (const MemoryLevel& level : levels) {
     end = std::max(end, level.seconds.empty() ? 0 : level.seconds.back());
   }
   return end;
@@ -50,7 +50,7 @@ void TrackReader::take(const Event& event) {
     bars_.push_back({place, start, start + std::max(0.0, event.duration) * kMicrosecond, kind_of(event),
                      event.micro_batch, event.iteration, event.critical});
   } else if (event.phase == 'C') {
-    Level& level = levels_[{event.process, event.name}];
+    MemoryLevel& level = levels_[{event.process, event.name}];
     level.seconds.push_back(event.microseconds * kMicrosecond);
     level.bytes.push_back(event.bytes);
   }

@@ -24,7 +24,7 @@ struct Track {
 };
 
 /// Memory of one device: each amount holds until the next.
-struct Level {
+struct MemoryLevel {
   std::string group, name;
   std::vector<double> seconds, bytes;
 };
@@ -39,7 +39,7 @@ struct Tracks {
   std::vector<std::int32_t> micro_batch; ///< [bar]; -1: of none
   std::vector<std::int32_t> iteration;   ///< [bar]
   std::vector<std::uint8_t> critical;    ///< [bar]: on the critical path
-  std::vector<Level> levels;
+  std::vector<MemoryLevel> levels;
 
   double end() const;
 };
@@ -77,7 +77,7 @@ private:
   std::map<Place, std::string> rows_;
   std::map<BarKind, std::uint32_t> kinds_;
   std::vector<Bar> bars_;
-  std::map<std::pair<std::int64_t, std::string>, Level> levels_; // by process and name
+  std::map<std::pair<std::int64_t, std::string>, MemoryLevel> levels_; // by process and name
 };
 
 } // namespace stagecraft
