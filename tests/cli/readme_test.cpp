@@ -1,4 +1,4 @@
-// The commands that README.md and reports/README.md show run as they stand.
+// The commands that README.md, reports/README.md and docs/tutorial.md show run as they stand.
 // SPDX-License-Identifier: Apache-2.0
 #include <sstream>
 
@@ -27,7 +27,8 @@ std::vector<std::string> commands_of(const fs::path& document) {
 TEST_CASE("commands that the documents show run as they stand", "[cli][docs]") {
   const Workshop shop;
   shop.link("reports");
-  for (const auto& [document, least] : {std::pair{"README.md", 8}, {"reports/README.md", 3}}) {
+  for (const auto& [document, least] :
+       {std::pair{"README.md", 8}, {"reports/README.md", 3}, {"docs/tutorial.md", 10}}) {
     const auto commands = commands_of(kRoot / document);
     CHECK(commands.size() >= static_cast<std::size_t>(least));
     for (const std::string& command : commands) {
