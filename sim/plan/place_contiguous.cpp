@@ -71,7 +71,9 @@ public:
     for (int d = 0; d < devices_; ++d) {
       need.push_back(memory(d, ends[d], ends[d + 1]) + placed_bytes(request_, op, held(d)));
     }
-    return why_no_device(request_, op, 0, need);
+    // Devices before it may have room, but what stands behind this operator's predecessors is not theirs any more.
+    const auto last = std::find(ends.begin() + 1, ends.end(), ends.back()) - ends.begin() - 1;
+    return why_no_device(request_, op, static_cast<int>(last), need);
   }
 
 private:

@@ -106,8 +106,9 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   Seconds before = explanation.iteration;
   for (const NextBottleneck& next : explanation.next) {
     const bool helps = !next.sensitivities.empty() && next.sensitivities.front().iteration < next.iteration;
-    sentences.push_back("With " + next.mended + " twice as fast it takes " + to_text(next.iteration) + " (" +
-                        change(next.iteration, before) + "); then " +
+    const bool further = &next != &explanation.next.front();
+    sentences.push_back("With " + next.mended + " twice as fast" + (further ? ", too," : "") + " it takes " +
+                        to_text(next.iteration) + " (" + change(next.iteration, before) + "); then " +
                         (helps ? next.sensitivities.front().part + " holds it back." : "no part alone does."));
     before = next.iteration;
   }
@@ -119,7 +120,9 @@ std::string to_text(const Explanation& explanation, bool color) {
                      table_of_parts(explanation.sensitivities, explanation.iteration, "10 % faster", kShown, color);
   for (const NextBottleneck& next : explanation.next) {
     text += "\n" + table_of_parts(next.sensitivities, next.iteration,
-                                  "10 % faster, once " + next.mended + " is twice as fast", kSentences, color);
+                                  "10 % faster, once " + next.mended +
+                                      (&next != &explanation.next.front() ? ", too," : "") + " is twice as fast",
+                                  kSentences, color);
   }
   text += "\n";
   for (const std::string& sentence : summary_of(explanation)) {
