@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/report/chrome_trace.hpp"
+#include "sim/report/judgement.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/sweep_page.hpp"
@@ -250,6 +251,64 @@ TEST_CASE("a sweep as a page", "[report][page]") {
     }
   }
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
+}
+
+// An example of every kind; a kind without one fails.
+TEST_CASE("every kind of document has findings and something to look at", "[report][page]") {
+  const test::SmallRun run = test::run({});
+  const std::string trace = chrome_trace(run.graph, run.timeline, run.platform);
+  Judgement judgement{.name = "j"};
+  judgement.plans = {{.planner = "a",
+                      .model = "m",
+                      .platform = "p",
+                      .feasible = true,
+                      .iteration = Seconds{2},
+                      .estimate = Seconds{1},
+                      .lower_bound = Seconds{1}},
+                     {.planner = "b",
+                      .model = "m",
+                      .platform = "p",
+                      .feasible = true,
+                      .iteration = Seconds{3},
+                      .estimate = Seconds{3},
+                      .lower_bound = Seconds{1}}};
+  score(judgement);
+  Validation validation{.source = "s"};
+  validation.rows = {{.case_name = "c", .metric = "iteration_seconds", .measured = 1, .predicted = 2}};
+  const std::map<std::string_view, std::string> examples = {
+      {"compare", to_json(small_comparison(), false)},
+      {"replay", to_json(run_of("optimal", "zb-h1", 8, 1, 9), false, {{"timeline", trace}})},
+      {"explain",
+       R"({"strategy": "s", "schedule": "t", "explanation": {"summary": ["why"], "shares": [{"cause": "forward", "seconds": 1}]}})"},
+      {"validate", to_json(validation)},
+      {"calibrate predict",
+       R"({"device": "d", "rows": [{"kernel": "k", "source": "fit", "measured": 1, "predicted": 2}]})"},
+      {"calibrate show",
+       R"({"device": "d", "measured": 1, "fits": [{"fit": "f", "form": "g", "points": 3, "median_ape": 0.1}]})"},
+      {"judge", to_json(judgement, false)},
+      {"adapt",
+       R"({"model": "m", "platform": "p", "phases": [], "policies": [{"policy": "never", "iterations": 4, "total_seconds": 8,
+          "rounds": [{"first_iteration": 0, "iterations": 4, "iteration_seconds": 2}]}]})"},
+      {"a trace", trace},
+  };
+  for (const std::string_view kind : document_kinds()) {
+    INFO(kind);
+    REQUIRE(examples.contains(kind));
+    const DocumentPage page = read_document("x.json", examples.at(kind));
+    CHECK_FALSE(page.title.empty());
+    std::size_t shown = 0;
+    for (const PageSection& section : page.sections) {
+      shown += section.charts.size() + section.tables.size() + section.timelines.size();
+    }
+    CHECK(shown > 0);
+    CHECK((kind == "a trace" || !page.sections.at(0).sentences.empty()));
+    CHECK(to_html({.title = page.title, .sections = page.sections}).find("</html>") != std::string::npos);
+  }
+  const DocumentPage judged = read_document("x.json", examples.at("judge"));
+  CHECK(judged.sections.at(0).sentences.at(0).find("a comes nearest") == 0);
+  CHECK(chart_of(judged, "regret").series.at(0).marks.at(1).x == near(50)); // 3 s for 2 s
+  const Chart& adapted = chart_of(read_document("x.json", examples.at("adapt")), "iterations");
+  CHECK(adapted.series.at(0).marks.back().x == 4);
 }
 
 TEST_CASE("what is no result is refused with what is", "[report][page]") {
