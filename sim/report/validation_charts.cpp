@@ -53,6 +53,8 @@ Chart predicted_chart(const std::string& metric, const Sets& sets) {
   const auto line = [&](const char* title, double factor) {
     chart.series.push_back({title, Look::guide, {{.x = low, .y = factor * low}, {.x = high, .y = factor * high}}});
   };
+  constexpr double kFar = 15; // times: both axes alike
+  chart.x.logarithmic = chart.y.logarithmic = high > kFar * low;
   constexpr double kNear = 0.05;
   line("as measured", 1);
   line("5 % off", 1 + kNear);

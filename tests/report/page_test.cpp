@@ -284,7 +284,7 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
       {"calibrate predict",
        R"({"device": "d", "rows": [{"kernel": "k", "source": "fit", "measured": 1, "predicted": 2}]})"},
       {"calibrate show",
-       R"({"device": "d", "measured": 1, "fits": [{"fit": "f", "form": "g", "points": 3, "median_ape": 0.1}]})"},
+       R"({"device": "d", "measured": 1, "rows": [], "fits": [{"fit": "f", "form": "g", "points": 3, "median_ape": 0.1}]})"},
       {"judge", to_json(judgement, false)},
       {"adapt",
        R"({"model": "m", "platform": "p", "phases": [], "policies": [{"policy": "never", "iterations": 4, "total_seconds": 8,
@@ -304,6 +304,7 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
     CHECK((kind == "a trace" || !page.sections.at(0).sentences.empty()));
     CHECK(to_html({.title = page.title, .sections = page.sections}).find("</html>") != std::string::npos);
   }
+  CHECK(read_document("x.json", examples.at("calibrate show")).title == "Calibration of d");
   const DocumentPage judged = read_document("x.json", examples.at("judge"));
   CHECK(judged.sections.at(0).sentences.at(0).find("a comes nearest") == 0);
   CHECK(chart_of(judged, "regret").series.at(0).marks.at(1).x == near(50)); // 3 s for 2 s

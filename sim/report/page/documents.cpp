@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A kind is known by keys that only its documents have.
+/// A kind is known by keys that only its documents have, or none before it.
 struct DocumentRow {
   std::string_view command;
   std::array<const char*, 2> keys;
@@ -25,8 +25,8 @@ constexpr std::array kDocuments = {
     DocumentRow{"replay", {"strategy", "iteration_seconds"}, run_page},
     DocumentRow{"explain", {"explanation", "strategy"}, explanation_page},
     DocumentRow{"validate", {"rows", "skipped"}, validation_page},
-    DocumentRow{"calibrate predict", {"rows", "device"}, prediction_page},
     DocumentRow{"calibrate show", {"fits", "measured"}, fits_page},
+    DocumentRow{"calibrate predict", {"rows", "device"}, prediction_page},
     DocumentRow{"judge", {"planners", "plans"}, judgement_page},
     DocumentRow{"adapt", {"policies", "phases"}, adapt_page},
     DocumentRow{"a trace", {"traceEvents", "traceEvents"}, trace_page},
