@@ -224,7 +224,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   results.iteration = {1, 0.5, 0.25};
   results.samples_per_second = {10, 20, 40};
   results.dollars_per_million = {1, 3, 2};
-  results.joules_per_sample = {Mark::kNone, Mark::kNone, Mark::kNone};
+  results.joules_per_sample = {Mark::kNone, 0, Mark::kNone};
   results.peak_memory = {1e9, 1e9, 2e9};
   results.keys = {"k0", "k1", "k2"};
   results.infeasible = 1;

@@ -43,12 +43,14 @@ const Charts = (() => {
     return element;
   }
 
+  const is_slanted = (axis) => Boolean(axis.names) && axis.names.length > 6;
+
   function axis_of(axis, places, vertical, width) {
     const ink = color("--ink-soft");
     const option = {
       name: vertical && axis.names ? "" : axis.title,
       nameLocation: vertical ? "end" : "middle",
-      nameGap: vertical ? 12 : 28,
+      nameGap: vertical ? 12 : is_slanted(axis) ? 64 : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: true },
       axisLine: { lineStyle: { color: color("--line") } },
@@ -58,7 +60,7 @@ const Charts = (() => {
       option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
       option.axisLabel.overflow = vertical ? "truncate" : undefined;
       option.axisLabel.interval = vertical ? 0 : undefined;
-      option.axisLabel.rotate = !vertical && axis.names.length > 6 ? 30 : 0;
+      option.axisLabel.rotate = !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
     option.axisLabel.formatter = short;
@@ -98,7 +100,7 @@ const Charts = (() => {
       case "points":
         return { ...common, type: "scatter", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, itemStyle: { opacity: 0.85 } };
       case "line":
-        return { ...common, type: "line", data, symbol, symbolSize: 7, lineStyle: { width: 2 } };
+        return { ...common, type: "line", data, symbol, symbolSize: 7, showSymbol: data.length <= 60, lineStyle: { width: 2 } };
       case "steps":
         return { ...common, type: "line", step: "end", data, showSymbol: false };
       case "front":
@@ -132,7 +134,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: cells ? 76 : named.length ? 56 : 24, containLabel: true },
+      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: (cells ? 76 : named.length ? 56 : 24) + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
       legend: { show: named.length > 0, type: "scroll", bottom: 0, data: named, textStyle: { color: color("--ink") }, pageTextStyle: { color: color("--ink") }, pageIconColor: color("--ink") },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
@@ -157,7 +159,7 @@ const Charts = (() => {
   }
 
   function height_of(chart) {
-    return chart.y.names ? Math.max(180, 110 + 24 * chart.y.names.length) : 360;
+    return chart.y.names ? Math.max(180, 120 + (is_slanted(chart.x) ? 70 : 0) + 24 * chart.y.names.length) : 360;
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader.

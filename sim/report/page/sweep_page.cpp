@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -46,6 +48,18 @@ std::string short_name(const std::string& key) {
   std::replace(name.begin(), name.end(), '.', ' ');
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
+}
+
+// "1.40491809684 GB/s" as "1.405 GB/s".
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kLong = 6;
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {
+    return text;
+  }
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "%.4g", std::strtod(text.c_str(), nullptr));
+  return number.data() + (end == std::string::npos ? "" : text.substr(end));
 }
 
 template <class Q> std::optional<std::vector<double>> quantities(const std::vector<std::string>& texts) {
@@ -118,7 +132,7 @@ public:
     }
     for (const Goal& goal : kGoals) {
       const std::vector<double>& column = results.*goal.column;
-      if (std::any_of(column.begin(), column.end(), [](double value) { return std::isfinite(value); })) {
+      if (std::any_of(column.begin(), column.end(), [](double value) { return value > 0; })) {
         goals_.push_back(&goal);
       }
     }
@@ -154,7 +168,7 @@ private:
     for (const std::size_t axis : varied_) {
       const std::string& key = results_.axes[axis].key;
       const bool speaks = key == "strategy" || key == "schedule";
-      label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + text(point, axis);
+      label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));
     }
     return label;
   }
@@ -304,7 +318,7 @@ private:
                      [&](std::size_t a, std::size_t b) { return scale.places[a] < scale.places[b]; });
     for (std::size_t place = 0; place < order.size(); ++place) {
       places[order[place]] = place;
-      names.push_back(axis.values[order[place]]);
+      names.push_back(shortened(axis.values[order[place]]));
     }
     return places;
   }
@@ -424,14 +438,18 @@ private:
   std::vector<Chart> fronts() const {
     constexpr double kGiga = 1e-9;
     std::vector<Chart> charts;
-    const auto add = [&](Chart chart) {
-      if (chart.series.size() > 1) {
-        charts.push_back(std::move(chart));
+    const auto known = [](const std::vector<double>& column) {
+      return std::any_of(column.begin(), column.end(), [](double value) { return value > 0; });
+    };
+    const auto add = [&](const char* name, const char* title, const char* unit, const std::vector<double>& column,
+                         double scale) {
+      if (known(column)) {
+        charts.push_back(front(name, title, unit, column, scale));
       }
     };
-    add(front("cost", "Time against money", "USD per million samples", results_.dollars_per_million, 1));
-    add(front("energy", "Time against energy", "J per sample", results_.joules_per_sample, 1));
-    add(front("memory", "Time against memory", "largest peak memory of a device [GB]", results_.peak_memory, kGiga));
+    add("cost", "Time against money", "USD per million samples", results_.dollars_per_million, 1);
+    add("energy", "Time against energy", "J per sample", results_.joules_per_sample, 1);
+    add("memory", "Time against memory", "largest peak memory of a device [GB]", results_.peak_memory, kGiga);
     return charts;
   }
 
