@@ -125,7 +125,7 @@ RunRecord record_for(const Options& options, const pipeline::BackendRow& row, co
   record.time_scale = scale.time;
   record.bandwidth_scale = scale.bandwidth;
   record.platform = pipeline::rescaled(study.platform, scale);
-  record.graph = pipeline::rescaled(*prepared.graph, scale);
+  record.graph = chain_transfers(pipeline::rescaled(*prepared.graph, scale));
   if (const std::string reason = pipeline::why_not_executable(record.graph, options.iterations); !reason.empty()) {
     throw InputError({"execute", 0, 0}, reason);
   }

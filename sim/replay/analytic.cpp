@@ -1,4 +1,5 @@
-// The recurrence: start = max(device free, last input arrived), evaluated in whatever order readiness allows.
+// The recurrence: start = max(device free, last input arrived), evaluated in whatever order readiness allows; what one
+// device sends one way becomes ready in the order of its program, and so is evaluated in that order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <stdexcept>
@@ -19,8 +20,9 @@ public:
     timeline_.finish.resize(executed);
     waits_ = graph.waits_over(iterations);
     for (const Work& work : graph.works) {
-      kinds_.push_back({work.seconds.value, work.computes() ? work.device : -1});
+      kinds_.push_back({work.seconds.value, work.latency.value, work.computes() ? work.device : -1, work.way});
     }
+    drained_.assign(graph.ways, 0.0);
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       devices_.push_back({.program = graph.program_of(device)});
       devices_.back().head = devices_.back().program.front();
@@ -53,8 +55,9 @@ public:
 private:
   // What the recurrence needs of a work, close together.
   struct Kind {
-    double seconds;
+    double seconds, latency;
     std::int32_t device; // -1: a transfer or join
+    std::int32_t way;    // -1: a transfer on its own, or none
   };
 
   struct Device {
@@ -134,13 +137,13 @@ private:
   }
 
   void release_pending(std::size_t base) {
-    while (!pending_.empty()) {
-      const TaskId task = pending_.back();
-      pending_.pop_back();
+    for (std::size_t at = 0; at < pending_.size(); ++at) { // first come, first sent
+      const TaskId task = pending_[at];
       for (const TaskId next : graph_.successors_of(task)) {
         arrive(base, next, timeline_.finish[base + task]);
       }
     }
+    pending_.clear();
   }
 
   // An input of `task` arrives. Follows a chain of transfers to its end; one with several successors is left pending.
@@ -157,6 +160,11 @@ private:
           woken_.push_back(kind.device);
         }
         return;
+      }
+      if (kind.way >= 0) { // its bytes flow when its latency has passed and those before it have left the way
+        double& drained = drained_[kind.way];
+        arrival = std::max(arrival, drained - kind.latency);
+        drained = arrival + kind.seconds;
       }
       time = arrival + kind.seconds;
       timeline_.finish[base + task] = time;
@@ -181,6 +189,7 @@ private:
   std::vector<std::int32_t> waits_;
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
+  std::vector<double> drained_; // [way]: when the last byte on it arrives
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_;
   std::vector<Arrival> tied_; // along ties, not followed yet

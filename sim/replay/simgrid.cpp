@@ -143,6 +143,7 @@ public:
     waits_ = graph_.waits_over(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
+    ways_.resize(graph_.ways);
     for (const Leg& leg : graph_.legs) {
       senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(platform, leg));
     }
@@ -168,7 +169,7 @@ public:
     free_slots_.push_back(slot - 1);
     const Executed executed = executed_of_slot_[slot - 1];
     const Work& work = graph_.works[graph_.work[task_of(executed)]];
-    work.computes() ? computed(executed, work.device) : finish(executed);
+    work.computes() ? computed(executed, work.device) : arrived(executed, work);
   }
 
   bool complete() const {
@@ -182,6 +183,12 @@ public:
 
 private:
   using Executed = std::size_t; // iteration * tasks + task
+
+  // What is sent one way, in the order in which it became ready; the first of them flows or awaits its latency.
+  struct Way {
+    std::vector<Executed> queue;
+    std::size_t first = 0;
+  };
 
   TaskId task_of(Executed executed) const { return static_cast<TaskId>(executed % graph_.tasks()); }
 
@@ -279,12 +286,51 @@ private:
     }
   }
 
+  // A transfer's latency passes while those before it on its way still flow.
   void transfer(Executed executed, const Work& work) {
-    if (work.latency.value > 0) {
-      after(work.latency, [this, executed, &work] { flow(executed, work); });
-    } else {
-      flow(executed, work);
+    if (work.way >= 0) {
+      Way& way = ways_[work.way];
+      way.queue.push_back(executed);
+      if (way.queue.size() - way.first > 1) {
+        return;
+      }
     }
+    if (work.latency.value > 0) {
+      after(work.latency, [this, executed, &work] { send(executed, work); });
+    } else {
+      send(executed, work);
+    }
+  }
+
+  void send(Executed executed, const Work& work) {
+    if (!flow(executed, work)) {
+      arrived(executed, work);
+    }
+  }
+
+  // The next on its way flows now if it has been ready for its latency.
+  void arrived(Executed executed, const Work& work) {
+    finish(executed);
+    if (work.way < 0) {
+      return;
+    }
+    Way& way = ways_[work.way];
+    while (++way.first < way.queue.size()) {
+      const Executed next = way.queue[way.first];
+      const Work& waiting = graph_.works[graph_.work[task_of(next)]];
+      const double entered = now() - waiting.latency.value;
+      if (entered < start_[next]) {
+        after(Seconds{start_[next] - entered}, [this, next, &waiting] { send(next, waiting); });
+        return;
+      }
+      start_[next] = entered;
+      if (flow(next, waiting)) {
+        return;
+      }
+      finish(next);
+    }
+    way.queue.clear();
+    way.first = 0;
   }
 
   std::size_t take_slot(Executed executed) {
@@ -300,10 +346,10 @@ private:
     return slot;
   }
 
-  void flow(Executed executed, const Work& work) {
+  // Whether it takes any time.
+  bool flow(Executed executed, const Work& work) {
     if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
-      finish(executed);
-      return;
+      return false;
     }
     const std::size_t slot = take_slot(executed);
     const sg::CommPtr comm = sg::Comm::sendto_init();
@@ -312,6 +358,7 @@ private:
     live_[slot] = comm;
     comm->set_source(senders_[work.leg]);
     comm->set_destination(network_.sink()); // starts it
+    return true;
   }
 
   const Network& network_;
@@ -324,6 +371,7 @@ private:
   std::vector<std::int32_t> waits_;
   std::vector<long> position_;
   std::vector<char> busy_;
+  std::vector<Way> ways_;
   std::vector<sg::Host*> senders_; // per leg
   std::vector<sg::ActivityPtr> live_;
   std::vector<Executed> executed_of_slot_;

@@ -41,18 +41,23 @@ private:
   std::vector<char> carries_; // [work]
 };
 
+// What transfers of one way have in common.
+using WayKey = std::tuple<std::int32_t, bool, std::vector<LinkId>>; // sender, reduction, links
+
+WayKey key_of(const TaskGraph& graph, const Work& work) {
+  return {work.device, work.kind == TaskKind::all_reduce, graph.legs[work.leg].links};
+}
+
 } // namespace
 
 Ways ways_of(const TaskGraph& graph) {
-  using Key = std::tuple<std::int32_t, bool, std::vector<LinkId>>; // sender, reduction, links
-  std::map<Key, std::int32_t> known;
+  std::map<WayKey, std::int32_t> known;
   Ways ways;
   for (std::size_t work = 0; work < graph.works.size(); ++work) {
     const Work& one = graph.works[work];
     ways.of_work.push_back(-1);
     if (one.transfers()) {
-      const Key key{one.device, one.kind == TaskKind::all_reduce, graph.legs[one.leg].links};
-      const auto [slot, fresh] = known.try_emplace(key, static_cast<std::int32_t>(ways.work_of.size()));
+      const auto [slot, fresh] = known.try_emplace(key_of(graph, one), static_cast<std::int32_t>(ways.work_of.size()));
       if (fresh) {
         ways.work_of.push_back(static_cast<std::int32_t>(work));
         ways.transfers.push_back(0);
@@ -68,7 +73,17 @@ Ways ways_of(const TaskGraph& graph) {
   return ways;
 }
 
-TaskGraph order_transfers(TaskGraph graph) {
+void order_transfers(TaskGraph& graph) {
+  std::map<WayKey, std::int32_t> known;
+  for (Work& work : graph.works) {
+    if (work.transfers() && work.kind == TaskKind::transfer) {
+      work.way = known.try_emplace(key_of(graph, work), static_cast<std::int32_t>(known.size())).first->second;
+    }
+  }
+  graph.ways = static_cast<int>(known.size());
+}
+
+TaskGraph chain_transfers(TaskGraph graph) {
   constexpr std::int32_t kDone = -1;
   const Ways ways = ways_of(graph);
   const Carriers carriers(graph);
@@ -89,6 +104,10 @@ TaskGraph order_transfers(TaskGraph graph) {
     before = transfer;
   });
   add_edges(graph, edges);
+  for (Work& work : graph.works) {
+    work.way = -1;
+  }
+  graph.ways = 0;
   return graph;
 }
 

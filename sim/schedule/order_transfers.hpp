@@ -17,9 +17,13 @@ struct Ways {
 };
 Ways ways_of(const TaskGraph& graph);
 
-/// The graph with an edge from each transfer to the next one of its way, in the order in which the sender's program
-/// makes what they carry. Without, transfers of one way share its bandwidth whenever they meet. What reduces gradients
-/// is left as it is: its order is in the graph. O(tasks + edges).
-TaskGraph order_transfers(TaskGraph graph);
+/// Gives each transfer between stages its way (Work::way): engines then let the bytes of one follow those of the other,
+/// in the order in which they become ready, which is that of the sender's program. Latencies run meanwhile, as on one
+/// connection of any network. Without, transfers of one sender share their links whenever they meet. O(works).
+void order_transfers(TaskGraph& graph);
+
+/// For runs that are carried out, whose senders wait for a transfer's latency too before they send the next: the graph
+/// with an edge from each transfer between stages to the next one of its way, and no ways any more. O(tasks + edges).
+TaskGraph chain_transfers(TaskGraph graph);
 
 } // namespace stagecraft

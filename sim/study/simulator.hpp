@@ -132,7 +132,7 @@ private:
   ScheduleRequest schedule_request(const Scenario& scenario, const Problem& costs, int chunks, const Ordered& ordered);
   /// As the plan's stages say, by the rule; or why a given order and the plan do not go together.
   static std::optional<Infeasible> add_recompute(Ordered& ordered, const RecomputeRule& rule);
-  TaskGraph sent_in_order(TaskGraph graph) const; ///< where the study says so
+  TaskGraph make_graph(const TaskGraphRequest& request) const; ///< its transfers ordered where the study says so
   /// A graph to replay; without one, the reason.
   std::variant<TaskGraph, Infeasible> graph_of(const Problem& problem, const Ordered& ordered);
   std::variant<TaskGraph, Infeasible> graph_of(const Plan& plan, const ScheduleRow& schedule, int micro_batches,

@@ -209,8 +209,12 @@ std::variant<Simulator::Ordered, Infeasible> Simulator::order(const Scenario& sc
   return ordered;
 }
 
-TaskGraph Simulator::sent_in_order(TaskGraph graph) const {
-  return study_.training.ordered_sends ? order_transfers(std::move(graph)) : std::move(graph);
+TaskGraph Simulator::make_graph(const TaskGraphRequest& request) const {
+  TaskGraph graph = make_task_graph(request);
+  if (study_.training.ordered_sends) {
+    order_transfers(graph);
+  }
+  return graph;
 }
 
 std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, const Ordered& ordered) {
@@ -222,7 +226,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
                            .early_recompute = problem.training.recompute.rule.early,
                            .rank_of = ordered.rank_of};
   if (!study_.loader) {
-    return sent_in_order(make_task_graph(request));
+    return make_graph(request);
   }
   Loader loader = *study_.loader;
   if (ordered.plan.default_loader) {
@@ -231,7 +235,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
   }
   Demand demand{.burst = longest_burst(ordered.schedule)};
   if (!loader.workers) {
-    const TaskGraph unfed = sent_in_order(make_task_graph(request));
+    const TaskGraph unfed = make_graph(request);
     const ReplayRequest replay{&unfed, iterations(unfed)};
     const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
     demand.step = measure(unfed, timeline, study_.platform).iteration / ordered.schedule.micro_batches;
@@ -241,7 +245,7 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
     return *reason;
   }
   request.loading = &std::get<Loading>(loading);
-  return sent_in_order(make_task_graph(request));
+  return make_graph(request);
 }
 
 std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Plan& plan, const ScheduleRow& schedule,

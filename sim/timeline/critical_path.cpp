@@ -2,6 +2,7 @@
 #include "sim/timeline/critical_path.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace stagecraft {
 namespace {
@@ -15,6 +16,23 @@ std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int ite
     last = timeline.finish[entry] > timeline.finish[last] ? entry : last;
   }
   return last;
+}
+
+// Of each way what it carried, in that order: bytes enter it when a transfer starts.
+std::vector<std::vector<std::size_t>> sent_on_ways(const TaskGraph& graph, const Timeline& timeline) {
+  std::vector<std::vector<std::size_t>> sent(graph.ways);
+  for (std::size_t entry = 0; graph.ways > 0 && entry < timeline.start.size(); ++entry) {
+    const std::int32_t way = graph.works[graph.work[entry % graph.tasks()]].way;
+    if (way >= 0) {
+      sent[way].push_back(entry);
+    }
+  }
+  for (std::vector<std::size_t>& entries : sent) {
+    std::stable_sort(entries.begin(), entries.end(), [&](std::size_t a, std::size_t b) {
+      return std::tie(timeline.start[a], timeline.finish[a]) < std::tie(timeline.start[b], timeline.finish[b]);
+    });
+  }
+  return sent;
 }
 
 } // namespace
@@ -43,6 +61,12 @@ std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timel
     for (const Tie& tie : graph.ties_of(task)) {
       arrive(entry, base + static_cast<std::size_t>(tie.iterations) * tasks + tie.to,
              tie.from_start ? timeline.start[entry] : timeline.finish[entry]);
+    }
+  }
+  for (const std::vector<std::size_t>& entries : sent_on_ways(graph, timeline)) {
+    for (std::size_t at = 1; at < entries.size(); ++at) {
+      const double latency = graph.works[graph.work[entries[at - 1] % tasks]].latency.value;
+      arrive(entries[at - 1], entries[at], timeline.finish[entries[at - 1]] - latency); // its last byte has left
     }
   }
   return last;

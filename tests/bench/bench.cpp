@@ -137,7 +137,7 @@ int main(int count, char** arguments) {
                                              : std::get<Schedule>(make_schedule(row, {stages, micro_batches, 1}));
   TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
   if (engine == "ordered") {
-    graph = order_transfers(std::move(graph));
+    order_transfers(graph);
   }
   const ReplayRequest request{&graph, 1};
   const auto replay = engine == "simgrid" ? replay_simgrid : replay_analytic;

@@ -51,7 +51,7 @@ struct Case {
       plan.stages[stage].operators = {static_cast<OperatorId>(stage)};
     }
     run = test::run(pipeline, test::schedule_of(schedule, ranks, 4, chunks));
-    run.graph = order_transfers(run.graph);
+    run.graph = chain_transfers(run.graph);
     ways = ways_of(run.graph);
     kernels = kernels_of_works(run.graph, plan, model, Training{}, kSamples);
   }

@@ -27,7 +27,7 @@ struct Ready {
 Ready ready(const test::Pipeline& pipeline, const Schedule& schedule, bool barrier = true) {
   const test::PipelineRun run = test::run(pipeline, schedule, {.barrier = barrier});
   const Scale scale{kTiny, 1};
-  Ready one{rescaled(run.platform, scale), order_transfers(rescaled(run.graph, scale)), {}};
+  Ready one{rescaled(run.platform, scale), chain_transfers(rescaled(run.graph, scale)), {}};
   one.ways = ways_of(one.graph);
   return one;
 }
@@ -54,7 +54,7 @@ TEST_CASE("ordered transfers go one after the other, first made first", "[pipeli
   pipeline.bandwidth = 100;
   const Schedule schedule = test::schedule_of("interleaved", 3, 6, 2);
   test::PipelineRun run = test::run(pipeline, schedule);
-  const TaskGraph graph = order_transfers(run.graph);
+  const TaskGraph graph = chain_transfers(run.graph);
   const ReplayRequest request{&graph, 1};
   const Timeline timeline = replay_analytic(run.platform, {&request, 1}).front();
   const Ways ways = ways_of(graph);

@@ -23,7 +23,7 @@ struct Small {
     pipeline.bytes = {40'000};
     pipeline.bandwidth = 20e6;
     run = test::run(pipeline, test::schedule_of("gpipe", 2, 2));
-    run.graph = order_transfers(run.graph);
+    run.graph = chain_transfers(run.graph);
     ways = ways_of(run.graph);
   }
   Setting setting() const { return {run.graph, run.platform, ways}; }

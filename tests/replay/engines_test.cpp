@@ -44,7 +44,7 @@ double largest_difference(const Timeline& a, const Timeline& b) {
 
 // The largest difference between an engine's replay and the reference event loop.
 double difference(const PipelineCase& one, const TaskGraph& graph, const Timeline& timeline) {
-  const auto expected = test::EventLoop(one.pipeline, one.schedule, one.barrier).run(one.iterations);
+  const auto expected = test::EventLoop(one.pipeline, one.schedule, one.barrier, graph.ways > 0).run(one.iterations);
   double worst = 0;
   for (std::size_t device = 0; device < expected.size(); ++device) {
     const auto rank = static_cast<std::size_t>(graph.devices[device]);
@@ -152,6 +152,95 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
           worst = std::max(worst, difference(cases[i], graphs[i], timelines[i]));
         }
         CAPTURE(row.name, engine.name, ranks);
+        CHECK(worst < 1e-9);
+      }
+    }
+  }
+}
+
+TEST_CASE("of two transfers on one way the second arrives a wire time after the first", "[replay][order]") {
+  // Both are ready at once: F of no time on the first stage, twice. Latency L, wire time w: the first flows from L to
+  // L + w, the second has paid its latency meanwhile and flows until L + 2 w. Without an order both share the link.
+  for (const double latency : {0.25, 3.0, 40.0}) {
+    constexpr double kWire = 3;
+    const test::Pipeline pipeline{{{0, 0, 0}, {1, 0, 0}}, 2, {30}, 10, latency};
+    const Schedule schedule = test::schedule_of("gpipe", 2, 2);
+    for (const EngineRow& engine : kEngines) {
+      CAPTURE(engine.name, latency);
+      const auto run = test::run(pipeline, schedule, {.ordered_sends = true, .engine = engine.replay});
+      const double first = latency + kWire, second = latency + 2 * kWire;
+      CHECK(run.finish(1, 0) == near(first + 1));
+      CHECK(run.finish(1, 1) == near(second + 1));
+      CHECK(test::sends(run, 0) == std::vector<std::pair<double, double>>{{0, first}, {kWire, second}});
+    }
+  }
+}
+
+TEST_CASE("a way that has drained makes nothing wait", "[replay][order]") {
+  // F takes 3 s and the wire 2: what is made at 3 and 6 arrives at 3 + L + 2 and 6 + L + 2 for any latency, though at
+  // latencies beyond 1 s the first is under way when the second leaves.
+  for (const double latency : {0.0, 0.5, 100.0}) {
+    const test::Pipeline pipeline{{{3, 0, 0}, {1, 0, 0}}, 2, {20}, 10, latency};
+    const Schedule schedule = test::schedule_of("gpipe", 2, 2);
+    for (const EngineRow& engine : kEngines) {
+      CAPTURE(engine.name, latency);
+      const auto run = test::run(pipeline, schedule, {.ordered_sends = true, .engine = engine.replay});
+      CHECK(test::sends(run, 0) == std::vector<std::pair<double, double>>{{3, 3 + latency + 2}, {6, 6 + latency + 2}});
+    }
+  }
+}
+
+TEST_CASE("an order of sends goes on from one iteration to the next", "[replay][order]") {
+  // One stage sends 5 s of bytes for every second of computing; each B waits for its gradient, which takes as long.
+  // F 0-1, there 1-6, F and B 6-7 and 7-8, back 8-13, B 13-14; the last stage ends at 8 and the next F of both comes
+  // at 14. Sends of one way never meet, so the second iteration is the first, 14 s later.
+  const test::Pipeline pipeline{{{1, 1, 0}, {1, 1, 0}}, 2, {50}, 10, 0};
+  for (const EngineRow& engine : kEngines) {
+    const auto run = test::run(pipeline, test::schedule_of("gpipe", 2, 1),
+                               {.iterations = 2, .ordered_sends = true, .engine = engine.replay});
+    CAPTURE(engine.name);
+    CHECK(run.end(0) == near(14));
+    CHECK(run.end(1) == near(28));
+  }
+}
+
+TEST_CASE("with ordered sends every engine equals the reference event loop, for every schedule",
+          "[replay][conformance][order]") {
+  // A link for each pair of ranks and direction carries one way, so no two flows meet, however long they are.
+  constexpr int kEach = 40;
+  for (const ScheduleRow& row : schedules()) {
+    for (const double longer : {1.0, 16.0}) { // latencies, from far less to far more than computations
+      std::mt19937 random(17);
+      std::vector<PipelineCase> cases;
+      std::vector<Platform> platforms;
+      std::vector<TaskGraph> graphs;
+      platforms.reserve(kEach);
+      while (static_cast<int>(cases.size()) < kEach) {
+        PipelineCase one = test::random_case(row, random);
+        one.pipeline.latency *= longer;
+        const test::PlacedPipeline placed = test::placed(one.pipeline, one.schedule);
+        const Platform& platform =
+            platforms.emplace_back(mesh_of(one.pipeline.ranks, one.pipeline.bandwidth, one.pipeline.latency));
+        Router router(platform);
+        graphs.push_back(make_task_graph({.cost = placed.cost,
+                                          .schedule = one.schedule,
+                                          .router = router,
+                                          .barrier = one.barrier,
+                                          .rank_of = placed.rank_of}));
+        order_transfers(graphs.back());
+        cases.push_back(std::move(one));
+      }
+      std::vector<ReplayRequest> requests;
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        requests.push_back({&graphs[i], cases[i].iterations, {}, &platforms[i]});
+      }
+      for (const EngineRow& engine : kEngines) {
+        const auto timelines = engine.replay(platforms.front(), requests);
+        double worst = 0;
+        for (std::size_t i = 0; i < cases.size(); ++i) {
+          worst = std::max(worst, difference(cases[i], graphs[i], timelines[i]));
+        }
+        CAPTURE(row.name, engine.name, longer);
         CHECK(worst < 1e-9);
       }
     }

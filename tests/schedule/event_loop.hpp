@@ -16,9 +16,10 @@ namespace stagecraft::test {
 /// are fused and start together, or an optimiser step.
 class EventLoop {
 public:
-  EventLoop(const Pipeline& pipeline, const Schedule& schedule, bool barrier)
-      : pipeline_(pipeline), schedule_(schedule), barrier_(barrier && schedule.flushes), ranks_(schedule.orders.size()),
-        programs_(ranks_), at_(ranks_, 0), free_(ranks_, 0.0), finish_(ranks_) {}
+  /// With ordered sends the bytes that one rank sends another follow one another, without they may flow together.
+  EventLoop(const Pipeline& pipeline, const Schedule& schedule, bool barrier, bool ordered_sends = false)
+      : pipeline_(pipeline), schedule_(schedule), barrier_(barrier && schedule.flushes), ordered_sends_(ordered_sends),
+        ranks_(schedule.orders.size()), programs_(ranks_), at_(ranks_, 0), free_(ranks_, 0.0), finish_(ranks_) {}
 
   /// Per rank the finish of everything in its order and of each stage's optimiser step, one round after another. Where
   /// iterations overlap, all that rounds before the first have made is there from the beginning.
@@ -100,9 +101,17 @@ private:
   static bool completes(const Action& action) {
     return action.kind == TaskKind::backward || action.kind == TaskKind::weight;
   }
-  double delay(int m, int from, int to) const {
-    const double bytes = pipeline_.bytes.empty() ? 0 : pipeline_.bytes[std::min(from, to)];
-    return home_.at({m, from}) == home_.at({m, to}) ? 0 : pipeline_.latency + bytes / pipeline_.bandwidth;
+  // When what a stage made of a micro-batch at a moment is at another.
+  double arrival(double made, int m, int from, int to) {
+    const std::pair way{home_.at({m, from}), home_.at({m, to})};
+    if (way.first == way.second) {
+      return made;
+    }
+    const double flows = (pipeline_.bytes.empty() ? 0 : pipeline_.bytes[std::min(from, to)]) / pipeline_.bandwidth;
+    double& sent = sent_[way]; // when the last byte entered the way
+    const double entered = (ordered_sends_ ? std::max(made, sent) : made) + flows;
+    sent = std::max(sent, entered);
+    return entered + pipeline_.latency;
   }
   // Gradients without bytes go round the ranks of a stage twice.
   double reduction(int stage) const {
@@ -128,8 +137,8 @@ private:
     if (iteration < ahead_.at({action.kind, action.micro_batch, from})) {
       return true; // made before the first round
     }
-    const auto found = done_.find({iteration, action.kind, action.micro_batch, from});
-    return found != done_.end() && found->second + delay(action.micro_batch, from, action.stage) <= now;
+    const auto found = arrival_.find({iteration, action.kind, action.micro_batch, from});
+    return found != arrival_.end() && found->second <= now;
   }
   double seconds(const Action& action) const {
     const StageTimes& times = pipeline_.stages[action.stage];
@@ -167,13 +176,26 @@ private:
     finish_item(item, end);
   }
 
-  void finish_item(const Item& item, double end) {
+  // Of what leaves together, the tensor of the lower boundary goes first, an activation before a gradient.
+  void send(const Item& item, double end) {
+    std::map<std::pair<int, TaskKind>, Action> leaving;
     for (const Action& action : item.actions) {
-      done_[{item.iteration, action.kind, action.micro_batch, action.stage}] = end;
       const int next = action.stage + (action.kind == TaskKind::forward ? 1 : -1);
       if (action.kind <= TaskKind::backward && next >= 0 && next < schedule_.stages) {
-        events_.emplace(end + delay(action.micro_batch, action.stage, next), home_.at({action.micro_batch, next}));
+        leaving[{std::min(action.stage, next), action.kind}] = action;
       }
+    }
+    for (const auto& [order, action] : leaving) {
+      const int next = action.stage + (action.kind == TaskKind::forward ? 1 : -1);
+      const double there = arrival(end, action.micro_batch, action.stage, next);
+      arrival_[{item.iteration, action.kind, action.micro_batch, action.stage}] = there;
+      events_.emplace(there, home_.at({action.micro_batch, next}));
+    }
+  }
+
+  void finish_item(const Item& item, double end) {
+    send(item, end);
+    for (const Action& action : item.actions) {
       double& complete = complete_[{item.round, action.stage}];
       if (completes(action)) {
         complete = std::max(complete, end);
@@ -195,18 +217,19 @@ private:
 
   const Pipeline& pipeline_;
   const Schedule& schedule_;
-  bool barrier_;
+  bool barrier_, ordered_sends_;
   std::size_t ranks_;
   std::vector<std::vector<Item>> programs_;
   std::vector<std::size_t> at_;
   std::vector<double> free_;
   std::vector<std::vector<double>> finish_;
-  std::map<std::pair<int, int>, std::size_t> home_;     // of a micro-batch and stage
-  std::map<int, std::set<std::size_t>> homes_;          // of a stage
-  std::map<std::tuple<TaskKind, int, int>, int> ahead_; // iterations by which a task runs before its own
-  std::map<Key, double> done_;
-  std::map<std::pair<int, int>, int> left_;        // backward tasks of a round and stage
-  std::map<std::pair<int, int>, double> complete_; // when they are all done
+  std::map<std::pair<int, int>, std::size_t> home_;            // of a micro-batch and stage
+  std::map<int, std::set<std::size_t>> homes_;                 // of a stage
+  std::map<std::tuple<TaskKind, int, int>, int> ahead_;        // iterations by which a task runs before its own
+  std::map<Key, double> arrival_;                              // of what a task made, where it goes
+  std::map<std::pair<std::size_t, std::size_t>, double> sent_; // [sender and receiver]
+  std::map<std::pair<int, int>, int> left_;                    // backward tasks of a round and stage
+  std::map<std::pair<int, int>, double> complete_;             // when they are all done
   std::map<int, double> last_end_;
   std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>>
       events_;

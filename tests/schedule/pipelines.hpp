@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/schedule/order_transfers.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/schedule/task_graph.hpp"
 
@@ -128,6 +130,7 @@ struct RunOptions {
   bool barrier = true;
   bool early_recompute = true;
   bool blocking_sends = false;
+  bool ordered_sends = false;
   ReplayFunction engine = replay_analytic;
 };
 
@@ -143,9 +146,25 @@ inline PipelineRun run(const Pipeline& pipeline, const Schedule& schedule, const
                                   .early_recompute = options.early_recompute,
                                   .fused = pipeline.fused,
                                   .rank_of = placed.rank_of});
+  if (options.ordered_sends) {
+    order_transfers(result.graph);
+  }
   const ReplayRequest request{&result.graph, options.iterations};
   result.timeline = options.engine(result.platform, std::span(&request, 1)).front();
   return result;
+}
+
+/// Start and finish of all that a device sends between stages, in the order of its starts.
+inline std::vector<std::pair<double, double>> sends(const PipelineRun& run, std::int32_t device) {
+  std::vector<std::pair<double, double>> times;
+  for (std::size_t entry = 0; entry < run.timeline.start.size(); ++entry) {
+    const Work& work = run.graph.works[run.graph.work[entry % run.graph.tasks()]];
+    if (work.kind == TaskKind::transfer && work.device == device) {
+      times.emplace_back(run.timeline.start[entry], run.timeline.finish[entry]);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times;
 }
 
 } // namespace stagecraft::test

@@ -25,7 +25,7 @@ RunRecord ideal_record() {
   record.backend = "sleeping";
   record.conditions = {{"scheduling", "fifo"}};
   record.platform = run.platform;
-  record.graph = order_transfers(run.graph);
+  record.graph = chain_transfers(run.graph);
   const ReplayRequest request{&record.graph, 2};
   record.timeline = replay_simgrid(record.platform, {&request, 1}).front();
   return record;

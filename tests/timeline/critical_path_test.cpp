@@ -41,6 +41,19 @@ TEST_CASE("a slow first stage is the whole path", "[critical-path]") {
         std::vector<std::string>{"F0@0 0-3", "F1@0 3-6", "B0@0 6-9", "B1@0 9-12"});
 }
 
+TEST_CASE("what goes before on a way is a cause, until its last byte has entered", "[critical-path][order]") {
+  // F = 1, wire 4, latency 3: F0@0 0-1, F1@0 1-2; T0 enters the way from 1 to 5 and arrives at 8; T1 is ready at 2,
+  // enters from 5 on and arrives at 12. F0@1 8-9, F1@1 12-13. B takes no time, the last micro-batch goes first,
+  // and what it sends back takes 4 + 3 s too: T1@1 enters at 13, T0@1 at 17 and arrives at 24.
+  const test::Pipeline pipeline{{{1, 0, 0}, {1, 0, 0}}, 2, {8}, 2, 3};
+  for (const EngineRow& engine : kEngines) {
+    INFO(engine.name);
+    CHECK(path_of(test::run(pipeline, test::schedule_of("gpipe", 2, 2),
+                            {.ordered_sends = true, .engine = engine.replay})) ==
+          std::vector<std::string>{"F0@0 0-1", "T0@0 1-5", "T1@0 5-12", "F1@1 12-13", "T1@1 13-17", "T0@1 17-24"});
+  }
+}
+
 TEST_CASE("of a steady state the path covers one period, whatever the schedule and the engine", "[critical-path]") {
   const test::Pipeline uneven{{{1, 2, 1, 0.5}, {3, 1, 2, 0.25}, {2, 2, 2, 1}, {1, 1, 1, 0.5}}, 4, {2, 5, 1}, 1, 0.5};
   for (const ScheduleRow& row : schedules()) {
@@ -53,10 +66,10 @@ TEST_CASE("of a steady state the path covers one period, whatever the schedule a
       continue;
     }
     for (const EngineRow& engine : kEngines) {
-      for (const bool barrier : {true, false}) {
-        INFO(row.name << " " << engine.name << (barrier ? " barrier" : " local"));
-        test::PipelineRun run =
-            test::run(uneven, schedule, {.iterations = 4, .barrier = barrier, .engine = engine.replay});
+      for (const auto& [barrier, ordered] : {std::pair{true, false}, {false, false}, {false, true}}) {
+        INFO(row.name << " " << engine.name << (barrier ? " barrier" : " local") << (ordered ? " ordered" : ""));
+        test::PipelineRun run = test::run(
+            uneven, schedule, {.iterations = 4, .barrier = barrier, .ordered_sends = ordered, .engine = engine.replay});
         run.timeline.window = 2;
         const std::vector<PathStep> path = critical_path(run.graph, run.timeline);
         double at = end_of_iteration(run.graph, run.timeline, 1);
