@@ -2,7 +2,9 @@
 // device sends one way becomes ready in the order of its program, and so is evaluated in that order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/replay/speeds.hpp"
 
@@ -12,40 +14,42 @@ namespace {
 class Recurrence {
 public:
   Recurrence(const TaskGraph& graph, int iterations, std::span<const SpeedChange> speeds)
-      : graph_(graph), tasks_(graph.tasks()), iterations_(iterations), has_ties_(!graph.ties.empty()),
-        speeds_(graph, speeds) {
-    const std::size_t executed = static_cast<std::size_t>(tasks_) * iterations;
+      : graph_(graph), work_(graph.work.data()), successor_begin_(graph.successor_begin.data()),
+        successors_(graph.successors.data()), tasks_(graph.tasks()), has_ties_(!graph.ties.empty()),
+        constant_(speeds.empty()), speeds_(graph, speeds), executed_(static_cast<std::size_t>(tasks_) * iterations) {
     timeline_.iterations = iterations;
-    timeline_.start.assign(executed, 0.0); // until a task starts, the latest arrival of its inputs
-    timeline_.finish.resize(executed);
-    waits_ = graph.waits_over(iterations);
+    timeline_.start.assign(executed_, 0.0); // until a task starts, the latest arrival of its inputs
+    timeline_.finish = waits_over(graph, iterations);
+    start_ = timeline_.start.data();
+    finish_ = timeline_.finish.data();
+    kinds_.reserve(graph.works.size());
     for (const Work& work : graph.works) {
       kinds_.push_back({work.seconds.value, work.latency.value, work.computes() ? work.device : -1, work.way});
     }
     drained_.assign(graph.ways, 0.0);
+    devices_.reserve(graph.devices.size());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-      devices_.push_back({.program = graph.program_of(device)});
-      devices_.back().head = devices_.back().program.front();
+      const auto program = graph.program_of(device);
+      const TaskId* const begin = program.data();
+      devices_.push_back({begin, begin + program.size(), begin, program.size() * iterations});
+      heads_.push_back(static_cast<std::size_t>(program.front()));
     }
+    woken_.resize(devices_.size());
   }
 
   Timeline run() {
-    if (!graph_.ties.empty()) {
+    if (has_ties_) {
       start_loading();
     }
-    for (Device& device : devices_) {
-      advance(device);
-      while (!woken_.empty() || !tied_.empty()) {
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+      woken_[awake_++] = static_cast<std::int32_t>(device);
+      while (awake_ > 0) {
+        advance_woken();
         follow_ties();
-        while (!woken_.empty()) {
-          const std::int32_t next = woken_.back();
-          woken_.pop_back();
-          advance(devices_[next]);
-        }
       }
     }
     for (const Device& device : devices_) {
-      if (device.iteration < iterations_) {
+      if (device.left > 0) {
         throw std::runtime_error("the replay stopped with tasks waiting for each other");
       }
     }
@@ -53,6 +57,8 @@ public:
   }
 
 private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
   // What the recurrence needs of a work, close together.
   struct Kind {
     double seconds, latency;
@@ -61,11 +67,10 @@ private:
   };
 
   struct Device {
-    std::span<const TaskId> program;
-    std::size_t base = 0; // iteration * tasks
-    std::size_t head = 0; // base + task: what runs next
-    std::int32_t iteration = 0;
-    std::int32_t position = 0; // of the head in the program
+    const TaskId *begin, *end; // its program
+    const TaskId* at;          // what of it runs next
+    std::size_t left;          // to run, over all iterations
+    std::size_t base = 0;      // iteration * tasks
     double free = 0;
   };
 
@@ -75,24 +80,46 @@ private:
     double time;
   };
 
+  // Of each task how many inputs it waits for, which stands in place of its finish until they are there.
+  static std::vector<double> waits_over(const TaskGraph& graph, int iterations) {
+    std::vector<double> waits;
+    waits.reserve(graph.waits.size() * iterations);
+    for (int i = 0; i < iterations; ++i) {
+      waits.insert(waits.end(), graph.waits.begin(), graph.waits.end());
+    }
+    for (const Tie& tie : graph.ties) {
+      for (int i = tie.iterations; i < iterations; ++i) {
+        ++waits[static_cast<std::size_t>(i) * graph.waits.size() + tie.to];
+      }
+    }
+    return waits;
+  }
+
   // What waits for nothing, batches that fit into the empty queue, begins at once.
   void start_loading() {
-    for (std::size_t now = 0; now < waits_.size(); ++now) {
+    for (std::size_t now = 0; now < executed_; ++now) {
       const auto task = static_cast<TaskId>(now % tasks_);
-      if (waits_[now] == 0 && kinds_[graph_.work[task]].device < 0) {
-        ++waits_[now];
+      if (finish_[now] == 0 && kinds_[work_[task]].device < 0) {
+        ++finish_[now];
         tied_.push_back({now - task, task, 0});
       }
     }
   }
 
-  void tie(std::size_t base, std::size_t task, double time, bool from_start) {
-    for (const Tie& tie : graph_.ties_of(static_cast<TaskId>(task))) {
-      const std::size_t later = base + static_cast<std::size_t>(tie.iterations) * tasks_;
-      if (tie.from_start == from_start && later < waits_.size()) {
-        tied_.push_back({later, tie.to, time});
+  // What is rarely needed stands outside of the loops, which then keep what they need in registers.
+  [[gnu::noinline]] void tie(std::size_t base, TaskId task, double start, double finish) {
+    for (const bool from_start : {true, false}) {
+      for (const Tie& tie : graph_.ties_of(task)) {
+        const std::size_t later = base + static_cast<std::size_t>(tie.iterations) * tasks_;
+        if (tie.from_start == from_start && later < executed_) {
+          tied_.push_back({later, tie.to, from_start ? start : finish});
+        }
       }
     }
+  }
+
+  [[gnu::noinline]] double at_speeds(std::int32_t device, double start, double seconds) const {
+    return speeds_.finish(device, start, seconds);
   }
 
   void follow_ties() {
@@ -104,44 +131,52 @@ private:
     }
   }
 
-  // Runs the device's program as far as inputs allow.
-  void advance(Device& device) {
-    while (device.iteration < iterations_ && waits_[device.head] == 0) {
-      const std::size_t now = device.head;
-      const std::size_t base = device.base;
-      const double start = std::max(timeline_.start[now], device.free);
-      const Kind& kind = kinds_[graph_.work[now - base]];
-      device.free = speeds_.constant() ? start + kind.seconds : speeds_.finish(kind.device, start, kind.seconds);
-      timeline_.start[now] = start;
-      timeline_.finish[now] = device.free;
-      if (++device.position == static_cast<std::int32_t>(device.program.size())) {
-        device.position = 0;
-        ++device.iteration;
-        device.base += tasks_;
+  [[gnu::noinline]] void leave_pending(TaskId task) { pending_.push_back(task); }
+
+  // Runs programs of devices as far as inputs allow, until none is awake.
+  void advance_woken() {
+    while (awake_ > 0) {
+      const std::int32_t number = woken_[--awake_];
+      Device& device = devices_[number];
+      std::size_t now = std::exchange(heads_[number], kNone); // nobody need wake it meanwhile
+      while (device.left > 0 && finish_[now] == 0) {
+        const TaskId task = *device.at;
+        const std::size_t base = device.base;
+        const Kind& kind = kinds_[work_[task]];
+        const double start = std::max(start_[now], device.free);
+        const double finish = constant_ ? start + kind.seconds : at_speeds(number, start, kind.seconds);
+        start_[now] = start;
+        finish_[now] = finish;
+        device.free = finish;
+        --device.left;
+        if (++device.at == device.end) {
+          device.at = device.begin;
+          device.base += tasks_;
+        }
+        now = device.base + *device.at;
+        if (has_ties_) {
+          tie(base, task, start, finish);
+        }
+        pass_on(base, task, finish);
+        if (!pending_.empty()) {
+          release_pending(base);
+        }
       }
-      device.head = device.base + device.program[device.position];
-      if (has_ties_) {
-        tie(base, now - base, start, true);
-        tie(base, now - base, device.free, false);
-      }
-      release(base, now - base, device.free);
+      heads_[number] = now;
     }
   }
 
-  // Passes a finish on to all successors; transfers and joins among them finish at once.
-  void release(std::size_t base, std::size_t task, double finish) {
-    for (const TaskId next : graph_.successors_of(static_cast<TaskId>(task))) {
-      arrive(base, next, finish);
+  // A finish is an arrival at all successors; transfers and joins among them finish at once.
+  void pass_on(std::size_t base, TaskId task, double finish) {
+    const TaskId* const end = successors_ + successor_begin_[task + 1];
+    for (const TaskId* next = successors_ + successor_begin_[task]; next != end; ++next) {
+      arrive(base, *next, finish);
     }
-    release_pending(base);
   }
 
-  void release_pending(std::size_t base) {
+  [[gnu::noinline]] void release_pending(std::size_t base) {
     for (std::size_t at = 0; at < pending_.size(); ++at) { // first come, first sent
-      const TaskId task = pending_[at];
-      for (const TaskId next : graph_.successors_of(task)) {
-        arrive(base, next, timeline_.finish[base + task]);
-      }
+      pass_on(base, pending_[at], finish_[base + pending_[at]]);
     }
     pending_.clear();
   }
@@ -149,49 +184,57 @@ private:
   // An input of `task` arrives. Follows a chain of transfers to its end; one with several successors is left pending.
   void arrive(std::size_t base, TaskId task, double time) {
     for (;;) {
-      double& arrival = timeline_.start[base + task];
-      arrival = std::max(arrival, time);
-      if (--waits_[base + task] > 0) {
+      const std::size_t now = base + task;
+      double arrival = std::max(start_[now], time);
+      start_[now] = arrival;
+      if (--finish_[now] > 0) {
         return;
       }
-      const Kind& kind = kinds_[graph_.work[task]];
+      const Kind& kind = kinds_[work_[task]];
       if (kind.device >= 0) {
-        if (devices_[kind.device].head == base + task && devices_[kind.device].iteration < iterations_) {
-          woken_.push_back(kind.device);
+        if (heads_[kind.device] == now) { // what a device waits for comes once
+          woken_[awake_++] = kind.device;
         }
         return;
       }
       if (kind.way >= 0) { // its bytes flow when its latency has passed and those before it have left the way
         double& drained = drained_[kind.way];
         arrival = std::max(arrival, drained - kind.latency);
+        start_[now] = arrival;
         drained = arrival + kind.seconds;
       }
       time = arrival + kind.seconds;
-      timeline_.finish[base + task] = time;
+      finish_[now] = time;
       if (has_ties_) {
-        tie(base, task, arrival, true);
-        tie(base, task, time, false);
+        tie(base, task, arrival, time);
       }
-      const auto next = graph_.successors_of(task);
-      if (next.size() != 1) {
-        pending_.push_back(task);
+      const TaskId* const next = successors_ + successor_begin_[task];
+      if (next + 1 != successors_ + successor_begin_[task + 1]) {
+        leave_pending(task);
         return;
       }
-      task = next.front();
+      task = *next;
     }
   }
 
+  // Of the graph and of the timeline, for the loops above.
   const TaskGraph& graph_;
-  int tasks_, iterations_;
-  bool has_ties_;
+  const std::int32_t *work_, *successor_begin_;
+  const TaskId* successors_;
+  double *start_ = nullptr, *finish_ = nullptr;
+
+  int tasks_;
+  bool has_ties_, constant_;
   Speeds speeds_;
   Timeline timeline_;
-  std::vector<std::int32_t> waits_;
+  std::size_t executed_;
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
+  std::vector<std::size_t> heads_; // [device]: iteration * tasks + task, what runs next
   std::vector<double> drained_; // [way]: when the last byte on it arrives
   std::vector<TaskId> pending_;
-  std::vector<std::int32_t> woken_;
+  std::vector<std::int32_t> woken_; // the first `awake_` of them: devices that wait for nothing any more
+  std::size_t awake_ = 0;
   std::vector<Arrival> tied_; // along ties, not followed yet
 };
 

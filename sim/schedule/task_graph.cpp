@@ -461,28 +461,33 @@ private:
   void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
     const Schedule& schedule = request_.schedule;
     const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-    backwards_left_.assign(lane_of.size(), 0);
-    for (const Action& action : order) {
-      backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
+    const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
+    const bool divides = std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                                     [](const StageCost& stage) { return stage.buckets.size() > 1; });
+    if (divides) {
+      backwards_left_.assign(lane_of.size(), 0);
+      for (const Action& action : order) {
+        backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
+      }
     }
     for (const Action& action : order) {
       Lane* lane = lane_of[action.stage];
-      const std::int32_t m = action.micro_batch % micro_batches_;
+      const std::int32_t m = flushes ? action.micro_batch : action.micro_batch % micro_batches_;
       const TaskId task = task_of(*lane, action.kind, m);
       if (action.fused) {
         fused_.emplace_back(graph_.program.back(), task);
       }
-      if (!schedule.flushes) {
+      if (!flushes) {
         set_ahead(task, action.micro_batch / micro_batches_);
       }
       graph_.program.push_back(task);
       if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
         lane->last = task;
       }
-      if (action.kind == completes && --backwards_left_[action.stage] == 0) {
+      if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
         divide_last(*lane, cost_.stages[action.stage].buckets);
       }
-      if (schedule.steps_each_micro_batch && action.kind == completes) {
+      if (steps && action.kind == completes) {
         graph_.program.push_back(lane->optimizer + lane->place(m));
       }
     }
@@ -797,25 +802,23 @@ private:
     const std::size_t tasks = graph_.work.size();
     graph_.waits.assign(tasks, 0);
     graph_.successor_begin.assign(tasks + 1, 0);
-    for (const Run& run : runs_) {
-      for (int i = 0; i < run.count; ++i) {
-        ++graph_.successor_begin[run.from + i + 1];
-        ++graph_.waits[run.to + i];
-      }
+    std::int32_t* const begin = graph_.successor_begin.data();
+    for (const Run& run : runs_) { // each array for itself, so that several at once are counted
+      std::for_each_n(begin + run.from + 1, run.count, [](std::int32_t& count) { ++count; });
+      std::for_each_n(graph_.waits.data() + run.to, run.count, [](std::int32_t& count) { ++count; });
     }
     for (std::size_t task = 0; task < tasks; ++task) {
-      graph_.successor_begin[task + 1] += graph_.successor_begin[task];
+      begin[task + 1] += begin[task];
     }
-    graph_.successors.resize(graph_.successor_begin[tasks]);
-    for (const Run& run : runs_) { // fills each list from its front, moving its begin; undone below
-      for (int i = 0; i < run.count; ++i) {
-        graph_.successors[graph_.successor_begin[run.from + i]++] = run.to + i;
+    graph_.successors.resize(begin[tasks]);
+    TaskId* const successors = graph_.successors.data();
+    for (const auto [from, to, count] : runs_) { // fills each list from its front, moving its begin; undone below
+      for (std::int32_t i = 0; i < count; ++i) {
+        successors[begin[from + i]++] = to + i;
       }
     }
-    for (std::size_t task = tasks; task > 0; --task) {
-      graph_.successor_begin[task] = graph_.successor_begin[task - 1];
-    }
-    graph_.successor_begin[0] = 0;
+    std::copy_backward(begin, begin + tasks, begin + tasks + 1);
+    begin[0] = 0;
   }
 
   const TaskGraphRequest& request_;
@@ -826,7 +829,7 @@ private:
   std::vector<std::vector<Lane>> lanes_;
   std::vector<std::unique_ptr<Turns>> turns_;
   bool recomputes_ = false;         // any micro-batch
-  std::vector<int> backwards_left_; // [stage], while a program is written
+  std::vector<int> backwards_left_; // [stage], while a program is written, where any is divided
   std::vector<Run> runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
   std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short

@@ -10,43 +10,60 @@
 namespace stagecraft {
 namespace {
 
-// For each task, the transfer or load among its predecessors that finished last in the given iteration. A join, such as
-// the end of an all-reduce, hands on the one that it waited for.
-std::vector<TaskId> last_transfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base) {
-  std::vector<TaskId> last(graph.tasks(), -1);
-  const double* finish = timeline.finish.data() + base;
-  std::vector<char> transfers;
-  std::vector<char> computes;
-  for (const Work& work : graph.works) {
-    transfers.push_back(work.transfers() || work.loads() ? 1 : 0);
-    computes.push_back(work.computes() ? 1 : 0);
+// For each task of an iteration, the transfer or load among its predecessors that finished last. A join, such as the end
+// of an all-reduce, hands on the one that it waited for.
+class LastTransfers {
+public:
+  LastTransfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base)
+      : begin_(graph.successor_begin.data()), successors_(graph.successors.data()),
+        finish_(timeline.finish.data() + base), of_(graph.work.size(), -1), last_(of_.data()) {
+    enum : char { computes, carries, joins };
+    std::vector<char> kinds;
+    for (const Work& work : graph.works) {
+      kinds.push_back(work.computes() ? computes : work.transfers() || work.loads() ? carries : joins);
+    }
+    const std::int32_t* const works = graph.work.data();
+    const char* const kind_of = kinds.data();
+    std::vector<TaskId> joining;
+    for (TaskId task = 0, tasks = graph.tasks(); task < tasks; ++task) {
+      if (const char kind = kind_of[works[task]]; kind != computes) {
+        kind == carries ? static_cast<void>(hand_on(task, task)) : joining.push_back(task);
+      }
+    }
+    hand_on_over(joining);
   }
-  const auto hand_on = [&](TaskId task, TaskId transfer) {
+
+  TaskId operator[](TaskId task) const { return last_[task]; }
+
+private:
+  bool hand_on(TaskId task, TaskId transfer) {
     bool changed = false;
-    for (const TaskId next : graph.successors_of(task)) {
-      if (last[next] < 0 || finish[transfer] > finish[last[next]]) {
-        last[next] = transfer;
+    for (std::int32_t at = begin_[task], end = begin_[task + 1]; at < end; ++at) {
+      TaskId& last = last_[successors_[at]];
+      if (last < 0 || finish_[transfer] > finish_[last]) {
+        last = transfer;
         changed = true;
       }
     }
     return changed;
-  };
-  std::vector<TaskId> joins;
-  for (TaskId task = 0; task < graph.tasks(); ++task) {
-    if (transfers[graph.work[task]] != 0) {
-      hand_on(task, task);
-    } else if (computes[graph.work[task]] == 0) {
-      joins.push_back(task);
+  }
+
+  // Joins may follow one another.
+  [[gnu::noinline]] void hand_on_over(const std::vector<TaskId>& joining) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const TaskId join : joining) {
+        changed = (last_[join] >= 0 && hand_on(join, last_[join])) || changed;
+      }
     }
   }
-  for (bool changed = true; changed;) { // joins may follow one another
-    changed = false;
-    for (const TaskId join : joins) {
-      changed = (last[join] >= 0 && hand_on(join, last[join])) || changed;
-    }
-  }
-  return last;
-}
+
+  const std::int32_t* begin_;
+  const TaskId* successors_;
+  const double* finish_;
+  std::vector<TaskId> of_;
+  TaskId* last_; // of_
+};
 
 // How far a gap before a task passes while its last input is under way.
 double exposed_part(double free, double start, double sent, double arrived) {
@@ -59,7 +76,7 @@ bool feeds(const Work& work) {
 
 // Adds a part of busy, exposed and stalled time of one device, along its program in one iteration; and its peak memory.
 void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
-                 const std::vector<TaskId>& last, Metrics& metrics) {
+                 const LastTransfers& last, Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   const double* start = timeline.start.data() + base;
   const double* finish = timeline.finish.data() + base;
@@ -205,8 +222,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
     metrics.peak_task.push_back(graph.program_of(device).front());
   }
   for (int iteration = before + 1; iteration <= last_iteration; ++iteration) {
-    const std::vector<TaskId> last =
-        last_transfers(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
+    const LastTransfers last(graph, timeline, static_cast<std::size_t>(iteration) * graph.tasks());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       walk_device(graph, timeline, device, iteration, last, metrics);
     }
