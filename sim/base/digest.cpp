@@ -5,43 +5,35 @@ namespace stagecraft {
 
 namespace {
 
-constexpr unsigned kByte = 8;
+constexpr unsigned kByte = 8, kHigh = 64;
 
-// The product of two 64-bit numbers: high and low half.
-struct Product {
-  std::uint64_t high, low;
-};
-Product multiply(std::uint64_t a, std::uint64_t b) {
-  constexpr unsigned kHalf = 32;
-  constexpr std::uint64_t kMask = 0xffffffffU;
-  const std::uint64_t lows = (a & kMask) * (b & kMask);
-  const std::uint64_t middle = (a >> kHalf) * (b & kMask) + (lows >> kHalf);
-  const std::uint64_t other = (a & kMask) * (b >> kHalf) + (middle & kMask);
-  return {(a >> kHalf) * (b >> kHalf) + (middle >> kHalf) + (other >> kHalf), (other << kHalf) | (lows & kMask)};
+__extension__ using Wide = unsigned __int128;
+
+// state = (state xor byte) * (2^88 + 0x13b), modulo 2^128
+void add_byte(std::uint8_t byte, std::uint64_t& high, std::uint64_t& low) {
+  constexpr std::uint64_t kPrime = 0x13b;
+  constexpr unsigned kShift = 88 - 64;
+  low ^= byte;
+  const Wide product = static_cast<Wide>(low) * kPrime;
+  high = high * kPrime + (low << kShift) + static_cast<std::uint64_t>(product >> kHigh);
+  low = static_cast<std::uint64_t>(product);
 }
 
 } // namespace
 
-// state = (state xor byte) * (2^88 + 0x13b), modulo 2^128
-void Fingerprint::add_byte(std::uint8_t byte) {
-  constexpr std::uint64_t kPrime = 0x13b;
-  constexpr unsigned kShift = 88 - 64;
-  low_ ^= byte;
-  const Product product = multiply(low_, kPrime);
-  high_ = product.high + high_ * kPrime + (low_ << kShift);
-  low_ = product.low;
-}
-
 Fingerprint& Fingerprint::add(std::string_view text) {
+  std::uint64_t high = high_, low = low_;
   for (const char letter : text) {
-    add_byte(static_cast<std::uint8_t>(letter));
+    add_byte(static_cast<std::uint8_t>(letter), high, low);
   }
+  high_ = high;
+  low_ = low;
   return add(text.size());
 }
 
 Fingerprint& Fingerprint::add(std::uint64_t number) {
   for (unsigned byte = 0; byte < sizeof number; ++byte) {
-    add_byte(static_cast<std::uint8_t>(number >> (byte * kByte)));
+    add_byte(static_cast<std::uint8_t>(number >> (byte * kByte)), high_, low_);
   }
   return *this;
 }

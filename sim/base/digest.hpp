@@ -32,8 +32,6 @@ public:
   Digest digest() const;
 
 private:
-  void add_byte(std::uint8_t byte);
-
   std::uint64_t high_ = 0x6c62272e07bb0142U, low_ = 0x62b821756295c58dU;
 };
 

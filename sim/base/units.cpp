@@ -82,6 +82,11 @@ std::string names(std::span<const Unit> units) {
   return text;
 }
 
+bool has_leading_zero(std::string_view text) {
+  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
+  return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
+}
+
 // The number at the front of `text`, and in `rest` what follows it; refuses what std::from_chars would let through.
 double front_number(std::string_view text, std::string_view& rest, const Where& where) {
   double value = 0;
@@ -89,8 +94,7 @@ double front_number(std::string_view text, std::string_view& rest, const Where& 
   if (failure != std::errc{} || !std::isfinite(value)) {
     throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a finite number");
   }
-  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
-  if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') {
+  if (has_leading_zero(text)) {
     throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' has a leading zero; write it without");
   }
   rest = text.substr(static_cast<size_t>(end - text.data()));
@@ -153,6 +157,29 @@ double parse_number(std::string_view text, const Where& where) {
     throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a number");
   }
   return value;
+}
+
+std::optional<double> find_amount(std::string_view text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || !std::isfinite(value) || has_leading_zero(text)) {
+    return std::nullopt;
+  }
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  if (unit.empty()) {
+    return value;
+  }
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  for (const std::span<const Unit> units : {units_of<Seconds>(), units_of<Bytes>(), units_of<BytesPerSecond>(),
+                                            units_of<Flops>(), units_of<FlopsPerSecond>(), units_of<Joules>(),
+                                            units_of<Watts>(), units_of<Dollars>(), units_of<DollarsPerSecond>()}) {
+    for (const Unit& known : units) {
+      if (known.name == unit && std::isfinite(value * known.factor)) {
+        return value * known.factor;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 int parse_integer(std::string_view text, int low, int high, const Where& where) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,6 +61,10 @@ template <class Q> Q parse_quantity(std::string_view text, const Where& where);
 
 /// Reads a finite decimal number that fills the whole text; a leading zero before another digit is refused.
 double parse_number(std::string_view text, const Where& where);
+
+/// The number of a text that is one, or an amount with any unit that quantities have, in SI; nothing of other texts.
+/// For words that may be anything.
+std::optional<double> find_amount(std::string_view text);
 
 /// Reads an integer in [low, high] that fills the whole text; a leading zero before another digit is refused.
 int parse_integer(std::string_view text, int low, int high, const Where& where);

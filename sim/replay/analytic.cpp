@@ -231,7 +231,7 @@ private:
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
   std::vector<std::size_t> heads_; // [device]: iteration * tasks + task, what runs next
-  std::vector<double> drained_; // [way]: when the last byte on it arrives
+  std::vector<double> drained_;    // [way]: when the last byte on it arrives
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_; // the first `awake_` of them: devices that wait for nothing any more
   std::size_t awake_ = 0;

@@ -44,13 +44,14 @@ std::vector<Timeline> replay_simgrid_full(const Platform& platform, std::span<co
 struct EngineRow {
   std::string_view name, help;
   ReplayFunction replay;
+  bool dear_to_start = true; ///< a process of its own for every call: many graphs at once are cheaper than one by one
 };
 
 inline constexpr std::array kEngines = {
     EngineRow{"simgrid", "max-min sharing of links by SimGrid, computations as timers", replay_simgrid},
     EngineRow{"simgrid-full", "the same with computations by SimGrid too, on hosts with speed profiles",
               replay_simgrid_full},
-    EngineRow{"analytic", "every transfer has its links for itself; a hundred times faster", replay_analytic},
+    EngineRow{"analytic", "every transfer has its links for itself; a hundred times faster", replay_analytic, false},
 };
 
 } // namespace stagecraft

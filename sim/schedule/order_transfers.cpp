@@ -41,23 +41,28 @@ private:
   std::vector<char> carries_; // [work]
 };
 
-// What transfers of one way have in common.
-using WayKey = std::tuple<std::int32_t, bool, std::vector<LinkId>>; // sender, reduction, links
+// Orders transfers by what those of one way have in common: the sender, whether they reduce gradients, and the links.
+struct ByWay {
+  const TaskGraph& graph;
 
-WayKey key_of(const TaskGraph& graph, const Work& work) {
-  return {work.device, work.kind == TaskKind::all_reduce, graph.legs[work.leg].links};
-}
+  bool operator()(const Work* one, const Work* other) const {
+    const bool reduces = one->kind == TaskKind::all_reduce, other_reduces = other->kind == TaskKind::all_reduce;
+    return std::tie(one->device, reduces, graph.legs[one->leg].links) <
+           std::tie(other->device, other_reduces, graph.legs[other->leg].links);
+  }
+};
+using KnownWays = std::map<const Work*, std::int32_t, ByWay>;
 
 } // namespace
 
 Ways ways_of(const TaskGraph& graph) {
-  std::map<WayKey, std::int32_t> known;
+  KnownWays known(ByWay{graph});
   Ways ways;
   for (std::size_t work = 0; work < graph.works.size(); ++work) {
     const Work& one = graph.works[work];
     ways.of_work.push_back(-1);
     if (one.transfers()) {
-      const auto [slot, fresh] = known.try_emplace(key_of(graph, one), static_cast<std::int32_t>(ways.work_of.size()));
+      const auto [slot, fresh] = known.try_emplace(&one, static_cast<std::int32_t>(ways.work_of.size()));
       if (fresh) {
         ways.work_of.push_back(static_cast<std::int32_t>(work));
         ways.transfers.push_back(0);
@@ -74,10 +79,10 @@ Ways ways_of(const TaskGraph& graph) {
 }
 
 void order_transfers(TaskGraph& graph) {
-  std::map<WayKey, std::int32_t> known;
+  KnownWays known(ByWay{graph});
   for (Work& work : graph.works) {
     if (work.transfers() && work.kind == TaskKind::transfer) {
-      work.way = known.try_emplace(key_of(graph, work), static_cast<std::int32_t>(known.size())).first->second;
+      work.way = known.try_emplace(&work, static_cast<std::int32_t>(known.size())).first->second;
     }
   }
   graph.ways = static_cast<int>(known.size());

@@ -116,14 +116,6 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
   return axis;
 }
 
-template <class Quantity> std::optional<double> quantity_of(const std::string& text) {
-  try {
-    return parse_quantity<Quantity>(text, {}).value;
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
-
 } // namespace
 
 SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node& node) {
@@ -164,24 +156,6 @@ yaml::Node value_at(const SweepAxis& axis, double part) {
   const double number =
       ends.logarithmic ? ends.low * std::pow(ends.high / ends.low, part) : ends.low + part * (ends.high - ends.low);
   return amount_node(number, ends.unit, axis.keys.front().where, kDigits);
-}
-
-std::optional<double> number_of(const std::string& text) {
-  if (text.empty() || (std::isdigit(static_cast<unsigned char>(text.front())) == 0 && text.front() != '-' &&
-                       text.front() != '+' && text.front() != '.')) {
-    return std::nullopt;
-  }
-  try {
-    return parse_number(text, {});
-  } catch (const InputError&) {
-  }
-  for (const auto read : {quantity_of<Seconds>, quantity_of<Bytes>, quantity_of<BytesPerSecond>, quantity_of<Flops>,
-                          quantity_of<FlopsPerSecond>, quantity_of<Watts>, quantity_of<DollarsPerSecond>}) {
-    if (const std::optional<double> number = read(text)) {
-      return number;
-    }
-  }
-  return std::nullopt;
 }
 
 } // namespace stagecraft

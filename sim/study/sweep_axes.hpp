@@ -41,7 +41,4 @@ SweepAxis read_zip(const yaml::Node& node);
 /// The value of a continuous axis at a part of its way, 0 to 1, with five significant digits.
 yaml::Node value_at(const SweepAxis& axis, double part);
 
-/// A plain number, or a quantity in SI units; nothing where the text is neither.
-std::optional<double> number_of(const std::string& text);
-
 } // namespace stagecraft

@@ -289,7 +289,7 @@ bool contains(const Term& term, int known) {
 } // namespace
 
 ConditionValue condition_value(std::string text) {
-  const std::optional<double> number = number_of(text);
+  const std::optional<double> number = find_amount(text);
   return {std::move(text), number.value_or(0), number.has_value()};
 }
 

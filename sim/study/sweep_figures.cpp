@@ -2,7 +2,6 @@
 #include "sim/study/sweep_figures.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -72,13 +71,25 @@ namespace {
 // Twelve significant digits: engines agree in fewer, and SimGrid's clock, which goes on from replay to replay, makes
 // the rest depend on what was replayed before.
 double rounded(double value) {
-  if (!std::isfinite(value) || (value == std::floor(value) && std::abs(value) < 1e12)) {
+  constexpr double kAll = 1e12; // integers below have so many digits at most
+  if (!std::isfinite(value) || (value == std::floor(value) && std::abs(value) < kAll)) {
     return value;
   }
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.begin(), digits.end(), value, std::chars_format::scientific, 11).ptr;
-  std::from_chars(digits.begin(), end, value, std::chars_format::scientific);
-  return value;
+  static constexpr std::array kTens = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  // Powers of ten up to 1e22 are exact, so one of them is all that is rounded beside the digits themselves.
+  const double amount = std::abs(value);
+  std::size_t places = 0; // after the point; or before it, of large numbers
+  if (amount >= kAll) {
+    while (places + 1 < kTens.size() && amount / kTens[places] >= kAll) {
+      ++places;
+    }
+    return std::round(value / kTens[places]) * kTens[places];
+  }
+  while (places + 1 < kTens.size() && amount * kTens[places] < kAll / 10) {
+    ++places;
+  }
+  return std::round(value * kTens[places]) / kTens[places];
 }
 
 } // namespace

@@ -53,7 +53,7 @@ PointResult estimate_of(const Bench& bench, const Prepared& prepared) {
   return {PointStatus::feasible, estimated.run.order, "", figures};
 }
 
-// Benches wait for one replay of them all: an engine is dear to start.
+// Benches wait for one replay of them all where an engine is dear to start.
 class PointEvaluation {
 public:
   PointEvaluation(const SweepInputs& inputs, const std::string& engine, std::span<const Point> points,
@@ -87,9 +87,10 @@ private:
       waiting_.push_back(std::move(bench));
     } catch (const std::exception& failure) {
       fail(first, end, failure);
+      return;
     }
     constexpr long kMostTasks = 200'000; // some hundred bytes each
-    if (tasks_ > kMostTasks) {
+    if (tasks_ > kMostTasks || !waiting_.back()->study.engine->dear_to_start) {
       replay();
     }
   }

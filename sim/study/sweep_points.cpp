@@ -9,6 +9,24 @@ namespace stagecraft {
 
 namespace fs = std::filesystem;
 
+std::string json_of(std::span<const Setting> settings) {
+  std::string text = "{";
+  for (const Setting& setting : settings) {
+    const auto is_again = [&](const Setting& later) { return &later > &setting && later.key == setting.key; };
+    if (std::any_of(settings.begin(), settings.end(), is_again)) {
+      continue;
+    }
+    for (const std::string* word : {&setting.key, &setting.value}) {
+      const bool plain = std::none_of(word->begin(), word->end(), [](char letter) {
+        return letter < ' ' || letter > '~' || letter == '"' || letter == '\\'; // what JSON may write otherwise
+      });
+      text += word == &setting.value ? ":" : text.size() > 1 ? "," : "";
+      text += plain ? '"' + *word + '"' : nlohmann::json(*word).dump();
+    }
+  }
+  return text + "}";
+}
+
 namespace {
 
 // Keys whose values runs say themselves, so that more of them make no other point.
@@ -20,7 +38,7 @@ bool is_of_runs(const std::string& key) {
 // Keys that change which runs there are; texts may name other files.
 bool tells_kind(const AxisKey& key) {
   const bool numbers = !key.values.empty() && std::all_of(key.values.begin(), key.values.end(), [](const auto& value) {
-    return value.kind == yaml::Node::Kind::scalar && number_of(value.text);
+    return value.kind == yaml::Node::Kind::scalar && find_amount(value.text);
   });
   const bool of_runs = key.key.starts_with("training") || key.key.starts_with("model") || is_of_runs(key.key);
   return of_runs || !(numbers || key.values.empty());
@@ -36,14 +54,6 @@ std::string in_words(const RecomputeChoice& choice) {
   }
   const std::string rule = to_text(RunRecompute{"", choice.rule});
   return choice.rule == RecomputeRule{} ? text : text + rule;
-}
-
-std::string json_of(const std::vector<Setting>& settings) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const Setting& setting : settings) {
-    object[setting.key] = setting.value;
-  }
-  return object.dump();
 }
 
 void erase(yaml::Node& map, std::string_view key) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/sweep_run.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -103,11 +101,7 @@ private:
     }
     kind_ = &points_.kind_of(*current_);
     fingerprint_ = points_.fingerprint_of(*current_, *kind_);
-    nlohmann::ordered_json settings = nlohmann::ordered_json::object();
-    for (const Setting& setting : current_->settings) {
-      settings[setting.key] = setting.value;
-    }
-    settings_ = settings.dump();
+    settings_ = json_of(current_->settings);
     return true;
   }
 

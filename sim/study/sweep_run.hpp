@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace stagecraft {
 struct SweepShard {
   int index = 1, count = 1;
 };
+
+/// Settings as a JSON object of texts; of several of one key the last.
+std::string json_of(std::span<const Setting> settings);
 
 /// The points of a sweep, found one after the other; nothing is kept per point.
 class SweepPoints {

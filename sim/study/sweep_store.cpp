@@ -71,6 +71,47 @@ std::string text_at(sqlite3_stmt* statement, int column) {
 
 std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
 
+namespace {
+
+Digest digest_at(sqlite3_stmt* statement, int column) {
+  Digest digest;
+  const void* bytes = sqlite3_column_blob(statement, column);
+  if (bytes != nullptr && sqlite3_column_bytes(statement, column) == static_cast<int>(digest.bytes.size())) {
+    std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
+  }
+  return digest;
+}
+
+/// Keys of points: what it has not seen is not there (Bloom 1970). Two mebibytes, good for some millions of points; of
+/// more it only helps less.
+class SeenKeys {
+public:
+  void add(const Digest& key) {
+    for (const std::size_t bit : bits_of(key)) {
+      words_[bit / kWord] |= 1ULL << (bit % kWord);
+    }
+  }
+  bool may_have(const Digest& key) const {
+    const auto bits = bits_of(key);
+    return std::all_of(bits.begin(), bits.end(),
+                       [&](std::size_t bit) { return (words_[bit / kWord] >> (bit % kWord) & 1U) != 0; });
+  }
+
+private:
+  static constexpr std::size_t kWord = 64, kBits = std::size_t{1} << 24U;
+
+  // Keys are fingerprints, so their bytes are as good as random.
+  static std::array<std::size_t, 4> bits_of(const Digest& key) {
+    std::array<std::uint32_t, 4> parts{};
+    std::memcpy(parts.data(), key.bytes.data(), sizeof parts);
+    return {parts[0] % kBits, parts[1] % kBits, parts[2] % kBits, parts[3] % kBits};
+  }
+
+  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kBits / kWord);
+};
+
+} // namespace
+
 /// The connection, and statements as they are made.
 class SweepStore::Database {
 public:
@@ -98,16 +139,30 @@ public:
 
   sqlite3* connection() { return connection_; }
 
+  // Keys of all points, but for those that others have added since they were first asked for.
+  SeenKeys& seen() {
+    if (!seen_) {
+      seen_.emplace();
+      sqlite3_stmt* asked = statement("select key from points");
+      while (step(asked)) {
+        seen_->add(digest_at(asked, 0));
+      }
+    }
+    return *seen_;
+  }
+
   void execute(const std::string& statement) {
     check(sqlite3_exec(connection_, statement.c_str(), nullptr, nullptr, nullptr));
   }
 
   // A statement for these words, ready for values.
-  sqlite3_stmt* statement(const std::string& words) {
-    sqlite3_stmt*& made = statements_[words];
-    if (made == nullptr) {
-      check(sqlite3_prepare_v2(connection_, words.c_str(), -1, &made, nullptr));
+  sqlite3_stmt* statement(std::string_view words) {
+    auto found = statements_.find(words);
+    if (found == statements_.end()) {
+      found = statements_.emplace(words, nullptr).first;
+      check(sqlite3_prepare_v2(connection_, found->first.c_str(), -1, &found->second, nullptr));
     }
+    sqlite3_stmt* const made = found->second;
     sqlite3_reset(made);
     sqlite3_clear_bindings(made);
     return made;
@@ -235,7 +290,8 @@ private:
   fs::path path_;
   sqlite3* connection_ = nullptr;
   bool writing_ = false;
-  std::map<std::string, sqlite3_stmt*> statements_;
+  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+  std::optional<SeenKeys> seen_;
 };
 
 namespace {
@@ -247,15 +303,6 @@ void bind(sqlite3_stmt* statement, int at, const std::string& text) {
   sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
 }
 void bind(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
-
-Digest digest_at(sqlite3_stmt* statement, int column) {
-  Digest digest;
-  const void* bytes = sqlite3_column_blob(statement, column);
-  if (bytes != nullptr && sqlite3_column_bytes(statement, column) == static_cast<int>(digest.bytes.size())) {
-    std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
-  }
-  return digest;
-}
 
 // From a row whose columns from `at` on are key and columns().
 PointRow row_at(sqlite3_stmt* statement, int at) {
@@ -322,6 +369,10 @@ void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
 }
 
 bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
+  return database_->seen().may_have(key) && look_up(sweep, key, number, run, retry);
+}
+
+bool SweepStore::look_up(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
   sqlite3_stmt* asked = database_->statement("select id, sweep, status from points where key = ?");
   bind(asked, 1, key);
   if (!database_->step(asked)) {
@@ -384,6 +435,10 @@ void SweepStore::add(std::int64_t sweep, const PointRow& row) {
     ++at;
   }
   database_->step(insert);
+  if (sqlite3_changes(database_->connection()) == 0) { // another process was faster
+    look_up(sweep, row.key, row.number, row.run, false);
+  }
+  database_->seen().add(row.key);
 }
 
 void SweepStore::commit() { database_->commit(); }

@@ -99,6 +99,7 @@ public:
 
 private:
   class Database;
+  bool look_up(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
   std::unique_ptr<Database> database_;
 };
 

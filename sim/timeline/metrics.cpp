@@ -10,8 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// For each task of an iteration, the transfer or load among its predecessors that finished last. A join, such as the end
-// of an all-reduce, hands on the one that it waited for.
+// For each task of an iteration, the transfer or load among its predecessors that finished last. A join, such as the
+// end of an all-reduce, hands on the one that it waited for.
 class LastTransfers {
 public:
   LastTransfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base)
@@ -19,6 +19,7 @@ public:
         finish_(timeline.finish.data() + base), of_(graph.work.size(), -1), last_(of_.data()) {
     enum : char { computes, carries, joins };
     std::vector<char> kinds;
+    kinds.reserve(graph.works.size());
     for (const Work& work : graph.works) {
       kinds.push_back(work.computes() ? computes : work.transfers() || work.loads() ? carries : joins);
     }

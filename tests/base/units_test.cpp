@@ -137,5 +137,17 @@ TEST_CASE("quantities are shown in a fitting unit", "[base][units]") {
   CHECK(percent(-0.5, 0) == "-50 %");
 }
 
+TEST_CASE("a word is an amount, of whatever unit, or none", "[base][units]") {
+  CHECK(find_amount("10") == 10);
+  CHECK(find_amount("-2.5e3") == -2500);
+  CHECK(find_amount("10 Gb/s") == 1.25e9);
+  CHECK(find_amount("2us") == parse_quantity<Seconds>("2us", {}).value);
+  CHECK(find_amount("3 kFLOP/s") == 3000);
+  for (const char* word : {"", "gpipe", "1f1b", "10 apples", "08", "1e999", "inf", "nan", "- 1"}) {
+    INFO(word);
+    CHECK_FALSE(find_amount(word));
+  }
+}
+
 } // namespace
 } // namespace stagecraft

@@ -1,6 +1,5 @@
 // Work for the instruction counter: one schedule, task graph, replay and metrics of a pipeline with uneven stages.
-//   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, ordered (the same, transfers of one sender
-//                                         one after the other), simgrid, or list (analytic after a list schedule)
+//   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, simgrid, or list (analytic after a list schedule)
 // Prints the number of tasks executed; tests/bench/run takes differences of two sizes.
 //   bench STRATEGY DEVICES OPERATORS      one plan of an uneven chain on DEVICES, or on N+M of which M are half as
 //   fast;
@@ -110,15 +109,14 @@ Planned plan_chain(const std::string& strategy, int devices, int slow, int opera
 
 int main(int count, char** arguments) {
   if (count != 4) {
-    std::fprintf(
-        stderr,
-        "usage: bench analytic|ordered|simgrid|list STAGES MICRO_BATCHES, or bench STRATEGY DEVICES OPERATORS\n");
+    std::fprintf(stderr,
+                 "usage: bench analytic|simgrid|list STAGES MICRO_BATCHES, or bench STRATEGY DEVICES OPERATORS\n");
     return 2;
   }
   const std::string engine = arguments[1];
   const int stages = std::atoi(arguments[2]);
   const int micro_batches = std::atoi(arguments[3]);
-  if (engine != "analytic" && engine != "ordered" && engine != "simgrid" && engine != "list") {
+  if (engine != "analytic" && engine != "simgrid" && engine != "list") {
     const std::string devices = arguments[2];
     const std::size_t plus = devices.find('+');
     const int slow = plus == std::string::npos ? 0 : std::atoi(devices.c_str() + plus + 1);
@@ -136,9 +134,7 @@ int main(int count, char** arguments) {
   const Schedule schedule = engine == "list" ? make_list_schedule(router, plan, cost, micro_batches)
                                              : std::get<Schedule>(make_schedule(row, {stages, micro_batches, 1}));
   TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  if (engine == "ordered") {
-    order_transfers(graph);
-  }
+  order_transfers(graph);
   const ReplayRequest request{&graph, 1};
   const auto replay = engine == "simgrid" ? replay_simgrid : replay_analytic;
   const Metrics metrics = measure(graph, replay(platform, std::span(&request, 1)).front(), platform);

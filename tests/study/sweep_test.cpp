@@ -132,7 +132,7 @@ TEST_CASE("a continuous axis is stratified between its ends", "[study][sweep]") 
                            "  sample: {method: latin-hypercube, points: 3}\n");
   std::set<int> decades;
   for (std::uint64_t number = 0; number < 3; ++number) {
-    const double latency = *number_of(combination(sweep, number)->settings.at(0).value);
+    const double latency = *find_amount(combination(sweep, number)->settings.at(0).value);
     decades.insert(static_cast<int>(std::floor(std::log10(latency / 1e-6))));
   }
   CHECK(decades == std::set<int>{0, 1, 2});
@@ -368,6 +368,29 @@ TEST_CASE("a file of something else is no file of results", "[study][sweep]") {
   CHECK(error_of([&] { SweepStore(text, SweepStore::Mode::write); }).find("no file of results") != std::string::npos);
   CHECK(error_of([&] { SweepStore(results.folder / "no", SweepStore::Mode::read); }).find("no such file") !=
         std::string::npos);
+}
+
+TEST_CASE("of two that add one point at once, both sweeps have it and it stands there once", "[study][sweep]") {
+  const Results results;
+  const std::filesystem::path file = results.folder / "both.sqlite";
+  SweepStore one(file, SweepStore::Mode::write), other(file, SweepStore::Mode::write);
+  SweepRecord record;
+  record.digest = Fingerprint().add("one").digest();
+  const std::int64_t ours = one.add_sweep(record);
+  record.digest = Fingerprint().add("other").digest();
+  const std::int64_t theirs = other.add_sweep(record);
+  PointRow row;
+  row.key = Fingerprint().add("point").digest();
+  CHECK_FALSE(one.has(ours, row.key, 0, 0, false));
+  CHECK_FALSE(other.has(theirs, row.key, 0, 0, false));
+  other.add(theirs, row);
+  other.commit();
+  one.add(ours, row);
+  one.commit();
+  CHECK(one.count(ours, PointStatus::feasible) == 1);
+  CHECK(one.count(theirs, PointStatus::feasible) == 1);
+  CHECK(one.count(0, PointStatus::feasible) == 1);
+  CHECK(one.has(ours, row.key, 0, 0, false));
 }
 
 } // namespace
