@@ -9,7 +9,7 @@ namespace stagecraft {
 /// What was added to the command line so far.
 class CommandList {
 public:
-  CommandList(CLI::App& app, Options& options) : options(options), app_(app) {}
+  CommandList(CLI::App& app, Options& given) : options(given), app_(app) {}
 
   CLI::App& add(const char* name, const char* help, int (*run)(const Options&));
   /// Runs the command that was given.
