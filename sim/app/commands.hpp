@@ -13,7 +13,7 @@ public:
 
   CLI::App& add(const char* name, const char* help, int (*run)(const Options&));
   /// Runs the command that was given.
-  int run() const;
+  int run_given() const;
 
   Options& options;
   std::string group; ///< in the help, of what is added next

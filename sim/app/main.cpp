@@ -15,7 +15,7 @@ CLI::App& CommandList::add(const char* name, const char* help, int (*run)(const 
   return *commands_.back().app;
 }
 
-int CommandList::run() const {
+int CommandList::run_given() const {
   for (const Command& command : commands_) {
     if (command.app->parsed()) {
       return command.run(options);
@@ -42,7 +42,7 @@ int run(int count, char** arguments) {
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? kDone : kBadInput;
   }
-  return commands.run();
+  return commands.run_given();
 }
 
 } // namespace
