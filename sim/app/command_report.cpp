@@ -35,7 +35,8 @@ DocumentPage read_results(const fs::path& file) {
     SweepStore store(file, SweepStore::Mode::read);
     return sweep_page(read_sweep_results(store));
   }
-  return read_document(file.string(), read_file(file));
+  constexpr int kMost = 4096; // MiB: timelines of some ten million bars
+  return read_document(file.string(), read_file(file, kMost));
 }
 
 std::string percent_encoded(const std::string& path) {

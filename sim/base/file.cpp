@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-std::string read_file(const std::filesystem::path& path) {
-  constexpr std::uintmax_t kLargest = std::uintmax_t{256} * 1024 * 1024;
+std::string read_file(const std::filesystem::path& path, int most) {
+  constexpr std::uintmax_t kMebibyte = 1024 * 1024;
   const Where where{path.string(), 0, 0};
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);
@@ -21,8 +21,8 @@ std::string read_file(const std::filesystem::path& path) {
     throw InputError(where, "not a regular file");
   }
   const std::uintmax_t size = std::filesystem::file_size(path, failure);
-  if (failure || size > kLargest) {
-    throw InputError(where, "too large; allowed: at most 256 MiB");
+  if (failure || size > most * kMebibyte) {
+    throw InputError(where, "too large; allowed: at most " + std::to_string(most) + " MiB");
   }
   std::string text(size, '\0');
   std::ifstream in(path, std::ios::binary);

@@ -10,8 +10,11 @@
 
 namespace stagecraft {
 
-/// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than 256 MiB.
-std::string read_file(const std::filesystem::path& path);
+/// What an input may be at most, MiB.
+inline constexpr int kMostMebibytes = 256;
+
+/// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than `most` MiB.
+std::string read_file(const std::filesystem::path& path, int most = kMostMebibytes);
 
 /// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file; links are followed
 /// and permissions kept. What is no regular file, as a pipe, is written directly. InputError when it cannot be written.

@@ -196,5 +196,5 @@ const Charts = (() => {
     return draw;
   }
 
-  return { add, short };
+  return { add, height: height_of };
 })();
