@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# The report in a browser: report_test.py PROGRAM SOURCE_FOLDER. Every kind of result opens without a request or a
+# The report in a browser: report_test.py PROGRAM. Every kind of result opens without a request or a
 # complaint, and can be hovered, zoomed, sorted, filtered, darkened, printed and driven by keys.
 # SPDX-License-Identifier: Apache-2.0
 import json
@@ -11,7 +11,7 @@ import tempfile
 from browser import Browser
 from selenium.webdriver import Keys
 
-PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
+PROGRAM = sys.argv[1]
 EVIL = "</script><script>window.evil = 1</script><img src=x onerror='window.evil = 2'>"
 RUN = ["vgg16", "--platform", "two-generations", "--strategy", "optimal", "--schedule", "1f1b",
        "--set", "training.global_batch=32", "--set", "training.micro_batches=4"]
