@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/page/sweep_scale.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+namespace {
+
+template <class Q> std::optional<std::vector<double>> quantities(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  try {
+    for (const std::string& text : texts) {
+      numbers.push_back(parse_quantity<Q>(text, {}).value);
+    }
+  } catch (const InputError&) {
+    return {};
+  }
+  return numbers;
+}
+
+Scale numeric_scale(const std::string& title, std::vector<double> numbers) {
+  return {{.title = title, .logarithmic = true}, std::move(numbers)};
+}
+
+Scale name_scale(const SweptAxis& axis) {
+  std::vector<double> places(axis.values.size());
+  std::iota(places.begin(), places.end(), 0);
+  return {{.title = short_name(axis.key), .names = axis.values}, std::move(places)};
+}
+
+} // namespace
+
+std::string short_name(const std::string& key) {
+  const std::size_t last = key.rfind('.');
+  if (last == std::string::npos) {
+    return key == "micro_batches" ? "micro-batches" : key;
+  }
+  std::size_t before = key.rfind('.', last - 1);
+  if (before != std::string::npos && before > 0 && key.find_first_not_of("0123456789", before + 1) == last) {
+    before = key.rfind('.', before - 1); // "nodes.0.count"
+  }
+  std::string name = before == std::string::npos ? key.substr(last + 1) : key.substr(before + 1);
+  std::replace(name.begin(), name.end(), '.', ' ');
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kLong = 6;
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {
+    return text;
+  }
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "%.4g", std::strtod(text.c_str(), nullptr));
+  return number.data() + (end == std::string::npos ? "" : text.substr(end));
+}
+
+std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  try {
+    for (const std::string& text : texts) {
+      numbers.push_back(parse_number(text, {}));
+    }
+  } catch (const InputError&) {
+    return {};
+  }
+  return numbers;
+}
+
+Scale scale_of(const SweptAxis& axis) {
+  const std::string name = short_name(axis.key);
+  constexpr double kGigabit = 1e9 / 8;
+  if (auto numbers = plain_numbers(axis.values)) {
+    return numeric_scale(name, std::move(*numbers));
+  }
+  if (auto rates = quantities<BytesPerSecond>(axis.values)) {
+    std::transform(rates->begin(), rates->end(), rates->begin(), [](double rate) { return rate / kGigabit; });
+    return numeric_scale(name + " [Gb/s]", std::move(*rates));
+  }
+  if (auto times = quantities<Seconds>(axis.values)) {
+    return numeric_scale(name + " [s]", std::move(*times));
+  }
+  if (auto bytes = quantities<Bytes>(axis.values)) {
+    return numeric_scale(name + " [B]", std::move(*bytes));
+  }
+  return name_scale(axis);
+}
+
+} // namespace stagecraft
