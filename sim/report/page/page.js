@@ -157,12 +157,17 @@
     dark.addEventListener("change", () => set(dark.matches ? "dark" : "light"));
     button.addEventListener("click", () => set(root.dataset.theme === "dark" ? "light" : "dark"));
     let before = "light";
+    const widen = (width) => document.querySelectorAll(".chart .canvas").forEach((canvas) => { canvas.style.width = width; });
     addEventListener("beforeprint", () => {
       before = root.dataset.theme;
       drawings.forEach((one) => one.draw || one.begin());
+      widen("660px"); // of a sheet of paper
       set("light");
     });
-    addEventListener("afterprint", () => set(before));
+    addEventListener("afterprint", () => {
+      widen("");
+      set(before);
+    });
   }
 
   add_theme_button();
