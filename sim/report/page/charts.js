@@ -43,7 +43,7 @@ const Charts = (() => {
     return element;
   }
 
-  const is_slanted = (axis) => Boolean(axis.names) && axis.names.length > 6;
+  const is_slanted = (axis) => Boolean(axis.names) && (axis.names.length > 6 || axis.names.join("").length > 45);
 
   function axis_of(axis, places, vertical, width) {
     const ink = color("--ink-soft");
@@ -52,14 +52,14 @@ const Charts = (() => {
       nameLocation: vertical ? "end" : "middle",
       nameGap: vertical ? 12 : is_slanted(axis) ? 64 : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
-      axisLabel: { color: ink, hideOverlap: true },
+      axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > 25 },
       axisLine: { lineStyle: { color: color("--line") } },
       splitLine: { lineStyle: { color: color("--line") } },
     };
     if (axis.names) {
       option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
       option.axisLabel.overflow = vertical ? "truncate" : undefined;
-      option.axisLabel.interval = vertical ? 0 : undefined;
+      option.axisLabel.interval = vertical || axis.names.length <= 25 ? 0 : undefined;
       option.axisLabel.rotate = !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }

@@ -109,7 +109,7 @@ private:
       const std::int64_t best = best_of(1, *goal, [](std::size_t) { return 0; }).front();
       if (best >= 0) {
         all.push_back(std::string(goal->title) + ": the best point comes to " +
-                      number_cell((results_.*goal->column)[best]).text + " " + goal->axis + " (" + label(best) + ").");
+                      rounded((results_.*goal->column)[best]) + " " + goal->axis + " (" + label(best) + ").");
       }
     }
     for (std::string& sentence : influence()) {
@@ -134,7 +134,7 @@ private:
       if (high >= 0 && column[low] > 0 && column[high] > column[low]) {
         const double factor = column[high] / column[low];
         found.emplace_back(factor, "By " + short_name(results_.axes[axis].key) + " the best " + goal.axis +
-                                       " differ by a factor of " + number_cell(factor).text + ": " + text(high, axis) +
+                                       " differ by a factor of " + rounded(factor) + ": " + text(high, axis) +
                                        " best, " + text(low, axis) + " worst.");
       }
     }

@@ -37,15 +37,11 @@ Scale name_scale(const SweptAxis& axis) {
 } // namespace
 
 std::string short_name(const std::string& key) {
-  const std::size_t last = key.rfind('.');
-  if (last == std::string::npos) {
-    return key == "micro_batches" ? "micro-batches" : key;
+  const std::size_t first = key.find('.');
+  std::string name = first == std::string::npos ? key : key.substr(first + 1);
+  if (name == "micro_batches") {
+    return "micro-batches";
   }
-  std::size_t before = key.rfind('.', last - 1);
-  if (before != std::string::npos && before > 0 && key.find_first_not_of("0123456789", before + 1) == last) {
-    before = key.rfind('.', before - 1); // "nodes.0.count"
-  }
-  std::string name = before == std::string::npos ? key.substr(last + 1) : key.substr(before + 1);
   std::replace(name.begin(), name.end(), '.', ' ');
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
@@ -57,9 +53,13 @@ std::string shortened(const std::string& text) {
   if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {
     return text;
   }
-  std::array<char, 32> number{};
-  std::snprintf(number.data(), number.size(), "%.4g", std::strtod(text.c_str(), nullptr));
-  return number.data() + (end == std::string::npos ? "" : text.substr(end));
+  return rounded(std::strtod(text.c_str(), nullptr)) + (end == std::string::npos ? "" : text.substr(end));
+}
+
+std::string rounded(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
 }
 
 std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>& texts) {

@@ -25,6 +25,9 @@ std::string short_name(const std::string& key);
 /// A value as a reader wants it: "1.40491809684 GB/s" is "1.405 GB/s".
 std::string shortened(const std::string& text);
 
+/// A number for a sentence, of four digits.
+std::string rounded(double value);
+
 /// Numbers without units, where all are.
 std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>& texts);
 
