@@ -93,6 +93,24 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
   }
 }
 
+// Takes the timelines of several results together, on one axis.
+PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documents) {
+  PageSection section{.title = "Timelines side by side", .sentences = {}};
+  for (auto& [file, document] : documents) {
+    for (PageSection& one : document.sections) {
+      for (PageTimeline& timeline : one.timelines) {
+        timeline.title = document.title + (timeline.title == document.title ? "" : ": " + timeline.title);
+        section.timelines.push_back(std::move(timeline));
+      }
+      one.timelines.clear();
+    }
+    std::erase_if(document.sections, [](const PageSection& one) {
+      return one.sentences.empty() && one.charts.empty() && one.tables.empty();
+    });
+  }
+  return section;
+}
+
 // The results named, and those in the folders named. In a folder, what is no result is passed over.
 Page page_of(const Options& options) {
   std::vector<std::pair<fs::path, bool>> files; // and whether it was named itself
@@ -120,8 +138,13 @@ Page page_of(const Options& options) {
     throw InputError({options.files.front(), 0, 0}, "holds no results that a report shows");
   }
   Page page{.title = fs::path(options.files.front()).lexically_normal().filename().string()};
+  const bool alone = documents.size() == 1;
+  PageSection timelines = alone ? PageSection{} : side_by_side(documents);
   for (auto& [file, document] : documents) {
-    add(page, std::move(document), file, documents.size() == 1, options.output);
+    add(page, std::move(document), file, alone, options.output);
+  }
+  if (!timelines.timelines.empty()) {
+    page.sections.push_back(std::move(timelines));
   }
   page.title = options.title.empty() ? page.title : options.title;
   return page;

@@ -36,8 +36,23 @@ TEST_CASE("a folder's results share a page; what is none is passed over", "[cli]
   const std::string page = shop.read("page.html");
   CHECK_THAT(page, Catch::Contains("<h1>Two results</h1>"));
   CHECK_THAT(page, Catch::Contains(": Along each axis</h2>"));
-  CHECK_THAT(page, Catch::Contains(": Timelines</h2>"));
+  CHECK_THAT(page, Catch::Contains("<h2>Timelines side by side</h2>"));
   CHECK_THAT(page, Catch::Contains("<a href=\"./study.yaml\">study.yaml</a>"));
+}
+
+TEST_CASE("runs of several files stand on one axis", "[cli][report]") {
+  const Workshop shop;
+  shop.succeed(kRun + "--timeline --format json -o one.json");
+  shop.succeed(kRun + "--set training.micro_batches=2 --timeline --format json -o other.json");
+  shop.succeed("report one.json other.json -o page.html");
+  const std::string page = shop.read("page.html");
+  const std::size_t begin = page.find("id=\"data\">") + 10;
+  const Json data = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  const Json& last = data.back().at("timelines");
+  REQUIRE(last.size() == 2);
+  CHECK(last[0].at("title") == "uniform, 1f1b, M 4");
+  CHECK(last[1].at("title") == "uniform, 1f1b, M 2");
+  CHECK(data.front().at("timelines").empty());
 }
 
 TEST_CASE("report draws figures for papers, with script and data beside them", "[cli][report]") {
