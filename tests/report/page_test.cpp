@@ -308,8 +308,8 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
   const DocumentPage judged = read_document("x.json", examples.at("judge"));
   CHECK(judged.sections.at(0).sentences.at(0).find("a comes nearest") == 0);
   CHECK(chart_of(judged, "regret").series.at(0).marks.at(1).x == near(50)); // 3 s for 2 s
-  const Chart& adapted = chart_of(read_document("x.json", examples.at("adapt")), "iterations");
-  CHECK(adapted.series.at(0).marks.back().x == 4);
+  const DocumentPage adapted = read_document("x.json", examples.at("adapt"));
+  CHECK(chart_of(adapted, "iterations").series.at(0).marks.back().x == 4);
 }
 
 TEST_CASE("what is no result is refused with what is", "[report][page]") {
