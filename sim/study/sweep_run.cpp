@@ -292,9 +292,10 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
     store.add_file(outcome.sweep, file);
   }
   store.commit();
-  outcome.feasible = store.count(outcome.sweep, PointStatus::feasible);
-  outcome.infeasible = store.count(outcome.sweep, PointStatus::infeasible);
-  outcome.failed = store.count(outcome.sweep, PointStatus::failed);
+  const auto [feasible, infeasible, failed] = store.counts(outcome.sweep);
+  outcome.feasible = feasible;
+  outcome.infeasible = infeasible;
+  outcome.failed = failed;
   return outcome;
 }
 

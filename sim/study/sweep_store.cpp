@@ -443,6 +443,20 @@ void SweepStore::add(std::int64_t sweep, const PointRow& row) {
 
 void SweepStore::commit() { database_->commit(); }
 
+std::array<std::uint64_t, 3> SweepStore::counts(std::int64_t sweep) {
+  sqlite3_stmt* asked =
+      database_->statement("select status, count(*) from points where sweep = ?1 or id in (select point "
+                           "from also where sweep = ?1) group by status");
+  bind(asked, 1, sweep);
+  std::array<std::uint64_t, 3> found{};
+  while (database_->step(asked)) {
+    const std::string status = text_at(asked, 0);
+    found.at(std::find(kStatus.begin(), kStatus.end() - 1, status) - kStatus.begin()) =
+        static_cast<std::uint64_t>(sqlite3_column_int64(asked, 1));
+  }
+  return found;
+}
+
 std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine) {
   sqlite3_stmt* asked = database_->statement(
       "select count(*) from points p where status = ?1 and (?3 = '' or engine = ?3) and (?2 = 0 or id in (select point "

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -72,6 +73,8 @@ public:
   /// committed before stays.
   void commit();
 
+  /// How many points of a sweep have each status, in the order of PointStatus.
+  std::array<std::uint64_t, 3> counts(std::int64_t sweep);
   /// How many points of a sweep (0: of all) have a status.
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
   /// The best points of a sweep by its objective within its constraints, of one engine; ties by number.
