@@ -38,7 +38,7 @@ public:
       : setting_(setting), graph_(setting.graph), backend_(backend), options_(options),
         waits_(static_cast<std::size_t>(graph_.tasks()) * options.iterations), start_(waits_.size()),
         finish_(waits_.size()), bells_(graph_.devices.size()), ways_(setting.ways.work_of.size()) {
-    const std::vector<std::int32_t> waits = graph_.waits_over(options.iterations);
+    const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(options.iterations);
     for (Entry entry = 0; entry < waits.size(); ++entry) {
       waits_[entry].store(waits[entry], std::memory_order_relaxed);
     }
@@ -261,7 +261,7 @@ private:
 
 // Tasks that become ready when each finishes in its turn, with the programs of the devices.
 long reachable_tasks(const TaskGraph& graph, int iterations) {
-  std::vector<std::int32_t> waits = graph.waits_over(iterations);
+  std::vector<std::int32_t> waits = graph.waits_over<std::int32_t>(iterations);
   const auto tasks = static_cast<std::size_t>(graph.tasks());
   std::vector<std::size_t> position(graph.devices.size(), 0);
   std::vector<Entry> ready;

@@ -18,8 +18,8 @@ public:
         successors_(graph.successors.data()), tasks_(graph.tasks()), has_ties_(!graph.ties.empty()),
         constant_(speeds.empty()), speeds_(graph, speeds), executed_(static_cast<std::size_t>(tasks_) * iterations) {
     timeline_.iterations = iterations;
-    timeline_.start.assign(executed_, 0.0); // until a task starts, the latest arrival of its inputs
-    timeline_.finish = waits_over(graph, iterations);
+    timeline_.start.assign(executed_, 0.0);                  // until a task starts, the latest arrival of its inputs
+    timeline_.finish = graph.waits_over<double>(iterations); // until its inputs are there, how many a task waits for
     start_ = timeline_.start.data();
     finish_ = timeline_.finish.data();
     kinds_.reserve(graph.works.size());
@@ -79,21 +79,6 @@ private:
     TaskId task;
     double time;
   };
-
-  // Of each task how many inputs it waits for, which stands in place of its finish until they are there.
-  static std::vector<double> waits_over(const TaskGraph& graph, int iterations) {
-    std::vector<double> waits;
-    waits.reserve(graph.waits.size() * iterations);
-    for (int i = 0; i < iterations; ++i) {
-      waits.insert(waits.end(), graph.waits.begin(), graph.waits.end());
-    }
-    for (const Tie& tie : graph.ties) {
-      for (int i = tie.iterations; i < iterations; ++i) {
-        ++waits[static_cast<std::size_t>(i) * graph.waits.size() + tie.to];
-      }
-    }
-    return waits;
-  }
 
   // What waits for nothing, batches that fit into the empty queue, begins at once.
   void start_loading() {

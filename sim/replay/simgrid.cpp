@@ -140,7 +140,7 @@ public:
         std::span<double> start, std::span<double> finish)
       : network_(network), graph_(*request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
         hosts_(std::move(hosts)), start_(start), finish_(finish), begin_(clock_now()) {
-    waits_ = graph_.waits_over(iterations_);
+    waits_ = graph_.waits_over<std::int32_t>(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     ways_.resize(graph_.ways);

@@ -838,8 +838,8 @@ private:
 
 } // namespace
 
-std::vector<std::int32_t> TaskGraph::waits_over(int iterations) const {
-  std::vector<std::int32_t> counts;
+template <class Count> std::vector<Count> TaskGraph::waits_over(int iterations) const {
+  std::vector<Count> counts;
   counts.reserve(waits.size() * iterations);
   for (int i = 0; i < iterations; ++i) {
     counts.insert(counts.end(), waits.begin(), waits.end());
@@ -851,6 +851,8 @@ std::vector<std::int32_t> TaskGraph::waits_over(int iterations) const {
   }
   return counts;
 }
+template std::vector<std::int32_t> TaskGraph::waits_over(int iterations) const;
+template std::vector<double> TaskGraph::waits_over(int iterations) const;
 
 TaskGraph make_task_graph(const TaskGraphRequest& request) { return Builder(request).build(); }
 

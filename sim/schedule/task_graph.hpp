@@ -82,7 +82,7 @@ struct TaskGraph {
                              : std::span{ties.data() + tie_begin[task], ties.data() + tie_begin[task + 1]};
   }
   /// Of each iteration and task the number of predecessors, ties from earlier iterations among them.
-  std::vector<std::int32_t> waits_over(int iterations) const;
+  template <class Count> std::vector<Count> waits_over(int iterations) const; ///< std::int32_t or double
 };
 
 struct TaskGraphRequest {
