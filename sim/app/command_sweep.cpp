@@ -139,14 +139,6 @@ private:
   std::string waiting_;
 };
 
-const FigureRow& figure_row(std::string_view name) {
-  return *std::find_if(figures().begin(), figures().end(), [&](const FigureRow& row) { return row.name == name; });
-}
-
-double figure(const PointRow& row, std::string_view name) {
-  return row.figures.at(static_cast<std::size_t>(&figure_row(name) - figures().data()));
-}
-
 Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>& axes) {
   Table table{{{"", Align::right}}, {}};
   for (const std::string& axis : axes) {
@@ -170,11 +162,11 @@ Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>
     cells.push_back({row.schedule + (row.order == "list" ? " (list order)" : "")});
     cells.push_back({std::to_string(row.micro_batches)});
     const auto known = [&](std::string_view name, auto quantity) {
-      const double value = figure(row, name);
+      const double value = figure(row.figures, name);
       return Cell{std::isfinite(value) ? to_text(decltype(quantity){value}) : "-"};
     };
     cells.push_back(known("iteration_seconds", Seconds{}));
-    cells.push_back({to_text(figure(row, "samples_per_second"), 1)});
+    cells.push_back({to_text(figure(row.figures, "samples_per_second"), 1)});
     cells.push_back(known("peak_memory_bytes", Bytes{}));
     cells.push_back(known("mean_power_watts", Watts{}));
     cells.push_back(known("joules_per_sample", Joules{}));
@@ -305,10 +297,9 @@ int command_merge(const Options& options) {
     }
     added += store.merge(file);
   }
-  const std::uint64_t failed = store.count(0, PointStatus::failed);
-  const std::uint64_t all = failed + store.count(0, PointStatus::feasible) + store.count(0, PointStatus::infeasible);
-  print(std::to_string(all) + " points, " + std::to_string(added) + " of them new, " + std::to_string(failed) +
-        " failed\n");
+  const auto [feasible, infeasible, failed] = store.counts(0);
+  print(std::to_string(feasible + infeasible + failed) + " points, " + std::to_string(added) + " of them new, " +
+        std::to_string(failed) + " failed\n");
   return failed > 0 ? kSomeFailed : kDone;
 }
 

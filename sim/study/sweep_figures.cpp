@@ -102,4 +102,9 @@ Figures figures_of(const Prepared& prepared) {
   return values;
 }
 
+double figure(const Figures& values, std::string_view name) {
+  const auto row = std::find_if(kTable.begin(), kTable.end(), [&](const FigureRow& one) { return one.name == name; });
+  return values.at(static_cast<std::size_t>(row - kTable.begin()));
+}
+
 } // namespace stagecraft

@@ -19,5 +19,7 @@ std::span<const FigureRow, kFigures> figures();
 
 using Figures = std::array<double, kFigures>;
 Figures figures_of(const Prepared& prepared);
+/// One of them, by the name of its row.
+double figure(const Figures& values, std::string_view name);
 
 } // namespace stagecraft

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "sim/study/sweep_figures.hpp"
 
@@ -14,19 +13,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::size_t place_of(std::string_view figure) {
-  const auto rows = figures();
-  return static_cast<std::size_t>(
-      std::find_if(rows.begin(), rows.end(), [&](const FigureRow& row) { return row.name == figure; }) - rows.begin());
-}
-
 // The engines of a first pass, where there was a second.
 bool screens(const std::string& engine) { return engine == "analytic" || engine == "estimate"; }
 
 bool was_screened(SweepStore& store) {
-  std::set<bool> passes;
-  store.for_each([&](const PointRow& row) { passes.insert(screens(row.engine)); });
-  return passes.size() == 2;
+  const std::vector<std::string> engines = store.engines();
+  return std::any_of(engines.begin(), engines.end(), screens) && !std::all_of(engines.begin(), engines.end(), screens);
 }
 
 class Reader {
@@ -57,14 +49,11 @@ public:
     add_value(keys + 1, row.schedule);
     add_value(keys + 2, std::to_string(row.micro_batches));
     add_value(keys + 3, row.recompute);
-    static const std::size_t kIteration = place_of("iteration_seconds"), kRate = place_of("samples_per_second"),
-                             kDollars = place_of("usd_per_million_samples"), kJoules = place_of("joules_per_sample"),
-                             kMemory = place_of("peak_memory_bytes");
-    results_.iteration.push_back(row.figures[kIteration]);
-    results_.samples_per_second.push_back(row.figures[kRate]);
-    results_.dollars_per_million.push_back(row.figures[kDollars]);
-    results_.joules_per_sample.push_back(row.figures[kJoules]);
-    results_.peak_memory.push_back(row.figures[kMemory]);
+    results_.iteration.push_back(figure(row.figures, "iteration_seconds"));
+    results_.samples_per_second.push_back(figure(row.figures, "samples_per_second"));
+    results_.dollars_per_million.push_back(figure(row.figures, "usd_per_million_samples"));
+    results_.joules_per_sample.push_back(figure(row.figures, "joules_per_sample"));
+    results_.peak_memory.push_back(figure(row.figures, "peak_memory_bytes"));
     constexpr std::size_t kDigits = 8;
     results_.keys.push_back(to_text(row.key).substr(0, kDigits));
   }

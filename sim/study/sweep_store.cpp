@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr int kApplication = 0x53746763; // "Stgc"
-constexpr std::array<std::string_view, 3> kStatus = {"feasible", "infeasible", "failed"};
+constexpr std::array<std::string_view, kStatuses> kStatus = {"feasible", "infeasible", "failed"};
 
 constexpr const char* kTables = R"(
 create table sweeps (
@@ -304,6 +304,10 @@ void bind(sqlite3_stmt* statement, int at, const std::string& text) {
 }
 void bind(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
 
+PointStatus status_of(const std::string& name) {
+  return static_cast<PointStatus>(std::find(kStatus.begin(), kStatus.end() - 1, name) - kStatus.begin());
+}
+
 // From a row whose columns from `at` on are key and columns().
 PointRow row_at(sqlite3_stmt* statement, int at) {
   PointRow row;
@@ -316,8 +320,7 @@ PointRow row_at(sqlite3_stmt* statement, int at) {
   row.micro_batches = sqlite3_column_int(statement, at++);
   row.recompute = text_at(statement, at++);
   row.engine = text_at(statement, at++);
-  const std::string status = text_at(statement, at++);
-  row.status = static_cast<PointStatus>(std::find(kStatus.begin(), kStatus.end() - 1, status) - kStatus.begin());
+  row.status = status_of(text_at(statement, at++));
   row.order = text_at(statement, at++);
   row.reason = text_at(statement, at++);
   for (double& figure : row.figures) {
@@ -443,32 +446,22 @@ void SweepStore::add(std::int64_t sweep, const PointRow& row) {
 
 void SweepStore::commit() { database_->commit(); }
 
-std::array<std::uint64_t, 3> SweepStore::counts(std::int64_t sweep) {
-  sqlite3_stmt* asked =
-      database_->statement("select status, count(*) from points where sweep = ?1 or id in (select point "
-                           "from also where sweep = ?1) group by status");
+std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, const std::string& engine) {
+  sqlite3_stmt* asked = database_->statement(
+      "select status, count(*) from points where (?1 = 0 or sweep = ?1 or id in (select point from "
+      "also where sweep = ?1)) and (?2 = '' or engine = ?2) group by status");
   bind(asked, 1, sweep);
-  std::array<std::uint64_t, 3> found{};
+  bind(asked, 2, engine);
+  std::array<std::uint64_t, kStatuses> found{};
   while (database_->step(asked)) {
-    const std::string status = text_at(asked, 0);
-    found.at(std::find(kStatus.begin(), kStatus.end() - 1, status) - kStatus.begin()) =
+    found.at(static_cast<std::size_t>(status_of(text_at(asked, 0)))) =
         static_cast<std::uint64_t>(sqlite3_column_int64(asked, 1));
   }
   return found;
 }
 
 std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine) {
-  sqlite3_stmt* asked = database_->statement(
-      "select count(*) from points p where status = ?1 and (?3 = '' or engine = ?3) and (?2 = 0 or id in (select point "
-      "from members where sweep = ?2))");
-  const std::string name(name_of(status));
-  bind(asked, 1, name);
-  bind(asked, 2, sweep);
-  bind(asked, 3, engine);
-  database_->step(asked);
-  const std::int64_t found = sqlite3_column_int64(asked, 0);
-  sqlite3_reset(asked);
-  return static_cast<std::uint64_t>(found);
+  return counts(sweep, engine).at(static_cast<std::size_t>(status));
 }
 
 std::vector<PointRow> SweepStore::best(std::int64_t sweep, const Sweep& asked, const std::string& engine,
@@ -511,6 +504,10 @@ void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
 
 std::vector<std::string> SweepStore::names() {
   return database_->texts("select distinct name from sweeps where name != '' order by name");
+}
+
+std::vector<std::string> SweepStore::engines() {
+  return database_->texts("select distinct engine from points order by engine");
 }
 
 std::vector<std::string> SweepStore::paths() {

@@ -20,6 +20,7 @@ namespace stagecraft {
 
 /// What became of a point.
 enum class PointStatus : std::uint8_t { feasible = 0, infeasible = 1, failed = 2 };
+inline constexpr std::size_t kStatuses = 3;
 std::string_view name_of(PointStatus status);
 
 /// One point, one row.
@@ -73,9 +74,9 @@ public:
   /// committed before stays.
   void commit();
 
-  /// How many points of a sweep have each status, in the order of PointStatus.
-  std::array<std::uint64_t, 3> counts(std::int64_t sweep);
-  /// How many points of a sweep (0: of all) have a status.
+  /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
+  std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
+  /// The same of one status.
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
   /// The best points of a sweep by its objective within its constraints, of one engine; ties by number.
   std::vector<PointRow> best(std::int64_t sweep, const Sweep& asked, const std::string& engine, std::uint64_t most);
@@ -83,6 +84,8 @@ public:
   void for_each(const std::function<void(const PointRow&)>& visit);
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
+  /// The engines that points ran on, each once.
+  std::vector<std::string> engines();
   /// The files that sweeps read, each once.
   std::vector<std::string> paths();
   /// Keys of axes of all sweeps, each once.
