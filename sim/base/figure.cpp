@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdio>
 
 #include "sim/base/command.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/units.hpp"
 
 namespace stagecraft {
 namespace {
 
+constexpr int kDigits = 6; // of numbers
 constexpr std::array kColors = {"#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#777777", "#8C6D31"};
 
 std::string style() {
@@ -25,20 +26,12 @@ std::string style() {
   return text + "set linetype cycle " + std::to_string(kColors.size()) + "\n";
 }
 
-std::string inches(double size) {
-  std::string row = figure_row({size});
-  row.pop_back();
-  return row;
-}
-
 } // namespace
 
 std::string figure_row(const std::vector<double>& columns) {
   std::string row;
   for (const double value : columns) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.6g", value);
-    row += (row.empty() ? "" : " ") + std::string(text.data());
+    row += (row.empty() ? "" : " ") + to_digits(value, kDigits);
   }
   return row + "\n";
 }
@@ -77,9 +70,9 @@ std::string to_gnuplot(const Figure& figure) {
              one.style + (one.title.empty() ? " notitle" : " title " + gnuplot_text(one.title));
   }
   constexpr double kPixelsPerInch = 100;
-  return text + plots + "\nset terminal pdfcairo size " + inches(figure.width / kPixelsPerInch) + "in," +
-         inches(figure.height / kPixelsPerInch) + "in noenhanced font 'sans-serif,9' background 'white'\nset output '" +
-         figure.name + ".pdf'\nreplot\n";
+  return text + plots + "\nset terminal pdfcairo size " + to_digits(figure.width / kPixelsPerInch, kDigits) + "in," +
+         to_digits(figure.height / kPixelsPerInch, kDigits) +
+         "in noenhanced font 'sans-serif,9' background 'white'\nset output '" + figure.name + ".pdf'\nreplot\n";
 }
 
 std::string draw(const Figure& figure, const std::filesystem::path& folder) {

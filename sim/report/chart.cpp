@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/base/units.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -29,10 +31,13 @@ template <class Value> Extent extent_of(const Chart& chart, Value value) {
   return extent;
 }
 
+std::string number(double value) {
+  constexpr int kDigits = 6;
+  return to_digits(value, kDigits);
+}
+
 std::string range_of(const char* axis, double low, double high) {
-  const std::string ends = figure_row({low, high});
-  return std::string("set ") + axis + "range [" + ends.substr(0, ends.find(' ')) + ":" +
-         ends.substr(ends.find(' ') + 1, ends.size() - ends.find(' ') - 2) + "]\n";
+  return std::string("set ") + axis + "range [" + number(low) + ":" + number(high) + "]\n";
 }
 
 std::string names_of(const Axis& axis, const char* which) {
@@ -52,8 +57,7 @@ std::string logarithmic_commands(const Extent& extent, const char* which) {
   for (double power = std::pow(10, std::floor(std::log10(extent.low))); power < kRoom * extent.high; power *= 10) {
     for (const double step : {1.0, 2.0, 5.0}) {
       if (step == 1 || !many) {
-        const std::string row = figure_row({step * power});
-        tics += (tics.empty() ? "" : ", ") + row.substr(0, row.size() - 1);
+        tics += (tics.empty() ? "" : ", ") + number(step * power);
       }
     }
   }

@@ -196,5 +196,5 @@ const Charts = (() => {
     return draw;
   }
 
-  return { add, height: height_of };
+  return { add, height: height_of, color };
 })();

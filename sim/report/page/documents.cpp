@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/base/error.hpp"
+#include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 
 namespace stagecraft {
@@ -160,8 +161,8 @@ PageCell number_cell(double value) {
   if (!std::isfinite(value)) {
     return {"–", value};
   }
-  const std::string row = figure_row({value});
-  return {row.substr(0, row.size() - 1), value};
+  constexpr int kDigits = 6;
+  return {to_digits(value, kDigits), value};
 }
 
 PageCell percent_cell(double share) { return number_cell(100 * share); }

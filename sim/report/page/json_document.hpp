@@ -28,7 +28,7 @@ std::vector<std::string> texts_at(const nlohmann::json& json, const char* key);
 /// The numbers of a list.
 std::vector<double> numbers_at(const nlohmann::json& json, const char* key);
 
-/// A number for a table: four digits, "–" for NaN.
+/// A number for a table: six digits, "–" for NaN.
 PageCell number_cell(double value);
 /// In percent, sorted and filtered as percent.
 PageCell percent_cell(double share);

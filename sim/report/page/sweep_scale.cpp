@@ -2,8 +2,6 @@
 #include "sim/report/page/sweep_scale.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 
@@ -57,9 +55,8 @@ std::string shortened(const std::string& text) {
 }
 
 std::string rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
+  constexpr int kDigits = 4;
+  return to_digits(value, kDigits);
 }
 
 std::optional<std::vector<double>> plain_numbers(const std::vector<std::string>& texts) {

@@ -7,7 +7,7 @@ const Timelines = (() => {
   const ticks = 4294967295;
   const head = 22; // of the time axis, pixels
   const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "load"];
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const { color } = Charts;
 
   function decoded(text, Type) {
     const raw = atob(text);
