@@ -173,10 +173,6 @@ std::string to_text(const ComparisonResult& result, const Options& options) {
   return options.pictures ? text + pictures(result) : text;
 }
 
-} // namespace
-
-namespace {
-
 // The runs whose timelines a report shows: the best, each order of work once, and the naive one.
 std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) {
   const std::vector<Run>& runs = result.comparison.runs;

@@ -68,9 +68,8 @@ PageLink link_to(const std::string& file, const fs::path& page) {
 // As a reader knows it: below the shipped folder or the one where the program runs.
 std::string known_as(const std::string& file) {
   for (const fs::path& folder : {shipped_folder(), fs::current_path()}) {
-    const fs::path below = fs::path(file).lexically_relative(folder.lexically_normal());
-    if (!below.empty() && *below.begin() != "..") {
-      return below.string();
+    if (std::string below = path_below(folder, file); !below.empty()) {
+      return below;
     }
   }
   return file;

@@ -126,21 +126,23 @@ Folders folders_of(const std::string& study) {
 
 } // namespace
 
+std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  const std::filesystem::path below = file.lexically_relative(folder.lexically_normal());
+  return below.empty() || *below.begin() == ".." ? "" : below.string();
+}
+
 Study study_from(const Options& options, std::vector<std::string>* inputs) {
   InputFiles files;
   Folders folders = folders_of(options.study);
-  folders.files = &files;
+  folders.files = inputs != nullptr ? &files : nullptr;
   const yaml::Node document = options.study.empty() ? document_from_flags(options) : yaml::load(options.study);
   Study study = load_study(document, folders, settings_from(options));
-  if (inputs != nullptr) {
-    if (!options.study.empty()) {
-      inputs->push_back(options.study);
-    }
-    const std::filesystem::path shipped = shipped_folder().lexically_normal();
-    for (const std::filesystem::path& file : files.asked()) {
-      const std::filesystem::path below = file.lexically_relative(shipped);
-      inputs->push_back(below.empty() || *below.begin() == ".." ? file.string() : below.string());
-    }
+  if (inputs != nullptr && !options.study.empty()) {
+    inputs->push_back(options.study);
+  }
+  for (const std::filesystem::path& file : files.asked()) {
+    const std::string shipped = path_below(shipped_folder(), file);
+    inputs->push_back(shipped.empty() ? file.string() : shipped);
   }
   return study;
 }

@@ -100,6 +100,9 @@ struct Options {
 /// Where shipped data lies: beside the build's sources, or as installed.
 std::filesystem::path shipped_folder();
 
+/// The path of a file below a folder; "" of one that is elsewhere.
+std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file);
+
 /// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
 /// `inputs`, where given, hears which files were read, shipped ones by their names in the shipped folder.
 Study study_from(const Options& options, std::vector<std::string>* inputs = nullptr);
