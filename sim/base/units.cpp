@@ -203,8 +203,7 @@ std::string to_text(double value, int decimals) {
 
 std::string to_digits(double value, int digits) {
   char buffer[64];
-  const int length = std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-  return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
+  return {buffer, std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, digits).ptr};
 }
 
 std::string percent(double part, int decimals) { return to_text(100 * part, decimals) + " %"; }

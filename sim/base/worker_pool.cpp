@@ -145,6 +145,8 @@ private:
       close(tasks[1]);
       throw std::runtime_error("cannot make a pipe to a worker process");
     }
+    constexpr int kRoom = 1 << 20;          // bytes, the most that anybody may ask for
+    fcntl(answers[1], F_SETPIPE_SZ, kRoom); // so that a worker goes on while this process does something else
     std::fflush(nullptr);
     const pid_t parent = getpid();
     worker.process = fork();

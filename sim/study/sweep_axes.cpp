@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace stagecraft {
 namespace {
@@ -28,14 +27,9 @@ Amount read_amount(yaml::Map& map, std::string_view key) {
 }
 
 std::string digits_of(double value, int digits) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*g", digits, value);
-  std::string text = buffer.data();
-  if (text.find('e') != std::string::npos) { // files want plain digits
-    std::snprintf(buffer.data(), buffer.size(), "%.*f", std::abs(value) < 1 ? 15 : 0, value);
-    text = buffer.data();
-  }
-  return text;
+  const std::string text = to_digits(value, digits);
+  const bool plain = text.find('e') == std::string::npos; // files want plain digits
+  return plain ? text : to_text(value, std::abs(value) < 1 ? 15 : 0);
 }
 
 yaml::Node amount_node(double number, const std::string& unit, const Where& where, int digits = 12) {

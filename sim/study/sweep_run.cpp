@@ -133,7 +133,7 @@ private:
     }
     row.status = PointStatus::failed;
     row.reason = kind_->error;
-    store_.add(outcome_.sweep, row);
+    store_.add(outcome_.sweep, std::move(row));
     ++outcome_.computed;
     return std::nullopt;
   }
@@ -147,7 +147,9 @@ private:
       return give(std::move(alone));
     }
     std::vector<Given> given;
-    while (given.size() < static_cast<std::size_t>(chunk_)) {
+    const auto most = static_cast<std::size_t>(next_size());
+    given.reserve(most);
+    while (given.size() < most) {
       std::optional<Given> found = next_point();
       if (!found) {
         break;
@@ -159,9 +161,11 @@ private:
 
   std::string give(std::vector<Given> given) {
     std::vector<Point> points;
+    points.reserve(given.size());
     for (const Given& one : given) {
       points.push_back(one.point);
     }
+    in_flight_ += given.size();
     std::string task = to_bytes(engine_, points);
     tasks_[task] = {std::move(given), Clock::now()};
     return task;
@@ -178,12 +182,22 @@ private:
       row.order = results[i].order;
       row.reason = results[i].reason;
       row.figures = results[i].figures;
-      store_.add(outcome_.sweep, row);
+      store_.add(outcome_.sweep, std::move(row));
     }
     outcome_.computed += given.size();
+    in_flight_ -= given.size();
     learn(seconds_since(found->second.start), given.size());
     tasks_.erase(found);
     return tick();
+  }
+
+  // How many points the next task gets: fewer near the end, so that all workers end together (guided self-scheduling,
+  // Polychronopoulos and Kuck 1987).
+  double next_size() const {
+    const std::uint64_t gone = outcome_.computed + outcome_.found + in_flight_;
+    const double left = gone < all_ ? static_cast<double>(all_ - gone) : 0;
+    constexpr double kShare = 0.5, kLeast = 1.0 / 32; // of what is left for each worker, of a task
+    return std::clamp(kShare * left / options_.workers, std::max(1.0, kLeast * chunk_), chunk_);
   }
 
   // Tasks of about a tenth of a second, half of which a task waits for the one before.
@@ -199,11 +213,12 @@ private:
     const auto found = tasks_.find(task);
     std::vector<Given> given = std::move(found->second.given);
     tasks_.erase(found);
+    in_flight_ -= given.size();
     if (given.size() == 1 && ++deaths_[given.front().row.key] >= kMostDeaths) {
       PointRow& row = given.front().row;
       row.status = PointStatus::failed;
       row.reason = why + ", " + std::to_string(kMostDeaths) + " times";
-      store_.add(outcome_.sweep, row);
+      store_.add(outcome_.sweep, std::move(row));
       ++outcome_.computed;
       return;
     }
@@ -213,8 +228,9 @@ private:
   }
 
   bool tick() {
-    constexpr double kBetween = 0.1;
-    if (seconds_since(committed_) > kBetween) {
+    constexpr double kBetween = 0.25;   // what an end of this process costs at worst, in work to do again
+    constexpr std::size_t kMost = 8192; // some mebibytes
+    if (seconds_since(committed_) > kBetween || store_.added() >= kMost) {
       for (const KeptFile& file : points_.new_files()) {
         store_.add_file(outcome_.sweep, file);
       }
@@ -241,6 +257,7 @@ private:
   Fingerprint fingerprint_;
   std::string settings_;
   double chunk_ = 4;
+  std::uint64_t in_flight_ = 0; // points
   std::map<std::string, Task> tasks_;
   std::map<Digest, int> deaths_;
   std::deque<Given> again_;

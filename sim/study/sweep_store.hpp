@@ -68,11 +68,14 @@ public:
 
   /// Whether the point is there; if so, it counts for this sweep too. Failed ones count as absent with `retry`, and go.
   bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-  /// Adds a point if it is not there. It is safe after the next commit().
-  void add(std::int64_t sweep, const PointRow& row);
+  /// Adds a point if it is not there. It is in the file, and safe, after the next commit(); questions before do not see
+  /// it.
+  void add(std::int64_t sweep, PointRow row);
   /// Makes everything added safe from any end of this process. Throws InputError when the disk is full; what was
   /// committed before stays.
   void commit();
+  /// How many points were added since.
+  std::size_t added() const { return added_.size(); }
 
   /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
   std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
@@ -106,7 +109,15 @@ public:
 private:
   class Database;
   bool look_up(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
+
+  // A point that was added, to be written.
+  struct Added {
+    std::int64_t sweep;
+    PointRow row;
+  };
+
   std::unique_ptr<Database> database_;
+  std::vector<Added> added_;
 };
 
 } // namespace stagecraft
