@@ -139,7 +139,7 @@ private:
   std::string waiting_;
 };
 
-Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>& axes) {
+Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::string>& axes, const SweepGoal& goal) {
   Table table{{{"", Align::right}}, {}};
   for (const std::string& axis : axes) {
     table.columns.push_back({axis});
@@ -150,11 +150,13 @@ Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>
   for (const char* column : {"iteration", "samples/s", "peak memory", "power", "per sample", "per million"}) {
     table.columns.push_back({column, Align::right});
   }
+  table.columns.push_back({std::string(goal.objective->name), Align::right});
   table.columns.push_back({"key"});
-  for (const PointRow& row : rows) {
+  for (const RankedPoint& point : points) {
     constexpr std::size_t kDigits = 8;
+    const PointRow& row = point.row;
     const Json settings = Json::parse(row.settings);
-    std::vector<Cell> cells = {{std::to_string(&row - rows.data() + 1)}};
+    std::vector<Cell> cells = {{std::to_string(&point - points.data() + 1)}};
     for (const std::string& axis : axes) {
       cells.push_back({settings.contains(axis) ? settings[axis].get<std::string>() : ""});
     }
@@ -171,6 +173,7 @@ Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>
     cells.push_back(known("mean_power_watts", Watts{}));
     cells.push_back(known("joules_per_sample", Joules{}));
     cells.push_back(known("usd_per_million_samples", Dollars{}));
+    cells.push_back({goal.objective->write(point.score)});
     cells.push_back({to_text(row.key).substr(0, kDigits)});
     table.rows.push_back(std::move(cells));
   }
@@ -201,31 +204,31 @@ Json name_in(const yaml::Node& study, const char* key) {
 }
 
 void show(const Options& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
-          const std::vector<PointRow>& best) {
+          const std::vector<RankedPoint>& best) {
   if (options.format == "json") {
     Json json{
         {"schema", kSchema},
         {"name", sweep.name},
         {"model", name_in(sweep.document, "model")},
         {"platform", name_in(sweep.document, "platform")},
-        {"objective", sweep.objective->name},
+        {"objective", sweep.goal.objective->name},
         {"results", results.string()},
         {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
         {"runs", Json::array()}};
-    for (const PointRow& row : best) {
-      json["runs"].push_back(json_of(row));
+    for (const RankedPoint& point : best) {
+      json["runs"].push_back(json_of(point.row));
+      json["runs"].back()["score"] = point.score;
     }
     print(json.dump(2) + "\n");
     return;
   }
   std::string text = counts_of(outcome);
   if (best.empty()) {
-    print(text + "no feasible point keeps to the constraints\n");
+    print(text + "none is known to be feasible and to have " + in_words(sweep.goal) + "\n");
     return;
   }
-  text += "\nThe best, " + std::string(sweep.objective->help) +
-          (sweep.limits.empty() ? "" : ", within the constraints") + ":\n" +
-          to_text(table_of(best, keys_of(sweep)), use_color());
+  text +=
+      "\nThe best, " + in_words(sweep.goal) + ":\n" + to_text(table_of(best, keys_of(sweep), sweep.goal), use_color());
   print(text + "One of them alone: stagecraft points " + results.string() +
         " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
 }
@@ -279,7 +282,7 @@ int command_sweep(const Options& options) {
     };
     return run_sweep(points, store, how);
   }();
-  const std::vector<PointRow> best = store.best(outcome.sweep, inputs.sweep, outcome.engine, kShownPoints);
+  const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, outcome.engine, kShownPoints);
   show(options, results, inputs.sweep, outcome, best);
   return outcome.failed > 0 ? kSomeFailed : outcome.feasible == 0 ? kNothingFeasible : kDone;
 }

@@ -7,38 +7,6 @@
 namespace stagecraft {
 namespace {
 
-double read_memory(yaml::Map& map, std::string_view name) { return map.quantity<Bytes>(name, yaml::kPositive).value; }
-double read_power(yaml::Map& map, std::string_view name) { return map.quantity<Watts>(name, yaml::kPositive).value; }
-double read_time(yaml::Map& map, std::string_view name) { return map.quantity<Seconds>(name, yaml::kPositive).value; }
-double read_money(yaml::Map& map, std::string_view name) { return map.quantity<Dollars>(name, yaml::kPositive).value; }
-double read_price(yaml::Map& map, std::string_view name) {
-  return map.quantity<DollarsPerSecond>(name, yaml::kPositive).value;
-}
-double read_count(yaml::Map& map, std::string_view name) { return map.number(name, yaml::kPositive); }
-
-constexpr std::array kObjectives = {
-    ObjectiveRow{"iteration", "least time of an iteration", "iteration_seconds", false, false},
-    ObjectiveRow{"throughput", "most samples per second", "samples_per_second", true, false},
-    ObjectiveRow{"samples-per-dollar", "most samples for a dollar", "1e6 / usd_per_million_samples", true, false},
-    ObjectiveRow{"samples-per-joule", "most samples for a joule", "1 / joules_per_sample", true, false},
-    ObjectiveRow{"training-time", "least time to train the samples", ":samples / samples_per_second", false, true},
-    ObjectiveRow{"training-cost", "least money to train the samples", ":samples * usd_per_million_samples / 1e6", false,
-                 true},
-    ObjectiveRow{"training-energy", "least energy to train the samples", ":samples * joules_per_sample", false, true},
-};
-
-constexpr std::array kConstraints = {
-    ConstraintRow{"memory", "largest peak memory of a device, a size", "peak_memory_bytes", read_memory},
-    ConstraintRow{"power", "mean power, as 6 kW", "mean_power_watts", read_power},
-    ConstraintRow{"price", "money per time, as '30 USD/h'", "cost_usd / iteration_seconds", read_price},
-    ConstraintRow{"iteration", "time of an iteration", "iteration_seconds", read_time},
-    ConstraintRow{"devices", "devices in use", "devices", read_count},
-    ConstraintRow{"training-time", "time to train the objective's samples", ":samples / samples_per_second", read_time,
-                  true},
-    ConstraintRow{"budget", "money to train the objective's samples", ":samples * usd_per_million_samples / 1e6",
-                  read_money, true},
-};
-
 // The keys of `sweep` that are no axes; no key of a study is called so.
 constexpr std::array<std::string_view, 6> kWords = {"zip", "where", "sample", "screen", "objective", "constraints"};
 constexpr std::array<std::string_view, 17> kStudyKeys = {
@@ -168,48 +136,7 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
   sweep.screen = screen;
 }
 
-void read_objective(yaml::Map& sweep_map, Sweep& sweep) {
-  sweep.objective = &find_by_name(kObjectives, "iteration", "objective", {});
-  const yaml::Node* node = sweep_map.find("objective");
-  if (node != nullptr && node->kind == yaml::Node::Kind::scalar) {
-    sweep.objective = &find_by_name(kObjectives, node->text, "objective", node->where);
-  } else if (node != nullptr) {
-    yaml::Map map(*node, "objective");
-    sweep.objective = &map.choice("name", kObjectives);
-    if (map.has("tokens")) {
-      sweep.objective_samples =
-          map.number("tokens", yaml::kPositive) / map.number("tokens_per_sample", yaml::kPositive);
-    } else {
-      sweep.objective_samples = map.number("samples", yaml::kPositive, 0);
-    }
-    map.finish();
-  }
-  const auto need_samples = [&](std::string_view name, const Where& where) {
-    if (sweep.objective_samples == 0) {
-      throw InputError(where, "'" + std::string(name) +
-                                  "' needs to know how much is trained; allowed: objective: {name: …, samples: N}, or "
-                                  "'tokens' and 'tokens_per_sample'");
-    }
-  };
-  if (sweep.objective->needs_samples) {
-    need_samples(sweep.objective->name, node->where);
-  }
-  if (const yaml::Node* limits = sweep_map.find("constraints")) {
-    yaml::Map map(*limits, "constraints");
-    for (const ConstraintRow& row : kConstraints) {
-      if (map.has(row.name)) {
-        sweep.limits.push_back({&row, row.read(map, row.name)});
-        row.needs_samples ? need_samples(row.name, map.where(row.name)) : void();
-      }
-    }
-    map.finish();
-  }
-}
-
 } // namespace
-
-std::span<const ObjectiveRow> objectives() { return kObjectives; }
-std::span<const ConstraintRow> constraints() { return kConstraints; }
 
 std::size_t Sweep::keys() const {
   std::size_t count = 0;
@@ -246,8 +173,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
   read_conditions(node, sweep);
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);
-  yaml::Map map(node, "sweep");
-  read_objective(map, sweep);
+  sweep.goal = read_goal(node);
   return sweep;
 }
 

@@ -13,26 +13,9 @@
 
 #include "sim/study/sweep_axes.hpp"
 #include "sim/study/sweep_condition.hpp"
+#include "sim/study/sweep_goal.hpp"
 
 namespace stagecraft {
-
-/// What a sweep looks for, as an expression of SQL over the columns of points; `:samples` is the objective's samples.
-struct ObjectiveRow {
-  std::string_view name, help;
-  std::string_view expression;
-  bool largest;       ///< rather than least
-  bool needs_samples; ///< so many are to be trained
-};
-std::span<const ObjectiveRow> objectives();
-
-/// What a constraint limits from above, likewise.
-struct ConstraintRow {
-  std::string_view name, help;
-  std::string_view expression;
-  double (*read)(yaml::Map& map, std::string_view name); ///< the limit, in SI units
-  bool needs_samples = false;
-};
-std::span<const ConstraintRow> constraints();
 
 enum class Sampling { grid, random, latin_hypercube };
 
@@ -49,10 +32,6 @@ inline constexpr std::array kSamplings = {
 
 /// The key, read. Right by construction but for the values, which only a study can judge.
 struct Sweep {
-  struct Limit {
-    const ConstraintRow* row;
-    double most;
-  };
   /// A first pass over every point by a quick engine; what it leaves is replayed by the study's.
   struct Screen {
     std::string engine = "analytic";
@@ -71,9 +50,7 @@ struct Sweep {
   std::uint64_t samples = 0; ///< combinations to draw
   std::uint64_t seed = 1;
   std::optional<Screen> screen;
-  const ObjectiveRow* objective = nullptr;
-  double objective_samples = 0;
-  std::vector<Limit> limits;
+  SweepGoal goal;
 
   /// The number of keys that all axes have together.
   std::size_t keys() const;

@@ -263,6 +263,7 @@ SweepRecord SweepPoints::record() const {
     }
   }
   record.keys = keys.dump();
+  record.goal = inputs_.sweep.goal.document;
   record.study_folder = fs::absolute(inputs_.folders.study).lexically_normal().string();
   record.shipped_folder = fs::absolute(inputs_.folders.shipped).lexically_normal().string();
   for (const auto& [path, digest] : digests_) {

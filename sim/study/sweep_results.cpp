@@ -16,14 +16,26 @@ using Json = nlohmann::json;
 // The engines of a first pass, where there was a second.
 bool screens(const std::string& engine) { return engine == "analytic" || engine == "estimate"; }
 
-bool was_screened(SweepStore& store) {
+// Whose points count: the engine of the second pass where there was a first; "": all.
+std::string last_engine(SweepStore& store) {
   const std::vector<std::string> engines = store.engines();
-  return std::any_of(engines.begin(), engines.end(), screens) && !std::all_of(engines.begin(), engines.end(), screens);
+  const auto last = std::find_if_not(engines.begin(), engines.end(), screens);
+  return last != engines.end() && engines.size() > 1 ? *last : "";
 }
 
 class Reader {
 public:
-  explicit Reader(const std::vector<std::string>& keys) {
+  /// `best`: points by what each sweep looked for, which are told where they stand.
+  Reader(const std::vector<std::string>& keys,
+         const std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>>& best) {
+    for (const auto& [goal, points] : best) {
+      SweepAnswer& answer = results_.answers.emplace_back();
+      answer.words = in_words(goal);
+      for (const RankedPoint& point : points) {
+        places_[point.row.key].emplace_back(results_.answers.size() - 1, answer.best.size());
+        answer.best.push_back({0, point.score, goal.objective->write(point.score)});
+      }
+    }
     for (const std::string& key : keys) {
       results_.axes.push_back({key, {}});
     }
@@ -38,6 +50,11 @@ public:
       ++(row.status == PointStatus::failed ? results_.failed : results_.infeasible);
       ++reasons_[row.reason];
       return;
+    }
+    if (const auto ranked = places_.find(row.key); ranked != places_.end()) {
+      for (const auto& [answer, rank] : ranked->second) {
+        results_.answers[answer].best[rank].point = results_.points();
+      }
     }
     const Json settings = Json::parse(row.settings);
     const std::size_t keys = results_.axes.size() - 4;
@@ -80,17 +97,24 @@ private:
   }
 
   SweepResults results_;
-  std::vector<std::map<std::string, std::uint32_t>> numbers_; // [axis]: of its values
+  std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
+  std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best: answer and rank
   std::map<std::string, std::uint64_t> reasons_;
 };
 
 } // namespace
 
 SweepResults read_sweep_results(SweepStore& store) {
-  const bool two_passes = was_screened(store);
-  Reader reader(store.axis_keys());
+  constexpr std::uint64_t kBest = 10;
+  const std::string engine = last_engine(store);
+  std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>> best;
+  for (const auto& [sweep, goal] : store.goals()) {
+    best.emplace_back(read_goal(yaml::parse(goal, "goal")), std::vector<RankedPoint>{});
+    best.back().second = store.best(sweep, best.back().first, engine, kBest);
+  }
+  Reader reader(store.axis_keys(), best);
   store.for_each([&](const PointRow& row) {
-    const bool first_pass = two_passes && screens(row.engine);
+    const bool first_pass = !engine.empty() && screens(row.engine);
     if (!first_pass) {
       reader.add(row);
     } else if (row.status == PointStatus::feasible) {

@@ -274,8 +274,8 @@ std::vector<Point> survivors(const Sweep& sweep, SweepStore& store, const SweepO
     keep = static_cast<std::uint64_t>(std::ceil(screen.share * feasible));
   }
   std::vector<Point> chosen;
-  for (const PointRow& row : store.best(outcome.sweep, sweep, screen.engine, keep)) {
-    chosen.push_back({row.number, row.run});
+  for (const RankedPoint& point : store.best(outcome.sweep, sweep.goal, screen.engine, keep)) {
+    chosen.push_back({point.row.number, point.row.run});
   }
   return chosen;
 }

@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 constexpr int kApplication = 0x53746763; // "Stgc"
 constexpr std::array<std::string_view, kStatuses> kStatus = {"feasible", "infeasible", "failed"};
 
 constexpr const char* kTables = R"(
 create table sweeps (
   id integer primary key, digest blob not null unique, name text not null, program text not null,
-  document text not null, settings text not null, keys text not null, study_folder text not null,
+  document text not null, settings text not null, keys text not null, goal text not null, study_folder text not null,
   shipped_folder text not null);
 create table files (
   sweep integer not null references sweeps(id), path text not null, digest blob not null,
@@ -376,12 +376,12 @@ SweepStore::~SweepStore() = default;
 std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
   database_->begin();
   sqlite3_stmt* insert = database_->statement(
-      "insert or ignore into sweeps (digest, name, program, document, settings, keys, study_folder, shipped_folder) "
-      "values (?, ?, ?, ?, ?, ?, ?, ?)");
+      "insert into sweeps (digest, name, program, document, settings, keys, goal, study_folder, shipped_folder) "
+      "values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
   set(insert, 1, record.digest);
   int at = 2;
   for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
-                                  &record.study_folder, &record.shipped_folder}) {
+                                  &record.goal, &record.study_folder, &record.shipped_folder}) {
     set(insert, at++, *text);
   }
   database_->step(insert);
@@ -495,36 +495,38 @@ std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const st
   return counts(sweep, engine).at(static_cast<std::size_t>(status));
 }
 
-std::vector<PointRow> SweepStore::best(std::int64_t sweep, const Sweep& asked, const std::string& engine,
-                                       std::uint64_t most) {
-  const char* const way = asked.objective->largest ? " desc" : " asc";
+std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
+                                          std::uint64_t most) {
+  const char* const way = goal.objective->largest ? " desc" : " asc";
   // Ranked by what ranks alone, then read whole.
-  std::string ranked = "select id, m.number, m.run, " + std::string(asked.objective->expression) +
-                       " as score from members m join points p on id = m.point where m.sweep = ?1 and engine = ?2 and "
-                       "status = 'feasible'";
-  for (const Sweep::Limit& limit : asked.limits) {
+  std::string ranked =
+      "select id, m.number, m.run, " + std::string(goal.objective->expression) +
+      " as score from members m join points p on id = m.point where m.sweep = :sweep and (:engine = '' "
+      "or engine = :engine) and status = 'feasible' and score is not null";
+  for (const SweepGoal::Limit& limit : goal.limits) {
     ranked +=
-        " and " + std::string(limit.row->expression) + " <= :" + "limit" + std::to_string(&limit - asked.limits.data());
+        " and " + std::string(limit.row->expression) + " <= :" + "limit" + std::to_string(&limit - goal.limits.data());
   }
   ranked += std::string(" order by score") + way + ", m.number, m.run limit :most";
   sqlite3_stmt* statement = database_->statement(
-      "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + " from (" + ranked +
-      ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
-  set(statement, 1, sweep);
-  set(statement, 2, engine);
-  sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":most"), static_cast<std::int64_t>(most));
-  if (const int at = sqlite3_bind_parameter_index(statement, ":samples"); at > 0) {
-    sqlite3_bind_double(statement, at, asked.objective_samples);
+      "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
+      ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
+  const auto place = [&](const std::string& name) { return sqlite3_bind_parameter_index(statement, name.c_str()); };
+  set(statement, place(":sweep"), sweep);
+  set(statement, place(":engine"), engine);
+  set(statement, place(":most"), static_cast<std::int64_t>(most));
+  if (place(":samples") > 0) {
+    sqlite3_bind_double(statement, place(":samples"), goal.samples);
   }
-  for (std::size_t i = 0; i < asked.limits.size(); ++i) {
-    const std::string name = ":limit" + std::to_string(i);
-    sqlite3_bind_double(statement, sqlite3_bind_parameter_index(statement, name.c_str()), asked.limits[i].most);
+  for (std::size_t i = 0; i < goal.limits.size(); ++i) {
+    sqlite3_bind_double(statement, place(":limit" + std::to_string(i)), goal.limits[i].most);
   }
-  std::vector<PointRow> rows;
+  constexpr int kScore = 1 + kPlainColumns + static_cast<int>(kFigures);
+  std::vector<RankedPoint> points;
   while (database_->step(statement)) {
-    rows.push_back(row_at(statement, 0));
+    points.push_back({row_at(statement, 0), sqlite3_column_double(statement, kScore)});
   }
-  return rows;
+  return points;
 }
 
 void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
@@ -534,6 +536,15 @@ void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
   while (database_->step(statement)) {
     visit(row_at(statement, 0));
   }
+}
+
+std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {
+  std::vector<std::pair<std::int64_t, std::string>> goals;
+  sqlite3_stmt* statement = database_->statement("select id, goal from sweeps order by digest");
+  while (database_->step(statement)) {
+    goals.emplace_back(sqlite3_column_int64(statement, 0), text_at(statement, 1));
+  }
+  return goals;
 }
 
 std::vector<std::string> SweepStore::names() {
@@ -608,9 +619,9 @@ std::uint64_t SweepStore::merge(const fs::path& other) {
   set(attach, 1, path);
   database_->step(attach);
   database_->begin();
-  database_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, study_folder, "
-                     "shipped_folder) select digest, name, program, document, settings, keys, study_folder, "
-                     "shipped_folder from other.sweeps order by id");
+  database_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
+                     "study_folder, shipped_folder) select digest, name, program, document, settings, keys, goal, "
+                     "study_folder, shipped_folder from other.sweeps order by id");
   database_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
                      "main.sweeps s on s.digest = o.digest");
   database_->execute("insert or ignore into contents select * from other.contents");

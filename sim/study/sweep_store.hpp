@@ -43,7 +43,14 @@ struct SweepRecord {
   std::string name, program, document; ///< the study as YAML on one line, without `sweep`
   std::string settings;                ///< of the command line, a JSON object of texts
   std::string keys;                    ///< of the axes, a JSON list
+  std::string goal;                    ///< what it looks for, SweepGoal::document
   std::string study_folder, shipped_folder;
+};
+
+/// A point that is among the best.
+struct RankedPoint {
+  PointRow row;
+  double score = 0; ///< by the objective, in its unit
 };
 
 /// A file that a sweep read.
@@ -62,7 +69,7 @@ public:
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
 
-  /// The sweep's number in this file; the same for equal digests.
+  /// The sweep's number in this file; the same for equal digests, whatever they look for: the last goal stays.
   std::int64_t add_sweep(const SweepRecord& record);
   void add_file(std::int64_t sweep, const KeptFile& file);
 
@@ -81,10 +88,13 @@ public:
   std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
   /// The same of one status.
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
-  /// The best points of a sweep by its objective within its constraints, of one engine; ties by number.
-  std::vector<PointRow> best(std::int64_t sweep, const Sweep& asked, const std::string& engine, std::uint64_t most);
+  /// The best points of a sweep by the objective within the constraints, of one engine or of all; ties by number.
+  std::vector<RankedPoint> best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
+                                std::uint64_t most);
   /// All points in a fixed order: sweeps, numbers, runs, engines.
   void for_each(const std::function<void(const PointRow&)>& visit);
+  /// All sweeps, their numbers and documents of what they look for.
+  std::vector<std::pair<std::int64_t, std::string>> goals();
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
   /// The engines that points ran on, each once.

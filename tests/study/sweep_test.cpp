@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/study/sweep_replay.hpp"
+#include "sim/study/sweep_results.hpp"
 #include "sim/study/sweep_run.hpp"
 #include "tests/study/studies.hpp"
 
@@ -310,7 +311,7 @@ TEST_CASE("a screen replays the best of the first pass alone", "[study][sweep]")
 
 TEST_CASE("constraints and objective choose the best", "[study][sweep]") {
   Results results;
-  const std::string study = kSweep + "  objective: samples-per-joule\n  constraints: {devices: 2}\n";
+  const std::string study = kSweep + "  objective: throughput\n  constraints: {devices: 2}\n";
   SweepOutcome outcome;
   std::vector<PointRow> rows = run(study, results.folder / "a.sqlite", &outcome);
   rows.erase(std::remove_if(
@@ -318,14 +319,85 @@ TEST_CASE("constraints and objective choose the best", "[study][sweep]") {
                  [](const PointRow& row) { return row.status != PointStatus::feasible || figure(row, "devices") > 2; }),
              rows.end());
   std::stable_sort(rows.begin(), rows.end(), [](const PointRow& one, const PointRow& other) {
-    return 1 / figure(one, "joules_per_sample") > 1 / figure(other, "joules_per_sample");
+    return figure(one, "samples_per_second") > figure(other, "samples_per_second");
   });
   SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
   const Sweep asked = load_sweep(yaml::parse(study, "study.yaml"), {});
-  const std::vector<PointRow> best = store.best(outcome.sweep, asked, "simgrid", 5);
+  const std::vector<RankedPoint> best = store.best(outcome.sweep, asked.goal, "simgrid", 5);
   REQUIRE(best.size() == 5);
   for (std::size_t i = 0; i < 5; ++i) {
-    CHECK(best[i].key == rows[i].key);
+    CHECK(best[i].row.key == rows[i].key);
+    CHECK(best[i].score == Approx(figure(rows[i], "samples_per_second")));
+  }
+  const SweepResults stored = read_sweep_results(store);
+  REQUIRE(stored.answers.size() == 1);
+  CHECK(stored.answers[0].words == "most samples per second, with devices at most 2");
+  REQUIRE(stored.answers[0].best.size() >= 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(to_text(rows[i].key).starts_with(stored.keys[stored.answers[0].best[i].point]));
+  }
+}
+
+// By the definitions of docs/formats/sweep.md.
+double score(std::string_view objective, const PointRow& row, double samples) {
+  const double rate = figure(row, "samples_per_second");
+  const double joules = figure(row, "joules_per_sample"), dollars = figure(row, "usd_per_million_samples") / 1e6;
+  const std::map<std::string_view, double> scores = {
+      {"iteration", figure(row, "iteration_seconds")},
+      {"throughput", rate},
+      {"samples-per-dollar", 1 / dollars},
+      {"samples-per-joule", 1 / joules},
+      {"training-time", samples / rate},
+      {"training-cost", samples * dollars},
+      {"training-energy", samples * joules},
+  };
+  return scores.at(objective);
+}
+
+TEST_CASE("every objective ranks by its definition; what has no figure has no rank", "[study][sweep]") {
+  for (const bool priced : {true, false}) {
+    const std::string study = std::string("training: {global_batch: 4, micro_batches: [2, 4]}\n"
+                                          "compare: {strategies: uniform, schedules: [gpipe, 1f1b]}\n") +
+                              (priced ? "model: {file: chain.yaml, device: v100-sxm2-16gb}\nplatform: mixed-v100-p100\n"
+                                        "sweep:\n  platform.network.bandwidth: [1 Gb/s, 10 Gb/s]\n"
+                                      : "model: chain.yaml\nplatform: {devices: 2, bandwidth: 1 GB/s}\n"
+                                        "sweep:\n  platform.bandwidth: [1 MB/s, 1 GB/s]\n");
+    for (const ObjectiveRow& objective : objectives()) {
+      INFO(objective.name << " " << priced);
+      Results results;
+      SweepOutcome outcome;
+      const std::vector<PointRow> rows =
+          run(study + "  objective: {name: " + std::string(objective.name) + ", samples: 1000}\n",
+              results.folder / "a.sqlite", &outcome);
+      SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+      const SweepGoal goal = read_goal(yaml::parse(store.goals().at(0).second, "goal"));
+      const std::vector<RankedPoint> best = store.best(outcome.sweep, goal, "", 100);
+      const bool known = std::isfinite(score(objective.name, rows.front(), 1000));
+      CHECK(best.size() == (known ? rows.size() : 0));
+      for (std::size_t i = 0; i < best.size(); ++i) {
+        CHECK(best[i].score == Approx(score(objective.name, best[i].row, 1000)));
+        if (i > 0) {
+          CHECK((objective.largest ? best[i - 1].score >= best[i].score : best[i - 1].score <= best[i].score));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a sweep asked again for something else answers that", "[study][sweep]") {
+  Results results;
+  const auto file = results.folder / "a.sqlite";
+  run(kSweep + "  objective: throughput\n", file);
+  SweepOutcome outcome;
+  run(kSweep + "  objective: {name: training-time, samples: 1000}\n", file, &outcome);
+  CHECK(outcome.computed == 0);
+  SweepStore store(file, SweepStore::Mode::read);
+  const SweepResults stored = read_sweep_results(store);
+  REQUIRE(stored.answers.size() == 1);
+  CHECK(stored.answers[0].words == "least time to train 1000 samples");
+  REQUIRE(stored.answers[0].best.size() == 10);
+  for (const SweepAnswer::Point& one : stored.answers[0].best) {
+    CHECK(one.score == Approx(1000 / stored.samples_per_second[one.point]));
   }
 }
 

@@ -51,12 +51,15 @@ public:
   DocumentPage page() const {
     DocumentPage page{results_.name.empty() ? "Sweep" : "Sweep: " + results_.name, {}, results_.inputs};
     page.sections.push_back({.title = "Findings", .sentences = sentences()});
+    page.sections.push_back({.title = "What was asked for", .sentences = {}, .tables = answers()});
     if (results_.points() > 0) {
       page.sections.push_back({.title = "Along each axis", .sentences = {}, .charts = curves()});
       page.sections.push_back({.title = "Over two axes", .sentences = {}, .charts = maps()});
       page.sections.push_back({.title = "What no point beats", .sentences = {}, .charts = fronts()});
-      std::erase_if(page.sections, [](const PageSection& one) { return one.sentences.empty() && one.charts.empty(); });
     }
+    std::erase_if(page.sections, [](const PageSection& one) {
+      return one.sentences.empty() && one.charts.empty() && one.tables.empty();
+    });
     PageSection points{.title = "Points", .sentences = {}, .tables = {best_points()}};
     if (!results_.reasons.empty()) {
       points.tables.push_back(reasons());
@@ -105,6 +108,12 @@ private:
     counts += results_.screened > 0 ? "; " + std::to_string(results_.screened) + " are known from the first pass alone."
                                     : ".";
     std::vector<std::string> all = {counts};
+    for (const SweepAnswer& answer : results_.answers) {
+      all.push_back("Asked for: " + answer.words + ". " +
+                    (answer.best.empty() ? "No point that is known to be feasible has it."
+                                         : "The best point comes to " + answer.best.front().text + " (" +
+                                               label(answer.best.front().point) + ")."));
+    }
     for (const Goal* goal : goals_) {
       const std::int64_t best = best_of(1, *goal, [](std::size_t) { return 0; }).front();
       if (best >= 0) {
@@ -363,15 +372,20 @@ private:
     return charts;
   }
 
-  PageTable best_points() const {
-    PageTable table{.title = "The points with the highest throughput", .columns = {}};
+  PageTable empty_table(const std::string& title) const {
+    PageTable table{.title = title, .columns = {}};
     for (const SweptAxis& axis : results_.axes) {
       table.columns.push_back(short_name(axis.key));
     }
-    for (const char* title :
+    for (const char* column :
          {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GB]", "key"}) {
-      table.columns.emplace_back(title);
+      table.columns.emplace_back(column);
     }
+    return table;
+  }
+
+  PageTable best_points() const {
+    PageTable table = empty_table("The points with the highest throughput");
     std::vector<std::size_t> order(results_.points());
     std::iota(order.begin(), order.end(), 0);
     const std::size_t shown = std::min(order.size(), kMostRows);
@@ -403,6 +417,22 @@ private:
     }
     row.push_back({results_.keys[point]});
     return row;
+  }
+
+  std::vector<PageTable> answers() const {
+    std::vector<PageTable> tables;
+    for (const SweepAnswer& answer : results_.answers) {
+      PageTable table = empty_table("The best: " + answer.words);
+      table.columns.insert(table.columns.begin(), "score");
+      for (const SweepAnswer::Point& one : answer.best) {
+        table.rows.push_back(row_of(one.point));
+        table.rows.back().insert(table.rows.back().begin(), PageCell{one.text, one.score});
+      }
+      if (!table.rows.empty()) {
+        tables.push_back(std::move(table));
+      }
+    }
+    return tables;
   }
 
   PageTable reasons() const {

@@ -16,10 +16,22 @@ struct SweptAxis {
   std::vector<std::string> values; ///< as first met
 };
 
+/// What a sweep looked for, and what came out best.
+struct SweepAnswer {
+  std::string words; ///< objective and constraints
+  struct Point {
+    std::size_t point = 0; ///< among the feasible ones
+    double score = 0;      ///< by the objective
+    std::string text;      ///< the same with its unit
+  };
+  std::vector<Point> best; ///< first the best of all
+};
+
 /// Points of one or more sweeps, column by column.
 struct SweepResults {
   std::string name;
   std::vector<std::string> inputs; ///< files that were read
+  std::vector<SweepAnswer> answers;
   std::vector<SweptAxis> axes;
   std::vector<std::uint32_t> value; ///< [feasible point * axes + axis]: which of its values
   /// [feasible point]; NaN: not known.

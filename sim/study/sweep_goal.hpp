@@ -1,0 +1,52 @@
+// What a sweep looks for: an objective, and constraints that its points must keep to. docs/formats/sweep.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+
+namespace stagecraft {
+
+/// What a sweep looks for, as an expression of SQL over the columns of points; `:samples` is the goal's samples.
+struct ObjectiveRow {
+  std::string_view name, help;
+  std::string_view expression;
+  std::string (*write)(double value); ///< with its unit
+  bool largest;                       ///< rather than least
+  bool needs_samples;                 ///< so many are to be trained
+};
+std::span<const ObjectiveRow> objectives();
+
+/// What a constraint limits from above, likewise.
+struct ConstraintRow {
+  std::string_view name, help;
+  std::string_view expression;
+  double (*read)(yaml::Map& map, std::string_view name); ///< the limit, in SI units
+  bool needs_samples = false;
+};
+std::span<const ConstraintRow> constraints();
+
+struct SweepGoal {
+  struct Limit {
+    const ConstraintRow* row;
+    double most;
+    std::string text; ///< the same as it was written, with its unit
+  };
+
+  const ObjectiveRow* objective = nullptr;
+  double samples = 0; ///< to train; 0: not said
+  std::vector<Limit> limits;
+  std::string document; ///< YAML on one line that read_goal() makes the same of
+};
+
+/// Keys `objective` and `constraints` of a sweep; without them the least time of an iteration. Throws InputError.
+SweepGoal read_goal(const yaml::Node& sweep);
+
+/// In words: "least time to train 1000 samples, with memory at most 16 GB".
+std::string in_words(const SweepGoal& goal);
+
+} // namespace stagecraft
