@@ -20,7 +20,8 @@ template <class Quantity> std::string write(double value) { return to_text(Quant
 constexpr char kPerSecond[] = "/s", kPerDollar[] = "/USD", kPerJoule[] = "/J";
 template <const char* kUnit> std::string write_rate(double value) {
   constexpr int kDigits = 4;
-  return to_digits(value, kDigits) + " " + kUnit;
+  constexpr double kLarge = 1e4; // digits run out
+  return (value < kLarge ? to_digits(value, kDigits) : to_text(value, 0)) + " " + kUnit;
 }
 
 constexpr std::array kObjectives = {
