@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ranges>
 
 #include "sim/report/terminal.hpp"
 
@@ -111,10 +110,12 @@ private:
 
   void choose_scale() {
     bool first = options_.iteration > 0;
-    for (const Entry task : std::views::join(programs_)) {
-      scale_.origin = first ? start_[task] : std::min(scale_.origin, start_[task]);
-      scale_.end = std::max(scale_.end, finish_[task]);
-      first = false;
+    for (const auto& program : programs_) {
+      for (const Entry task : program) {
+        scale_.origin = first ? start_[task] : std::min(scale_.origin, start_[task]);
+        scale_.end = std::max(scale_.end, finish_[task]);
+        first = false;
+      }
     }
     scale_.end -= scale_.origin;
     scale_.span = options_.until > 0 ? options_.until : scale_.end;
@@ -129,18 +130,23 @@ private:
   double common_unit() const {
     const double tolerance = 1e-9 * scale_.span;
     double unit = 0;
-    for (const Entry task : std::views::join(programs_)) {
-      for (const double time : {start_[task] - scale_.origin, finish_[task] - scale_.origin}) {
-        double rest = time;
-        while (rest > tolerance) {
-          const double next = unit > 0 ? unit - rest * std::round(unit / rest) : 0;
-          unit = rest;
-          rest = std::abs(next);
-        }
+    for (const auto& program : programs_) {
+      for (const Entry task : program) {
+        unit = shared_unit(shared_unit(unit, start_[task] - scale_.origin, tolerance), finish_[task] - scale_.origin,
+                           tolerance);
         if (unit > 0 && unit < scale_.column_seconds * (1 - 1e-9)) {
           return 0;
         }
       }
+    }
+    return unit;
+  }
+
+  static double shared_unit(double unit, double rest, double tolerance) {
+    while (rest > tolerance) {
+      const double next = unit > 0 ? unit - rest * std::round(unit / rest) : 0;
+      unit = rest;
+      rest = std::abs(next);
     }
     return unit;
   }

@@ -54,10 +54,11 @@ std::string logarithmic_commands(const Extent& extent, const char* which) {
   constexpr double kRoom = 1.1, kManyDecades = 1e3;
   const bool many = extent.high > kManyDecades * extent.low;
   std::string tics;
-  for (double power = std::pow(10, std::floor(std::log10(extent.low))); power < kRoom * extent.high; power *= 10) {
+  const int last = static_cast<int>(std::floor(std::log10(kRoom * extent.high)));
+  for (int power = static_cast<int>(std::floor(std::log10(extent.low))); power <= last; ++power) {
     for (const double step : {1.0, 2.0, 5.0}) {
       if (step == 1 || !many) {
-        tics += (tics.empty() ? "" : ", ") + number(step * power);
+        tics += (tics.empty() ? "" : ", ") + number(step * std::pow(10, power));
       }
     }
   }

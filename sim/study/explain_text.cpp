@@ -97,7 +97,7 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   }
   std::vector<std::string> sentences = {where + "."};
   if (explanation.next.empty()) {
-    sentences.push_back("No single part that is faster makes the run shorter.");
+    sentences.emplace_back("No single part that is faster makes the run shorter.");
     return sentences;
   }
   const Sensitivity& best = explanation.sensitivities.front();

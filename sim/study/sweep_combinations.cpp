@@ -54,8 +54,9 @@ std::uint64_t permuted(std::uint64_t number, std::uint64_t size, std::uint64_t s
 std::vector<std::size_t> grid_indices(const Sweep& sweep, std::uint64_t number) {
   std::vector<std::size_t> indices(sweep.axes.size());
   for (std::size_t axis = sweep.axes.size(); axis-- > 0;) {
-    indices[axis] = number % sweep.axes[axis].size();
-    number /= sweep.axes[axis].size();
+    const std::size_t size = std::max<std::size_t>(1, sweep.axes[axis].size());
+    indices[axis] = number % size;
+    number /= size;
   }
   return indices;
 }

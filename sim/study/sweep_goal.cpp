@@ -27,12 +27,16 @@ template <const char* kUnit> std::string write_rate(double value) {
 constexpr std::array kObjectives = {
     ObjectiveRow{"iteration", "least time of an iteration", "iteration_seconds", write<Seconds>, false, false},
     ObjectiveRow{"throughput", "most samples per second", "samples_per_second", write_rate<kPerSecond>, true, false},
-    ObjectiveRow{"samples-per-dollar", "most samples for a dollar", "1e6 / usd_per_million_samples", write_rate<kPerDollar>, true, false},
-    ObjectiveRow{"samples-per-joule", "most samples for a joule", "1 / joules_per_sample", write_rate<kPerJoule>, true, false},
-    ObjectiveRow{"training-time", "least time to train the samples", ":samples / samples_per_second", write<Seconds>, false, true},
-    ObjectiveRow{"training-cost", "least money to train the samples", ":samples * usd_per_million_samples / 1e6", write<Dollars>, false,
-                 true},
-    ObjectiveRow{"training-energy", "least energy to train the samples", ":samples * joules_per_sample", write<Joules>, false, true},
+    ObjectiveRow{"samples-per-dollar", "most samples for a dollar", "1e6 / usd_per_million_samples",
+                 write_rate<kPerDollar>, true, false},
+    ObjectiveRow{"samples-per-joule", "most samples for a joule", "1 / joules_per_sample", write_rate<kPerJoule>, true,
+                 false},
+    ObjectiveRow{"training-time", "least time to train the samples", ":samples / samples_per_second", write<Seconds>,
+                 false, true},
+    ObjectiveRow{"training-cost", "least money to train the samples", ":samples * usd_per_million_samples / 1e6",
+                 write<Dollars>, false, true},
+    ObjectiveRow{"training-energy", "least energy to train the samples", ":samples * joules_per_sample", write<Joules>,
+                 false, true},
 };
 
 constexpr std::array kConstraints = {
@@ -108,8 +112,8 @@ std::string in_words(const SweepGoal& goal) {
     words.replace(at, std::string_view("the").size(), to_digits(goal.samples, kDigits));
   }
   for (const SweepGoal::Limit& limit : goal.limits) {
-    words += (&limit == goal.limits.data() ? ", with " : " and ") + std::string(limit.row->name) + " at most " +
-             limit.text;
+    words +=
+        (&limit == goal.limits.data() ? ", with " : " and ") + std::string(limit.row->name) + " at most " + limit.text;
   }
   return words;
 }

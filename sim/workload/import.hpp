@@ -40,7 +40,7 @@ struct ModelFormat {
   std::string_view name, help;
   std::string_view suffix; ///< of the file's name
   ModelGraph (*read)(const std::string& bytes, const std::string& file, const ImportOptions& options);
-  std::string_view key = "";   ///< JSON only: a key of the whole that tells this format from the others
+  std::string_view key = {};   ///< JSON only: a key of the whole that tells this format from the others
   bool has_edge_costs = false; ///< heeds ImportOptions::cost_scale; others refuse it
 };
 std::span<const ModelFormat> model_formats();
