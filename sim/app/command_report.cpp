@@ -155,6 +155,7 @@ int command_report(const Options& options) {
   if (options.output.empty() && options.figures.empty()) {
     throw InputError({"-o", 0, 0}, "where does the report go? allowed: -o FILE.html, --figures DIR, or both");
   }
+  keep_inputs(options.output, options.files);
   const Page page = page_of(options);
   if (!options.output.empty()) {
     write_file(options.output, to_html(page));

@@ -11,6 +11,7 @@
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/csv.hpp"
+#include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
@@ -150,7 +151,11 @@ Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::st
   for (const char* column : {"iteration", "samples/s", "peak memory", "power", "per sample", "per million"}) {
     table.columns.push_back({column, Align::right});
   }
-  table.columns.push_back({std::string(goal.objective->name), Align::right});
+  const bool has_score =
+      goal.objective->name != "iteration" && goal.objective->name != "throughput"; // a column of its own
+  if (has_score) {
+    table.columns.push_back({std::string(goal.objective->name), Align::right});
+  }
   table.columns.push_back({"key"});
   for (const RankedPoint& point : points) {
     constexpr std::size_t kDigits = 8;
@@ -173,7 +178,9 @@ Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::st
     cells.push_back(known("mean_power_watts", Watts{}));
     cells.push_back(known("joules_per_sample", Joules{}));
     cells.push_back(known("usd_per_million_samples", Dollars{}));
-    cells.push_back({goal.objective->write(point.score)});
+    if (has_score) {
+      cells.push_back({goal.objective->write(point.score)});
+    }
     cells.push_back({to_text(row.key).substr(0, kDigits)});
     table.rows.push_back(std::move(cells));
   }
@@ -224,7 +231,9 @@ void show(const Options& options, const fs::path& results, const Sweep& sweep, c
   }
   std::string text = counts_of(outcome);
   if (best.empty()) {
-    print(text + "none is known to be feasible and to have " + in_words(sweep.goal) + "\n");
+    print(text +
+          (outcome.feasible == 0 ? "none is feasible" : "no feasible point is known to have " + in_words(sweep.goal)) +
+          "\n");
     return;
   }
   text +=
@@ -248,6 +257,16 @@ fs::path results_file(const Options& options) {
     throw InputError({options.results, 0, 0}, "no folder can be made here: " + failure.message());
   }
   return fs::path(options.results) / "sweep.sqlite";
+}
+
+// The study's own file too is one that the sweep read.
+void keep_study(const Options& options, SweepStore& store, std::int64_t sweep) {
+  if (!options.study.empty()) {
+    const std::string bytes = read_file(options.study);
+    store.add_file(sweep,
+                   {fs::absolute(options.study).lexically_normal().string(), Fingerprint().add(bytes).digest(), bytes});
+    store.commit();
+  }
 }
 
 int show_count(SweepPoints& points) {
@@ -282,22 +301,23 @@ int command_sweep(const Options& options) {
     };
     return run_sweep(points, store, how);
   }();
-  const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, outcome.engine, kShownPoints);
+  keep_study(options, store, outcome.sweep);
+  const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
   show(options, results, inputs.sweep, outcome, best);
-  return outcome.failed > 0 ? kSomeFailed : outcome.feasible == 0 ? kNothingFeasible : kDone;
+  return outcome.failed > 0 ? kSomeFailed : best.empty() ? kNothingFeasible : kDone;
 }
 
 int command_merge(const Options& options) {
   if (options.output.empty()) {
     throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite");
   }
+  keep_inputs(options.output, options.files);
+  for (const std::string& file : options.files) {
+    const SweepStore is_one_of_ours(file, SweepStore::Mode::read);
+  }
   SweepStore store(options.output, SweepStore::Mode::write);
   std::uint64_t added = 0;
   for (const std::string& file : options.files) {
-    std::error_code failure;
-    if (fs::equivalent(file, options.output, failure)) {
-      throw InputError({file, 0, 0}, "merged into itself; allowed: another file");
-    }
     added += store.merge(file);
   }
   const auto [feasible, infeasible, failed] = store.counts(0);
@@ -362,6 +382,7 @@ int replay_one(const Options& options, SweepStore& store) {
 } // namespace
 
 int command_points(const Options& options) {
+  keep_inputs(options.output, {options.file});
   SweepStore store(options.file, SweepStore::Mode::read);
   if (!options.point.empty()) {
     return replay_one(options, store);

@@ -126,6 +126,16 @@ Folders folders_of(const std::string& study) {
 
 } // namespace
 
+void keep_inputs(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code failure;
+    if (!output.empty() && std::filesystem::equivalent(output, input, failure)) {
+      throw InputError({output, 0, 0},
+                       "this file is an input, and would be lost; allowed: another name for the output");
+    }
+  }
+}
+
 std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file) {
   const std::filesystem::path below = file.lexically_relative(folder.lexically_normal());
   return below.empty() || *below.begin() == ".." ? "" : below.string();

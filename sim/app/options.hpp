@@ -100,6 +100,9 @@ struct Options {
 /// Where shipped data lies: beside the build's sources, or as installed.
 std::filesystem::path shipped_folder();
 
+/// Throws InputError where the output is one of the inputs, which would be lost.
+void keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
+
 /// The path of a file below a folder; "" of one that is elsewhere.
 std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file);
 

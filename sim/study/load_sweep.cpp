@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/plan/strategy.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stagecraft {
@@ -33,6 +35,7 @@ void check_key(const AxisKey& key) {
 void read_axes(const yaml::Node& node, Sweep& sweep) {
   for (const yaml::Node::Entry& entry : node.entries) {
     if (std::find(kWords.begin(), kWords.end(), entry.key) == kWords.end()) {
+      check_key({entry.key, entry.where, {}});
       sweep.axes.push_back(read_axis(entry.key, entry.where, entry.value));
     }
   }
@@ -58,6 +61,19 @@ void read_axes(const yaml::Node& node, Sweep& sweep) {
                    [](const SweepAxis& one, const SweepAxis& other) { return rank_of(one) < rank_of(other); });
 }
 
+void check_settings(const std::vector<Setting>& settings, const Sweep& sweep) {
+  for (const Setting& setting : settings) {
+    for (const SweepAxis& axis : sweep.axes) {
+      for (const AxisKey& key : axis.keys) {
+        if (key.key == setting.key) {
+          throw InputError({"--set " + setting.key, 0, 0},
+                           "the sweep's axis says its values; allowed: keys that are no axes, or sweep." + setting.key);
+        }
+      }
+    }
+  }
+}
+
 // The plain values of the study, by dotted key.
 void add_constants(const yaml::Node& node, const std::string& key, Sweep& sweep) {
   if (node.kind == yaml::Node::Kind::scalar &&
@@ -68,6 +84,20 @@ void add_constants(const yaml::Node& node, const std::string& key, Sweep& sweep)
   for (const yaml::Node::Entry& entry : node.entries) {
     add_constants(entry.value, key.empty() ? entry.key : key + "." + entry.key, sweep);
   }
+}
+
+// No run is called otherwise, unless by a plan file.
+void check_names(const Condition& condition, const Where& where, const Sweep& sweep) {
+  const bool has_plans = std::any_of(sweep.words.begin(), sweep.words.end(),
+                                     [](const std::string& word) { return word == "compare.plans"; });
+  condition.each_text([&](std::size_t known, const std::string& text) {
+    if (sweep.words[known] == "schedule") {
+      find_by_name(schedules(), text, "schedule", where);
+    }
+    if (sweep.words[known] == "strategy" && !has_plans) {
+      find_by_name(strategies(), text, "strategy", where);
+    }
+  });
 }
 
 void read_conditions(const yaml::Node& node, Sweep& sweep) {
@@ -84,6 +114,7 @@ void read_conditions(const yaml::Node& node, Sweep& sweep) {
   yaml::Map map(node, "sweep");
   for (const yaml::Node* item : map.list("where")) {
     sweep.conditions.emplace_back(yaml::scalar(*item, "where"), item->where, sweep.words);
+    check_names(sweep.conditions.back(), item->where, sweep);
   }
 }
 
@@ -170,6 +201,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
                          document.entries.end());
   sweep.document = std::move(document);
   read_axes(node, sweep);
+  check_settings(settings, sweep);
   read_conditions(node, sweep);
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);

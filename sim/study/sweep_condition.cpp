@@ -286,6 +286,20 @@ bool contains(const Term& term, int known) {
                                             [known](const TermPointer& one) { return contains(*one, known); });
 }
 
+void visit_texts(const Term& term, const std::function<void(std::size_t, const std::string&)>& hear) {
+  for (const TermPointer& operand : term.operands) {
+    visit_texts(*operand, hear);
+  }
+  if (term.operation == "==" || term.operation == "!=") {
+    const auto is_text = [](const Term& one) { return one.operation.empty() && one.known < 0; };
+    for (const auto& [word, text] : {std::pair{0, 1}, std::pair{1, 0}}) {
+      if (term.operands[word]->known >= 0 && is_text(*term.operands[text])) {
+        hear(static_cast<std::size_t>(term.operands[word]->known), term.operands[text]->value.text);
+      }
+    }
+  }
+}
+
 } // namespace
 
 ConditionValue condition_value(std::string text) {
@@ -301,6 +315,10 @@ Condition::~Condition() = default;
 
 bool Condition::holds(const std::function<const ConditionValue&(std::size_t)>& values) const {
   return is_true(*term_, values, where_);
+}
+
+void Condition::each_text(const std::function<void(std::size_t, const std::string&)>& hear) const {
+  visit_texts(*term_, hear);
 }
 
 bool Condition::speaks_of(std::size_t known) const { return contains(*term_, static_cast<int>(known)); }

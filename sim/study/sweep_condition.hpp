@@ -32,6 +32,8 @@ public:
 
   /// Whether it holds; `values` follow `known`. Throws InputError where texts are reckoned with.
   bool holds(const std::function<const ConditionValue&(std::size_t known)>& values) const;
+  /// Hears every known word that is compared by == or != with a text that is none, and the text.
+  void each_text(const std::function<void(std::size_t known, const std::string& text)>& hear) const;
   /// Whether it speaks of a known word.
   bool speaks_of(std::size_t known) const;
 

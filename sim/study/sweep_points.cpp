@@ -163,7 +163,23 @@ Digest SweepPoints::key(Fingerprint fingerprint, const Combination& combination,
   return fingerprint.digest();
 }
 
-// Each value with the first and with the last values of all other axes: bad in both, it is refused.
+namespace {
+
+bool blames_another(const Sweep& sweep, std::size_t axis, const InputError& failure) {
+  return std::any_of(sweep.axes.begin(), sweep.axes.end(), [&](const SweepAxis& one) {
+    const auto blames = [&](const yaml::Node& value) {
+      return std::string_view(failure.what()).starts_with(to_text(value.where) + ":");
+    };
+    return &one != &sweep.axes[axis] && std::any_of(one.keys.begin(), one.keys.end(), [&](const AxisKey& key) {
+      return std::any_of(key.values.begin(), key.values.end(), blames);
+    });
+  });
+}
+
+} // namespace
+
+// Each value with the first and with the last values of all other axes: bad in both, it is refused, unless it is a
+// value of another axis that is blamed.
 void SweepPoints::check_values() {
   const Sweep& sweep = inputs_.sweep;
   std::vector<std::size_t> first(sweep.axes.size(), 0);
@@ -194,7 +210,8 @@ void SweepPoints::check_values() {
       std::vector<std::size_t> other = last;
       one[axis] = other[axis] = value;
       const std::optional<InputError> failure = failure_of(combination_of(sweep, one));
-      if (failure && failure_of(combination_of(sweep, other))) {
+      const std::optional<InputError> again = failure ? failure_of(combination_of(sweep, other)) : std::nullopt;
+      if (again && !blames_another(sweep, axis, *failure) && !blames_another(sweep, axis, *again)) {
         throw InputError(*failure);
       }
     }
@@ -237,8 +254,9 @@ std::string SweepPoints::product() {
     text = std::to_string(combinations(sweep)) + " drawn of " + text;
   }
   for (std::uint64_t number = 0; number < combinations(sweep); ++number) {
-    if (const std::optional<Combination> one = combination(sweep, number)) {
-      const std::size_t runs = kind_of(*one).runs.size();
+    const std::optional<Combination> one = combination(sweep, number);
+    const std::size_t runs = one ? kind_of(*one).runs.size() : 0;
+    if (runs > 0) { // of the first that has any
       text += (text.empty() ? "" : " x ") + std::to_string(runs) + (runs == 1 ? " run" : " runs");
       break;
     }
@@ -246,7 +264,18 @@ std::string SweepPoints::product() {
   return text + (sweep.conditions.empty() ? "" : ", where conditions hold");
 }
 
-SweepRecord SweepPoints::record() const {
+// Of the first combination that has runs.
+std::string SweepPoints::engine() {
+  std::string engine;
+  for (std::uint64_t number = 0; number < combinations(inputs_.sweep) && engine.empty(); ++number) {
+    if (const std::optional<Combination> one = combination(inputs_.sweep, number)) {
+      engine = kind_of(*one).engine;
+    }
+  }
+  return engine;
+}
+
+SweepRecord SweepPoints::record() {
   SweepRecord record;
   record.name = inputs_.sweep.name;
   record.program = program_;
@@ -264,6 +293,7 @@ SweepRecord SweepPoints::record() const {
   }
   record.keys = keys.dump();
   record.goal = inputs_.sweep.goal.document;
+  record.screen = inputs_.sweep.screen && inputs_.sweep.screen->engine != engine() ? inputs_.sweep.screen->engine : "";
   record.study_folder = fs::absolute(inputs_.folders.study).lexically_normal().string();
   record.shipped_folder = fs::absolute(inputs_.folders.shipped).lexically_normal().string();
   for (const auto& [path, digest] : digests_) {

@@ -13,16 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The engines of a first pass, where there was a second.
-bool screens(const std::string& engine) { return engine == "analytic" || engine == "estimate"; }
-
-// Whose points count: the engine of the second pass where there was a first; "": all.
-std::string last_engine(SweepStore& store) {
-  const std::vector<std::string> engines = store.engines();
-  const auto last = std::find_if_not(engines.begin(), engines.end(), screens);
-  return last != engines.end() && engines.size() > 1 ? *last : "";
-}
-
 class Reader {
 public:
   /// `best`: points by what each sweep looked for, which are told where they stand.
@@ -75,8 +65,6 @@ public:
     results_.keys.push_back(to_text(row.key).substr(0, kDigits));
   }
 
-  void skip() { ++results_.screened; }
-
   SweepResults finish() {
     constexpr std::size_t kMost = 50;
     results_.reasons.assign(reasons_.begin(), reasons_.end());
@@ -106,22 +94,15 @@ private:
 
 SweepResults read_sweep_results(SweepStore& store) {
   constexpr std::uint64_t kBest = 10;
-  const std::string engine = last_engine(store);
   std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>> best;
   for (const auto& [sweep, goal] : store.goals()) {
     best.emplace_back(read_goal(yaml::parse(goal, "goal")), std::vector<RankedPoint>{});
-    best.back().second = store.best(sweep, best.back().first, engine, kBest);
+    best.back().second = store.best(sweep, best.back().first, "", kBest);
   }
   Reader reader(store.axis_keys(), best);
-  store.for_each([&](const PointRow& row) {
-    const bool first_pass = !engine.empty() && screens(row.engine);
-    if (!first_pass) {
-      reader.add(row);
-    } else if (row.status == PointStatus::feasible) {
-      reader.skip();
-    }
-  });
+  store.for_each([&](const PointRow& row) { reader.add(row); }, true);
   SweepResults results = reader.finish();
+  results.screened = store.screened();
   for (const std::string& name : store.names()) {
     results.name += (results.name.empty() ? "" : ", ") + name;
   }

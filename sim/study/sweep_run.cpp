@@ -300,11 +300,6 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
   } else {
     SweepPass(points, store, options, "", outcome).run(all);
   }
-  for (std::uint64_t number = 0; number < combinations(sweep) && outcome.engine.empty(); ++number) {
-    if (const std::optional<Combination> one = combination(sweep, number)) {
-      outcome.engine = points.kind_of(*one).engine;
-    }
-  }
   for (const KeptFile& file : points.new_files()) {
     store.add_file(outcome.sweep, file);
   }

@@ -51,13 +51,15 @@ public:
   std::uint64_t count();
   std::string product();
   /// The sweep as it was asked for.
-  SweepRecord record() const;
+  SweepRecord record();
   /// The files met so far and not asked for before, for the store.
   std::vector<KeptFile> new_files();
 
   const SweepInputs& inputs() const { return inputs_; }
 
 private:
+  std::string engine();
+
   const SweepInputs& inputs_;
   std::string program_;
   Fingerprint of_study_; ///< the program and the study, without what runs say themselves
@@ -77,7 +79,6 @@ struct SweepOptions {
 /// How it ended.
 struct SweepOutcome {
   std::int64_t sweep = 0;                ///< in the store
-  std::string engine;                    ///< of the last pass
   std::uint64_t computed = 0, found = 0; ///< points done now, and before
   std::uint64_t feasible = 0, infeasible = 0, failed = 0;
 };

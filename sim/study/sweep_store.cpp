@@ -23,7 +23,8 @@ constexpr std::array<std::string_view, kStatuses> kStatus = {"feasible", "infeas
 constexpr const char* kTables = R"(
 create table sweeps (
   id integer primary key, digest blob not null unique, name text not null, program text not null,
-  document text not null, settings text not null, keys text not null, goal text not null, study_folder text not null,
+  document text not null, settings text not null, keys text not null, goal text not null, screen text not null,
+  study_folder text not null,
   shipped_folder text not null);
 create table files (
   sweep integer not null references sweeps(id), path text not null, digest blob not null,
@@ -376,12 +377,12 @@ SweepStore::~SweepStore() = default;
 std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
   database_->begin();
   sqlite3_stmt* insert = database_->statement(
-      "insert into sweeps (digest, name, program, document, settings, keys, goal, study_folder, shipped_folder) "
-      "values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
+      "insert into sweeps (digest, name, program, document, settings, keys, goal, screen, study_folder, "
+      "shipped_folder) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
   set(insert, 1, record.digest);
   int at = 2;
   for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
-                                  &record.goal, &record.study_folder, &record.shipped_folder}) {
+                                  &record.goal, &record.screen, &record.study_folder, &record.shipped_folder}) {
     set(insert, at++, *text);
   }
   database_->step(insert);
@@ -499,10 +500,10 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
                                           std::uint64_t most) {
   const char* const way = goal.objective->largest ? " desc" : " asc";
   // Ranked by what ranks alone, then read whole.
-  std::string ranked =
-      "select id, m.number, m.run, " + std::string(goal.objective->expression) +
-      " as score from members m join points p on id = m.point where m.sweep = :sweep and (:engine = '' "
-      "or engine = :engine) and status = 'feasible' and score is not null";
+  std::string ranked = "select id, m.number, m.run, " + std::string(goal.objective->expression) +
+                       " as score from members m join points p on id = m.point where m.sweep = :sweep and (engine = "
+                       ":engine or :engine = '' and engine <> (select screen from sweeps where id = :sweep)) and "
+                       "status = 'feasible' and score is not null";
   for (const SweepGoal::Limit& limit : goal.limits) {
     ranked +=
         " and " + std::string(limit.row->expression) + " <= :" + "limit" + std::to_string(&limit - goal.limits.data());
@@ -529,13 +530,30 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
   return points;
 }
 
-void SweepStore::for_each(const std::function<void(const PointRow&)>& visit) {
-  sqlite3_stmt* statement = database_->statement(
-      "select p.key, " + columns("p.") +
-      " from points p join sweeps s on s.id = p.sweep order by s.digest, p.number, p.run, p.engine, p.key");
+namespace {
+
+// Of a point p of a sweep s.
+constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and p.status = 'feasible')";
+
+} // namespace
+
+void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, bool last_pass) {
+  sqlite3_stmt* statement =
+      database_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
+                           (last_pass ? std::string(" where not ") + kIsScreened : "") +
+                           " order by s.digest, p.number, p.run, p.engine, p.key");
   while (database_->step(statement)) {
     visit(row_at(statement, 0));
   }
+}
+
+std::uint64_t SweepStore::screened() {
+  sqlite3_stmt* asked = database_->statement(
+      std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened);
+  database_->step(asked);
+  const std::int64_t found = sqlite3_column_int64(asked, 0);
+  sqlite3_reset(asked);
+  return static_cast<std::uint64_t>(found);
 }
 
 std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {
@@ -549,10 +567,6 @@ std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {
 
 std::vector<std::string> SweepStore::names() {
   return database_->texts("select distinct name from sweeps where name != '' order by name");
-}
-
-std::vector<std::string> SweepStore::engines() {
-  return database_->texts("select distinct engine from points order by engine");
 }
 
 std::vector<std::string> SweepStore::paths() {
@@ -594,7 +608,7 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
     found.push_back(std::move(one));
   }
   if (found.size() != 1) {
-    throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `sweep export` lists their keys"
+    throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `points FILE` lists their keys"
                                                               : "several points begin so; allowed: more digits");
   }
   sqlite3_stmt* files = database_->statement(
@@ -620,8 +634,8 @@ std::uint64_t SweepStore::merge(const fs::path& other) {
   database_->step(attach);
   database_->begin();
   database_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
-                     "study_folder, shipped_folder) select digest, name, program, document, settings, keys, goal, "
-                     "study_folder, shipped_folder from other.sweeps order by id");
+                     "screen, study_folder, shipped_folder) select digest, name, program, document, settings, keys, "
+                     "goal, screen, study_folder, shipped_folder from other.sweeps order by id");
   database_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
                      "main.sweeps s on s.digest = o.digest");
   database_->execute("insert or ignore into contents select * from other.contents");

@@ -44,6 +44,7 @@ struct SweepRecord {
   std::string settings;                ///< of the command line, a JSON object of texts
   std::string keys;                    ///< of the axes, a JSON list
   std::string goal;                    ///< what it looks for, SweepGoal::document
+  std::string screen;                  ///< the engine of a first pass; "": there was none
   std::string study_folder, shipped_folder;
 };
 
@@ -88,17 +89,18 @@ public:
   std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
   /// The same of one status.
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
-  /// The best points of a sweep by the objective within the constraints, of one engine or of all; ties by number.
+  /// The best points of a sweep by the objective within the constraints, of one engine or, "", of all but that of a
+  /// first pass; ties by number. Points without a figure for the objective are none.
   std::vector<RankedPoint> best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
                                 std::uint64_t most);
-  /// All points in a fixed order: sweeps, numbers, runs, engines.
-  void for_each(const std::function<void(const PointRow&)>& visit);
+  /// All points in a fixed order: sweeps, numbers, runs, engines. With `last_pass` without the feasible ones of a first
+  /// pass, of which there are screened().
+  void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
+  std::uint64_t screened();
   /// All sweeps, their numbers and documents of what they look for.
   std::vector<std::pair<std::int64_t, std::string>> goals();
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
-  /// The engines that points ran on, each once.
-  std::vector<std::string> engines();
   /// The files that sweeps read, each once.
   std::vector<std::string> paths();
   /// Keys of axes of all sweeps, each once.

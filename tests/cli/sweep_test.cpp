@@ -199,7 +199,7 @@ TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, a
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
-TEST_CASE("two programs on one file share the work and store each point once", "[cli][sweep][kill]") {
+TEST_CASE("two programs on one file store each point once", "[cli][sweep][kill]") {
   const Workshop shop;
   shop.write("study.yaml", long_sweep());
   const pid_t other = start(shop, "sweep study.yaml -o a.sqlite --workers 1");
@@ -210,6 +210,20 @@ TEST_CASE("two programs on one file share the work and store each point once", "
     CHECK(text.find("0 failed") != std::string::npos);
   }
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
+}
+
+TEST_CASE("an input is never written over", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", quick_sweep());
+  shop.succeed("sweep study.yaml -o a.sqlite");
+  for (const char* command :
+       {"report a.sqlite -o a.sqlite", "points a.sqlite -o ./a.sqlite", "merge a.sqlite -o a.sqlite"}) {
+    INFO(command);
+    const Outcome refused = shop.run(command);
+    CHECK(refused.status == 2);
+    CHECK(refused.err.find("is an input") != std::string::npos);
+  }
+  CHECK(distinct_points(shop, "a.sqlite") == 72);
 }
 
 TEST_CASE("a full disk ends a sweep with a message, and room lets it go on", "[cli][sweep][kill]") {

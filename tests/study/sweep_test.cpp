@@ -384,6 +384,40 @@ TEST_CASE("every objective ranks by its definition; what has no figure has no ra
   }
 }
 
+TEST_CASE("a value is refused for its own sake only, not for another axis's", "[study][sweep]") {
+  // 4 micro-batches do not divide 255 samples, nor 5 divide 256: with the first values of all axes nothing runs, nor
+  // with the last, whatever the seed is, which no point fails for.
+  Results results;
+  SweepOutcome outcome;
+  const std::string axes = "sweep:\n  training.global_batch: [255, 256]\n  training.micro_batches: [4, 5]\n";
+  const std::string study = chain_study("training: {global_batch: 256, micro_batches: 4}\n"
+                                        "compare: {strategies: uniform, schedules: 1f1b}\n");
+  run(study + axes + "  seed: [1, 2]\n", results.folder / "a.sqlite", &outcome);
+  CHECK(outcome.feasible == 4);
+  CHECK(outcome.failed == 4);
+  const std::string typo = "sweep:\n  training.micro_batches: [4, 8]\n  engine: [no-such-engine, simgrid]\n";
+  CHECK(error_of([&] { run(study + typo, results.folder / "b.sqlite"); }).find("no-such-engine") != std::string::npos);
+}
+
+TEST_CASE("the report has what the last pass found, and what failed in any", "[study][sweep]") {
+  const std::string study =
+      chain_study("training: {global_batch: 256, micro_batches: 4}\n"
+                  "compare: {strategies: uniform, schedules: [1f1b, gpipe]}\nengine: analytic\n") +
+      "sweep:\n  training.global_batch: [255, 256]\n  training.micro_batches: [4, 5]\n";
+  for (const auto& [screen, feasible, screened] : {std::tuple{"", 4, 0},
+                                                   {"  screen: {by: analytic, keep: 1}\n", 4, 0},
+                                                   {"  screen: {by: estimate, keep: 1}\n", 1, 4}}) {
+    INFO(screen);
+    Results results;
+    run(study + screen, results.folder / "a.sqlite");
+    SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+    const SweepResults stored = read_sweep_results(store);
+    CHECK(stored.points() == static_cast<std::size_t>(feasible));
+    CHECK(stored.screened == static_cast<std::uint64_t>(screened));
+    CHECK(stored.failed == 2); // 4 do not divide 255, nor 5 256: no runs were made of them
+  }
+}
+
 TEST_CASE("a sweep asked again for something else answers that", "[study][sweep]") {
   Results results;
   const auto file = results.folder / "a.sqlite";

@@ -1,4 +1,5 @@
 # Samples per second by micro-batches, GPT-2 XL on 8 A100: a block for each schedule and cost model that is drawn.
+# Reads study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
   FS = ","

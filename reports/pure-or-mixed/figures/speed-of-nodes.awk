@@ -1,4 +1,5 @@
 # The best samples per second of each node, as a multiple of the mixed node's: cells, then their labels.
+# Reads study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
   FS = ","

@@ -1,4 +1,5 @@
 # Speed of 8 RTX 4090 in a row over that of a server of 2 A100, which costs the same, by link speed: a block for each model and batch.
+# Reads study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
   FS = ","

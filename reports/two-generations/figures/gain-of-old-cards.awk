@@ -1,5 +1,5 @@
 # Speed with 0 to 8 A100 beside 4 H100 over that of the H100 alone, by the number of A100: a block for each job and network.
-# Reads the new cards alone (pure.csv), then both (generations.csv).
+# Reads pure.csv study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
   FS = ","

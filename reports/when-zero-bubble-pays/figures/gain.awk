@@ -1,4 +1,5 @@
 # What the best zero-bubble schedule gains over the best without, per cent: even stages, 80 GiB; cells, then their labels.
+# Reads study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
   FS = ","

@@ -96,7 +96,8 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
     document.json = json::parse(text, visit);
   } catch (const json::exception& failure) {
     const std::string_view what = failure.what();
-    throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)));
+    throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)) +
+                                       "; allowed: what commands write with --format json, or compare with -o");
   }
   if (document.json.is_array()) { // the bare form of a trace
     throw InputError({file, 0, 0}, "a list; allowed: an object, as results and traces with traceEvents are");

@@ -7,7 +7,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
 
+#include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/sweep_scale.hpp"
 
@@ -32,14 +34,26 @@ constexpr std::array kGoals = {
     Goal{"energy", "Energy", "J per sample", &SweepResults::joules_per_sample, false},
 };
 
+std::string in_brackets(const std::string& label) { return label.empty() ? "" : " (" + label + ")"; }
+
+// Large ones without an exponent.
+std::string written(double value) {
+  constexpr double kLarge = 1e4;
+  return std::abs(value) < kLarge ? rounded(value) : to_text(value, 0);
+}
+
 class SweepCharts {
 public:
   explicit SweepCharts(const SweepResults& results) : results_(results) {
+    const bool told = std::any_of(results.axes.begin(), results.axes.end(),
+                                  [](const SweptAxis& axis) { return axis.key == "training.micro_batches"; });
     for (std::size_t axis = 0; axis < results.axes.size(); ++axis) {
-      if (results.axes[axis].values.size() > 1) {
+      const bool again = told && results.axes[axis].key == "micro_batches"; // the run's own word for it
+      if (results.axes[axis].values.size() > 1 && !again) {
         varied_.push_back(axis);
       }
     }
+    drawn_ = drawn_axes();
     for (const Goal& goal : kGoals) {
       const std::vector<double>& column = results.*goal.column;
       if (std::any_of(column.begin(), column.end(), [](double value) { return value > 0; })) {
@@ -74,6 +88,32 @@ private:
   }
   const std::string& text(std::size_t point, std::size_t axis) const {
     return results_.axes[axis].values[value(point, axis)];
+  }
+
+  // Axes nearly each of whose values stands in one combination alone, as draws do: what differs between two values then
+  // differs by all axes.
+  std::vector<char> drawn_axes() const {
+    std::vector<char> drawn(results_.axes.size(), 0);
+    std::vector<std::size_t> settings;
+    for (const std::size_t axis : varied_) {
+      const std::string& key = results_.axes[axis].key;
+      const bool of_run = key == "strategy" || key == "schedule" || key == "micro_batches" || key == "recompute";
+      of_run ? void() : settings.push_back(axis);
+    }
+    std::unordered_set<std::uint64_t> combinations; // their hashes: a few that meet do not matter
+    for (std::size_t point = 0; point < results_.points(); ++point) {
+      std::uint64_t hash = 0;
+      for (const std::size_t axis : settings) {
+        constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
+        hash = (hash ^ value(point, axis)) * kOdd;
+        hash ^= hash >> 32U;
+      }
+      combinations.insert(hash);
+    }
+    for (const std::size_t axis : settings) {
+      drawn[axis] = settings.size() > 1 && combinations.size() < 2 * results_.axes[axis].values.size() ? 1 : 0;
+    }
+    return drawn;
   }
 
   std::string label(std::size_t point) const {
@@ -111,14 +151,14 @@ private:
     for (const SweepAnswer& answer : results_.answers) {
       all.push_back("Asked for: " + answer.words + ". " +
                     (answer.best.empty() ? "No point that is known to be feasible has it."
-                                         : "The best point comes to " + answer.best.front().text + " (" +
-                                               label(answer.best.front().point) + ")."));
+                                         : "The best point comes to " + answer.best.front().text +
+                                               in_brackets(label(answer.best.front().point)) + "."));
     }
     for (const Goal* goal : goals_) {
       const std::int64_t best = best_of(1, *goal, [](std::size_t) { return 0; }).front();
       if (best >= 0) {
         all.push_back(std::string(goal->title) + ": the best point comes to " +
-                      rounded((results_.*goal->column)[best]) + " " + goal->axis + " (" + label(best) + ").");
+                      written((results_.*goal->column)[best]) + " " + goal->axis + in_brackets(label(best)) + ".");
       }
     }
     for (std::string& sentence : influence()) {
@@ -131,6 +171,9 @@ private:
   std::vector<std::string> influence() const {
     std::vector<std::pair<double, std::string>> found;
     for (const std::size_t axis : goals_.empty() ? std::vector<std::size_t>{} : varied_) {
+      if (drawn_[axis] != 0) {
+        continue;
+      }
       const Goal& goal = *goals_.front();
       const std::vector<double>& column = results_.*goal.column;
       const auto best =
@@ -140,7 +183,8 @@ private:
         high = point >= 0 && (high < 0 || column[point] > column[high]) ? point : high;
         low = point >= 0 && (low < 0 || column[point] < column[low]) ? point : low;
       }
-      if (high >= 0 && column[low] > 0 && column[high] > column[low]) {
+      constexpr double kSame = 1.005;
+      if (high >= 0 && column[low] > 0 && column[high] > kSame * column[low]) {
         const double factor = column[high] / column[low];
         found.emplace_back(factor, "By " + short_name(results_.axes[axis].key) + " the best " + goal.axis +
                                        " differ by a factor of " + rounded(factor) + ": " + text(high, axis) +
@@ -173,7 +217,8 @@ private:
     const std::int64_t colour = colour_axis(axis);
     const std::size_t names = colour < 0 ? 1 : std::min(kNamed, results_.axes[colour].values.size());
     Chart chart{.name = std::string(goal.name) + "-by-" + file_name_of(short_name(along.key)),
-                .title = std::string(goal.title) + " by " + short_name(along.key) + ", all else at its best",
+                .title = std::string(goal.title) + " by " + short_name(along.key) +
+                         (drawn_[axis] != 0 ? ", each value in a draw of its own" : ", all else at its best"),
                 .x = scale.axis,
                 .y = {.title = goal.axis, .from_zero = true},
                 .choice = goal.title};
@@ -183,7 +228,11 @@ private:
     });
     for (std::size_t name = 0; name < names; ++name) {
       const bool rest = colour >= 0 && name + 1 == names && results_.axes[colour].values.size() > names;
-      ChartSeries series{colour < 0 ? "" : rest ? "others" : results_.axes[colour].values[name], Look::line, {}};
+      ChartSeries series{colour < 0 ? ""
+                         : rest     ? "others"
+                                    : results_.axes[colour].values[name],
+                         drawn_[axis] != 0 ? Look::points : Look::line,
+                         {}};
       for (std::size_t at = 0; at < along.values.size(); ++at) {
         const std::int64_t point = best[name * along.values.size() + at];
         if (point >= 0) {
@@ -445,6 +494,7 @@ private:
 
   const SweepResults& results_;
   std::vector<std::size_t> varied_; // axes with several values
+  std::vector<char> drawn_;         // [axis]
   std::vector<const Goal*> goals_;  // of which there are figures
 };
 
