@@ -3,17 +3,40 @@
 "use strict";
 
 const Charts = (() => {
-  const symbols = ["circle", "rect", "triangle", "diamond", "pin", "arrow", "roundRect", "emptyCircle"];
+  const symbols = ["circle", "rect", "triangle", "diamond"]; // filled, then empty
+  const colors = 8;
+  const most_wrapped = 12; // names in a key that is not paged
+  const key = { line: 14, gap: 8, icon: 25, before_text: 5 }; // pixels
   const font = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'; // as the page's: ECharts measures texts by it
   const ramp = ["#3b528b", "#21918c", "#5ec962", "#fde725"]; // viridis
 
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const palette = () => Array.from({ length: 8 }, (_, i) => color(`--series-${i + 1}`));
+  const palette = () => Array.from({ length: colors }, (_, i) => color(`--series-${i + 1}`));
 
-  function short(value) {
+  function short(value, digits = 4) {
     if (value === null || !Number.isFinite(value)) return "–";
     const size = Math.abs(value);
-    return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+    return size !== 0 && (size < 1e-3 || size >= 1e6) ? Number(value.toPrecision(3)).toExponential() : String(Number(value.toPrecision(digits)));
+  }
+
+  const ruler = document.createElement("canvas").getContext("2d");
+  function width_of(text, size) {
+    ruler.font = `${size}px ${font}`;
+    return ruler.measureText(text).width;
+  }
+
+  // The colour of `ramp` at a part of its length, as three numbers.
+  function on_ramp(part) {
+    const at = Math.min(1, Math.max(0, part)) * (ramp.length - 1);
+    const from = Math.min(ramp.length - 2, Math.floor(at));
+    const channel = (name, i) => parseInt(name.slice(1 + 2 * i, 3 + 2 * i), 16);
+    return [0, 1, 2].map((i) => channel(ramp[from], i) + (at - from) * (channel(ramp[from + 1], i) - channel(ramp[from], i)));
+  }
+
+  // Black or white, whichever has more contrast (WCAG 2) with a colour.
+  function ink_on(channels) {
+    const [red, green, blue] = channels.map((value) => (value <= 10 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
   }
 
   const place = (axis, value) => (axis.names ? axis.names[value] : short(value));
@@ -63,7 +86,7 @@ const Charts = (() => {
       option.axisLabel.rotate = !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
-    option.axisLabel.formatter = short;
+    option.axisLabel.formatter = (value) => short(value);
     return { ...option, type: axis.log ? "log" : "value", scale: !axis.zero, logBase: places.every(Number.isInteger) ? 2 : 10 };
   }
 
@@ -84,23 +107,53 @@ const Charts = (() => {
     };
   }
 
-  function series_of(chart, series, number) {
+  // The values of cells and how their colours follow from them.
+  function scale_of(chart) {
+    const values = chart.series.filter((one) => one.look === "cells").flatMap((one) => one.marks.map((mark) => mark[5])).filter(Number.isFinite);
+    if (!values.length) return null;
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const logarithmic = least > 0 && most > 5 * least;
+    const colored = logarithmic ? Math.log : (value) => value;
+    const [min, max] = [colored(least), colored(most)];
+    return { least, most, min, max, logarithmic, part: (value) => (max > min ? (colored(value) - min) / (max - min) : 1) };
+  }
+
+  // Empty where the filled symbols are used up; the next turn of colours begins with another symbol.
+  function symbol_of(number) {
+    const turn = number + Math.floor(number / colors);
+    const own = color(`--series-${1 + (number % colors)}`);
+    const empty = Math.floor(turn / symbols.length) % 2 === 1;
+    return {
+      symbol: symbols[turn % symbols.length],
+      color: own,
+      style: empty ? { color: color("--paper"), borderColor: own, borderWidth: 2 } : { color: own },
+    };
+  }
+
+  function series_of(chart, series, number, scale) {
     const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
-    const symbol = symbols[number % symbols.length];
+    const { symbol, color: own, style } = symbol_of(number);
+    const points = { // a line of no width: the key of a scatter stretches its symbols
+      ...common, type: "line", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, showAllSymbol: true,
+      lineStyle: { width: 0 }, itemStyle: { opacity: 0.85, ...style },
+    };
     switch (series.look) {
       case "bars":
         return { ...common, type: "bar", data, barMaxWidth: 18, barGap: "-100%", encode: { x: 0, y: 1 } };
       case "cells":
         return {
           ...common, type: "heatmap",
-          data: series.marks.map((mark) => ({ value: [mark[0], mark[1], mark[5], Math.log(mark[5])], mark })),
-          label: { show: series.marks.length <= 150, formatter: ({ value }) => short(value[2]), color: "#000", textBorderColor: "#fff", textBorderWidth: 2 },
+          data: series.marks.map((mark) => ({
+            value: [mark[0], mark[1], mark[5], Math.log(mark[5])], mark,
+            label: { color: Number.isFinite(mark[5]) ? ink_on(on_ramp(scale.part(mark[5]))) : color("--ink") },
+          })),
         };
       case "points":
-        return { ...common, type: "scatter", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, itemStyle: { opacity: 0.85 } };
+        return points;
       case "line":
-        return { ...common, type: "line", data, symbol, symbolSize: 7, showSymbol: data.length <= 60, lineStyle: { width: 2 } };
+        if (chart.x.names) return points; // nothing lies between names
+        return { ...common, type: "line", data, symbol, symbolSize: 8, showSymbol: data.length <= 60, lineStyle: { width: 2, color: own }, itemStyle: style };
       case "steps":
         return { ...common, type: "line", step: "end", data, showSymbol: false };
       case "front":
@@ -116,39 +169,87 @@ const Charts = (() => {
     }
   }
 
+  // Digits in cells: as many and as large as all of them hold, or none. Known once ECharts has placed the axes.
+  function digits_in_cells(chart, drawn) {
+    const marks = chart.series.filter((one) => one.look === "cells").flatMap((one) => one.marks);
+    if (!marks.length || marks.length > 150) return { show: false };
+    const pitch = (finder) => Math.abs(drawn.convertToPixel(finder, 1) - drawn.convertToPixel(finder, 0));
+    const [across, down] = [pitch({ xAxisIndex: 0 }), pitch({ yAxisIndex: 0 })];
+    for (const [digits, size] of [[4, 12], [3, 12], [3, 10]]) {
+      const widest = Math.max(...marks.map((mark) => width_of(short(mark[5], digits), size)));
+      if (widest + 6 <= across && size + 4 <= down) return { show: true, fontSize: size, formatter: ({ value }) => short(value[2], digits) };
+    }
+    return { show: false };
+  }
+
+  // What is in the key. What the front is comes first: a reader cannot guess it.
+  function named(chart) {
+    const all = chart.series.filter((one) => one.name);
+    return [...all.filter((one) => one.look === "front"), ...all.filter((one) => one.look !== "front")];
+  }
+
+  // The key's series line by line, as many as the width holds. ECharts does not say how high its key became.
+  function key_lines(chart, width) {
+    const entries = named(chart);
+    if (entries.length > most_wrapped) return [entries];
+    const lines = [];
+    let left = 0;
+    for (const one of entries) {
+      const wide = key.icon + key.before_text + Math.ceil(width_of(one.name, 12)) + key.gap;
+      if (wide > left) {
+        lines.push([]);
+        left = width - 16;
+      }
+      lines[lines.length - 1].push(one);
+      left -= wide;
+    }
+    return lines;
+  }
+
+  const key_height = (chart, width) => key_lines(chart, width).length * (key.line + key.gap);
+
+  function key_of(chart, width) {
+    const lines = key_lines(chart, width);
+    const ink = color("--ink");
+    const entry = ({ name, look }) => ({ name, itemStyle: look === "guide" || look === "steps" ? { opacity: 0 } : {} }); // their lines have no symbols
+    return {
+      show: lines.length > 0, type: named(chart).length > most_wrapped ? "scroll" : "plain", bottom: 0, padding: 0,
+      data: lines.flatMap((some, at) => [...(at ? ["\n"] : []), ...some.map(entry)]),
+      itemGap: key.gap, itemWidth: key.icon, itemHeight: key.line, textStyle: { color: ink, fontSize: 12, lineHeight: key.line },
+      pageTextStyle: { color: ink }, pageIconColor: ink,
+    };
+  }
+
   function option_of(chart, width) {
     const narrow = width < 600;
-    const cells = chart.series.some((one) => one.look === "cells");
-    const values = chart.series.filter((one) => one.look === "cells").flatMap((one) => one.marks.map((mark) => mark[5])).filter(Number.isFinite);
+    const scale = scale_of(chart);
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
-    const series = chart.series.map((one, number) => series_of(chart, one, number));
+    const series = chart.series.map((one, number) => series_of(chart, one, number, scale));
     for (const one of chart.series) {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
     }
-    const wide = values.length > 0 && Math.min(...values) > 0 && Math.max(...values) > 5 * Math.min(...values); // colours by the logarithm
-    const colored = wide ? Math.log : (value) => value;
-    const named = chart.series.filter((one) => one.name).map((one) => one.name);
+    const below = scale ? 76 : key_height(chart, width) + (named(chart).length ? 34 : 24);
     return {
       animation: false,
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: (cells ? 76 : named.length ? 56 : 24) + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
-      legend: { show: named.length > 0, type: "scroll", bottom: 0, data: named, textStyle: { color: color("--ink") }, pageTextStyle: { color: color("--ink") }, pageIconColor: color("--ink") },
+      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: below + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
+      legend: key_of(chart, width),
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
         formatter: ({ seriesIndex, data }) => (data && data.mark ? tip(lines(chart, chart.series[seriesIndex], data.mark)) : ""),
       },
-      visualMap: cells
+      visualMap: scale
         ? {
-            min: colored(Math.min(...values)), max: colored(Math.max(...values)), dimension: wide ? 3 : 2, seriesIndex: 0,
+            min: scale.min, max: scale.max, dimension: scale.logarithmic ? 3 : 2, seriesIndex: 0,
             orient: "horizontal", left: "center", bottom: 4, itemHeight: narrow ? 120 : 240, itemWidth: 14,
-            text: [`${short(Math.max(...values))} ${chart.value}`, short(Math.min(...values))],
+            text: [`${short(scale.most)} ${chart.value}`, short(scale.least)],
             textStyle: { color: color("--ink") }, inRange: { color: ramp }, hoverLink: false,
           }
         : undefined,
-      dataZoom: cells || chart.y.names ? [] : [
+      dataZoom: scale || chart.y.names ? [] : [
         { type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none" },
         { type: "inside", yAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none" },
       ],
@@ -158,8 +259,9 @@ const Charts = (() => {
     };
   }
 
-  function height_of(chart) {
-    return chart.y.names ? Math.max(180, 120 + (is_slanted(chart.x) ? 70 : 0) + 24 * chart.y.names.length) : 360;
+  function height_of(chart, width) {
+    const further_lines = key_height(chart, width) - key.line - key.gap;
+    return Math.max(0, further_lines) + (chart.y.names ? Math.max(180, 120 + (is_slanted(chart.x) ? 70 : 0) + 24 * chart.y.names.length) : 360);
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader.
@@ -178,7 +280,6 @@ const Charts = (() => {
   function add(parent, chart) {
     const canvas = document.createElement("div");
     canvas.className = "canvas";
-    canvas.style.height = `${height_of(chart)}px`;
     const details = document.createElement("details");
     const summary = document.createElement("summary");
     summary.textContent = "in numbers";
@@ -186,13 +287,17 @@ const Charts = (() => {
     details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(rows_of(chart)));
     parent.append(canvas, details);
     let drawn = null;
+    let width = 0;
     const draw = () => {
       if (!canvas.clientWidth) return;
+      width = canvas.clientWidth;
+      canvas.style.height = `${height_of(chart, width)}px`;
       drawn ??= echarts.init(canvas, null, { renderer: "svg" });
       drawn.resize();
-      drawn.setOption(option_of(chart, canvas.clientWidth), true);
+      drawn.setOption(option_of(chart, width), true);
+      if (scale_of(chart)) drawn.setOption({ series: [{ label: digits_in_cells(chart, drawn) }] });
     };
-    new ResizeObserver(() => drawn && draw()).observe(canvas);
+    new ResizeObserver(() => drawn && canvas.clientWidth !== width && draw()).observe(canvas);
     return draw;
   }
 
