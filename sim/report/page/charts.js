@@ -68,12 +68,18 @@ const Charts = (() => {
 
   const is_slanted = (axis) => Boolean(axis.names) && (axis.names.length > 6 || axis.names.join("").length > 45);
 
+  // Names too close to lie side by side even when slanted stand upright.
+  const room_of_name = (axis, width) => (0.6 * width) / axis.names.length;
+  const is_upright = (axis, width) => is_slanted(axis) && room_of_name(axis, width) < 18;
+  const longest = (names) => Math.max(...names.map((name) => width_of(name, 12)));
+
   function axis_of(axis, places, vertical, width) {
     const ink = color("--ink-soft");
+    const upright = !vertical && is_upright(axis, width);
     const option = {
       name: vertical && axis.names ? "" : axis.title,
       nameLocation: vertical ? "end" : "middle",
-      nameGap: vertical ? 12 : is_slanted(axis) ? 64 : 28,
+      nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? 64 : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > 25 },
       axisLine: { lineStyle: { color: color("--line") } },
@@ -82,8 +88,9 @@ const Charts = (() => {
     if (axis.names) {
       option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
       option.axisLabel.overflow = vertical ? "truncate" : undefined;
+      option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
       option.axisLabel.interval = vertical || axis.names.length <= 25 ? 0 : undefined;
-      option.axisLabel.rotate = !vertical && is_slanted(axis) ? 30 : 0;
+      option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
     option.axisLabel.formatter = (value) => short(value);
@@ -223,6 +230,7 @@ const Charts = (() => {
   function option_of(chart, width) {
     const narrow = width < 600;
     const scale = scale_of(chart);
+    const touched = matchMedia("(hover: none)").matches;
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
     const series = chart.series.map((one, number) => series_of(chart, one, number, scale));
     for (const one of chart.series) {
@@ -249,10 +257,10 @@ const Charts = (() => {
             textStyle: { color: color("--ink") }, inRange: { color: ramp }, hoverLink: false,
           }
         : undefined,
-      dataZoom: scale || chart.y.names ? [] : [
-        { type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none" },
-        { type: "inside", yAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none" },
-      ],
+      dataZoom: scale || chart.y.names ? [] : [{ xAxisIndex: 0 }, { yAxisIndex: 0 }].map((axis) => ({
+        ...axis, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none",
+        moveOnMouseMove: !touched, preventDefaultMouseMove: !touched, // a swipe scrolls the page
+      })),
       xAxis: axis_of(chart.x, places(0), false, width),
       yAxis: axis_of(chart.y, places(1), true, width),
       series,
@@ -260,8 +268,9 @@ const Charts = (() => {
   }
 
   function height_of(chart, width) {
-    const further_lines = key_height(chart, width) - key.line - key.gap;
-    return Math.max(0, further_lines) + (chart.y.names ? Math.max(180, 120 + (is_slanted(chart.x) ? 70 : 0) + 24 * chart.y.names.length) : 360);
+    const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
+    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x) ? 70 : 0;
+    return further_lines + (chart.y.names ? Math.max(180, 120 + names_below + 24 * chart.y.names.length) : 360);
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader.
