@@ -7,6 +7,7 @@ const Timelines = (() => {
   const ticks = 4294967295;
   const head = 22; // of the time axis, pixels
   const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "load"];
+  const slack = { mouse: 4, touch: 10 }; // pixels that a press may wander and not be a drag
   const { color } = Charts;
 
   function decoded(text, Type) {
@@ -31,6 +32,20 @@ const Timelines = (() => {
       else low = middle + 1;
     }
     return low;
+  }
+
+  // A name cut in the middle until it fits, each end of a link by itself: names differ at their ends.
+  function fitted(context, name, room) {
+    const parts = name.split(">");
+    const cut = (text, length) => {
+      const head = (length - 1) >> 1;
+      return text.length <= length ? text : `${text.slice(0, head)}…${text.slice(head + 1 - length)}`;
+    };
+    for (let length = name.length; length > 2; --length) {
+      const text = parts.map((part) => cut(part, length)).join(">");
+      if (context.measureText(text).width <= room) return text;
+    }
+    return parts.map((part) => cut(part, 2)).join(">");
   }
 
   function unpacked(data) {
@@ -65,6 +80,9 @@ const Timelines = (() => {
       this.most = this.data.levels.reduce((value, one) => one.bytes.reduce((a, b) => Math.max(a, b), value), 1);
       this.chosen = -1;
       this.track = 0;
+      this.fingers = new Map(); // where they are
+      this.pinched = null; // the moments under two of them
+      this.short_names = new Map();
       const figure = document.createElement("figure");
       const caption = document.createElement("figcaption");
       caption.textContent = data.title;
@@ -113,7 +131,7 @@ const Timelines = (() => {
       const low = levels.length > 16 ? Math.max(6, Math.floor(320 / levels.length)) : 26;
       levels.forEach((level, index) => add("level", index, low, level.group.replace("devices", "memory"), level.name.replace(/^memory /, "")));
       this.height = y + 4;
-      this.left = width < 600 ? 84 : 190;
+      this.left = width < 600 ? 112 : 190;
     }
 
     x_of(moment) {
@@ -181,9 +199,9 @@ const Timelines = (() => {
       }
       if (row.height < 10) return;
       context.fillStyle = this.ink.text;
-      let name = row.name;
-      while (name.length > 4 && context.measureText(name).width > this.left - 6) name = `${name.slice(0, -2)}…`.replace("……", "…");
-      context.fillText(name, 0, row.y + row.height / 2);
+      const key = `${this.left} ${row.name}`;
+      if (!this.short_names.has(key)) this.short_names.set(key, fitted(context, row.name, this.left - 6));
+      context.fillText(this.short_names.get(key), 0, row.y + row.height / 2);
     }
 
     // Bars too thin to see are put together: each pixel is filled by how much of it each kind takes.
@@ -293,8 +311,9 @@ const Timelines = (() => {
     // What is at a place of the canvas, in words.
     at(x, y) {
       const index = this.rows.findIndex((row) => y >= row.y && y < row.y + row.height);
-      if (index < 0 || x < this.left) return null;
+      if (index < 0) return null;
       const row = this.rows[index];
+      if (x < this.left) return { index, bar: -1, text: row.name };
       const tick = (this.time_at(x) * ticks) / this.data.end;
       if (row.kind === "level") {
         const level = this.data.levels[row.index];
@@ -302,9 +321,9 @@ const Timelines = (() => {
         return { index, bar: -1, text: `${row.name}: ${bytes_text(step < 0 ? 0 : level.bytes[step])} at ${seconds(this.time_at(x))}` };
       }
       const first = this.data.begin[row.index], last = this.data.begin[row.index + 1];
-      const slack = (2 * (this.view.to - this.view.from) * ticks) / this.data.end / this.width; // two pixels
-      const bar = above(this.data.finish, first, last, tick - slack);
-      const hit = bar < last && this.data.start[bar] <= tick + slack;
+      const near = (2 * (this.view.to - this.view.from) * ticks) / this.data.end / this.width; // two pixels
+      const bar = above(this.data.finish, first, last, tick - near);
+      const hit = bar < last && this.data.start[bar] <= tick + near;
       return { index, bar: hit ? bar : -1, text: hit ? this.describe(bar, row) : `${row.name}: idle at ${seconds(this.time_at(x))}` };
     }
 
@@ -313,17 +332,31 @@ const Timelines = (() => {
       const x_of = (event) => event.clientX - canvas.getBoundingClientRect().left;
       canvas.addEventListener("pointermove", (event) => {
         const x = x_of(event);
-        if (this.drag) this.move(x);
-        else this.show(this.at(x, event.clientY - canvas.getBoundingClientRect().top), event);
+        if (this.fingers.has(event.pointerId)) this.fingers.set(event.pointerId, x);
+        if (this.pinched) this.pinch();
+        else if (this.drag) this.move(x);
+        else if (event.pointerType !== "touch") this.show(event);
       });
-      canvas.addEventListener("pointerleave", () => Tip.hide());
+      canvas.addEventListener("pointerleave", (event) => event.pointerType === "touch" || Tip.hide()); // a tap's tip stays
       canvas.addEventListener("pointerdown", (event) => {
-        if (event.button !== 0 || x_of(event) < this.left) return;
+        if (event.button !== 0) return;
+        const x = x_of(event);
         canvas.setPointerCapture(event.pointerId);
-        this.drag = { from: x_of(event), to: x_of(event), pan: event.shiftKey || event.pointerType === "touch", view: { ...this.view } };
+        if (event.pointerType === "touch") this.fingers.set(event.pointerId, x);
+        if (this.fingers.size < 2) this.drag = { from: Math.max(this.left, x), to: Math.max(this.left, x), pan: event.shiftKey, view: { ...this.view } };
+        else this.begin_pinch();
       });
-      canvas.addEventListener("pointerup", () => this.drop());
-      canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });
+      canvas.addEventListener("pointerup", (event) => {
+        this.lift(event);
+        const tapped = this.drag && Math.abs(this.drag.to - this.drag.from) <= slack.touch && event.pointerType === "touch";
+        this.drop(slack[event.pointerType] ?? slack.mouse);
+        if (tapped) this.show(event);
+      });
+      canvas.addEventListener("pointercancel", (event) => { // the browser scrolls instead
+        this.lift(event);
+        this.drag = null;
+        this.draw();
+      });
       canvas.addEventListener("dblclick", () => this.view.all());
       canvas.addEventListener("wheel", (event) => {
         if (!event.ctrlKey && !event.metaKey) return;
@@ -333,23 +366,45 @@ const Timelines = (() => {
       canvas.addEventListener("keydown", (event) => this.key(event));
     }
 
-    show(found, event) {
+    // Two fingers keep the moments under them: apart they zoom, together they move.
+    begin_pinch() {
+      this.drag = null;
+      this.pinched = [...this.fingers.values()].slice(0, 2).map((x) => this.time_at(x));
+    }
+
+    pinch() {
+      const [x0, x1] = this.fingers.values();
+      const [t0, t1] = this.pinched;
+      const per_pixel = (t1 - t0) / (x1 - x0);
+      if (!(per_pixel > 0) || !Number.isFinite(per_pixel)) return; // one finger passed the other
+      const from = t0 - (x0 - this.left) * per_pixel;
+      this.view.set(from, from + (this.width - this.left) * per_pixel);
+    }
+
+    lift(event) {
+      this.fingers.delete(event.pointerId);
+      this.pinched = null;
+    }
+
+    show(event) {
+      const box = this.canvas.getBoundingClientRect();
+      const found = this.at(event.clientX - box.left, event.clientY - box.top);
       found ? Tip.show(found.text, event.clientX, event.clientY) : Tip.hide();
     }
 
     move(x) {
-      this.drag.to = x;
+      this.drag.to = Math.max(this.left, x);
       if (!this.drag.pan) return this.draw();
       const moved = ((this.drag.from - x) / (this.width - this.left)) * (this.drag.view.to - this.drag.view.from);
       this.view.set(this.drag.view.from + moved, this.drag.view.to + moved);
     }
 
-    drop() {
+    drop(least) {
       const drag = this.drag;
       this.drag = null;
       if (!drag || drag.pan) return;
       const [from, to] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
-      if (to - from > 4) this.view.set(this.time_at(Math.max(this.left, from)), this.time_at(to));
+      if (to - from > least) this.view.set(this.time_at(from), this.time_at(to));
       else this.draw();
     }
 
@@ -398,9 +453,13 @@ const Timelines = (() => {
     }
   }
 
-  /** One line that follows the pointer. */
+  /** One line that follows the pointer, or stays where a finger tapped until the next touch. */
   const Tip = (() => {
     let element = null;
+    const hide = () => {
+      if (element) element.hidden = true;
+    };
+    for (const name of ["pointerdown", "scroll"]) addEventListener(name, hide, { capture: true, passive: true });
     return {
       show(text, x, y) {
         if (!element) {
@@ -414,9 +473,7 @@ const Timelines = (() => {
         element.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
         element.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18}px`;
       },
-      hide() {
-        if (element) element.hidden = true;
-      },
+      hide,
     };
   })();
 
@@ -473,7 +530,9 @@ const Timelines = (() => {
     view.button = add("critical path", "dim what the iteration does not wait for (key C)", () => view.toggle());
     view.button.setAttribute("aria-pressed", "false");
     const help = document.createElement("span");
-    help.textContent = "drag to zoom, Shift and drag to move";
+    help.textContent = matchMedia("(hover: none)").matches
+      ? "drag a finger across to zoom, two fingers to pinch or move, tap to read"
+      : "drag to zoom, Shift and drag to move";
     bar.append(help);
     return bar;
   }
