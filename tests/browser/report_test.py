@@ -119,10 +119,60 @@ def test_timeline(browser, page):
     browser.wait("the critical path", "return document.querySelector('.buttons [aria-pressed=true]')")
 
 
+def touch(browser, what, *places):
+    """touchStart, touchMove or touchEnd with fingers at places of the window."""
+    points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
+    browser.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": what, "touchPoints": points})
+
+
+def test_fingers(browser, page):
+    browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    browser.open(page)
+    browser.run("document.querySelector('.timelines').scrollIntoView()")
+    browser.wait("a timeline", "return document.querySelector('canvas')")
+    assert "finger" in browser.run("return document.querySelector('.buttons span').textContent")
+    x, y = browser.run("""const canvas = document.querySelector('canvas'); canvas.scrollIntoView();
+      const box = canvas.getBoundingClientRect(); return [box.left, box.top];""")
+    y += 50
+    whole = pixels(browser)
+    touch(browser, "touchStart", (x + 20, y))
+    touch(browser, "touchEnd")
+    browser.wait("a row's name", "const tip = document.querySelector('.tip'); return tip && !tip.hidden && tip.textContent")
+    assert pixels(browser) == whole
+    changed = "return document.querySelector('canvas').toDataURL() !== arguments[0]"
+    touch(browser, "touchStart", (x + 150, y))
+    for step in range(1, 6):
+        touch(browser, "touchMove", (x + 150 + 15 * step, y))
+    touch(browser, "touchEnd")
+    browser.wait("what one finger chose", changed, whole)
+    zoomed = pixels(browser)
+    touch(browser, "touchStart", (x + 180, y))
+    touch(browser, "touchStart", (x + 180, y), (x + 240, y))
+    for step in range(1, 6):
+        touch(browser, "touchMove", (x + 180 - 8 * step, y), (x + 240 + 8 * step, y))
+    touch(browser, "touchEnd")
+    browser.wait("what two fingers drew apart", changed, zoomed)
+    touch(browser, "touchStart", (x + 200, y + 200))
+    for step in range(1, 16):
+        touch(browser, "touchMove", (x + 200, y + 200 - 10 * step))
+    touch(browser, "touchEnd")
+    browser.wait("the page scrolled by a swipe", "return document.querySelector('canvas').getBoundingClientRect().top < -20")
+    browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
 def column(browser, title):
     return browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
       const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
       return [...table.tBodies[0].rows].map(row => Number(row.cells[at].textContent)).filter(Number.isFinite);""", title)
+
+
+def filter_column(browser, title, text):
+    """Whether the filter is taken for a wrong one."""
+    return browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
+      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
+      const input = table.querySelectorAll('.filters input')[at];
+      input.value = arguments[1]; input.dispatchEvent(new Event('input'));
+      return input.getAttribute('aria-invalid') === 'true' && input.title !== '';""", title, text)
 
 
 def test_table(browser, page):
@@ -137,11 +187,16 @@ def test_table(browser, page):
     assert column(browser, title) == sorted(times, reverse=True)
     first, second = sorted(set(times))[:2]
     limit = (first + second) / 2
-    browser.run("""const table = [...document.querySelectorAll('.table table')].pop();
-      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
-      const input = table.querySelectorAll('.filters input')[at];
-      input.value = arguments[1]; input.dispatchEvent(new Event('input'));""", title, "< %r" % limit)
+    assert not filter_column(browser, title, "< %r" % limit)
     assert len(column(browser, title)) == sum(time < limit for time in times)
+    assert not filter_column(browser, title, "%r..%r" % (limit, max(times) + 1))
+    assert len(column(browser, title)) == sum(time >= limit for time in times)
+    assert not filter_column(browser, title, "= %r" % first)  # as it is written, however it is rounded
+    assert len(column(browser, title)) == times.count(first)
+    for wrong in ("< 800 ms", "<", "0.7..", "no such text"):
+        assert filter_column(browser, title, wrong), wrong
+        assert len(column(browser, title)) == len(times), wrong
+    assert not filter_column(browser, title, "")
     browser.run("""const box = [...document.querySelectorAll('.table')].pop(), input = box.querySelector('input');
       input.value = 'no such text'; input.dispatchEvent(new Event('input'));""")
     assert column(browser, title) == []
@@ -168,6 +223,7 @@ def main():
             browser.resize(width, 900)
             for name, page in pages.items():
                 test_opens(browser, name, page)
+        test_fingers(browser, pages["replay"])
         browser.resize(1280, 900)
         test_escaped(browser, pages["compare"])
         test_escaped(browser, pages["validate"])

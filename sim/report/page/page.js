@@ -36,7 +36,7 @@
   function add_chart(parent, chart) {
     const figure = element(parent, "figure", "", { class: "chart" });
     element(figure, "figcaption", chart.title);
-    figure.style.minHeight = `${Charts.height(chart) + 60}px`; // so that nothing moves when it is drawn
+    figure.style.minHeight = `${Charts.height(chart, figure.clientWidth) + 60}px`; // so that nothing moves when it is drawn
     when_near(figure, () => Charts.add(figure, chart));
     return figure;
   }
@@ -82,16 +82,33 @@
     return a.localeCompare(b, "en", { numeric: true });
   }
 
-  // "<0.5" or ">= 3" in a column of numbers, else a part of the text.
-  function keeps(cell, wanted) {
-    const bound = /^\s*(<=|>=|<|>|=)\s*(-?[0-9.eE+-]+)\s*$/.exec(wanted);
-    if (bound && is_number(cell)) {
-      const [, how, limit] = bound;
-      const value = cell[1], edge = Number(limit);
-      if (value === null) return false;
-      return { "<": value < edge, ">": value > edge, "<=": value <= edge, ">=": value >= edge, "=": value === edge }[how];
+  const number = "([+-]?(?:\\d+\\.?\\d*|\\.\\d+)(?:[eE][+-]?\\d+)?)";
+  const bound = new RegExp(`^(<=|>=|<|>|=)\\s*${number}$`);
+  const range = new RegExp(`^${number}\\s*\\.\\.\\s*${number}$`);
+  const allowed = "< 0.5, >= 2, 0.7..0.8, = 3";
+  const has = (cell, text) => text_of(cell).toLowerCase().includes(text.toLowerCase());
+
+  // What a filter asks of a column's cells; null where it cannot be read as one of numbers.
+  function test_of(text, cells) {
+    const wanted = text.trim();
+    if (!cells.some(is_number)) return (cell) => has(cell, wanted);
+    const of_numbers = (holds) => (cell) => is_number(cell) && cell[1] !== null && holds(cell[1], cell);
+    const between = range.exec(wanted);
+    if (between) {
+      const [low, high] = between.slice(1).map(Number).sort((a, b) => a - b);
+      return of_numbers((value) => value >= low && value <= high);
     }
-    return text_of(cell).toLowerCase().includes(wanted.toLowerCase());
+    const [, how, limit] = bound.exec(wanted) ?? [];
+    const edge = Number(limit);
+    switch (how) {
+      case "<": return of_numbers((value) => value < edge);
+      case ">": return of_numbers((value) => value > edge);
+      case "<=": return of_numbers((value) => value <= edge);
+      case ">=": return of_numbers((value) => value >= edge);
+      case "=": return of_numbers((value, cell) => value === edge || Number(text_of(cell)) === edge); // as it is or as it is written
+    }
+    const part = Number.isFinite(Number(wanted)) || cells.some((cell) => !is_number(cell) && has(cell, wanted));
+    return part ? (cell) => has(cell, wanted) : null;
   }
 
   function add_table(parent, table) {
@@ -117,10 +134,15 @@
       });
       return element(element(filters, "td"), "input", "", { type: "search", "aria-label": `filter ${title}`, placeholder: table.rows.some((row) => is_number(row[column])) ? "< 1e3" : "" });
     });
+    function test_at(input, column) {
+      const test = input.value.trim() ? test_of(input.value, table.rows.map((row) => row[column])) : undefined;
+      input.setAttribute("aria-invalid", String(test === null));
+      input.title = test === null ? `not understood; allowed: ${allowed}` : "";
+      return test;
+    }
     function rows() {
-      const all = search.value.toLowerCase();
-      const kept = table.rows.filter((row) =>
-        (!all || row.some((cell) => text_of(cell).toLowerCase().includes(all))) && inputs.every((input, column) => !input.value || keeps(row[column], input.value)));
+      const tests = inputs.map(test_at);
+      const kept = table.rows.filter((row) => (!search.value || row.some((cell) => has(cell, search.value))) && tests.every((test, column) => !test || test(row[column])));
       if (state.column >= 0) {
         const sign = state.down ? -1 : 1;
         kept.sort((a, b) => sign * compare(a[state.column], b[state.column]));
@@ -136,7 +158,9 @@
       }
       [...titles.children].forEach((cell, column) => cell.setAttribute("aria-sort", state.column !== column ? "none" : state.down ? "descending" : "ascending"));
       more.hidden = kept.length <= state.shown;
-      count.textContent = `${kept.length} of ${table.rows.length} rows${table.note ? `; ${table.note}` : ""}`;
+      const wrong = inputs.find((input) => input.title);
+      const said = [`${kept.length} of ${table.rows.length} rows`, table.note, wrong && `filter “${wrong.value}” ${wrong.title}`];
+      count.textContent = said.filter(Boolean).join("; ");
     }
     more.addEventListener("click", () => { state.shown += 5 * most_rows; show(); });
     [search, ...inputs].forEach((input) => input.addEventListener("input", show));
