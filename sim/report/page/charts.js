@@ -68,9 +68,10 @@ const Charts = (() => {
 
   const is_slanted = (axis) => Boolean(axis.names) && (axis.names.length > 6 || axis.names.join("").length > 45);
 
+  const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.
   const room_of_name = (axis, width) => (0.6 * width) / axis.names.length;
-  const is_upright = (axis, width) => is_slanted(axis) && room_of_name(axis, width) < 18;
+  const is_upright = (axis, width) => is_slanted(axis) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
   const longest = (names) => Math.max(...names.map((name) => width_of(name, 12)));
 
   function axis_of(axis, places, vertical, width) {
@@ -81,7 +82,7 @@ const Charts = (() => {
       nameLocation: vertical ? "end" : "middle",
       nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? 64 : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
-      axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > 25 },
+      axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > most_shown },
       axisLine: { lineStyle: { color: color("--line") } },
       splitLine: { lineStyle: { color: color("--line") } },
     };
@@ -89,7 +90,7 @@ const Charts = (() => {
       option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
       option.axisLabel.overflow = vertical ? "truncate" : undefined;
       option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
-      option.axisLabel.interval = vertical || axis.names.length <= 25 ? 0 : undefined;
+      option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : undefined;
       option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
@@ -195,6 +196,13 @@ const Charts = (() => {
     return [...all.filter((one) => one.look === "front"), ...all.filter((one) => one.look !== "front")];
   }
 
+  // A name in the key, cut where it is wider than the chart.
+  function key_name(name, width) {
+    let text = name;
+    for (let kept = name.length; kept > 4 && width_of(text, 12) > width - 24 - key.icon - key.before_text; --kept) text = `${name.slice(0, kept - 2)}…`;
+    return text;
+  }
+
   // The key's series line by line, as many as the width holds. ECharts does not say how high its key became.
   function key_lines(chart, width) {
     const entries = named(chart);
@@ -202,7 +210,7 @@ const Charts = (() => {
     const lines = [];
     let left = 0;
     for (const one of entries) {
-      const wide = key.icon + key.before_text + Math.ceil(width_of(one.name, 12)) + key.gap;
+      const wide = key.icon + key.before_text + Math.ceil(width_of(key_name(one.name, width), 12)) + key.gap;
       if (wide > left) {
         lines.push([]);
         left = width - 16;
@@ -222,7 +230,7 @@ const Charts = (() => {
     return {
       show: lines.length > 0, type: named(chart).length > most_wrapped ? "scroll" : "plain", bottom: 0, padding: 0,
       data: lines.flatMap((some, at) => [...(at ? ["\n"] : []), ...some.map(entry)]),
-      itemGap: key.gap, itemWidth: key.icon, itemHeight: key.line, textStyle: { color: ink, fontSize: 12, lineHeight: key.line },
+      formatter: (name) => key_name(name, width), itemGap: key.gap, itemWidth: key.icon, itemHeight: key.line, textStyle: { color: ink, fontSize: 12, lineHeight: key.line },
       pageTextStyle: { color: ink }, pageIconColor: ink,
     };
   }
