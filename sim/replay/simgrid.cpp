@@ -379,9 +379,34 @@ private:
   sg::ActivityPtr last_;
 };
 
-// Graphs run one after the other on one engine; the clock goes on, so each measures from its own start.
-void run_batch(const Platform& platform, std::span<const ReplayRequest> requests, std::span<double> times,
-               bool computes) {
+// Where a graph's clock starts: a power of two so far beyond all its times that the clock rounds alike wherever up to
+// twice as late it runs. A replay then does not depend on what ran on its engine before. 0: the graph needs a clock of
+// its own, since the profiles of its speeds have dates.
+double clock_start(const ReplayRequest& request, bool computes) {
+  if (computes && !request.speeds.empty()) {
+    return 0;
+  }
+  double all = 0; // one task after the other
+  for (const std::int32_t work : request.graph->work) {
+    all += request.graph->works[work].seconds.value + request.graph->works[work].latency.value;
+  }
+  constexpr double kRoom = 64; // some graphs on one engine
+  int exponent = 0;
+  std::frexp(kRoom * all * request.iterations, &exponent);
+  return std::ldexp(1.0, exponent);
+}
+
+void move_clock_to(sg::Engine& engine, double date) {
+  if (date > 0) {
+    simgrid::kernel::timer::Timer::set(date, [] {});
+    engine.run();
+  }
+}
+
+// Graphs run one after the other on one engine, from `start` on; each measures from its own start. Gives how many of
+// them the clock had room for, at least one.
+std::size_t run_batch(const Platform& platform, std::span<const ReplayRequest> requests, double start,
+                      std::span<double> times, bool computes) {
   sg::Engine engine = start_simgrid();
   const Network network(platform, requests, computes);
   Phase* phase = nullptr;
@@ -391,6 +416,7 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
 #else
   sg::Activity::on_completion_cb(finished);
 #endif
+  move_clock_to(engine, start);
   std::size_t at = 0;
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const ReplayRequest& request = requests[number];
@@ -405,41 +431,68 @@ void run_batch(const Platform& platform, std::span<const ReplayRequest> requests
     if (!current.complete()) {
       throw std::runtime_error("the replay stopped with tasks waiting for each other");
     }
+    if (start > 0 && clock_now() >= 2 * start) {
+      return std::max<std::size_t>(1, number); // alone it would have started earlier
+    }
     at += 2 * executed;
   }
+  return requests.size();
 }
 
-// The largest batch from `first` on that one engine may run. Speed profiles have absolute dates, so that a request with
-// speed changes must be its engine's first and only one where SimGrid computes.
-std::size_t batch_end(std::span<const ReplayRequest> requests, std::size_t first, bool computes) {
-  constexpr std::size_t kBatch = 200; // a fresh clock now and then keeps its resolution
-  std::size_t end = first + 1;
-  while (end < requests.size() && end - first < kBatch &&
-         !(computes && (!requests[first].speeds.empty() || !requests[end].speeds.empty()))) {
-    ++end;
+struct Started {
+  double start;        // of the clock
+  std::size_t request; // of all
+};
+
+// By the clock's start, and else as they were asked for.
+std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool computes) {
+  std::vector<Started> order;
+  order.reserve(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    order.push_back({clock_start(requests[i], computes), i});
   }
-  return end;
+  std::stable_sort(order.begin(), order.end(), [](const Started& a, const Started& b) { return a.start < b.start; });
+  return order;
+}
+
+// The requests from `first` on that one engine may run.
+std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, std::span<const Started> order,
+                                      std::size_t first) {
+  constexpr std::size_t kBatch = 200;
+  const double start = order[first].start;
+  std::vector<ReplayRequest> batch;
+  for (std::size_t i = first; i < order.size() && order[i].start == start && batch.size() < kBatch; ++i) {
+    batch.push_back(requests[order[i].request]);
+    if (start == 0) {
+      break;
+    }
+  }
+  return batch;
 }
 
 std::vector<Timeline> replay_in_batches(const Platform& platform, std::span<const ReplayRequest> requests,
                                         bool computes) {
-  std::vector<Timeline> timelines;
-  for (std::size_t first = 0; first < requests.size();) {
-    const std::size_t end = batch_end(requests, first, computes);
-    const auto batch = requests.subspan(first, end - first);
-    first = end;
+  std::vector<Timeline> timelines(requests.size());
+  const std::vector<Started> order = by_start(requests, computes);
+  for (std::size_t first = 0; first < order.size();) {
+    const std::vector<ReplayRequest> batch = batch_from(requests, order, first);
     std::size_t doubles = 0;
     for (const ReplayRequest& request : batch) {
       doubles += 2 * static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
     }
-    SharedDoubles shared(doubles);
-    run_in_child([&] { run_batch(platform, batch, shared.values(), computes); });
-    auto from = shared.values().begin();
-    for (const ReplayRequest& request : batch) {
+    SharedDoubles shared(doubles + 1); // and how many graphs they are of
+    const std::span<double> times = shared.values().first(doubles);
+    double& done = shared.values().back();
+    run_in_child([&] { done = static_cast<double>(run_batch(platform, batch, order[first].start, times, computes)); });
+    auto from = times.begin();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
+      const ReplayRequest& request = batch[i];
       const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
-      timelines.push_back({request.iterations, {from, from + executed}, {from + executed, from + 2 * executed}});
+      timelines[order[first + i].request] = {
+          request.iterations, {from, from + executed}, {from + executed, from + 2 * executed}};
       from += 2 * executed;
     }
+    first += static_cast<std::size_t>(done);
   }
   return timelines;
 }

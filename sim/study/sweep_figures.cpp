@@ -68,8 +68,7 @@ std::span<const FigureRow, kFigures> figures() { return kTable; }
 
 namespace {
 
-// Twelve significant digits: engines agree in fewer, and SimGrid's clock, which goes on from replay to replay, makes
-// the rest depend on what was replayed before.
+// Twelve significant digits: more than any engine is good for, and shorter to store.
 double rounded(double value) {
   constexpr double kAll = 1e12; // integers below have so many digits at most
   if (!std::isfinite(value) || (value == std::floor(value) && std::abs(value) < kAll)) {
