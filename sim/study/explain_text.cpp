@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShown = 12;    // rows of a table
 constexpr double kNoMatter = 5e-4;    // of an iteration: less is not told
+constexpr double kToldPart = 5e-3;    // the same in sentences, which have whole per cents
 constexpr std::size_t kSentences = 3; // parts named in one
 
 std::string change(Seconds now, Seconds before, int decimals = 1) {
@@ -103,7 +104,7 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   for (const TimeShare& share : explanation.shares) {
     const bool computes = std::find(kTaskNames.begin(), kTaskNames.end(), share.cause) != kTaskNames.end();
     computing += computes ? share.time : Seconds{0};
-    if (!computes && share.time / explanation.iteration > kNoMatter) {
+    if (!computes && share.time / explanation.iteration > kToldPart) {
       lost.push_back(share);
     }
   }
@@ -115,8 +116,7 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   }
   for (const TimeShare& share : explanation.shares) { // hides behind what stands before it
     const double part = share.time / explanation.iteration;
-    constexpr double kShown = 0.005;
-    where += part < -kShown ? "; less " + percent(-part, 0) + " as " + share.cause + " hide behind that" : "";
+    where += part < -kToldPart ? "; less " + percent(-part, 0) + " as " + share.cause + " hide behind that" : "";
   }
   std::vector<std::string> sentences = {where + "."};
   if (explanation.next.empty()) {
