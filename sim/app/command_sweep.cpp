@@ -263,8 +263,7 @@ fs::path results_file(const Options& options) {
 void keep_study(const Options& options, SweepStore& store, std::int64_t sweep) {
   if (!options.study.empty()) {
     const std::string bytes = read_file(options.study);
-    store.add_file(sweep,
-                   {fs::absolute(options.study).lexically_normal().string(), Fingerprint().add(bytes).digest(), bytes});
+    store.add_file(sweep, kept_file(options.study, Fingerprint().add(bytes).digest(), bytes));
     store.commit();
   }
 }
@@ -312,7 +311,7 @@ int command_merge(const Options& options) {
     throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite");
   }
   keep_inputs(options.output, options.files);
-  for (const std::string& file : options.files) {
+  for (const std::string& file : options.files) { // before the output is made
     const SweepStore is_one_of_ours(file, SweepStore::Mode::read);
   }
   SweepStore store(options.output, SweepStore::Mode::write);

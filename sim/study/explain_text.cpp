@@ -78,10 +78,6 @@ Json json_of(const std::vector<Sensitivity>& sensitivities, Seconds before) {
   return list;
 }
 
-} // namespace
-
-namespace {
-
 // "network 4 times as fast": a part that was mended before is mended again.
 std::string faster(const Explanation& explanation, const NextBottleneck& last) {
   double factor = 1;

@@ -32,10 +32,17 @@ void check_key(const AxisKey& key) {
   }
 }
 
-void read_axes(const yaml::Node& node, Sweep& sweep) {
+void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings) {
+  if (std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) { return setting.key == key.key; })) {
+    throw InputError({"--set " + key.key, 0, 0},
+                     "the sweep's axis says its values; allowed: keys that are no axes, or sweep." + key.key);
+  }
+}
+
+void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
   for (const yaml::Node::Entry& entry : node.entries) {
     if (std::find(kWords.begin(), kWords.end(), entry.key) == kWords.end()) {
-      check_key({entry.key, entry.where, {}});
+      check_key({entry.key, entry.where, {}}); // a misspelt word is told before its values are
       sweep.axes.push_back(read_axis(entry.key, entry.where, entry.value));
     }
   }
@@ -51,6 +58,7 @@ void read_axes(const yaml::Node& node, Sweep& sweep) {
   for (const SweepAxis& axis : sweep.axes) {
     for (const AxisKey& key : axis.keys) {
       check_key(key);
+      check_key_is_free(key, settings);
       if (std::find(keys.begin(), keys.end(), key.key) != keys.end()) {
         throw InputError(key.where, "a second axis '" + key.key + "'; allowed: each key once");
       }
@@ -59,19 +67,6 @@ void read_axes(const yaml::Node& node, Sweep& sweep) {
   }
   std::stable_sort(sweep.axes.begin(), sweep.axes.end(),
                    [](const SweepAxis& one, const SweepAxis& other) { return rank_of(one) < rank_of(other); });
-}
-
-void check_settings(const std::vector<Setting>& settings, const Sweep& sweep) {
-  for (const Setting& setting : settings) {
-    for (const SweepAxis& axis : sweep.axes) {
-      for (const AxisKey& key : axis.keys) {
-        if (key.key == setting.key) {
-          throw InputError({"--set " + setting.key, 0, 0},
-                           "the sweep's axis says its values; allowed: keys that are no axes, or sweep." + setting.key);
-        }
-      }
-    }
-  }
 }
 
 // The plain values of the study, by dotted key.
@@ -200,8 +195,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
   document.entries.erase(std::remove_if(document.entries.begin(), document.entries.end(), is_aside),
                          document.entries.end());
   sweep.document = std::move(document);
-  read_axes(node, sweep);
-  check_settings(settings, sweep);
+  read_axes(node, settings, sweep);
   read_conditions(node, sweep);
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);

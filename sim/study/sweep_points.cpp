@@ -306,14 +306,17 @@ SweepRecord SweepPoints::record() {
   return record;
 }
 
+KeptFile kept_file(const fs::path& path, const Digest& digest, const std::string& bytes) {
+  constexpr std::size_t kLargest = 16U << 20U; // B
+  return {fs::absolute(path).lexically_normal().string(), digest,
+          bytes.size() <= kLargest ? std::optional(bytes) : std::nullopt};
+}
+
 std::vector<KeptFile> SweepPoints::new_files() {
   std::vector<KeptFile> files;
-  constexpr std::size_t kLargest = 16U << 20U; // B
   for (const auto& [path, digest] : digests_) {
     if (told_.try_emplace(path, digest).second) {
-      const std::string& bytes = inputs_.folders.files->bytes(path);
-      files.push_back({fs::absolute(path).lexically_normal().string(), digest,
-                       bytes.size() <= kLargest ? std::optional(bytes) : std::nullopt});
+      files.push_back(kept_file(path, digest, inputs_.folders.files->bytes(path)));
     }
   }
   return files;

@@ -29,8 +29,8 @@ public:
     for (const std::string& key : keys) {
       results_.axes.push_back({key, {}});
     }
-    for (const char* key : {"strategy", "schedule", "micro_batches", "recompute"}) {
-      results_.axes.push_back({key, {}});
+    for (const std::string_view key : kRunAxes) {
+      results_.axes.push_back({std::string(key), {}});
     }
     numbers_.resize(results_.axes.size());
   }
@@ -47,7 +47,7 @@ public:
       }
     }
     const Json settings = Json::parse(row.settings);
-    const std::size_t keys = results_.axes.size() - 4;
+    const std::size_t keys = results_.axes.size() - kRunAxes.size();
     for (std::size_t axis = 0; axis < keys; ++axis) {
       const std::string& key = results_.axes[axis].key;
       add_value(axis, settings.contains(key) ? settings[key].get<std::string>() : "");

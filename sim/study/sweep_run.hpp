@@ -23,6 +23,9 @@ struct SweepShard {
 /// Settings as a JSON object of texts; of several of one key the last.
 std::string json_of(std::span<const Setting> settings);
 
+/// A file for the store, with its bytes up to 16 MiB.
+KeptFile kept_file(const std::filesystem::path& path, const Digest& digest, const std::string& bytes);
+
 /// The points of a sweep, found one after the other; nothing is kept per point.
 class SweepPoints {
 public:

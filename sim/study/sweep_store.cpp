@@ -199,6 +199,14 @@ public:
     return all;
   }
 
+  // The first column of a statement's first row; 0 where there is none.
+  std::int64_t number(std::string_view words) {
+    sqlite3_stmt* asked = statement(words);
+    const std::int64_t value = step(asked) ? sqlite3_column_int64(asked, 0) : 0;
+    sqlite3_reset(asked);
+    return value;
+  }
+
   void begin() {
     if (!writing_) {
       execute("begin immediate");
@@ -245,13 +253,6 @@ private:
     throw InputError({path_.string(), 0, 0}, full ? "cannot be read or written (" + why +
                                                         "); every point committed so far is kept: is the disk full?"
                                                   : why);
-  }
-
-  std::int64_t number(const char* words) {
-    sqlite3_stmt* asked = statement(words);
-    const std::int64_t value = step(asked) ? sqlite3_column_int64(asked, 0) : 0;
-    sqlite3_reset(asked);
-    return value;
   }
 
   void prepare(Mode mode) {
@@ -548,12 +549,8 @@ void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, boo
 }
 
 std::uint64_t SweepStore::screened() {
-  sqlite3_stmt* asked = database_->statement(
-      std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened);
-  database_->step(asked);
-  const std::int64_t found = sqlite3_column_int64(asked, 0);
-  sqlite3_reset(asked);
-  return static_cast<std::uint64_t>(found);
+  return static_cast<std::uint64_t>(database_->number(
+      std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened));
 }
 
 std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {

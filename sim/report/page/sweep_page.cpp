@@ -96,9 +96,12 @@ private:
     std::vector<char> drawn(results_.axes.size(), 0);
     std::vector<std::size_t> settings;
     for (const std::size_t axis : varied_) {
-      const std::string& key = results_.axes[axis].key;
-      const bool of_run = key == "strategy" || key == "schedule" || key == "micro_batches" || key == "recompute";
-      of_run ? void() : settings.push_back(axis);
+      if (std::find(kRunAxes.begin(), kRunAxes.end(), results_.axes[axis].key) == kRunAxes.end()) {
+        settings.push_back(axis);
+      }
+    }
+    if (settings.size() < 2) {
+      return drawn;
     }
     std::unordered_set<std::uint64_t> combinations; // their hashes: a few that meet do not matter
     for (std::size_t point = 0; point < results_.points(); ++point) {
@@ -111,7 +114,7 @@ private:
       combinations.insert(hash);
     }
     for (const std::size_t axis : settings) {
-      drawn[axis] = settings.size() > 1 && combinations.size() < 2 * results_.axes[axis].values.size() ? 1 : 0;
+      drawn[axis] = combinations.size() < 2 * results_.axes[axis].values.size() ? 1 : 0;
     }
     return drawn;
   }

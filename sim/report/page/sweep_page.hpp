@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/report/page/documents.hpp"
@@ -15,6 +17,9 @@ struct SweptAxis {
   std::string key;
   std::vector<std::string> values; ///< as first met
 };
+
+/// What runs of one study differ in, after the keys of the sweep's own axes.
+inline constexpr std::array<std::string_view, 4> kRunAxes = {"strategy", "schedule", "micro_batches", "recompute"};
 
 /// What a sweep looked for, and what came out best.
 struct SweepAnswer {
