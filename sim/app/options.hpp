@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-struct SweepInputs; // sim/study/sweep_point.hpp
+struct SweepInputs; // sim/study/sweep_evaluate.hpp
 
 /// Exit statuses, docs/formats/results.md.
 enum ExitStatus {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/study/sweep_points.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-#include "sim/study/sweep_run.hpp"
+#include "sim/study/compare.hpp"
 
 namespace stagecraft {
 
@@ -87,7 +89,22 @@ SweepPoints::SweepPoints(const SweepInputs& inputs, std::string program)
   }
 }
 
-const SweepPoints::Kind& SweepPoints::kind_of(const Combination& combination) {
+std::uint32_t SweepPoints::Opened::points() const {
+  return static_cast<std::uint32_t>(std::max<std::size_t>(1, kind->runs.size()));
+}
+
+std::optional<SweepPoints::Opened> SweepPoints::open(std::uint64_t number) {
+  std::optional<Combination> found = stagecraft::combination(inputs_.sweep, number);
+  if (!found) {
+    return std::nullopt;
+  }
+  std::shared_ptr<const Kind> kind = kind_of(*found);
+  const Fingerprint fingerprint = fingerprint_of(*found, *kind);
+  std::string settings = json_of(found->settings);
+  return Opened{std::move(*found), std::move(kind), fingerprint, std::move(settings)};
+}
+
+std::shared_ptr<const SweepPoints::Kind> SweepPoints::kind_of(const Combination& combination) {
   std::string values;
   for (std::size_t i = 0; i < combination.settings.size(); ++i) {
     if (tells_kind_[i] != 0) {
@@ -102,6 +119,10 @@ const SweepPoints::Kind& SweepPoints::kind_of(const Combination& combination) {
   if (kinds_.size() >= kMost) {
     kinds_.clear();
   }
+  return kinds_.emplace(values, std::make_shared<const Kind>(find_kind(combination))).first->second;
+}
+
+SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
   Kind kind;
   InputFiles& files = *inputs_.folders.files;
   files.forget_asked();
@@ -127,7 +148,7 @@ const SweepPoints::Kind& SweepPoints::kind_of(const Combination& combination) {
     fingerprint.add(to_text(digest->second));
   }
   kind.files_digest = fingerprint.digest();
-  return kinds_.emplace(values, std::move(kind)).first->second;
+  return kind;
 }
 
 Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Kind& kind) const {
@@ -148,19 +169,35 @@ Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Ki
   return fingerprint;
 }
 
-Digest SweepPoints::key(Fingerprint fingerprint, const Combination& combination, const Kind& kind, std::uint32_t run,
-                        const std::string& engine) {
-  if (run < kind.runs.size()) {
-    const RunWords& words = kind.runs[run];
-    fingerprint.add(words.strategy).add(words.schedule).add(static_cast<std::uint64_t>(words.micro_batches));
-    fingerprint.add(kind.recompute[run]).add(engine.empty() ? kind.engine : engine);
-  } else { // it has no runs: its own values stand for them
-    for (const Setting& setting : combination.settings) {
-      fingerprint.add(setting.key).add(setting.value);
-    }
-    fingerprint.add(engine);
+std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run, const std::string& engine) const {
+  const auto& [combination, kind, fingerprint, settings] = opened;
+  const bool runs = run < kind->runs.size();
+  if (runs && !is_allowed(inputs_.sweep, combination, kind->runs[run])) {
+    return std::nullopt;
   }
-  return fingerprint.digest();
+  PointRow row;
+  row.number = combination.number;
+  row.run = run;
+  row.settings = settings;
+  row.engine = engine.empty() ? kind->engine : engine;
+  Fingerprint key = fingerprint;
+  if (!runs) { // its own values stand for them
+    for (const Setting& setting : combination.settings) {
+      key.add(setting.key).add(setting.value);
+    }
+    row.key = key.add(engine).digest();
+    row.status = PointStatus::failed;
+    row.reason = kind->error;
+    return row;
+  }
+  const RunWords& words = kind->runs[run];
+  row.strategy = words.strategy;
+  row.schedule = words.schedule;
+  row.micro_batches = words.micro_batches;
+  row.recompute = kind->recompute[run];
+  key.add(row.strategy).add(row.schedule).add(static_cast<std::uint64_t>(row.micro_batches));
+  row.key = key.add(row.recompute).add(row.engine).digest();
+  return row;
 }
 
 namespace {
@@ -219,11 +256,18 @@ void SweepPoints::check_values() {
 }
 
 std::uint64_t SweepPoints::count() {
+  if (!count_) {
+    count_ = count_all();
+  }
+  return *count_;
+}
+
+std::uint64_t SweepPoints::count_all() {
   const Sweep& sweep = inputs_.sweep;
   const std::uint64_t all = combinations(sweep);
   const bool alike = std::none_of(tells_kind_.begin(), tells_kind_.end(), [](char tells) { return tells != 0; });
   if (alike && sweep.conditions.empty() && all > 0) {
-    return all * std::max<std::uint64_t>(1, kind_of(*combination(sweep, 0)).runs.size());
+    return all * std::max<std::uint64_t>(1, kind_of(*combination(sweep, 0))->runs.size());
   }
   std::uint64_t points = 0;
   for (std::uint64_t number = 0; number < all; ++number) {
@@ -231,10 +275,10 @@ std::uint64_t SweepPoints::count() {
     if (!one) {
       continue;
     }
-    const Kind& kind = kind_of(*one);
-    points += kind.runs.empty() ? 1 : 0;
-    points += static_cast<std::uint64_t>(std::count_if(
-        kind.runs.begin(), kind.runs.end(), [&](const RunWords& run) { return is_allowed(sweep, *one, run); }));
+    const std::vector<RunWords>& runs = kind_of(*one)->runs;
+    points += runs.empty() ? 1 : 0;
+    points += static_cast<std::uint64_t>(
+        std::count_if(runs.begin(), runs.end(), [&](const RunWords& run) { return is_allowed(sweep, *one, run); }));
   }
   return points;
 }
@@ -255,7 +299,7 @@ std::string SweepPoints::product() {
   }
   for (std::uint64_t number = 0; number < combinations(sweep); ++number) {
     const std::optional<Combination> one = combination(sweep, number);
-    const std::size_t runs = one ? kind_of(*one).runs.size() : 0;
+    const std::size_t runs = one ? kind_of(*one)->runs.size() : 0;
     if (runs > 0) { // of the first that has any
       text += (text.empty() ? "" : " x ") + std::to_string(runs) + (runs == 1 ? " run" : " runs");
       break;
@@ -269,7 +313,7 @@ std::string SweepPoints::engine() {
   std::string engine;
   for (std::uint64_t number = 0; number < combinations(inputs_.sweep) && engine.empty(); ++number) {
     if (const std::optional<Combination> one = combination(inputs_.sweep, number)) {
-      engine = kind_of(*one).engine;
+      engine = kind_of(*one)->engine;
     }
   }
   return engine;

@@ -8,7 +8,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/study/compare.hpp"
-#include "sim/study/sweep_point.hpp"
+#include "sim/study/sweep_evaluate.hpp"
 
 namespace stagecraft {
 

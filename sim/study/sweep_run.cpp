@@ -5,7 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
-#include <limits>
+#include <map>
+#include <optional>
 
 #include "sim/base/worker_pool.hpp"
 
@@ -16,23 +17,19 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-bool is_ours(const Digest& key, const SweepShard& shard) {
-  constexpr int kByte = 256;
-  return (key.bytes[0] * kByte + key.bytes[1]) % shard.count == shard.index - 1;
-}
-
-// One pass over points by one engine: gives out those that the store lacks, and stores what comes back.
+// One pass over points by one engine: gives them out, and stores what comes back.
 class SweepPass {
 public:
-  SweepPass(SweepPoints& points, SweepStore& store, const SweepOptions& options, std::string engine,
+  SweepPass(SweepPoints& points, SweepStore& store, const SweepOptions& options, const std::string& engine,
             SweepOutcome& outcome)
-      : points_(points), store_(store), options_(options), engine_(std::move(engine)), outcome_(outcome),
-        combinations_(combinations(points.inputs().sweep)) {}
+      : points_(points), store_(store), options_(options), outcome_(outcome), engine_(engine),
+        worker_(points, store.keys(), options.shard, engine), units_(combinations(points.inputs().sweep)) {}
 
   /// These points alone, instead of all.
   void only(std::vector<Point> chosen) {
     std::sort(chosen.begin(), chosen.end(),
               [](const Point& a, const Point& b) { return std::pair(a.number, a.run) < std::pair(b.number, b.run); });
+    units_ = chosen.size();
     chosen_ = std::move(chosen);
   }
 
@@ -40,10 +37,7 @@ public:
     all_ = all;
     WorkerPool pool;
     pool.workers = options_.workers;
-    pool.work = [this, counts = std::make_shared<ScheduleCounts>()](const std::string& task) {
-      const auto [engine, points] = points_from(task);
-      return to_bytes(evaluate(points_.inputs(), engine, points, *counts));
-    };
+    pool.work = [this](const std::string& task) { return to_bytes(worker_.work(task_from(task))); };
     pool.next = [this] { return next(); };
     pool.answered = [this](const std::string& task, const std::string& answer) { return answered(task, answer); };
     pool.lost = [this](const std::string& task, const std::string& why) { lost(task, why); };
@@ -53,177 +47,122 @@ public:
   }
 
 private:
-  // A point that was given out, with what its row says beside the result.
+  // A task that was given out.
   struct Given {
-    Point point;
-    PointRow row;
-  };
-
-  struct Task {
-    std::vector<Given> given;
+    SweepTask task;
     Clock::time_point start = Clock::now();
   };
 
-  // The next point that is ours and not done; nothing: no more.
-  std::optional<Given> next_point() {
-    for (;;) {
-      if (chosen_) {
-        if (next_chosen_ == chosen_->size()) {
-          return std::nullopt;
-        }
-        const Point point = (*chosen_)[next_chosen_++];
-        if (!current_ || current_->number != point.number) {
-          open(point.number);
-        }
-        if (std::optional<Given> found = make(point.run)) {
-          return found;
-        }
-        continue;
-      }
-      if (!current_ || next_run_ >= std::max<std::size_t>(1, kind_->runs.size())) {
-        do {
-          if (next_combination_ == combinations_) {
-            return std::nullopt;
-          }
-        } while (!open(next_combination_++));
-        next_run_ = 0;
-      }
-      if (std::optional<Given> found = make(next_run_++)) {
-        return found;
-      }
-    }
-  }
-
-  bool open(std::uint64_t number) {
-    current_ = combination(points_.inputs().sweep, number);
-    if (!current_) {
-      return false;
-    }
-    kind_ = &points_.kind_of(*current_);
-    fingerprint_ = points_.fingerprint_of(*current_, *kind_);
-    settings_ = json_of(current_->settings);
-    return true;
-  }
-
-  std::optional<Given> make(std::uint32_t run) {
-    const bool runs = run < kind_->runs.size();
-    if (runs && !is_allowed(points_.inputs().sweep, *current_, kind_->runs[run])) {
-      return std::nullopt;
-    }
-    Given given{{current_->number, run}, {}};
-    PointRow& row = given.row;
-    row.key = SweepPoints::key(fingerprint_, *current_, *kind_, run, engine_);
-    if (!is_ours(row.key, options_.shard)) {
-      return std::nullopt;
-    }
-    if (store_.has(outcome_.sweep, row.key, current_->number, run, options_.retry)) {
-      ++outcome_.found;
-      return std::nullopt;
-    }
-    row.number = current_->number;
-    row.run = run;
-    row.settings = settings_;
-    row.engine = engine_.empty() ? kind_->engine : engine_;
-    if (runs) {
-      row.strategy = kind_->runs[run].strategy;
-      row.schedule = kind_->runs[run].schedule;
-      row.micro_batches = kind_->runs[run].micro_batches;
-      row.recompute = kind_->recompute[run];
-      return given;
-    }
-    row.status = PointStatus::failed;
-    row.reason = kind_->error;
-    store_.add(outcome_.sweep, std::move(row));
-    ++outcome_.computed;
-    return std::nullopt;
-  }
-
   std::optional<std::string> next() {
-    if (!again_.empty()) { // after a crash, one by one
-      Given given = std::move(again_.front());
-      again_.pop_front();
-      std::vector<Given> alone;
-      alone.push_back(std::move(given));
-      return give(std::move(alone));
-    }
-    std::vector<Given> given;
-    const auto most = static_cast<std::size_t>(next_size());
-    given.reserve(most);
-    while (given.size() < most) {
-      std::optional<Given> found = next_point();
-      if (!found) {
-        break;
+    SweepTask task;
+    if (!alone_.empty()) {
+      task = std::move(alone_.front());
+      alone_.pop_front();
+    } else if (!absent_.empty()) {
+      const auto size = static_cast<std::ptrdiff_t>(
+          std::min<std::size_t>(absent_.size(), static_cast<std::size_t>(std::max(1.0, next_size() * density()))));
+      task.points.assign(absent_.begin(), absent_.begin() + size);
+      task.are_absent = true;
+      absent_.erase(absent_.begin(), absent_.begin() + size);
+    } else if (next_unit_ < units_) {
+      const std::uint64_t end = next_unit_ + std::min(units_ - next_unit_, static_cast<std::uint64_t>(next_size()));
+      if (chosen_) {
+        const auto first = chosen_->begin();
+        task.points.assign(first + static_cast<std::ptrdiff_t>(next_unit_), first + static_cast<std::ptrdiff_t>(end));
+      } else {
+        task.first = next_unit_;
+        task.end = end;
       }
-      given.push_back(std::move(*found));
+      next_unit_ = end;
+    } else {
+      return std::nullopt;
     }
-    return given.empty() ? std::nullopt : std::optional(give(std::move(given)));
-  }
-
-  std::string give(std::vector<Given> given) {
-    std::vector<Point> points;
-    points.reserve(given.size());
-    for (const Given& one : given) {
-      points.push_back(one.point);
-    }
-    in_flight_ += given.size();
-    std::string task = to_bytes(engine_, points);
-    tasks_[task] = {std::move(given), Clock::now()};
-    return task;
+    std::string bytes = to_bytes(task);
+    given_[bytes] = {std::move(task), Clock::now()};
+    return bytes;
   }
 
   bool answered(const std::string& task, const std::string& answer) {
-    const auto found = tasks_.find(task);
-    const std::vector<PointResult> results = results_from(answer);
-    std::vector<Given>& given = found->second.given;
-    check(results.size() == given.size(), "a worker's answer has another number of points than its task");
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      PointRow& row = given[i].row;
-      row.status = results[i].status;
-      row.order = results[i].order;
-      row.reason = results[i].reason;
-      row.figures = results[i].figures;
-      store_.add(outcome_.sweep, std::move(row));
+    const auto found = given_.find(task);
+    const Given given = std::move(found->second);
+    given_.erase(found);
+    TaskResult result = task_result_from(answer);
+    const std::size_t points = result.done.size() + result.known.size();
+    outcome_.computed += result.done.size();
+    store_.add(outcome_.sweep, std::move(result.done));
+    for (const auto& [point, key] : result.known) {
+      if (store_.has(outcome_.sweep, key, point.number, point.run, options_.retry)) {
+        ++outcome_.found;
+      } else {
+        absent_.push_back(point);
+      }
     }
-    outcome_.computed += given.size();
-    in_flight_ -= given.size();
-    learn(seconds_since(found->second.start), given.size());
-    tasks_.erase(found);
+    if (given.task.points.empty() != chosen_.has_value()) { // else it is one of a few that come again
+      learn(seconds_since(given.start), units_of(given.task), points);
+    }
     return tick();
   }
 
-  // How many points the next task gets: fewer near the end, so that all workers end together (guided self-scheduling,
+  // What next_unit_ counts: combinations, or points where those are chosen.
+  static std::uint64_t units_of(const SweepTask& task) {
+    return task.points.empty() ? task.end - task.first : task.points.size();
+  }
+
+  // How many units the next task gets: fewer near the end, so that all workers end together (guided self-scheduling,
   // Polychronopoulos and Kuck 1987).
   double next_size() const {
-    const std::uint64_t gone = outcome_.computed + outcome_.found + in_flight_;
-    const double left = gone < all_ ? static_cast<double>(all_ - gone) : 0;
+    const auto left = static_cast<double>(units_ - next_unit_);
     constexpr double kShare = 0.5, kLeast = 1.0 / 32; // of what is left for each worker, of a task
-    return std::clamp(kShare * left / options_.workers, std::max(1.0, kLeast * chunk_), chunk_);
+    return std::max(1.0, std::clamp(kShare * left / options_.workers, kLeast * chunk_, chunk_));
   }
 
   // Tasks of about a tenth of a second, half of which a task waits for the one before.
-  void learn(double seconds, std::size_t points) {
+  void learn(double seconds, std::uint64_t units, std::size_t points) {
     constexpr double kWanted = 0.2;
-    constexpr double kMost = 2000; // a task of them has room in a pipe
-    const double fits = kWanted / std::max(1e-6, seconds / static_cast<double>(points));
-    chunk_ = std::clamp(std::min(fits, 2.0 * chunk_), 1.0, kMost);
+    constexpr double kMost = 2000; // points; a task of them has room in a pipe
+    learned_units_ += static_cast<double>(units);
+    learned_points_ += static_cast<double>(points);
+    const double fits = kWanted / std::max(1e-7, seconds / static_cast<double>(units));
+    chunk_ = std::max(1.0, std::min({fits, 2.0 * chunk_, kMost / density()}));
+  }
+
+  // Points for each unit.
+  double density() const {
+    constexpr double kLeast = 1e-3;
+    return learned_units_ > 0 ? std::max(kLeast, learned_points_ / learned_units_) : 1;
   }
 
   // A worker died over a task: its points are tried again one by one; one that kills its worker alone has failed.
   void lost(const std::string& task, const std::string& why) {
-    const auto found = tasks_.find(task);
-    std::vector<Given> given = std::move(found->second.given);
-    tasks_.erase(found);
-    in_flight_ -= given.size();
-    if (given.size() == 1 && ++deaths_[given.front().row.key] >= kMostDeaths) {
-      PointRow& row = given.front().row;
-      row.status = PointStatus::failed;
-      row.reason = why + ", " + std::to_string(kMostDeaths) + " times";
-      store_.add(outcome_.sweep, std::move(row));
-      ++outcome_.computed;
-      return;
+    const auto found = given_.find(task);
+    const SweepTask lost = std::move(found->second.task);
+    given_.erase(found);
+    if (lost.points.size() == 1) {
+      const Point& point = lost.points.front();
+      if (++deaths_[{point.number, point.run}] >= kMostDeaths) {
+        fail(point, why + ", " + std::to_string(kMostDeaths) + " times");
+        return;
+      }
     }
-    for (Given& one : given) {
-      again_.push_back(std::move(one));
+    for (const Point& point : lost.points) {
+      alone_.push_back({.points = {point}, .are_absent = lost.are_absent});
+    }
+    for (std::uint64_t number = lost.first; number < lost.end; ++number) {
+      const std::optional<SweepPoints::Opened> opened = points_.open(number);
+      for (std::uint32_t run = 0; opened && run < opened->points(); ++run) {
+        alone_.push_back({.points = {{number, run}}});
+      }
+    }
+  }
+
+  void fail(const Point& point, const std::string& why) {
+    const std::optional<SweepPoints::Opened> opened = points_.open(point.number);
+    check(opened.has_value(), "a combination that a condition rules out was given out");
+    if (std::optional<PointRow> row = points_.row(*opened, point.run, engine_)) {
+      row->status = PointStatus::failed;
+      row->reason = why;
+      store_.add(outcome_.sweep, *row);
+      ++outcome_.computed;
     }
   }
 
@@ -245,22 +184,18 @@ private:
   SweepPoints& points_;
   SweepStore& store_;
   const SweepOptions& options_;
-  std::string engine_;
   SweepOutcome& outcome_;
-  std::uint64_t combinations_ = 0, all_ = 0;
+  std::string engine_;
+  SweepWorker worker_; // what forked children start with
   std::optional<std::vector<Point>> chosen_;
-  std::size_t next_chosen_ = 0;
-  std::uint64_t next_combination_ = 0;
-  std::uint32_t next_run_ = 0;
-  std::optional<Combination> current_;
-  const SweepPoints::Kind* kind_ = nullptr;
-  Fingerprint fingerprint_;
-  std::string settings_;
-  double chunk_ = 4;
-  std::uint64_t in_flight_ = 0; // points
-  std::map<std::string, Task> tasks_;
-  std::map<Digest, int> deaths_;
-  std::deque<Given> again_;
+  std::uint64_t all_ = 0; // points
+  std::uint64_t units_ = 0, next_unit_ = 0;
+  std::deque<Point> absent_;    // that a worker could not be sure of
+  std::deque<SweepTask> alone_; // after a crash, one by one
+  double chunk_ = 4;            // units
+  double learned_units_ = 0, learned_points_ = 0;
+  std::map<std::string, Given> given_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, int> deaths_; // of a point
   Clock::time_point committed_ = Clock::now();
 };
 

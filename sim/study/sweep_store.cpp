@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kSchema = 2;
 constexpr int kApplication = 0x53746763; // "Stgc"
-constexpr std::array<std::string_view, kStatuses> kStatus = {"feasible", "infeasible", "failed"};
 
 constexpr const char* kTables = R"(
 create table sweeps (
@@ -70,8 +69,6 @@ std::string text_at(sqlite3_stmt* statement, int column) {
 
 } // namespace
 
-std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
-
 namespace {
 
 Digest digest_at(sqlite3_stmt* statement, int column) {
@@ -82,39 +79,6 @@ Digest digest_at(sqlite3_stmt* statement, int column) {
   }
   return digest;
 }
-
-/// Keys of points: what it has not seen is not there (Bloom 1970). Two mebibytes, good for some millions of points; of
-/// more it only helps less. All bits of a key lie in one word, for one fetch from memory (Putze, Sanders, Singler
-/// 2007).
-class SeenKeys {
-public:
-  void add(const Digest& key) {
-    const Place place = place_of(key);
-    words_[place.word] |= place.bits;
-  }
-  bool may_have(const Digest& key) const {
-    const Place place = place_of(key);
-    return (words_[place.word] & place.bits) == place.bits;
-  }
-
-private:
-  static constexpr std::size_t kWords = std::size_t{1} << 18U;
-
-  struct Place {
-    std::size_t word;
-    std::uint64_t bits;
-  };
-
-  // Keys are fingerprints, so their bytes are as good as random.
-  static Place place_of(const Digest& key) {
-    std::array<std::uint32_t, 4> parts{};
-    std::memcpy(parts.data(), key.bytes.data(), sizeof parts);
-    constexpr unsigned kBits = 64;
-    return {parts[0] % kWords, 1ULL << (parts[1] % kBits) | 1ULL << (parts[2] % kBits) | 1ULL << (parts[3] % kBits)};
-  }
-
-  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(kWords);
-};
 
 } // namespace
 
@@ -146,15 +110,15 @@ public:
   sqlite3* connection() { return connection_; }
 
   // Keys of all points, but for those that others have added since they were first asked for.
-  SeenKeys& seen() {
-    if (!seen_) {
-      seen_.emplace();
+  KeyFilter& keys() {
+    if (!keys_) {
+      keys_.emplace();
       sqlite3_stmt* asked = statement("select key from points");
       while (step(asked)) {
-        seen_->add(digest_at(asked, 0));
+        keys_->add(digest_at(asked, 0));
       }
     }
-    return *seen_;
+    return *keys_;
   }
 
   void execute(const std::string& statement) {
@@ -299,7 +263,7 @@ private:
   sqlite3* connection_ = nullptr;
   bool writing_ = false;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
-  std::optional<SeenKeys> seen_;
+  std::optional<KeyFilter> keys_;
 };
 
 namespace {
@@ -320,7 +284,7 @@ std::string insertion() {
   return words + ")";
 }
 
-void set(sqlite3_stmt* insertion, std::int64_t sweep, const PointRow& row) {
+void set(sqlite3_stmt* insertion, std::int64_t sweep, const PointView& row) {
   int at = 1;
   set(insertion, at++, row.key);
   set(insertion, at++, sweep);
@@ -345,7 +309,9 @@ void set(sqlite3_stmt* insertion, std::int64_t sweep, const PointRow& row) {
 }
 
 PointStatus status_of(const std::string& name) {
-  return static_cast<PointStatus>(std::find(kStatus.begin(), kStatus.end() - 1, name) - kStatus.begin());
+  const auto found = std::find_if(kAllStatuses.begin(), kAllStatuses.end() - 1,
+                                  [&](PointStatus status) { return name_of(status) == name; });
+  return *found;
 }
 
 // From a row whose columns from `at` on are key and columns().
@@ -411,11 +377,9 @@ void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
   }
 }
 
-bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
-  return database_->seen().may_have(key) && look_up(sweep, key, number, run, retry);
-}
+const KeyFilter& SweepStore::keys() { return database_->keys(); }
 
-bool SweepStore::look_up(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
+bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
   sqlite3_stmt* asked = database_->statement("select id, sweep, status from points where key = ?");
   set(asked, 1, key);
   if (!database_->step(asked)) {
@@ -446,39 +410,62 @@ bool SweepStore::look_up(std::int64_t sweep, const Digest& key, std::uint64_t nu
   return true;
 }
 
-void SweepStore::add(std::int64_t sweep, PointRow row) {
-  database_->seen().add(row.key);
-  added_.push_back({sweep, std::move(row)});
+void SweepStore::add(std::int64_t sweep, PackedPoints points) {
+  added_count_ += points.size();
+  added_.push_back({sweep, std::move(points)});
+}
+
+void SweepStore::add(std::int64_t sweep, const PointRow& row) {
+  PackedPoints one;
+  one.add(row);
+  add(sweep, std::move(one));
 }
 
 void SweepStore::commit() {
   if (!added_.empty()) {
-    static const std::string kInsertion = insertion();
-    database_->begin();
-    sqlite3_stmt* insert = database_->statement(kInsertion);
-    std::vector<const Added*> sorted; // by key, so that each page of their index is changed once
-    sorted.reserve(added_.size());
-    for (const Added& one : added_) {
-      sorted.push_back(&one);
-    }
-    std::sort(sorted.begin(), sorted.end(), [](auto* one, auto* other) { return one->row.key < other->row.key; });
-    for (const Added* one : sorted) {
-      const auto& [sweep, row] = *one;
-      set(insert, sweep, row);
-      database_->step(insert);
-      if (sqlite3_changes(database_->connection()) == 0) { // another process was faster
-        look_up(sweep, row.key, row.number, row.run, false);
-      }
-    }
+    insert(added_);
     added_.clear();
+    added_count_ = 0;
   }
   database_->commit();
 }
 
+// In the order of keys, so that each page of their index is changed once.
+void SweepStore::insert(const std::vector<Added>& added) {
+  struct Placed {
+    const PointView* view;
+    std::int64_t sweep;
+  };
+  std::vector<PointView> views;
+  views.reserve(added_count_);
+  std::vector<Placed> sorted;
+  sorted.reserve(added_count_);
+  for (const Added& one : added) {
+    const std::size_t first = views.size();
+    one.points.list(views);
+    for (std::size_t i = first; i < views.size(); ++i) {
+      sorted.push_back({&views[i], one.sweep});
+    }
+  }
+  std::sort(sorted.begin(), sorted.end(), [](auto& one, auto& other) { return one.view->key < other.view->key; });
+  static const std::string kInsertion = insertion();
+  database_->begin();
+  sqlite3_stmt* statement = database_->statement(kInsertion);
+  for (const auto& [view, sweep] : sorted) {
+    set(statement, sweep, *view);
+    database_->step(statement);
+    database_->keys().add(view->key);
+    if (sqlite3_changes(database_->connection()) == 0) { // another process was faster
+      has(sweep, view->key, view->number, view->run, false);
+    }
+  }
+}
+
 std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, const std::string& engine) {
   std::string words;
-  for (const std::string_view status : kStatus) {
-    words += (words.empty() ? "select " : ", ") + ("count(*) filter (where status = '" + std::string(status) + "')");
+  for (const PointStatus status : kAllStatuses) {
+    words += words.empty() ? "select " : ", ";
+    words += "count(*) filter (where status = '" + std::string(name_of(status)) + "')";
   }
   sqlite3_stmt* asked = database_->statement(words + " from points where (?1 = 0 or sweep = ?1 or id in (select point "
                                                      "from also where sweep = ?1)) and (?2 = '' or engine = ?2)");

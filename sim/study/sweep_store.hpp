@@ -13,29 +13,11 @@
 #include <vector>
 
 #include "sim/base/digest.hpp"
-#include "sim/study/sweep.hpp"
-#include "sim/study/sweep_figures.hpp"
+#include "sim/study/key_filter.hpp"
+#include "sim/study/sweep_goal.hpp"
+#include "sim/study/sweep_row.hpp"
 
 namespace stagecraft {
-
-/// What became of a point.
-enum class PointStatus : std::uint8_t { feasible = 0, infeasible = 1, failed = 2 };
-inline constexpr std::size_t kStatuses = 3;
-std::string_view name_of(PointStatus status);
-
-/// One point, one row.
-struct PointRow {
-  Digest key;               ///< of everything that the result depends on
-  std::uint64_t number = 0; ///< of its combination in its sweep
-  std::uint32_t run = 0;    ///< among the runs of the combination
-  std::string settings;     ///< of the axes, a JSON object of texts
-  std::string strategy, schedule, recompute, engine;
-  int micro_batches = 0;
-  PointStatus status = PointStatus::feasible;
-  std::string order;  ///< that ran: the schedule's name, or list
-  std::string reason; ///< why it is infeasible or failed
-  Figures figures{};  ///< where feasible
-};
 
 /// A sweep as it was asked for.
 struct SweepRecord {
@@ -74,16 +56,19 @@ public:
   std::int64_t add_sweep(const SweepRecord& record);
   void add_file(std::int64_t sweep, const KeptFile& file);
 
+  /// The keys of all points, but for those that others have added since it was first asked for.
+  const KeyFilter& keys();
   /// Whether the point is there; if so, it counts for this sweep too. Failed ones count as absent with `retry`, and go.
   bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-  /// Adds a point if it is not there. It is in the file, and safe, after the next commit(); questions before do not see
-  /// it.
-  void add(std::int64_t sweep, PointRow row);
+  /// Adds points where they are not there. They are in the file, and safe, after the next commit(); questions before do
+  /// not see them.
+  void add(std::int64_t sweep, PackedPoints points);
+  void add(std::int64_t sweep, const PointRow& row);
   /// Makes everything added safe from any end of this process. Throws InputError when the disk is full; what was
   /// committed before stays.
   void commit();
   /// How many points were added since.
-  std::size_t added() const { return added_.size(); }
+  std::size_t added() const { return added_count_; }
 
   /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
   std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
@@ -120,16 +105,16 @@ public:
 
 private:
   class Database;
-  bool look_up(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-
-  // A point that was added, to be written.
+  // Points that were added, to be written.
   struct Added {
     std::int64_t sweep;
-    PointRow row;
+    PackedPoints points;
   };
+  void insert(const std::vector<Added>& added);
 
   std::unique_ptr<Database> database_;
   std::vector<Added> added_;
+  std::size_t added_count_ = 0;
 };
 
 } // namespace stagecraft

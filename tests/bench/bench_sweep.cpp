@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 
 #include "sim/study/sweep_run.hpp"
 
@@ -37,16 +38,15 @@ int main(int count, char** arguments) {
   const std::filesystem::path study = arguments[3];
   InputFiles files;
   const SweepInputs inputs{load_sweep(yaml::load(study), {}), {}, {study.parent_path(), STAGECRAFT_SOURCE_DIR, &files}};
-  const std::size_t runs = scenarios_of(study_of(inputs, *combination(inputs.sweep, 0))).size();
+  std::vector<std::uint32_t> runs(scenarios_of(study_of(inputs, *combination(inputs.sweep, 0))).size());
+  std::iota(runs.begin(), runs.end(), 0U);
   const double start = processor_seconds();
   std::size_t done = 0;
   ScheduleCounts counts;
   for (std::uint64_t number = 0; done < points;) {
-    std::vector<Point> batch;
-    for (; batch.size() < 200 && number < combinations(inputs.sweep); ++number) {
-      for (std::uint32_t run = 0; run < runs; ++run) {
-        batch.push_back({number, run});
-      }
+    std::vector<CombinationRuns> batch;
+    for (; batch.size() * runs.size() < 200 && number < combinations(inputs.sweep); ++number) {
+      batch.push_back({*combination(inputs.sweep, number), runs});
     }
     done += evaluate(inputs, arguments[1], batch, counts).size();
     number = number == combinations(inputs.sweep) ? 0 : number;

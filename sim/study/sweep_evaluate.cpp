@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/study/sweep_point.hpp"
+#include "sim/study/sweep_evaluate.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 
 namespace stagecraft {
@@ -56,37 +55,34 @@ PointResult estimate_of(const Bench& bench, const Prepared& prepared) {
 // Benches wait for one replay of them all where an engine is dear to start.
 class PointEvaluation {
 public:
-  PointEvaluation(const SweepInputs& inputs, const std::string& engine, std::span<const Point> points,
-                  ScheduleCounts& counts)
-      : inputs_(inputs), engine_(engine), points_(points), results_(points.size()), counts_(counts) {}
+  PointEvaluation(const SweepInputs& inputs, const std::string& engine, ScheduleCounts& counts)
+      : inputs_(inputs), engine_(engine), counts_(counts) {}
 
-  std::vector<PointResult> run() {
-    for (std::size_t first = 0; first < points_.size();) {
-      std::size_t end = first + 1;
-      while (end < points_.size() && points_[end].number == points_[first].number) {
-        ++end;
+  std::vector<PointResult> run(std::span<const CombinationRuns> combinations) {
+    for (const CombinationRuns& one : combinations) {
+      if (!one.runs.empty()) {
+        const std::size_t first = results_.size();
+        results_.resize(first + one.runs.size());
+        prepare(one, first);
       }
-      prepare(first, end);
-      first = end;
     }
     replay();
     return std::move(results_);
   }
 
 private:
-  void prepare(std::size_t first, std::size_t end) {
-    const auto points = points_.subspan(first, end - first);
+  void prepare(const CombinationRuns& asked, std::size_t first) {
     try {
       auto bench = std::make_unique<Bench>();
       // The study must not move once a simulator refers to it.
-      fill(*bench, points);
+      fill(*bench, asked);
       bench->first = first;
       for (const Prepared& one : bench->prepared) {
         tasks_ += one.graph ? one.graph->tasks() : 0;
       }
       waiting_.push_back(std::move(bench));
     } catch (const std::exception& failure) {
-      fail(first, end, failure);
+      fail(first, first + asked.runs.size(), failure);
       return;
     }
     constexpr long kMostTasks = 200'000; // some hundred bytes each
@@ -95,20 +91,18 @@ private:
     }
   }
 
-  void fill(Bench& bench, std::span<const Point> points) {
-    const std::optional<Combination> found = combination(inputs_.sweep, points.front().number);
-    check(found.has_value(), "a combination that a condition rules out was given out");
-    bench.study = study_of(inputs_, *found);
+  void fill(Bench& bench, const CombinationRuns& asked) {
+    bench.study = study_of(inputs_, asked.combination);
     bench.study.engine = &engine_row(bench.study, engine_);
     bench.simulator = std::make_unique<Simulator>(bench.study, &counts_);
     const std::vector<Scenario> all = scenarios_of(bench.study);
-    std::vector<Scenario> asked;
-    for (const Point& point : points) {
-      asked.push_back(all.at(point.run));
-      asked.back().explain = false;
-      asked.back().brief = true;
+    std::vector<Scenario> scenarios;
+    for (const std::uint32_t run : asked.runs) {
+      scenarios.push_back(all.at(run));
+      scenarios.back().explain = false;
+      scenarios.back().brief = true;
     }
-    bench.prepared = bench.simulator->prepare(asked);
+    bench.prepared = bench.simulator->prepare(scenarios);
   }
 
   void fail(std::size_t first, std::size_t end, const std::exception& failure) {
@@ -176,46 +170,10 @@ private:
 
   const SweepInputs& inputs_;
   const std::string& engine_;
-  std::span<const Point> points_;
   std::vector<PointResult> results_;
   std::vector<std::unique_ptr<Bench>> waiting_;
   long tasks_ = 0;
   ScheduleCounts& counts_;
-};
-
-template <class Value> void put(std::string& bytes, const Value& value) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void put(std::string& bytes, const std::string& text) {
-  put(bytes, static_cast<std::uint32_t>(text.size()));
-  bytes += text;
-}
-
-class Reader {
-public:
-  explicit Reader(const std::string& bytes) : bytes_(bytes) {}
-
-  bool done() const { return at_ >= bytes_.size(); }
-  template <class Value> Value take() {
-    Value value;
-    check(at_ + sizeof value <= bytes_.size(), "a message between processes is cut short");
-    std::memcpy(&value, bytes_.data() + at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-  std::string take_text() {
-    const auto size = take<std::uint32_t>();
-    check(at_ + size <= bytes_.size(), "a message between processes is cut short");
-    std::string text = bytes_.substr(at_, size);
-    at_ += size;
-    return text;
-  }
-
-private:
-  const std::string& bytes_;
-  std::size_t at_ = 0;
 };
 
 } // namespace
@@ -231,61 +189,14 @@ Study study_of(const SweepInputs& inputs, const Combination& combination) {
   return study;
 }
 
-std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine, std::span<const Point> points,
-                                  ScheduleCounts& counts) {
+std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,
+                                  std::span<const CombinationRuns> combinations, ScheduleCounts& counts) {
   constexpr std::size_t kMostCounts = 10'000;
   if (counts.known.size() > kMostCounts) {
     counts.known.clear();
   }
   inputs.folders.files->keep_types();
-  return PointEvaluation(inputs, engine, points, counts).run();
-}
-
-std::string to_bytes(const std::string& engine, std::span<const Point> points) {
-  std::string bytes;
-  put(bytes, engine);
-  for (const Point& point : points) {
-    put(bytes, point.number);
-    put(bytes, point.run);
-  }
-  return bytes;
-}
-
-std::pair<std::string, std::vector<Point>> points_from(const std::string& bytes) {
-  Reader reader(bytes);
-  std::pair<std::string, std::vector<Point>> read{reader.take_text(), {}};
-  while (!reader.done()) {
-    const auto number = reader.take<std::uint64_t>();
-    read.second.push_back({number, reader.take<std::uint32_t>()});
-  }
-  return read;
-}
-
-std::string to_bytes(std::span<const PointResult> results) {
-  std::string bytes;
-  for (const PointResult& result : results) {
-    put(bytes, result.status);
-    put(bytes, result.order);
-    put(bytes, result.reason);
-    if (result.status == PointStatus::feasible) {
-      put(bytes, result.figures);
-    }
-  }
-  return bytes;
-}
-
-std::vector<PointResult> results_from(const std::string& bytes) {
-  std::vector<PointResult> results;
-  for (Reader reader(bytes); !reader.done();) {
-    PointResult& result = results.emplace_back();
-    result.status = reader.take<PointStatus>();
-    result.order = reader.take_text();
-    result.reason = reader.take_text();
-    if (result.status == PointStatus::feasible) {
-      result.figures = reader.take<Figures>();
-    }
-  }
-  return results;
+  return PointEvaluation(inputs, engine, counts).run(combinations);
 }
 
 } // namespace stagecraft
