@@ -331,7 +331,7 @@ SweepRecord SweepPoints::record() {
     for (const AxisKey& key : axis.keys) {
       keys.push_back(key.key);
       for (const yaml::Node& value : key.values) {
-        fingerprint.add(yaml::flow_text(value));
+        fingerprint.add(value.kind == yaml::Node::Kind::scalar ? value.text : yaml::flow_text(value));
       }
     }
   }

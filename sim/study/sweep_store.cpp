@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <span>
 
 namespace stagecraft {
 
@@ -276,16 +277,22 @@ void set(sqlite3_stmt* statement, int at, std::string_view text) {
 }
 void set(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
 
-std::string insertion() {
-  std::string words = "insert or ignore into points (key, sweep, " + columns("") + ") values (?, ?";
+// Of so many points.
+std::string insertion(std::size_t points) {
+  std::string row = ", (?, ?";
   for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
-    words += ", ?";
+    row += ", ?";
   }
-  return words + ")";
+  row += ")";
+  std::string rows;
+  for (std::size_t i = 0; i < points; ++i) {
+    rows += row;
+  }
+  return "insert or ignore into points (key, sweep, " + columns("") + ") values " + rows.substr(2);
 }
 
-void set(sqlite3_stmt* insertion, std::int64_t sweep, const PointView& row) {
-  int at = 1;
+// The values from number `at` on; gives the number of the next.
+int set(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
   set(insertion, at++, row.key);
   set(insertion, at++, sweep);
   set(insertion, at++, static_cast<std::int64_t>(row.number));
@@ -306,6 +313,7 @@ void set(sqlite3_stmt* insertion, std::int64_t sweep, const PointView& row) {
       sqlite3_bind_null(insertion, at++);
     }
   }
+  return at;
 }
 
 PointStatus status_of(const std::string& name) {
@@ -430,9 +438,24 @@ void SweepStore::commit() {
   database_->commit();
 }
 
+namespace {
+
+// As a number that sorts as the bytes do.
+std::uint64_t first_bytes(const Digest& key) {
+  std::uint64_t number = 0;
+  constexpr unsigned kByte = 8;
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    number = number << kByte | key.bytes.at(i);
+  }
+  return number;
+}
+
+} // namespace
+
 // In the order of keys, so that each page of their index is changed once.
 void SweepStore::insert(const std::vector<Added>& added) {
   struct Placed {
+    std::uint64_t first; // eight bytes of its key
     const PointView* view;
     std::int64_t sweep;
   };
@@ -444,20 +467,33 @@ void SweepStore::insert(const std::vector<Added>& added) {
     const std::size_t first = views.size();
     one.points.list(views);
     for (std::size_t i = first; i < views.size(); ++i) {
-      sorted.push_back({&views[i], one.sweep});
+      sorted.push_back({first_bytes(views[i].key), &views[i], one.sweep});
     }
   }
-  std::sort(sorted.begin(), sorted.end(), [](auto& one, auto& other) { return one.view->key < other.view->key; });
-  static const std::string kInsertion = insertion();
+  std::sort(sorted.begin(), sorted.end(), [](auto& one, auto& other) {
+    return one.first != other.first ? one.first < other.first : one.view->key < other.view->key;
+  });
+  constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
+  static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
   database_->begin();
-  sqlite3_stmt* statement = database_->statement(kInsertion);
-  for (const auto& [view, sweep] : sorted) {
-    set(statement, sweep, *view);
-    database_->step(statement);
-    database_->keys().add(view->key);
-    if (sqlite3_changes(database_->connection()) == 0) { // another process was faster
-      has(sweep, view->key, view->number, view->run, false);
+  sqlite3_stmt* const one = database_->statement(kOne);
+  sqlite3_stmt* const many = database_->statement(kMany);
+  for (std::size_t first = 0; first < sorted.size();) {
+    const std::size_t count = sorted.size() - first < kAtOnce ? 1 : kAtOnce;
+    const auto points = std::span(sorted).subspan(first, count);
+    sqlite3_stmt* const statement = count == 1 ? one : many;
+    int at = 1;
+    for (const auto& [bytes, view, sweep] : points) {
+      at = set(statement, at, sweep, *view);
+      database_->keys().add(view->key);
     }
+    database_->step(statement);
+    if (static_cast<std::size_t>(sqlite3_changes(database_->connection())) < count) { // another process was faster
+      for (const auto& [bytes, view, sweep] : points) {
+        has(sweep, view->key, view->number, view->run, false);
+      }
+    }
+    first += count;
   }
 }
 
@@ -487,16 +523,18 @@ std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const st
 std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
                                           std::uint64_t most) {
   const char* const way = goal.objective->largest ? " desc" : " asc";
-  // Ranked by what ranks alone, then read whole.
-  std::string ranked = "select id, m.number, m.run, " + std::string(goal.objective->expression) +
-                       " as score from members m join points p on id = m.point where m.sweep = :sweep and (engine = "
-                       ":engine or :engine = '' and engine <> (select screen from sweeps where id = :sweep)) and "
-                       "status = 'feasible' and score is not null";
-  for (const SweepGoal::Limit& limit : goal.limits) {
-    ranked +=
-        " and " + std::string(limit.row->expression) + " <= :" + "limit" + std::to_string(&limit - goal.limits.data());
+  const std::string score(goal.objective->expression);
+  std::string within = " and (engine = :engine or :engine = '' and engine <> (select screen from sweeps where id = "
+                       ":sweep)) and status = 'feasible' and " +
+                       score + " is not null";
+  for (std::size_t i = 0; i < goal.limits.size(); ++i) {
+    within += " and " + std::string(goal.limits[i].row->expression) + " <= :limit" + std::to_string(i);
   }
-  ranked += std::string(" order by score") + way + ", m.number, m.run limit :most";
+  // Ranked by what ranks alone, then read whole.
+  const std::string ranked = "select id, number, run, " + score + " as score from points where sweep = :sweep" +
+                             within + " union all select p.id, a.number, a.run, " + score +
+                             " from also a join points p on p.id = a.point where a.sweep = :sweep" + within +
+                             " order by score" + way + ", number, run limit :most";
   sqlite3_stmt* statement = database_->statement(
       "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
       ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
