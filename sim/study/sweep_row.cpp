@@ -2,6 +2,8 @@
 #include "sim/study/sweep_row.hpp"
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 
 #include "sim/base/bytes.hpp"
 
@@ -19,22 +21,38 @@ template <class Text> std::array<Text BasicPointRow<Text>::*, 7> texts() {
 
 std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
 
+// A point's length, the point: first its key.
 void PackedPoints::add(const PointRow& row) {
+  const std::size_t start = bytes_.size();
+  put(bytes_, std::uint32_t{0});
   put(bytes_, static_cast<const PointNumbers&>(row));
   for (std::string PointRow::*const text : texts<std::string>()) {
     put_text(bytes_, row.*text);
   }
+  const auto length = static_cast<std::uint32_t>(bytes_.size() - start - sizeof(std::uint32_t));
+  std::memcpy(bytes_.data() + start, &length, sizeof length);
   ++size_;
 }
 
-void PackedPoints::list(std::vector<PointView>& views) const {
+void PackedPoints::list(std::vector<std::string_view>& points) const {
   for (ByteReader reader(bytes_); !reader.done();) {
-    PointView& view = views.emplace_back();
-    static_cast<PointNumbers&>(view) = reader.take<PointNumbers>();
-    for (std::string_view PointView::*const text : texts<std::string_view>()) {
-      view.*text = reader.take_text();
-    }
+    points.push_back(reader.take_text());
   }
+}
+
+PointView view_of(std::string_view point) {
+  ByteReader reader(point);
+  PointView view;
+  static_cast<PointNumbers&>(view) = reader.take<PointNumbers>();
+  for (std::string_view PointView::*const text : texts<std::string_view>()) {
+    view.*text = reader.take_text();
+  }
+  return view;
+}
+
+Digest key_of(std::string_view point) {
+  static_assert(offsetof(PointNumbers, key) == 0);
+  return ByteReader(point).take<Digest>();
 }
 
 } // namespace stagecraft

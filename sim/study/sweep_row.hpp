@@ -51,12 +51,16 @@ public:
   void add(const PointRow& row);
   std::size_t size() const { return size_; }
   const std::string& bytes() const { return bytes_; }
-  /// Adds all of them to a list; they speak of this object's memory. Throws std::logic_error when bytes are missing.
-  void list(std::vector<PointView>& views) const;
+  /// Adds each one's bytes to a list; they are this object's memory. Throws std::logic_error when bytes are missing.
+  void list(std::vector<std::string_view>& points) const;
 
 private:
   std::string bytes_;
   std::size_t size_ = 0;
 };
+
+/// A point of such a list, and its key alone.
+PointView view_of(std::string_view point);
+Digest key_of(std::string_view point);
 
 } // namespace stagecraft

@@ -293,7 +293,7 @@ std::string insertion(std::size_t points) {
 
 // The values from number `at` on; gives the number of the next.
 int set(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
-  set(insertion, at++, row.key);
+  sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
   set(insertion, at++, sweep);
   set(insertion, at++, static_cast<std::int64_t>(row.number));
   set(insertion, at++, static_cast<std::int64_t>(row.run));
@@ -450,29 +450,32 @@ std::uint64_t first_bytes(const Digest& key) {
   return number;
 }
 
+// A point to be written.
+struct Placed {
+  std::uint64_t first; // bytes of its key
+  std::string_view point;
+  std::int64_t sweep;
+
+  bool operator<(const Placed& other) const {
+    return first != other.first ? first < other.first : key_of(point) < key_of(other.point);
+  }
+};
+
 } // namespace
 
 // In the order of keys, so that each page of their index is changed once.
 void SweepStore::insert(const std::vector<Added>& added) {
-  struct Placed {
-    std::uint64_t first; // eight bytes of its key
-    const PointView* view;
-    std::int64_t sweep;
-  };
-  std::vector<PointView> views;
-  views.reserve(added_count_);
   std::vector<Placed> sorted;
   sorted.reserve(added_count_);
+  std::vector<std::string_view> points;
   for (const Added& one : added) {
-    const std::size_t first = views.size();
-    one.points.list(views);
-    for (std::size_t i = first; i < views.size(); ++i) {
-      sorted.push_back({first_bytes(views[i].key), &views[i], one.sweep});
+    points.clear();
+    one.points.list(points);
+    for (const std::string_view point : points) {
+      sorted.push_back({first_bytes(key_of(point)), point, one.sweep});
     }
   }
-  std::sort(sorted.begin(), sorted.end(), [](auto& one, auto& other) {
-    return one.first != other.first ? one.first < other.first : one.view->key < other.view->key;
-  });
+  std::sort(sorted.begin(), sorted.end());
   constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
   static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
   database_->begin();
@@ -480,17 +483,19 @@ void SweepStore::insert(const std::vector<Added>& added) {
   sqlite3_stmt* const many = database_->statement(kMany);
   for (std::size_t first = 0; first < sorted.size();) {
     const std::size_t count = sorted.size() - first < kAtOnce ? 1 : kAtOnce;
-    const auto points = std::span(sorted).subspan(first, count);
+    const auto now = std::span(sorted).subspan(first, count);
     sqlite3_stmt* const statement = count == 1 ? one : many;
     int at = 1;
-    for (const auto& [bytes, view, sweep] : points) {
-      at = set(statement, at, sweep, *view);
-      database_->keys().add(view->key);
+    for (const auto& [bytes, point, sweep] : now) {
+      const PointView view = view_of(point);
+      at = set(statement, at, sweep, view);
+      database_->keys().add(view.key);
     }
     database_->step(statement);
     if (static_cast<std::size_t>(sqlite3_changes(database_->connection())) < count) { // another process was faster
-      for (const auto& [bytes, view, sweep] : points) {
-        has(sweep, view->key, view->number, view->run, false);
+      for (const auto& [bytes, point, sweep] : now) {
+        const PointView view = view_of(point);
+        has(sweep, view.key, view.number, view.run, false);
       }
     }
     first += count;

@@ -172,6 +172,32 @@ TEST_CASE("workers that are killed lose nothing", "[cli][sweep][kill]") {
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
+// As a bug or the lack of memory would: whatever works is killed, sooner than a point of 16 384 micro-batches is done.
+TEST_CASE("a point that kills its process three times is a row with that reason", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: gpt2-xl\nplatform: mixed-v100-p100\n"
+                           "training: {global_batch: 16384, micro_batches: 16384}\n"
+                           "compare: {strategies: uniform, schedules: gpipe}\n"
+                           "sweep:\n  platform.network.bandwidth: [10 Gb/s, 20 Gb/s]\n");
+  const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 1");
+  REQUIRE(wait_until([&] {
+    for (const pid_t worker : children_of(process)) {
+      kill(worker, SIGKILL);
+    }
+    return !alive(process);
+  }));
+  INFO(shop.read(".log"));
+  CHECK(shop.read(".log").find("0 feasible, 0 infeasible, 2 failed; 2 computed now") != std::string::npos);
+  CHECK(shop.read(".log").find("none is feasible") != std::string::npos);
+  for (const std::string& line : lines_of(shop.succeed("points a.sqlite --format jsonl").out)) {
+    const Json point = Json::parse(line);
+    CHECK(point["status"] == "failed");
+    CHECK(point["reason"] == "its process was ended by signal 9, 3 times");
+    CHECK(point["strategy"] == "uniform");
+    CHECK(point["settings"].size() == 1);
+  }
+}
+
 TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, and goes on", "[cli][sweep][kill]") {
   const Workshop shop;
   shop.write("study.yaml", long_sweep());
