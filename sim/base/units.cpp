@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <span>
 
+#include "sim/base/dimension.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -159,7 +161,24 @@ double parse_number(std::string_view text, const Where& where) {
   return value;
 }
 
-std::optional<double> find_amount(std::string_view text) {
+namespace {
+
+struct DimensionUnits {
+  Dimension dimension;
+  std::span<const Unit> units;
+};
+
+template <int T, int D, int W, int E, int M> constexpr Dimension dimension_of(Quantity<T, D, W, E, M> /*unit*/) {
+  return {{T, D, W, E, M}};
+}
+
+template <class... Q> std::array<DimensionUnits, sizeof...(Q)> all_units() {
+  return {DimensionUnits{dimension_of(Q{}), units_of<Q>()}...};
+}
+
+} // namespace
+
+std::optional<AnyQuantity> find_quantity(std::string_view text) {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || !std::isfinite(value) || has_leading_zero(text)) {
@@ -167,19 +186,24 @@ std::optional<double> find_amount(std::string_view text) {
   }
   std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
   if (unit.empty()) {
-    return value;
+    return AnyQuantity{value, {}};
   }
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
-  for (const std::span<const Unit> units : {units_of<Seconds>(), units_of<Bytes>(), units_of<BytesPerSecond>(),
-                                            units_of<Flops>(), units_of<FlopsPerSecond>(), units_of<Joules>(),
-                                            units_of<Watts>(), units_of<Dollars>(), units_of<DollarsPerSecond>()}) {
-    for (const Unit& known : units) {
-      if (known.name == unit && std::isfinite(value * known.factor)) {
-        return value * known.factor;
+  static const auto kAll =
+      all_units<Seconds, Bytes, BytesPerSecond, Flops, FlopsPerSecond, Joules, Watts, Dollars, DollarsPerSecond>();
+  for (const DimensionUnits& known : kAll) {
+    for (const Unit& one : known.units) {
+      if (one.name == unit && std::isfinite(value * one.factor)) {
+        return AnyQuantity{value * one.factor, known.dimension};
       }
     }
   }
   return std::nullopt;
+}
+
+std::optional<double> find_amount(std::string_view text) {
+  const std::optional<AnyQuantity> found = find_quantity(text);
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
 int parse_integer(std::string_view text, int low, int high, const Where& where) {

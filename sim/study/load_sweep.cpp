@@ -4,7 +4,7 @@
 
 #include "sim/plan/strategy.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "sim/study/sweep.hpp"
+#include "sim/study/sweep_condition_kinds.hpp"
 
 namespace stagecraft {
 namespace {
@@ -110,6 +110,7 @@ void read_conditions(const yaml::Node& node, Sweep& sweep) {
   for (const yaml::Node* item : map.list("where")) {
     sweep.conditions.emplace_back(yaml::scalar(*item, "where"), item->where, sweep.words);
     check_names(sweep.conditions.back(), item->where, sweep);
+    check_kinds(sweep, sweep.conditions.back());
   }
 }
 

@@ -154,8 +154,9 @@ bool all_hold(const Sweep& sweep, const Combination& combination, const RunWords
       for (const std::string& word : run != nullptr
                                          ? std::vector{run->strategy, run->schedule, std::to_string(run->micro_batches)}
                                          : std::vector<std::string>(kRunWords.size(), "-")) {
-        values.push_back(std::isdigit(static_cast<unsigned char>(word.front())) != 0 ? condition_value(word)
-                                                                                     : ConditionValue{word, 0, false});
+        values.push_back(std::isdigit(static_cast<unsigned char>(word.front())) != 0
+                             ? condition_value(word)
+                             : ConditionValue{word, 0, false, {}});
       }
     }
     const bool holds = condition.holds([&](std::size_t word) -> const ConditionValue& {

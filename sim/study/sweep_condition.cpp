@@ -7,18 +7,9 @@
 #include <string_view>
 
 #include "sim/base/named_table.hpp"
-#include "sim/study/sweep_axes.hpp"
+#include "sim/study/sweep_condition_term.hpp"
 
 namespace stagecraft {
-
-/// An operator with its operands, a known word, or a value.
-struct Condition::Term {
-  std::string_view operation; ///< "" of a word or value
-  int known = -1;
-  ConditionValue value;
-  std::vector<std::unique_ptr<Term>> operands;
-};
-
 namespace {
 
 using Term = Condition::Term;
@@ -72,6 +63,8 @@ private:
   TermPointer join(std::string_view operation, TermPointer left, TermPointer right) {
     auto term = std::make_unique<Term>();
     term->operation = operation;
+    term->begin = left->begin;
+    term->end = right->end;
     term->operands.push_back(std::move(left));
     term->operands.push_back(std::move(right));
     return term;
@@ -161,23 +154,34 @@ private:
   }
 
   TermPointer value() {
-    if (take("(")) {
-      TermPointer term = either();
-      if (!take(")")) {
-        refuse("lacks a closing parenthesis");
-      }
-      return term;
+    skip_blanks();
+    const std::size_t begin = at_;
+    TermPointer term = take("(") ? in_parentheses() : take("'") ? quoted() : word();
+    term->begin = begin;
+    term->end = at_;
+    return term;
+  }
+
+  TermPointer in_parentheses() {
+    TermPointer term = either();
+    if (!take(")")) {
+      refuse("lacks a closing parenthesis");
+    }
+    return term;
+  }
+
+  TermPointer quoted() {
+    const std::size_t end = text_.find('\'', at_);
+    if (end == std::string::npos) {
+      refuse("lacks a closing quote");
     }
     auto term = std::make_unique<Term>();
-    if (take("'")) {
-      const std::size_t end = text_.find('\'', at_);
-      if (end == std::string::npos) {
-        refuse("lacks a closing quote");
-      }
-      term->value = condition_value(text_.substr(at_, end - at_));
-      at_ = end + 1;
-      return term;
-    }
+    term->value = condition_value(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return term;
+  }
+
+  TermPointer word() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && in_word(text_[at_])) {
       ++at_;
@@ -185,6 +189,7 @@ private:
     if (at_ == begin) {
       refuse(at_ == text_.size() ? "ends too early" : "cannot be read from '" + text_.substr(at_) + "' on");
     }
+    auto term = std::make_unique<Term>();
     term->value = condition_value(text_.substr(begin, at_ - begin));
     const auto found = std::find(known_.begin(), known_.end(), term->value.text);
     term->known = found != known_.end() ? static_cast<int>(found - known_.begin()) : -1;
@@ -226,7 +231,10 @@ bool equal(const Term& left, const Term& right, const Values& values, const Wher
   if (left.operation.empty() && right.operation.empty()) {
     const ConditionValue& one = plain_value(left, values);
     const ConditionValue& other = plain_value(right, values);
-    return one.numeric && other.numeric ? one.number == other.number : one.text == other.text;
+    if (!one.numeric || !other.numeric) {
+      return one.text == other.text;
+    }
+    return one.number == other.number && (same_kind(one, other) || one.number == 0);
   }
   return number(left, values, where) == number(right, values, where);
 }
@@ -239,7 +247,7 @@ double number(const Term& term, const Values& values, const Where& where) {
     }
     return value.number;
   }
-  if (term.operands.size() < 2 || term.operation == "and" || term.operation == "or") {
+  if (!term.is_arithmetic()) {
     return is_true(term, values, where) ? 1 : 0;
   }
   const double left = number(*term.operands[0], values, where);
@@ -251,10 +259,8 @@ double number(const Term& term, const Values& values, const Where& where) {
     return left - right;
   case '*':
     return left * right;
-  case '/':
-    return left / right;
   default:
-    return is_true(term, values, where) ? 1 : 0;
+    return left / right;
   }
 }
 
@@ -269,7 +275,7 @@ bool is_true(const Term& term, const Values& values, const Where& where) {
   if (term.operation == "not") {
     return !is_true(*operands[0], values, where);
   }
-  if (term.operation == "==" || term.operation == "!=") {
+  if (term.is_equality()) {
     return equal(*operands[0], *operands[1], values, where) == (term.operation == "==");
   }
   if (std::find(kComparisons.begin(), kComparisons.end(), term.operation) == kComparisons.end()) {
@@ -290,7 +296,7 @@ void visit_texts(const Term& term, const std::function<void(std::size_t, const s
   for (const TermPointer& operand : term.operands) {
     visit_texts(*operand, hear);
   }
-  if (term.operation == "==" || term.operation == "!=") {
+  if (term.is_equality()) {
     const auto is_text = [](const Term& one) { return one.operation.empty() && one.known < 0; };
     for (const auto& [word, text] : {std::pair{0, 1}, std::pair{1, 0}}) {
       if (term.operands[word]->known >= 0 && is_text(*term.operands[text])) {
@@ -303,12 +309,17 @@ void visit_texts(const Term& term, const std::function<void(std::size_t, const s
 } // namespace
 
 ConditionValue condition_value(std::string text) {
-  const std::optional<double> number = find_amount(text);
-  return {std::move(text), number.value_or(0), number.has_value()};
+  const std::optional<AnyQuantity> found = find_quantity(text);
+  return found ? ConditionValue{std::move(text), found->value, true, found->dimension}
+               : ConditionValue{std::move(text), 0, false, {}};
+}
+
+bool same_kind(const ConditionValue& one, const ConditionValue& other) {
+  return one.numeric == other.numeric && one.dimension == other.dimension;
 }
 
 Condition::Condition(const std::string& text, const Where& where, const std::vector<std::string>& known)
-    : term_(Parser(text, where, known).parse()), where_(where) {}
+    : text_(text), term_(Parser(text, where, known).parse()), where_(where) {}
 Condition::Condition(Condition&&) noexcept = default;
 Condition& Condition::operator=(Condition&&) noexcept = default;
 Condition::~Condition() = default;

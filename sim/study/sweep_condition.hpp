@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/dimension.hpp"
 #include "sim/base/error.hpp"
 
 namespace stagecraft {
@@ -16,8 +17,20 @@ struct ConditionValue {
   std::string text;
   double number = 0;
   bool numeric = false;
+  Dimension dimension;
+
+  /// 0 without a unit, which is a quantity of any kind.
+  bool is_plain_zero() const { return numeric && number == 0 && dimension == Dimension{}; }
 };
 ConditionValue condition_value(std::string text);
+/// Whether two are both texts, or quantities of one dimension.
+bool same_kind(const ConditionValue& one, const ConditionValue& other);
+
+/// A known word in the eyes of Condition::check_kinds().
+struct WordKinds {
+  ConditionValue value;               ///< stands for all like it; without text: any text, or number
+  std::vector<ConditionValue> others; ///< of each kind that the word's values have, one
+};
 
 /// One condition, read. Operators by rising strength: or; and; not; == != < <= > >=; + -; * /. Quantities and texts
 /// with spaces stand in single quotes.
@@ -34,12 +47,17 @@ public:
   bool holds(const std::function<const ConditionValue&(std::size_t known)>& values) const;
   /// Hears every known word that is compared by == or != with a text that is none, and the text.
   void each_text(const std::function<void(std::size_t known, const std::string& text)>& hear) const;
+  /// Throws InputError where it compares or adds what is of two kinds, or reckons with a text, whatever the numbers
+  /// are. A text may be compared with a word that has texts among its values. What texts before it rule out is not
+  /// looked at.
+  void check_kinds(const std::function<const WordKinds&(std::size_t known)>& words) const;
   /// Whether it speaks of a known word.
   bool speaks_of(std::size_t known) const;
 
   struct Term;
 
 private:
+  std::string text_;
   std::unique_ptr<Term> term_;
   Where where_;
 };

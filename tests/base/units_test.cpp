@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
+#include "sim/base/dimension.hpp"
 #include "sim/base/units.hpp"
 #include "tests/catch.hpp"
 
@@ -147,6 +148,24 @@ TEST_CASE("a word is an amount, of whatever unit, or none", "[base][units]") {
     INFO(word);
     CHECK_FALSE(find_amount(word));
   }
+}
+
+TEST_CASE("a quantity's text knows its dimension", "[base][units]") {
+  const auto name = [](const char* text) { return name_of(find_quantity(text)->dimension); };
+  CHECK(name("10") == "a plain number");
+  CHECK(name("3 min") == "a time");
+  CHECK(name("3 GiB") == "an amount of data");
+  CHECK(name("3Gb/s") == "a data rate");
+  CHECK(name("3 FLOP") == "an amount of work");
+  CHECK(name("3 TFLOP/s") == "a rate of work");
+  CHECK(name("3 kWh") == "an energy");
+  CHECK(name("3 W") == "a power");
+  CHECK(name("3 USD") == "an amount of money");
+  CHECK(name("3 USD/h") == "a price per time");
+  const Dimension time = find_quantity("1 s")->dimension, rate = find_quantity("1 B/s")->dimension;
+  CHECK(rate * time == find_quantity("1 B")->dimension);
+  CHECK(time / time == Dimension{});
+  CHECK(name_of(rate / time) == "a quantity in s^-2 B");
 }
 
 } // namespace

@@ -106,6 +106,93 @@ TEST_CASE("conditions choose among combinations", "[study][sweep]") {
   CHECK(chosen("model == chain.yaml and seed / 2 == 2") == Texts{"1 us 4", "2 ms 4"});
 }
 
+const std::string kTwoQuantities = "  platform.latency: [1 us, 2 ms]\n  platform.bandwidth: [1 MB/s, 10 Gb/s]\n"
+                                   "  seed: {from: 1, to: 4}\n  compare.strategies: [uniform, single]\n";
+
+TEST_CASE("a condition compares, adds and subtracts like with like", "[study][sweep]") {
+  const std::string study = "model: chain.yaml\nplatform: {devices: 2, memory: 4 GB}\n";
+  for (const std::string right : {
+           "platform.latency <= '10 us'",
+           "platform.latency > 0 or 0 != platform.bandwidth", // 0 is of any kind
+           "platform.latency + '1 us' < '1 ms' * seed",
+           "platform.bandwidth * platform.latency < '1 kB'", // B/s s
+           "platform.latency <= '1 kB' / platform.bandwidth",
+           "platform.bandwidth / '1 Gb/s' == 10",
+           "platform.memory / platform.bandwidth < '1 h'", // a key of the study alone
+           "platform.latency / '1 s' + seed < 3",
+           "(seed > 2) == (platform.latency > '1 us')",
+           "compare.strategies == uniform or seed < 3",
+           "micro_batches * seed < 8 and strategy != single",
+       }) {
+    INFO(right);
+    CHECK(error_of([&] { read(kTwoQuantities + "  where: " + right + "\n", study); }).empty());
+  }
+  const auto wrong = [&](const std::string& condition) {
+    const std::string error = error_of([&] { read(kTwoQuantities + "  where: " + condition + "\n", study); });
+    const std::string head = "study.yaml:8:10: in condition '" + condition + "': ";
+    INFO(error);
+    REQUIRE(error.starts_with(head));
+    const std::size_t end = error.find("; allowed: two of one kind, or 0 beside any quantity");
+    return end == std::string::npos ? error.substr(head.size()) : error.substr(head.size(), end - head.size());
+  };
+  CHECK(wrong("platform.latency <= '10 Gb/s'") ==
+        "a time (platform.latency = 1 us) and a data rate (10 Gb/s) are compared");
+  CHECK(wrong("10 >= platform.latency") == "a plain number (10) and a time (platform.latency = 1 us) are compared");
+  CHECK(wrong("seed == '2 us'") == "a plain number (seed = 1) and a time (2 us) are compared");
+  CHECK(wrong("platform.latency + platform.bandwidth > 0") ==
+        "a time (platform.latency = 1 us) and a data rate (platform.bandwidth = 1 MB/s) are added");
+  CHECK(wrong("seed > 100 and platform.latency - 1 > '1 us'") ==
+        "a time (platform.latency = 1 us) and a plain number (1) are subtracted");
+  CHECK(wrong("platform.latency * platform.latency == '4 s'") ==
+        "a quantity in s^2 (platform.latency * platform.latency) and a time (4 s) are compared");
+  CHECK(wrong("platform.bandwidth / (platform.latency + '1 s') < '3 B/s'") ==
+        "a quantity in s^-2 B (platform.bandwidth / (platform.latency + '1 s')) and a data rate (3 B/s) are compared");
+  CHECK(wrong("platform.latency != '10 uss'") == "a time (platform.latency = 1 us) and a text (10 uss) are compared");
+  CHECK(wrong("platform.memory > '1 us'") ==
+        "an amount of data (platform.memory = 4 GB) and a time (1 us) are compared");
+  CHECK(wrong("micro_batches > '1 us'") == "a plain number (micro_batches) and a time (1 us) are compared");
+  CHECK(wrong("seed == 1 or strategy < 3").starts_with("a text (strategy) is reckoned with; allowed: numbers and "));
+  CHECK(wrong("compare.strategies * 2 == 2").starts_with("a text (compare.strategies) is reckoned with"));
+}
+
+TEST_CASE("values of one axis of several kinds are each compared with their like", "[study][sweep]") {
+  const auto chosen = [](const std::string& axes, const std::string& condition) {
+    return combinations_of(read(axes + "  where: " + condition + "\n"));
+  };
+  const auto wrong = [&](const std::string& axes, const std::string& condition) {
+    return error_of([&] { chosen(axes, condition); });
+  };
+  const std::string with_text = "  platform.latency: [none, 1 us, 2 ms]\n";
+  CHECK(chosen(with_text, "platform.latency == none") == Texts{"none"});
+  CHECK(chosen(with_text, "platform.latency != '1 us'") == Texts{"none", "2 ms"});
+  CHECK(chosen(with_text, "platform.latency == none or platform.latency < '1 ms'") == Texts{"none", "1 us"});
+  CHECK(chosen(with_text, "not (platform.latency == none) and platform.latency < '1 ms'") == Texts{"1 us"});
+  CHECK(wrong(with_text, "platform.latency < '1 ms'").find("a text (platform.latency = none) is reckoned with") !=
+        std::string::npos);
+  CHECK(wrong(with_text, "platform.latency == '1 MB/s'").find("a text (platform.latency = none) and a data rate") !=
+        std::string::npos);
+
+  const std::string zipped = "  zip: {seed: [quick, slow], platform.latency: [none, 2 us]}\n";
+  CHECK(chosen(zipped, "seed == quick or platform.latency > '1 us'") == Texts{"quick none", "slow 2 us"});
+  CHECK(wrong(zipped, "seed == slow or platform.latency > '1 us'").find("platform.latency = none") !=
+        std::string::npos);
+
+  const std::string two_kinds = "  platform.speed: [1 B, 1 s, 0]\n"; // 1 B is not 1 s, though both are 1 of something
+  CHECK(chosen(two_kinds, "platform.speed == '1 s'") == Texts{"1 s"});
+  CHECK(wrong(two_kinds, "platform.speed >= '1 s'").find("an amount of data (platform.speed = 1 B) and a time (1 s)") !=
+        std::string::npos);
+  CHECK(wrong(two_kinds, "platform.speed == 1").find("an amount of data (platform.speed = 1 B) and a plain number") !=
+        std::string::npos); // the bare 0 among them is no plain number
+  CHECK(chosen("  platform.latency: [0, 1 us]\n", "platform.latency < '1 us'") == Texts{"0"});
+  CHECK(chosen("  seed: [0, 1, 2]\n", "seed <= 1") == Texts{"0", "1"});
+  CHECK(chosen("  platform: [{devices: 2}, chain]\n", "platform != chain").size() == 1);
+
+  const std::string drawn = "  platform.latency: {from: 1 us, to: 9 us}\n  sample: {method: random, points: 3}\n";
+  CHECK(chosen(drawn, "platform.latency < '1 s'").size() == 3);
+  CHECK(wrong(drawn, "platform.latency < 1").find("a time (platform.latency = 1 us) and a plain number (1)") !=
+        std::string::npos);
+}
+
 TEST_CASE("draws: random ones are distinct, a latin hypercube meets every value as often", "[study][sweep]") {
   const std::string axes = "  seed: {from: 1, to: 10}\n  platform.devices: {from: 1, to: 10}\n";
   const Texts drawn = combinations_of(read(axes + "  sample: {method: random, points: 60}\n"));
