@@ -81,6 +81,16 @@ void add_constants(const yaml::Node& node, const std::string& key, Sweep& sweep)
   }
 }
 
+// Likewise of the command line, whose last word on a key holds.
+void add_constants(const std::vector<Setting>& settings, Sweep& sweep) {
+  for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting) {
+    if (!setting->key.starts_with("sweep.")) {
+      add_constants(setting->value.empty() ? yaml::Node{} : yaml::parse(setting->value, "--set " + setting->key),
+                    setting->key, sweep);
+    }
+  }
+}
+
 // No run is called otherwise, unless by a plan file.
 void check_names(const Condition& condition, const Where& where, const Sweep& sweep) {
   const bool has_plans = std::any_of(sweep.words.begin(), sweep.words.end(),
@@ -95,7 +105,7 @@ void check_names(const Condition& condition, const Where& where, const Sweep& sw
   });
 }
 
-void read_conditions(const yaml::Node& node, Sweep& sweep) {
+void read_conditions(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
   for (const SweepAxis& axis : sweep.axes) {
     for (const AxisKey& key : axis.keys) {
       sweep.words.push_back(key.key);
@@ -105,6 +115,7 @@ void read_conditions(const yaml::Node& node, Sweep& sweep) {
     }
   }
   sweep.words.insert(sweep.words.end(), kRunWords.begin(), kRunWords.end());
+  add_constants(settings, sweep);
   add_constants(sweep.document, "", sweep);
   yaml::Map map(node, "sweep");
   for (const yaml::Node* item : map.list("where")) {
@@ -197,7 +208,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
                          document.entries.end());
   sweep.document = std::move(document);
   read_axes(node, settings, sweep);
-  read_conditions(node, sweep);
+  read_conditions(node, settings, sweep);
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);
   sweep.goal = read_goal(node);

@@ -155,6 +155,22 @@ TEST_CASE("a condition compares, adds and subtracts like with like", "[study][sw
   CHECK(wrong("compare.strategies * 2 == 2").starts_with("a text (compare.strategies) is reckoned with"));
 }
 
+TEST_CASE("conditions know what the command line says", "[study][sweep]") {
+  const auto chosen = [](const std::vector<Setting>& settings) {
+    const std::string study =
+        "model: chain.yaml\ntraining: {global_batch: 8}\nsweep: {seed: [1, 2], where: seed * 4 == "
+        "training.global_batch and platform.latency < '1 ms'}\n";
+    return combinations_of(load_sweep(yaml::parse(study, "study.yaml"), settings));
+  };
+  const Setting latency{"platform.latency", "1 us"};
+  CHECK(chosen({latency}) == Texts{"2"});
+  CHECK(chosen({{"training.global_batch", "8"}, {"training.global_batch", "4"}, latency}) == Texts{"1"});
+  CHECK(chosen({{"training", "{global_batch: 4}"}, latency}) == Texts{"1"});
+  CHECK(error_of([&] {
+          chosen({{"platform.latency", "3"}});
+        }).find("a plain number (platform.latency = 3)") != std::string::npos);
+}
+
 TEST_CASE("values of one axis of several kinds are each compared with their like", "[study][sweep]") {
   const auto chosen = [](const std::string& axes, const std::string& condition) {
     return combinations_of(read(axes + "  where: " + condition + "\n"));
