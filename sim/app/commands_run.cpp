@@ -44,11 +44,7 @@ void add_run_commands(CommandList& list) {
       list.add("compare", "strategies x schedules, replayed and ranked (the main job)", command_compare);
   compare.add_option("STUDY", options.study, "a study file")->required();
   add_study_flags(compare, options, with_csv);
-  compare
-      .add_option("--confidence", options.confidence, "draw the cost model's errors so often (100 where no N is given)")
-      ->type_name("N")
-      ->expected(0, 1)
-      ->default_str("100");
+  add_confidence_flag(compare, options);
   compare.add_flag("--pictures", options.pictures, "draw the winner's and the naive split's timelines");
   compare
       .add_option(

@@ -9,6 +9,7 @@ void add_sweep_flags(CLI::App& sweep, Options& options) {
   constexpr int kMostWorkers = 1024;
   sweep.add_option("STUDY", options.study, "a study file with the key 'sweep'")->required();
   add_study_flags(sweep, options);
+  add_confidence_flag(sweep, options);
   sweep.add_flag("--count", options.count, "say how many points there are, and run none");
   sweep.add_option("--workers", options.workers, "processes that work (default: one per core)")
       ->type_name("N")

@@ -48,6 +48,14 @@ void add_study_flags(CLI::App& command, Options& options, const std::vector<std:
   command.add_option("--seed", options.seed, "seed of strategies that draw")->type_name("N");
 }
 
+void add_confidence_flag(CLI::App& command, Options& options) {
+  command
+      .add_option("--confidence", options.confidence, "draw the cost model's errors so often (100 where no N is given)")
+      ->type_name("N")
+      ->expected(0, 1)
+      ->default_str("100");
+}
+
 void add_import_flags(CLI::App& command, Options& options) {
   command.add_option("--dim", options.dimensions, "size of a symbolic dimension, as batch=8")
       ->type_name("NAME=N")

@@ -20,6 +20,8 @@ CLI::Validator plain_time();
 void add_common(CLI::App& command, Options& options, const std::vector<std::string>& formats = {"table", "json"});
 /// The same, --set and the flags that stand for its commonest keys.
 void add_study_flags(CLI::App& command, Options& options, const std::vector<std::string>& formats = {"table", "json"});
+/// How often the cost model's errors are drawn.
+void add_confidence_flag(CLI::App& command, Options& options);
 /// How a foreign model is read.
 void add_import_flags(CLI::App& command, Options& options);
 /// MODEL and --platform, or --devices.

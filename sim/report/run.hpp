@@ -69,7 +69,7 @@ RunSpread spread_of(const std::vector<double>& seconds);
 /// What the errors of the cost model leave open.
 struct RunConfidence {
   RunSpread iteration;
-  double best = 0; ///< share of the draws in which no other run is faster
+  double best = 0; ///< share of the draws in which no other run is faster; NaN: no other is known
 };
 
 struct Run {

@@ -11,9 +11,9 @@ namespace {
 
 // The keys of `sweep` that are no axes; no key of a study is called so.
 constexpr std::array<std::string_view, 6> kWords = {"zip", "where", "sample", "screen", "objective", "constraints"};
-constexpr std::array<std::string_view, 17> kStudyKeys = {
-    "model",      "platform", "training", "loader", "compare", "perturb", "believed",  "dynamic",    "engine",
-    "cost_model", "seed",     "zip",      "where",  "sample",  "screen",  "objective", "constraints"};
+constexpr std::array<std::string_view, 18> kStudyKeys = {
+    "model",  "platform",   "training", "loader", "compare", "perturb", "confidence", "believed",  "dynamic",
+    "engine", "cost_model", "seed",     "zip",    "where",   "sample",  "screen",     "objective", "constraints"};
 
 // How dear a key is to change: a model is read anew, a platform built anew, the rest is settings.
 int rank_of(const SweepAxis& axis) {

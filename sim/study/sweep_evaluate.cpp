@@ -93,7 +93,11 @@ private:
 
   void fill(Bench& bench, const CombinationRuns& asked) {
     bench.study = study_of(inputs_, asked.combination);
-    bench.study.engine = &engine_row(bench.study, engine_);
+    const EngineRow& engine = engine_row(bench.study, engine_);
+    if (&engine != bench.study.engine || engine_ == kEstimate) {
+      bench.study.confidence = 0; // a first pass draws nothing
+    }
+    bench.study.engine = &engine;
     bench.simulator = std::make_unique<Simulator>(bench.study, &counts_);
     const std::vector<Scenario> all = scenarios_of(bench.study);
     std::vector<Scenario> scenarios;
@@ -161,10 +165,24 @@ private:
       if (engine_ != kEstimate) {
         bench.simulator->take_timelines(bench.prepared, std::span(timelines).subspan(begin, ends[i] - begin), 0);
       }
-      for (std::size_t j = 0; j < bench.prepared.size(); ++j) {
-        results_[bench.first + j] =
-            engine_ == kEstimate ? estimate_of(bench, bench.prepared[j]) : result_of(bench.prepared[j]);
+    }
+    for (const std::unique_ptr<Bench>& bench : benches) {
+      finish(*bench);
+    }
+  }
+
+  void finish(Bench& bench) {
+    try {
+      if (bench.study.confidence > 0) {
+        bench.simulator->add_confidence(bench.prepared);
       }
+    } catch (const std::exception& failure) { // its graphs are as drawn: they cannot be replayed again
+      fail(bench.first, bench.first + bench.prepared.size(), failure);
+      return;
+    }
+    for (std::size_t i = 0; i < bench.prepared.size(); ++i) {
+      results_[bench.first + i] =
+          engine_ == kEstimate ? estimate_of(bench, bench.prepared[i]) : result_of(bench.prepared[i]);
     }
   }
 
@@ -181,12 +199,7 @@ private:
 Study study_of(const SweepInputs& inputs, const Combination& combination) {
   std::vector<Setting> settings = inputs.settings;
   settings.insert(settings.end(), combination.settings.begin(), combination.settings.end());
-  Study study = load_study(inputs.sweep.document, inputs.folders, settings);
-  if (study.confidence > 0) {
-    throw InputError(inputs.sweep.document.where,
-                     "'confidence' is drawn over a whole comparison; allowed: 0 in a sweep");
-  }
-  return study;
+  return load_study(inputs.sweep.document, inputs.folders, settings);
 }
 
 std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,

@@ -26,6 +26,10 @@ double perturbed(const Prepared& prepared, Seconds RunSpread::*quantile) {
   return run_of(prepared).perturbed ? ((*run_of(prepared).perturbed).*quantile).value : kNone;
 }
 
+double drawn(const Prepared& prepared, Seconds RunSpread::*quantile) {
+  return run_of(prepared).confidence ? (run_of(prepared).confidence->iteration.*quantile).value : kNone;
+}
+
 constexpr std::array<FigureRow, kFigures> kTable = {{
     {"iteration_seconds", "s", "period of the steady state", [](auto& one) { return metrics_of(one).iteration.value; }},
     {"makespan_seconds", "s", "one iteration alone", [](auto& one) { return metrics_of(one).makespan.value; }},
@@ -60,6 +64,10 @@ constexpr std::array<FigureRow, kFigures> kTable = {{
      [](auto& one) { return perturbed(one, &RunSpread::low); }},
     {"perturbed_median_seconds", "s", "", [](auto& one) { return perturbed(one, &RunSpread::median); }},
     {"perturbed_p95_seconds", "s", "", [](auto& one) { return perturbed(one, &RunSpread::high); }},
+    {"confidence_p5_seconds", "s", "where the study draws the cost model's errors",
+     [](auto& one) { return drawn(one, &RunSpread::low); }},
+    {"confidence_median_seconds", "s", "", [](auto& one) { return drawn(one, &RunSpread::median); }},
+    {"confidence_p95_seconds", "s", "", [](auto& one) { return drawn(one, &RunSpread::high); }},
 }};
 
 } // namespace

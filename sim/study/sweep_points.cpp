@@ -169,6 +169,17 @@ Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Ki
   return fingerprint;
 }
 
+bool SweepPoints::may_draw(const Combination& combination) const {
+  const yaml::Node* value = inputs_.sweep.document.find("confidence");
+  std::string draws = value != nullptr ? value->text : "0";
+  for (const std::vector<Setting>* settings : {&inputs_.settings, &combination.settings}) {
+    for (const Setting& setting : *settings) {
+      draws = setting.key == "confidence" ? setting.value : draws;
+    }
+  }
+  return draws != "0";
+}
+
 std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run, const std::string& engine) const {
   const auto& [combination, kind, fingerprint, settings] = opened;
   const bool runs = run < kind->runs.size();
@@ -196,7 +207,11 @@ std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run
   row.micro_batches = words.micro_batches;
   row.recompute = kind->recompute[run];
   key.add(row.strategy).add(row.schedule).add(static_cast<std::uint64_t>(row.micro_batches));
-  row.key = key.add(row.recompute).add(row.engine).digest();
+  key.add(row.recompute).add(row.engine);
+  if (row.engine != kind->engine && may_draw(combination)) {
+    key.add("no draws"); // of a first pass: another point than the study's own by this engine
+  }
+  row.key = key.digest();
   return row;
 }
 

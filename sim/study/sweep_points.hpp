@@ -70,6 +70,7 @@ private:
   std::shared_ptr<const Kind> kind_of(const Combination& combination);
   Kind find_kind(const Combination& combination);
   Fingerprint fingerprint_of(const Combination& combination, const Kind& kind) const;
+  bool may_draw(const Combination& combination) const; ///< errors of the cost model
   std::uint64_t count_all();
   std::string engine();
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "sim/base/file.hpp"
@@ -106,6 +107,12 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   Simulator simulator(*replayed.study);
   std::vector<Prepared> prepared = simulator.prepare({scenarios[point.row.run]});
   simulator.replay(prepared);
+  if (replayed.study->confidence > 0) {
+    simulator.add_confidence(prepared);
+    if (std::optional<RunConfidence>& own = prepared.front().run.confidence) {
+      own->best = std::numeric_limits<double>::quiet_NaN(); // nothing else is there to be faster
+    }
+  }
   replayed.prepared = std::move(prepared.front());
   return replayed;
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 constexpr int kApplication = 0x53746763; // "Stgc"
 
 constexpr const char* kTables = R"(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <set>
@@ -117,6 +118,39 @@ TEST_CASE("points do not depend on how many work and in which order", "[cli][swe
   const std::vector<std::string> lines = lines_of(shop.read("one.csv"));
   CHECK(lines.size() == 73);
   CHECK(lines.front().starts_with("key,platform.devices,platform.bandwidth,strategy,schedule,micro_batches,"));
+}
+
+TEST_CASE("sweep draws the cost model's errors where it is told to", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: bert-large\nplatform: nvlink-v100\nengine: analytic\n"
+                           "training: {global_batch: 16, micro_batches: 8}\n"
+                           "compare: {strategies: uniform, schedules: [gpipe, 1f1b]}\n"
+                           "sweep: {training.global_batch: [16, 32]}\n");
+  shop.succeed("sweep study.yaml --confidence 10 -o a.sqlite --workers 2");
+  CHECK(lines_of(shop.succeed("points a.sqlite").out)
+            .front()
+            .ends_with(",confidence_p5_seconds,confidence_median_seconds,confidence_p95_seconds"));
+  const std::vector<std::string> points = lines_of(shop.succeed("points a.sqlite --format jsonl").out);
+  REQUIRE(points.size() == 4);
+  for (const std::string& line : points) {
+    const Json point = Json::parse(line);
+    const std::string batch = point["settings"]["training.global_batch"];
+    const Json runs =
+        shop.succeed("compare study.yaml --confidence 10 --format json --set training.global_batch=" + batch).json();
+    const auto run = std::find_if(runs["runs"].begin(), runs["runs"].end(),
+                                  [&](const Json& one) { return one["schedule"] == point["schedule"]; });
+    REQUIRE(run != runs["runs"].end());
+    const Json& interval = (*run)["confidence"]["iteration_seconds"];
+    CHECK(interval["p5"].get<double>() < interval["p95"].get<double>());
+    for (const std::string quantile : {"p5", "median", "p95"}) {
+      CHECK(point["confidence_" + quantile + "_seconds"].get<double>() ==
+            Approx(interval[quantile].get<double>()).epsilon(1e-11));
+    }
+    const std::string key = point["key"];
+    const Json alone = Json::parse(shop.succeed("points a.sqlite --format jsonl --replay " + key).out);
+    CHECK(alone["confidence"]["iteration_seconds"] == interval);
+    CHECK(alone["confidence"]["best"].is_null());
+  }
 }
 
 TEST_CASE("shards make files that merge to the whole", "[cli][sweep]") {

@@ -48,7 +48,8 @@ TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]")
   const auto wrong = [](const std::string& sweep) { return error_of([&] { read(sweep); }); };
   CHECK(wrong("  platfrm.key: [1]\n") ==
         "study.yaml:4:3: unknown key 'platfrm'; did you mean 'platform'? known: model, platform, training, loader, "
-        "compare, perturb, believed, dynamic, engine, cost_model, seed, zip, where, sample, screen, objective, "
+        "compare, perturb, confidence, believed, dynamic, engine, cost_model, seed, zip, where, sample, screen, "
+        "objective, "
         "constraints (an axis is a dotted key of the study, such as platform.network.bandwidth)");
   CHECK(wrong("  seed: []\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
   CHECK(wrong("  seed: 3\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
@@ -318,6 +319,104 @@ TEST_CASE("every point is what a comparison of its study says", "[study][sweep]"
       }
     }
   }
+}
+
+// Eight equal layers on V100s, by cost models that may err.
+const std::string kDrawn = "model: products.yaml\nplatform: nvlink-v100\n"
+                           "training: {global_batch: 16, micro_batches: [4, 8], optimizer: sgd}\n"
+                           "compare: {strategies: [uniform, optimal, single], schedules: [gpipe, 1f1b]}\n";
+
+bool has_interval(const PointRow& row) { return std::isfinite(figure(row, "confidence_median_seconds")); }
+
+TEST_CASE("a point's interval is what a comparison of its study says, whoever draws it", "[study][sweep][confidence]") {
+  const std::string engine = GENERATE("simgrid", "analytic");
+  Results results;
+  const std::string study = kDrawn + "engine: " + engine +
+                            "\nsweep:\n  seed: [1, 2]\n  training.global_batch: [16, 32]\n  confidence: [0, 30]\n";
+  const std::vector<PointRow> rows = run(study, results.folder / "a.sqlite");
+  REQUIRE(rows.size() == 2 * 2 * 2 * 12);
+  std::size_t at = 0;
+  std::map<std::string, double> upper; // 95 %, by seed
+  for (const std::string seed : {"1", "2"}) {
+    for (const std::string batch : {"16", "32"}) {
+      for (const std::string draws : {"0", "30"}) {
+        const Comparison comparison =
+            test::compare_text(study, {{"seed", seed}, {"training.global_batch", batch}, {"confidence", draws}})
+                .comparison;
+        for (std::size_t i = 0; i < 12; ++i, ++at) {
+          const PointRow& row = rows[at];
+          const Run& run = test::find_run(comparison, row.strategy, row.schedule, row.micro_batches);
+          INFO(row.settings << " " << row.strategy << " " << row.schedule << " " << row.micro_batches);
+          REQUIRE(row.status == PointStatus::feasible);
+          REQUIRE(run.confidence.has_value() == (draws == "30"));
+          REQUIRE(has_interval(row) == (draws == "30"));
+          if (run.confidence) { // figures are stored with twelve digits
+            const RunSpread& spread = run.confidence->iteration;
+            CHECK(spread.low < spread.high);
+            CHECK(figure(row, "confidence_p5_seconds") == Approx(spread.low.value).epsilon(1e-11));
+            CHECK(figure(row, "confidence_median_seconds") == Approx(spread.median.value).epsilon(1e-11));
+            CHECK(figure(row, "confidence_p95_seconds") == Approx(spread.high.value).epsilon(1e-11));
+            upper[seed] = spread.high.value;
+          }
+        }
+      }
+    }
+  }
+  CHECK(upper["1"] != upper["2"]); // other draws
+  const std::vector<PointRow> shared = run(study, results.folder / "b.sqlite", nullptr, {.workers = 3});
+  REQUIRE(shared.size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(shared[i].key == rows[i].key);
+    for (const char* name : {"iteration_seconds", "confidence_p5_seconds", "confidence_p95_seconds"}) {
+      CHECK((has_interval(rows[i]) || std::string(name) == "iteration_seconds"
+                 ? figure(shared[i], name) == figure(rows[i], name)
+                 : std::isnan(figure(shared[i], name))));
+    }
+  }
+  SweepStore store(results.folder / "b.sqlite", SweepStore::Mode::read);
+  for (const std::size_t one : {std::size_t{0}, std::size_t{12}, rows.size() - 1}) {
+    const auto folder = results.folder / std::to_string(one);
+    std::filesystem::create_directories(folder);
+    const ReplayedPoint again = replay_point(store.find(to_text(rows[one].key)), folder);
+    const std::optional<RunConfidence>& confidence = again.prepared.run.confidence;
+    REQUIRE(confidence.has_value() == has_interval(rows[one]));
+    if (confidence) {
+      CHECK(confidence->iteration.low.value == Approx(figure(rows[one], "confidence_p5_seconds")).epsilon(1e-11));
+      CHECK(confidence->iteration.high.value == Approx(figure(rows[one], "confidence_p95_seconds")).epsilon(1e-11));
+      CHECK(std::isnan(confidence->best));
+    }
+  }
+}
+
+TEST_CASE("a first pass draws nothing, and its points are no others' for that", "[study][sweep][confidence]") {
+  Results results;
+  const auto file = results.folder / "a.sqlite";
+  const std::string by = GENERATE("analytic", "estimate");
+  const std::string axes = "sweep:\n  training.global_batch: [16, 32]\n";
+  const auto drawn_by = [](const std::vector<PointRow>& rows, const std::string& engine) {
+    std::size_t with = 0, without = 0;
+    for (const PointRow& row : rows) {
+      (row.engine != engine ? 0 : has_interval(row) ? ++with : ++without);
+    }
+    return std::pair(with, without);
+  };
+  const std::string screen = "  screen: {by: " + by + ", keep: 5}\n";
+  const std::vector<PointRow> rows = run(kDrawn + "confidence: 10\n" + axes + screen, file);
+  CHECK(drawn_by(rows, by) == std::pair<std::size_t, std::size_t>(0, 24));
+  CHECK(drawn_by(rows, "simgrid") == std::pair<std::size_t, std::size_t>(5, 0));
+  SweepOutcome outcome; // the quick engine's own study finds no point that lacks its draws
+  const std::vector<PointRow> more = run(kDrawn + "confidence: 10\nengine: analytic\n" + axes, file, &outcome);
+  CHECK(outcome.found == 0);
+  CHECK(drawn_by(more, "analytic") == std::pair<std::size_t, std::size_t>(24, by == "analytic" ? 24 : 0));
+  // Where nothing is drawn they are the same points.
+  run(kDrawn + axes + screen, results.folder / "b.sqlite");
+  run(kDrawn + "engine: analytic\n" + axes, results.folder / "b.sqlite", &outcome);
+  CHECK(outcome.found == (by == "analytic" ? 24 : 0));
+  // By the study's own engine there is one pass in all but name.
+  const std::vector<PointRow> own =
+      run(kDrawn + "confidence: 10\nengine: analytic\n" + axes + "  screen: {by: analytic, keep: 5}\n",
+          results.folder / "c.sqlite");
+  CHECK(drawn_by(own, "analytic") == std::pair<std::size_t, std::size_t>(24, 0));
 }
 
 TEST_CASE("a sweep goes on where it ended and computes only what is new", "[study][sweep]") {
