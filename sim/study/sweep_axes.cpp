@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/study/plain_digits.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -26,14 +28,8 @@ Amount read_amount(yaml::Map& map, std::string_view key) {
   return {parse_number(text.substr(0, digits), map.where(key)), text.substr(digits)};
 }
 
-std::string digits_of(double value, int digits) {
-  const std::string text = to_digits(value, digits);
-  const bool plain = text.find('e') == std::string::npos; // files want plain digits
-  return plain ? text : to_text(value, std::abs(value) < 1 ? 15 : 0);
-}
-
 yaml::Node amount_node(double number, const std::string& unit, const Where& where, int digits = 12) {
-  return {.kind = yaml::Node::Kind::scalar, .text = digits_of(number, digits) + unit, .where = where};
+  return {.kind = yaml::Node::Kind::scalar, .text = plain_digits(number, digits) + unit, .where = where};
 }
 
 struct Scale {

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "sim/study/plain_digits.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -20,8 +22,7 @@ template <class Quantity> std::string write(double value) { return to_text(Quant
 constexpr char kPerSecond[] = "/s", kPerDollar[] = "/USD", kPerJoule[] = "/J";
 template <const char* kUnit> std::string write_rate(double value) {
   constexpr int kDigits = 4;
-  constexpr double kLarge = 1e4; // digits run out
-  return (value < kLarge ? to_digits(value, kDigits) : to_text(value, 0)) + " " + kUnit;
+  return plain_digits(value, kDigits) + " " + kUnit;
 }
 
 constexpr std::array kObjectives = {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "sim/study/plain_digits.hpp"
 #include "sim/study/sweep_replay.hpp"
 #include "sim/study/sweep_results.hpp"
 #include "sim/study/sweep_run.hpp"
@@ -42,6 +43,19 @@ TEST_CASE("an axis is a list or a range", "[study][sweep]") {
   CHECK(values("{from: 1, to: 16, count: 5, scale: log}") == Texts{"1", "2", "4", "8", "16"});
   CHECK(values("{from: 1, to: 3, count: 5}") == Texts{"1", "2", "3"}); // 1, 1.5, 2, 2.5, 3 rounded
   CHECK(values("{from: 5 us, to: 9 us, count: 1}") == Texts{"5 us"});
+  CHECK(values("{from: 0.00002 s, to: 0.00003 s, count: 2}") == Texts{"0.00002 s", "0.00003 s"});
+}
+
+TEST_CASE("digits are plain where an exponent could stand", "[study][sweep]") {
+  CHECK(plain_digits(0.25, 4) == "0.25");
+  CHECK(plain_digits(2e-5, 4) == "0.00002");
+  CHECK(plain_digits(-1.23456e-7, 4) == "-0.0000001235");
+  CHECK(plain_digits(1.23456789012e-9, 12) == "0.00000000123456789012");
+  CHECK(plain_digits(9999.6, 4) == "10000");
+  CHECK(plain_digits(12345.6, 4) == "12346"); // all that stand before the point
+  CHECK(plain_digits(3e15, 12) == "3000000000000000");
+  CHECK(plain_digits(0, 4) == "0");
+  CHECK(plain_digits(2e-40, 4) == "2e-40");
 }
 
 TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]") {
