@@ -40,9 +40,12 @@ std::string range_of(const char* axis, double low, double high) {
   return std::string("set ") + axis + "range [" + number(low) + ":" + number(high) + "]\n";
 }
 
+// Of many names below the axis only some, or they lie on each other.
 std::string names_of(const Axis& axis, const char* which) {
+  constexpr std::size_t kMostBelow = 30;
+  const std::size_t step = which[0] == 'x' ? (axis.names.size() + kMostBelow - 1) / kMostBelow : 1;
   std::string tics;
-  for (std::size_t place = 0; place < axis.names.size(); ++place) {
+  for (std::size_t place = 0; place < axis.names.size(); place += step) {
     tics += (tics.empty() ? "" : ", ") + gnuplot_text(axis.names[place]) + " " + std::to_string(place);
   }
   const bool slanted = which[0] == 'x' && axis.names.size() > 6;
@@ -142,6 +145,10 @@ void add_details(const ChartSeries& series, Figure& figure) {
   }
 }
 
+std::string title_with_note(const Chart& chart) {
+  return "set title " + gnuplot_text(chart.title) + ".\"\\n\"." + gnuplot_text(chart.note) + "\n";
+}
+
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
 constexpr const char* kPalette = "set palette defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#5ec962', 1 '#fde725')\n";
 
@@ -178,7 +185,8 @@ Figure figure_of(const Chart& chart) {
                 .title = chart.title,
                 .x = chart.x.title,
                 .y = chart.y.title,
-                .commands = axis_commands(chart, false, cells) + axis_commands(chart, true, cells) +
+                .commands = (chart.note.empty() ? "" : title_with_note(chart)) + axis_commands(chart, false, cells) +
+                            axis_commands(chart, true, cells) +
                             "set key tmargin center horizontal reverse Left samplen 2 font ',10'\n",
                 .series = {}};
   if (cells) {

@@ -52,6 +52,7 @@ struct Chart {
   std::string value = {}; ///< what the colour of cells says, with its unit
   std::vector<ChartSeries> series = {};
   std::string choice = {}; ///< charts of one choice share a place on the page: one of them is shown
+  std::string note = {};   ///< what a reader must know of it, in a sentence
 };
 
 /// Whether an axis that asks for it is logarithmic: its marks are above 0 and far apart, or whole numbers.

@@ -253,6 +253,61 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
 }
 
+// Every pair of an axis of `across` values and one of `down`, from 1 on; the throughput is the product.
+SweepResults product(std::size_t across, std::size_t down) {
+  SweepResults results{.name = "n", .axes = {{"a.across", {}}, {"a.down", {}}}};
+  for (std::size_t value = 0; value < across; ++value) {
+    results.axes[0].values.push_back(std::to_string(value + 1) + " us");
+  }
+  for (std::size_t value = 0; value < down; ++value) {
+    results.axes[1].values.push_back(std::to_string(value + 1));
+  }
+  for (std::uint32_t x = 0; x < across; ++x) {
+    for (std::uint32_t y = 0; y < down; ++y) {
+      results.value.insert(results.value.end(), {x, y});
+      results.samples_per_second.push_back((x + 1.0) * (y + 1.0));
+      results.iteration.push_back(1);
+      results.keys.emplace_back("k");
+    }
+  }
+  results.dollars_per_million = results.joules_per_sample = results.peak_memory =
+      std::vector<double>(results.iteration.size(), Mark::kNone);
+  return results;
+}
+
+TEST_CASE("neighbouring values share a cell where a map would have too many", "[report][page]") {
+  // 50 x 50 are 2 500 cells, the most of a map; 51 make 26 columns of two values, the last of one.
+  const DocumentPage whole = sweep_page(product(50, 50)), more = sweep_page(product(51, 50));
+  CHECK(chart_of(whole, "throughput-over-across-down").series[0].marks.size() == 2500);
+  CHECK(chart_of(whole, "throughput-over-across-down").note.empty());
+  CHECK(chart_of(more, "throughput-over-across-down").x.names.size() == 26);
+  CHECK(chart_of(more, "throughput-over-across-down").x.names.back() == "51 us");
+
+  // 120 x 60: the wider side gives way until 40 x 60 are left.
+  const DocumentPage page = sweep_page(product(120, 60));
+  const Chart& map = chart_of(page, "throughput-over-across-down");
+  CHECK(map.note == "A cell is the best of 3 neighbouring values across.");
+  CHECK(map.x.names.size() == 40);
+  CHECK(map.x.names.at(1) == "4 to 6 us");
+  CHECK(map.y.names.size() == 60);
+  CHECK(map.y.names.at(1) == "2");
+  REQUIRE(map.series[0].marks.size() == 2400);
+  for (const Mark& mark : map.series[0].marks) { // the best of a cell is its last value
+    CHECK(mark.value == near(3 * (mark.x + 1) * (mark.y + 1)));
+  }
+
+  const DocumentPage both = sweep_page(product(200, 200)); // 4 each: 50 x 50
+  CHECK(chart_of(both, "throughput-over-across-down").note ==
+        "A cell is the best of 4 neighbouring values across and 4 neighbouring values down.");
+  const DocumentPage strip = sweep_page(product(2000, 2)); // no more than 100 columns
+  CHECK(chart_of(strip, "throughput-over-across-down").x.names.size() == 100);
+}
+
+TEST_CASE("a map's note stands below the title of its figure", "[report][figures]") {
+  const Figure figure = figure_of({.name = "c", .title = "t", .note = "A cell is the best."});
+  CHECK(figure.commands.find("set title \"t\".\"\\n\".\"A cell is the best.\"\n") == 0);
+}
+
 // An example of every kind; a kind without one fails.
 TEST_CASE("every kind of document has findings and something to look at", "[report][page]") {
   const test::SmallRun run = test::run({});

@@ -72,6 +72,8 @@ const Charts = (() => {
   // Names too close to lie side by side even when slanted stand upright.
   const room_of_name = (axis, width) => (0.6 * width) / axis.names.length;
   const is_upright = (axis, width) => is_slanted(axis) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
+  const unshown = (axis, width) => Math.max(0, Math.ceil(22 / room_of_name(axis, width)) - 1); // names between those that are
+  const slanted_height = (axis) => 0.5 * longest(axis.names) + 10;
   const longest = (names) => Math.max(...names.map((name) => width_of(name, 12)));
 
   function axis_of(axis, places, vertical, width) {
@@ -80,7 +82,7 @@ const Charts = (() => {
     const option = {
       name: vertical && axis.names ? "" : axis.title,
       nameLocation: vertical ? "end" : "middle",
-      nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? 64 : 28,
+      nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? Math.max(64, slanted_height(axis) + 14) : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > most_shown },
       axisLine: { lineStyle: { color: color("--line") } },
@@ -90,7 +92,7 @@ const Charts = (() => {
       option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
       option.axisLabel.overflow = vertical ? "truncate" : undefined;
       option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
-      option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : undefined;
+      option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : unshown(axis, width);
       option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
@@ -275,10 +277,13 @@ const Charts = (() => {
     };
   }
 
+  // Many rows of a map need no more than their names.
+  const row_height = (chart) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 24);
+
   function height_of(chart, width) {
     const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
-    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x) ? 70 : 0;
-    return further_lines + (chart.y.names ? Math.max(180, 120 + names_below + 24 * chart.y.names.length) : 360);
+    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x) ? Math.max(70, slanted_height(chart.x) + 20) : 0;
+    return further_lines + (chart.y.names ? Math.max(180, 120 + names_below + row_height(chart) * chart.y.names.length) : 360);
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader.

@@ -85,6 +85,7 @@ std::string_view name_of(Look look) {
 Json to_value(const Chart& chart) {
   Json json{{"title", chart.title},
             {"choice", chart.choice},
+            {"note", chart.note},
             {"x", to_value(chart.x, is_logarithmic(chart, false))},
             {"y", to_value(chart.y, is_logarithmic(chart, true))},
             {"value", chart.value},

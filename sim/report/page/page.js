@@ -36,6 +36,7 @@
   function add_chart(parent, chart) {
     const figure = element(parent, "figure", "", { class: "chart" });
     element(figure, "figcaption", chart.title);
+    if (chart.note) element(figure, "p", chart.note, { class: "note" });
     figure.style.minHeight = `${Charts.height(chart, figure.clientWidth) + 60}px`; // so that nothing moves when it is drawn
     when_near(figure, () => Charts.add(figure, chart));
     return figure;

@@ -19,8 +19,7 @@ namespace {
 constexpr std::size_t kMostRows = 2000;
 constexpr std::size_t kMostPoints = 2000; // of a cloud
 constexpr std::size_t kMostPairs = 12;    // of axes, for maps
-constexpr std::size_t kMostCells = 2500;
-constexpr std::size_t kNamed = 8; // series
+constexpr std::size_t kNamed = 8;         // series
 
 /// What is looked for.
 struct Goal {
@@ -261,84 +260,108 @@ private:
     return charts;
   }
 
-  // The pairs of axes with the most cells that are not too many; the wider axis lies across.
-  std::vector<std::pair<std::size_t, std::size_t>> pairs() const {
-    std::vector<std::pair<std::size_t, std::size_t>> pairs;
-    const auto count = [&](std::size_t axis) { return results_.axes[axis].values.size(); };
+  // Two axes of a map; the one with more values lies across.
+  struct Pair {
+    std::size_t across, down;
+    Places columns, rows;
+
+    std::size_t cells() const { return columns.names.size() * rows.names.size(); }
+  };
+
+  // The pairs of axes whose maps have the most cells.
+  std::vector<Pair> pairs() const {
+    struct Candidate {
+      std::size_t across, down;
+      SharedPlaces shared;
+    };
+    std::vector<Candidate> candidates;
+    const auto values = [&](std::size_t axis) { return results_.axes[axis].values.size(); };
     for (std::size_t a = 0; a < varied_.size(); ++a) {
       for (std::size_t b = a + 1; b < varied_.size(); ++b) {
-        if (count(varied_[a]) * count(varied_[b]) <= kMostCells) {
-          const bool across = count(varied_[a]) >= count(varied_[b]);
-          pairs.emplace_back(varied_[across ? a : b], varied_[across ? b : a]);
-        }
+        const bool swapped = values(varied_[a]) < values(varied_[b]);
+        const std::size_t across = varied_[swapped ? b : a], down = varied_[swapped ? a : b];
+        candidates.push_back({across, down, shared_places(values(across), values(down))});
       }
     }
-    std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& one, const auto& other) {
-      return count(one.first) * count(one.second) > count(other.first) * count(other.second);
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& one, const Candidate& other) {
+      return one.shared.cells > other.shared.cells;
     });
-    pairs.resize(std::min(pairs.size(), kMostPairs));
+    candidates.resize(std::min(candidates.size(), kMostPairs));
+    std::map<std::size_t, std::vector<std::size_t>> orders; // of axes, each sorted once
+    const auto places = [&](std::size_t axis, std::size_t shared) {
+      std::vector<std::size_t>& order = orders[axis];
+      if (order.empty()) {
+        order = order_of(results_.axes[axis]);
+      }
+      return places_of(results_.axes[axis], order, shared);
+    };
+    std::vector<Pair> pairs;
+    for (const auto& [across, down, shared] : candidates) {
+      pairs.push_back({across, down, places(across, shared.across), places(down, shared.down)});
+    }
     return pairs;
   }
 
-  // Values in order of size, so that a map's neighbours are neighbours.
-  std::vector<std::size_t> places_of(const SweptAxis& axis, std::vector<std::string>& names) const {
-    const Scale scale = scale_of(axis);
-    std::vector<std::size_t> order(axis.values.size()), places(axis.values.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return scale.places[a] < scale.places[b]; });
-    for (std::size_t place = 0; place < order.size(); ++place) {
-      places[order[place]] = place;
-      names.push_back(shortened(axis.values[order[place]]));
-    }
-    return places;
-  }
-
-  Chart map(std::size_t across, std::size_t down, const Goal& goal) const {
-    const SweptAxis &x = results_.axes[across], &y = results_.axes[down];
-    Chart chart{.name = std::string(goal.name) + "-over-" + file_name_of(short_name(x.key) + "-" + short_name(y.key)),
-                .title = std::string(goal.title) + " over " + short_name(x.key) + " and " + short_name(y.key),
-                .x = {.title = short_name(x.key)},
-                .y = {.title = short_name(y.key)},
-                .value = goal.axis,
-                .series = {{"", Look::cells, {}}},
-                .choice = std::string(goal.title) + " at its best"};
-    const std::vector<std::size_t> columns = places_of(x, chart.x.names), rows = places_of(y, chart.y.names);
-    for (const std::int64_t point : cells(across, down, goal)) {
-      if (point >= 0) {
-        chart.series[0].marks.push_back({.x = static_cast<double>(columns[value(point, across)]),
-                                         .y = static_cast<double>(rows[value(point, down)]),
-                                         .text = label(point),
-                                         .value = (results_.*goal.column)[point]});
-      }
+  // A map without its cells.
+  Chart empty_map(const Pair& pair, const std::string& what, const std::string& title) const {
+    const std::string x = short_name(results_.axes[pair.across].key), y = short_name(results_.axes[pair.down].key);
+    Chart chart{.name = what + "-over-" + file_name_of(x + "-" + y),
+                .title = title + " over " + x + " and " + y,
+                .x = {.title = x, .names = pair.columns.names},
+                .y = {.title = y, .names = pair.rows.names}};
+    const auto among = [](const Places& places, const char* where) {
+      return places.shared > 1 ? std::to_string(places.shared) + " neighbouring values " + where : "";
+    };
+    const std::string across = among(pair.columns, "across"), down = among(pair.rows, "down");
+    if (!across.empty() || !down.empty()) {
+      chart.note = "A cell is the best of " + across + (across.empty() || down.empty() ? "" : " and ") + down + ".";
     }
     return chart;
   }
 
-  std::vector<std::int64_t> cells(std::size_t across, std::size_t down, const Goal& goal) const {
-    const std::size_t width = results_.axes[across].values.size();
-    return best_of(width * results_.axes[down].values.size(), goal,
-                   [&](std::size_t point) { return value(point, down) * width + value(point, across); });
+  Mark mark_of(const Pair& pair, std::size_t point) const {
+    return {.x = static_cast<double>(pair.columns.of[value(point, pair.across)]),
+            .y = static_cast<double>(pair.rows.of[value(point, pair.down)]),
+            .text = label(point)};
+  }
+
+  // The points that are the best of a cell.
+  std::vector<std::size_t> cells(const Pair& pair, const Goal& goal) const {
+    const auto best = best_of(pair.cells(), goal, [&](std::size_t point) {
+      return pair.rows.of[value(point, pair.down)] * pair.columns.names.size() +
+             pair.columns.of[value(point, pair.across)];
+    });
+    std::vector<std::size_t> points;
+    for (const std::int64_t point : best) {
+      if (point >= 0) {
+        points.push_back(static_cast<std::size_t>(point));
+      }
+    }
+    return points;
+  }
+
+  Chart map(const Pair& pair, const Goal& goal) const {
+    Chart chart = empty_map(pair, goal.name, goal.title);
+    chart.value = goal.axis;
+    chart.series = {{"", Look::cells, {}}};
+    chart.choice = std::string(goal.title) + " at its best";
+    for (const std::size_t point : cells(pair, goal)) {
+      Mark& mark = chart.series[0].marks.emplace_back(mark_of(pair, point));
+      mark.value = (results_.*goal.column)[point];
+    }
+    return chart;
   }
 
   // Which strategy, or schedule, wins where.
-  std::optional<Chart> winners(std::size_t across, std::size_t down, std::size_t who) const {
-    const SweptAxis &x = results_.axes[across], &y = results_.axes[down], &names = results_.axes[who];
-    Chart chart{.name = file_name_of(names.key + "-that-wins-over-" + short_name(x.key) + "-" + short_name(y.key)),
-                .title = "The " + names.key + " that wins over " + short_name(x.key) + " and " + short_name(y.key),
-                .x = {.title = short_name(x.key)},
-                .y = {.title = short_name(y.key)},
-                .choice = "Who wins by throughput"};
-    const std::vector<std::size_t> columns = places_of(x, chart.x.names), rows = places_of(y, chart.y.names);
+  std::optional<Chart> winners(const Pair& pair, std::size_t who) const {
+    const std::string& key = results_.axes[who].key;
+    Chart chart = empty_map(pair, key + "-that-wins", "The " + key + " that wins");
+    chart.choice = "Who wins by throughput";
     std::map<std::uint32_t, ChartSeries> series;
-    for (const std::int64_t point : cells(across, down, kGoals.front())) {
-      if (point >= 0) {
-        ChartSeries& one = series[value(point, who)];
-        one.name = text(point, who);
-        one.marks.push_back({.x = static_cast<double>(columns[value(point, across)]),
-                             .y = static_cast<double>(rows[value(point, down)]),
-                             .text = label(point)});
-      }
+    for (const std::size_t point : cells(pair, kGoals.front())) {
+      ChartSeries& one = series[value(point, who)];
+      one.name = text(point, who);
+      one.marks.push_back(mark_of(pair, point));
     }
     if (series.size() < 2) {
       return {};
@@ -351,17 +374,17 @@ private:
 
   std::vector<Chart> maps() const {
     std::vector<Chart> charts;
-    const auto all = pairs();
+    const std::vector<Pair> all = pairs();
     for (const Goal* goal : goals_) {
-      for (const auto& [across, down] : all) {
-        charts.push_back(map(across, down, *goal));
+      for (const Pair& pair : all) {
+        charts.push_back(map(pair, *goal));
       }
     }
-    for (const auto& [across, down] : all) {
+    for (const Pair& pair : all) {
       for (const std::size_t who : varied_) {
         const std::string& key = results_.axes[who].key;
-        if ((key == "strategy" || key == "schedule") && who != across && who != down) {
-          if (std::optional<Chart> chart = winners(across, down, who)) {
+        if ((key == "strategy" || key == "schedule") && who != pair.across && who != pair.down) {
+          if (std::optional<Chart> chart = winners(pair, who)) {
             charts.push_back(std::move(*chart));
           }
         }

@@ -32,7 +32,58 @@ Scale name_scale(const SweptAxis& axis) {
   return {{.title = short_name(axis.key), .names = axis.values}, std::move(places)};
 }
 
+std::string unit_of(const std::string& text) {
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  return end == 0 || end == std::string::npos ? "" : text.substr(end);
+}
+
+// "1 to 4 Gb/s", or "a to b".
+std::string range_of(const std::string& first, const std::string& last) {
+  const std::string from = shortened(first), to = shortened(last), unit = unit_of(from);
+  return (unit == unit_of(to) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
+}
+
 } // namespace
+
+std::vector<std::size_t> order_of(const SweptAxis& axis) {
+  const Scale scale = scale_of(axis);
+  std::vector<std::size_t> order(axis.values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return scale.places[a] < scale.places[b]; });
+  return order;
+}
+
+Places places_of(const SweptAxis& axis, const std::vector<std::size_t>& order, std::size_t shared) {
+  Places places{.of = std::vector<std::size_t>(order.size()), .names = {}, .shared = shared};
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    places.of[order[at]] = at / shared;
+    if (at % shared == 0) {
+      const std::string& first = axis.values[order[at]];
+      const std::string& last = axis.values[order[std::min(at + shared, order.size()) - 1]];
+      places.names.push_back(first == last ? shortened(first) : range_of(first, last));
+    }
+  }
+  return places;
+}
+
+// As many values for each place, so that none looks better for having more; the longer side gives way.
+SharedPlaces shared_places(std::size_t values_across, std::size_t values_down) {
+  constexpr std::size_t kMostCells = 2500, kMostPlaces = 100;
+  SharedPlaces shared{.cells = values_across * values_down};
+  if (shared.cells <= kMostCells) {
+    return shared;
+  }
+  for (;;) {
+    const std::size_t across = (values_across + shared.across - 1) / shared.across;
+    const std::size_t down = (values_down + shared.down - 1) / shared.down;
+    shared.cells = across * down;
+    if (shared.cells <= kMostCells && std::max(across, down) <= kMostPlaces) {
+      return shared;
+    }
+    ++(across >= down ? shared.across : shared.down);
+  }
+}
 
 std::string short_name(const std::string& key) {
   const std::size_t first = key.find('.');
