@@ -112,6 +112,8 @@ std::string style_of(Look look) {
     return "using 1:2:3:4:5:6:7 with boxxyerror lc palette fs solid";
   case Look::guide:
     return "using 1:2 with lines lc rgb '#777777' dt 3";
+  case Look::faint:
+    return "using 1:2 with points pt 7 ps 0.4 lc rgb '#cccccc'";
   }
   return "";
 }
@@ -145,8 +147,27 @@ void add_details(const ChartSeries& series, Figure& figure) {
   }
 }
 
+// In lines that a figure holds.
+std::vector<std::string> lines_of(const std::string& text) {
+  constexpr std::size_t kWidth = 80; // letters
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = std::min(text.find('\n', at), text.size());
+    if (const std::size_t blank = text.rfind(' ', at + kWidth); end - at > kWidth && blank != text.npos && blank > at) {
+      end = blank;
+    }
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
 std::string title_with_note(const Chart& chart) {
-  return "set title " + gnuplot_text(chart.title) + ".\"\\n\"." + gnuplot_text(chart.note) + "\n";
+  std::string title = gnuplot_text(chart.title);
+  for (const std::string& line : lines_of(chart.note)) {
+    title += ".\"\\n\"." + gnuplot_text(line);
+  }
+  return "set title " + title + "\n";
 }
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).

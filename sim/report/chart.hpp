@@ -27,6 +27,7 @@ enum class Look {
   bars,  ///< from 0 along x, each at its name on y
   cells, ///< coloured by value, at a name on x and one on y
   guide, ///< a thin line to read others by
+  faint, ///< points that do not count
 };
 
 /// A place on a chart and what is to be said of it.
@@ -43,6 +44,7 @@ struct ChartSeries {
   std::string name; ///< in the key; "": not there
   Look look = Look::points;
   std::vector<Mark> marks;
+  int color = -1; ///< its number on the page; -1: by its place among the series
 };
 
 struct Chart {
@@ -51,8 +53,9 @@ struct Chart {
   Axis x, y;
   std::string value = {}; ///< what the colour of cells says, with its unit
   std::vector<ChartSeries> series = {};
-  std::string choice = {}; ///< charts of one choice share a place on the page: one of them is shown
-  std::string note = {};   ///< what a reader must know of it, in a sentence
+  std::string choice = {};     ///< charts of one choice share a place on the page: one of them is shown
+  std::string note = {};       ///< what a reader must know of it, in a sentence or, on lines of their own, several
+  std::vector<Chart> all = {}; ///< one, or none: the same of everything, where this leaves something out
 };
 
 /// Whether an axis that asks for it is logarithmic: its marks are above 0 and far apart, or whole numbers.

@@ -5,13 +5,67 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
+#include "sim/study/sweep_condition.hpp"
 #include "sim/study/sweep_figures.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::json;
+
+bool same_limits(const SweepGoal& one, const SweepGoal& other) {
+  return std::equal(one.limits.begin(), one.limits.end(), other.limits.begin(), other.limits.end(),
+                    [&](const SweepGoal::Limit& a, const SweepGoal::Limit& b) {
+                      return a.row == b.row && a.most == b.most &&
+                             (!a.row->needs_samples || one.samples == other.samples);
+                    });
+}
+
+std::string limits_in_words(const SweepGoal& goal) {
+  std::string words;
+  for (const SweepGoal::Limit& limit : goal.limits) {
+    words += (words.empty() ? "" : " and ") + std::string(limit.row->name) + " at most " + limit.text;
+  }
+  return words;
+}
+
+// Whether points keep to a goal's constraints. Their expressions of SQL are read as conditions, so that there is one
+// definition of each.
+class Limits {
+public:
+  explicit Limits(const SweepGoal& goal) : values_(kFigures + 2) {
+    std::vector<std::string> known;
+    for (const FigureRow& row : figures()) {
+      known.emplace_back(row.name);
+    }
+    known.insert(known.end(), {"samples", "limit"});
+    for (ConditionValue& value : values_) {
+      value.numeric = true;
+    }
+    values_[kFigures].number = goal.samples;
+    for (const SweepGoal::Limit& limit : goal.limits) {
+      std::string text = std::string(limit.row->expression) + " <= limit";
+      std::erase(text, ':'); // of :samples
+      conditions_.emplace_back(Condition(text, {}, known), limit.most);
+    }
+  }
+
+  bool hold(const Figures& figures) {
+    for (std::size_t i = 0; i < kFigures; ++i) {
+      values_[i].number = figures.at(i);
+    }
+    return std::all_of(conditions_.begin(), conditions_.end(), [&](const auto& one) {
+      values_.back().number = one.second;
+      return one.first.holds([&](std::size_t known) -> const ConditionValue& { return values_[known]; });
+    });
+  }
+
+private:
+  std::vector<std::pair<Condition, double>> conditions_; // each with its limit
+  std::vector<ConditionValue> values_;                   // figures, samples, limit
+};
 
 class Reader {
 public:
@@ -33,6 +87,7 @@ public:
       results_.axes.push_back({std::string(key), {}});
     }
     numbers_.resize(results_.axes.size());
+    heed_limits(best);
   }
 
   void add(const PointRow& row) {
@@ -61,6 +116,9 @@ public:
     results_.dollars_per_million.push_back(figure(row.figures, "usd_per_million_samples"));
     results_.joules_per_sample.push_back(figure(row.figures, "joules_per_sample"));
     results_.peak_memory.push_back(figure(row.figures, "peak_memory_bytes"));
+    if (limits_) {
+      results_.outside.push_back(limits_->hold(row.figures) ? 0 : 1);
+    }
     constexpr std::size_t kDigits = 8;
     results_.keys.push_back(to_text(row.key).substr(0, kDigits));
   }
@@ -75,6 +133,18 @@ public:
   }
 
 private:
+  // Where all sweeps ask for the same.
+  void heed_limits(const std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>>& best) {
+    results_.constraints_differ = std::any_of(
+        best.begin(), best.end(), [&](const auto& one) { return !same_limits(one.first, best.front().first); });
+    if (best.empty() || results_.constraints_differ || best.front().first.limits.empty()) {
+      return;
+    }
+    const SweepGoal& goal = best.front().first;
+    limits_.emplace(goal);
+    results_.constraints = limits_in_words(goal);
+  }
+
   void add_value(std::size_t axis, const std::string& text) {
     auto& values = results_.axes[axis].values;
     const auto [found, added] = numbers_[axis].try_emplace(text, static_cast<std::uint32_t>(values.size()));
@@ -85,6 +155,7 @@ private:
   }
 
   SweepResults results_;
+  std::optional<Limits> limits_;
   std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
   std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best: answer and rank
   std::map<std::string, std::uint64_t> reasons_;

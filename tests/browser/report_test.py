@@ -23,6 +23,17 @@ compare: {strategies: [uniform, optimal, single], schedules: [gpipe, 1f1b]}
 SWEEP = STUDY + """name: sweep
 sweep: {platform.network.bandwidth: [1 Gb/s, 10 Gb/s, 100 Gb/s], training.precision: [fp16, fp32]}
 """
+# More cells than a map has; points on more than one device break the constraint.
+LIMITS = """model: vgg16
+platform: two-generations
+training: {global_batch: 32, micro_batches: 2}
+compare: {strategies: [uniform, single], schedules: 1f1b}
+engine: analytic
+sweep:
+  platform.network.bandwidth: {from: 1 Gb/s, to: 100 Gb/s, count: 60, scale: log}
+  platform.network.latency: {from: 1 us, to: 100 us, count: 50, scale: log}
+  constraints: {devices: 1}
+"""
 
 
 def stagecraft(*arguments):
@@ -34,13 +45,14 @@ def make_pages(folder):
     def path(name):
         return os.path.join(folder, name)
 
-    for name, text in (("study.yaml", STUDY), ("sweep.yaml", SWEEP)):
+    for name, text in (("study.yaml", STUDY), ("sweep.yaml", SWEEP), ("limits.yaml", LIMITS)):
         with open(path(name), "w", encoding="utf-8") as file:
             file.write(text)
     stagecraft("compare", path("study.yaml"), "--timeline", "2", "--quiet", "-o", path("compare.json"))
     stagecraft("replay", *RUN, "--timeline", "--format", "json", "--quiet", "-o", path("replay.json"))
     stagecraft("explain", *RUN, "--format", "json", "--quiet", "-o", path("explain.json"))
     stagecraft("sweep", path("sweep.yaml"), "--quiet", "-o", path("sweep.sqlite"))
+    stagecraft("sweep", path("limits.yaml"), "--quiet", "-o", path("limits.sqlite"))
     rows = [{"case": EVIL, "metric": "iteration_seconds", "group": "g", "measured": m, "predicted": p, "contest": "c"}
             for m, p in ((1, 1.1), (2, 1.9), (30, 31))]
     with open(path("validate.json"), "w", encoding="utf-8") as file:
@@ -54,7 +66,7 @@ def make_pages(folder):
     with open(path("compare.json"), "w", encoding="utf-8") as file:
         json.dump(result, file)
     pages = {}
-    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "validate.json", "calibrate.json"):
+    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "limits.sqlite", "validate.json", "calibrate.json"):
         name = result.split(".")[0]
         pages[name] = path(name + ".html")
         stagecraft("report", path(result), "-o", pages[name])
@@ -202,6 +214,32 @@ def test_table(browser, page):
     assert column(browser, title) == []
 
 
+def test_constraints(browser, page):
+    """A switch by key: points outside the constraints are left out, or drawn faint, until it is pressed."""
+    browser.open(page)
+    draw_all(browser)
+    numbers = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+    rows = "return [...document.querySelectorAll('figure:not([hidden]) details')].map(one => [...one.querySelectorAll('tr')].map(row => row.textContent))"
+    notes = "return [...document.querySelectorAll('.switch span')].map(one => one.textContent)"
+    pressed = "return [...document.querySelectorAll('.switch button')].map(one => one.getAttribute('aria-pressed'))"
+    browser.run(numbers)
+    kept = browser.wait("marks in numbers", rows.replace("return ", "const all = ") + "; return all.every(one => one.length) && all")
+    assert browser.run(pressed) == ["false"] * 3
+    assert all("3000 of 6000 points do not keep to the constraints (devices at most 1)" in note for note in browser.run(notes))
+    assert not any("uniform" in row for row in kept[0]), kept[0]
+    assert sum("outside the constraints" in row for row in kept[-1]) > 100  # the cloud of a front
+    assert "neighbouring values" in browser.run("return document.querySelector('#s3 .note:not([hidden])').textContent")
+    button = browser.driver.find_element("css selector", ".switch button")
+    button.send_keys(Keys.SPACE)
+    assert browser.run(pressed) == ["true"] * 3
+    assert all(note.startswith("All 6000 points are shown") for note in browser.run(notes))
+    everything = browser.run(rows)
+    assert any("uniform" in row and "outside the constraints" in row for row in everything[0]), everything[0]
+    button.send_keys(Keys.ENTER)
+    assert browser.run(rows) == kept
+    assert not browser.complaints()
+
+
 def test_dark_and_print(browser, page):
     browser.open(page)
     draw_all(browser)
@@ -230,6 +268,7 @@ def main():
         test_timeline(browser, pages["replay"])
         test_table(browser, pages["compare"])
         test_table(browser, pages["sweep"])
+        test_constraints(browser, pages["limits"])
         test_dark_and_print(browser, pages["compare"])
         print("every page opens without a request or a complaint")
 

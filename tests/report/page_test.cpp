@@ -253,6 +253,79 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
 }
 
+// Three points of two strategies: the fastest is dear and breaks the constraints.
+SweepResults constrained() {
+  SweepResults results{.name = "n",
+                       .axes = {{"platform.network.bandwidth", {"10 Gb/s", "100 Gb/s"}}, {"strategy", {"a", "b"}}}};
+  results.value = {0, 0, 1, 0, 1, 1};
+  results.iteration = {1, 0.5, 0.25};
+  results.samples_per_second = {10, 20, 40};
+  results.dollars_per_million = {1, 3, 2};
+  results.joules_per_sample = results.peak_memory = {Mark::kNone, Mark::kNone, Mark::kNone};
+  results.keys = {"k0", "k1", "k2"};
+  results.constraints = "memory at most 1 GB";
+  results.outside = {0, 0, 1};
+  return results;
+}
+
+TEST_CASE("charts of a sweep leave out what breaks its constraints, and have all points too", "[report][page]") {
+  const DocumentPage page = sweep_page(constrained());
+  const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
+  REQUIRE(curve.series.size() == 1); // of strategy a alone
+  CHECK(curve.series[0].marks.at(1).y == 20);
+  REQUIRE(curve.all.size() == 1);
+  REQUIRE(curve.all[0].series.size() == 2);
+  CHECK(curve.all[0].series[1].marks.at(0).text.ends_with(", outside the constraints"));
+  CHECK(curve.all[0].series[1].color == 1); // so that a has one colour in both
+  CHECK(curve.series[0].color == 0);
+  const Chart& map = chart_of(page, "throughput-over-network-bandwidth-strategy");
+  CHECK(map.series[0].marks.size() == 2);
+  CHECK(map.all.at(0).series[0].marks.size() == 3);
+  const Chart& front = chart_of(page, "front-cost");
+  REQUIRE(front.series.size() == 3); // a, what is outside, the front
+  CHECK(front.series[1].look == Look::faint);
+  CHECK(front.series[1].marks.size() == 1);
+  CHECK(front.series[2].marks.size() == 2);               // 20 and 10 per second, for 3 and 1
+  CHECK(front.all.at(0).series.back().marks.size() == 2); // 40 and 10 per second, for 2 and 1
+  for (const PageSection& section : page.sections) {
+    CHECK(section.all.label.empty() == section.charts.empty());
+  }
+  CHECK(page.sections.at(1).all.off ==
+        "1 of 3 points does not keep to the constraints (memory at most 1 GB) and is left out.");
+  const std::vector<std::string>& findings = page.sections.at(0).sentences;
+  CHECK(findings.at(1).find("2 feasible points keep to the constraints (memory at most 1 GB)") == 0);
+  CHECK(findings.at(2).find("20 samples per second") != std::string::npos);
+  const PageTable& table = page.sections.back().tables.at(0);
+  CHECK(table.rows.at(0).at(table.columns.size() - 2).text == "kept");
+  CHECK(table.rows.at(2).at(table.columns.size() - 2).text == "not kept");
+  const std::vector<Figure> figures = figures_of(Page{.title = "", .sections = page.sections});
+  CHECK(figures.at(0).commands.find("1 of 3 points does not keep") != std::string::npos);
+}
+
+TEST_CASE("constraints that all points keep, none, or that differ leave charts as they are", "[report][page]") {
+  SweepResults results = constrained();
+  results.outside = {0, 0, 0};
+  DocumentPage page = sweep_page(results);
+  CHECK(page.sections.at(0).sentences.at(1) == "All feasible points keep to the constraints (memory at most 1 GB).");
+  CHECK(chart_of(page, "throughput-by-network-bandwidth").all.empty());
+  CHECK(page.sections.at(1).all.label.empty());
+
+  results.outside = {1, 1, 1};
+  page = sweep_page(results);
+  CHECK(page.sections.at(0).sentences.at(1) == "No feasible point keeps to the constraints (memory at most 1 GB).");
+  const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
+  CHECK(curve.series.empty());
+  CHECK(curve.note == "No point keeps to the constraints.");
+  CHECK(curve.all.at(0).series.size() == 2);
+
+  results.outside.clear();
+  results.constraints.clear();
+  results.constraints_differ = true;
+  page = sweep_page(results);
+  CHECK(page.sections.at(0).sentences.at(1).find("different constraints") != std::string::npos);
+  CHECK(chart_of(page, "throughput-by-network-bandwidth").series.size() == 2);
+}
+
 // Every pair of an axis of `across` values and one of `down`, from 1 on; the throughput is the product.
 SweepResults product(std::size_t across, std::size_t down) {
   SweepResults results{.name = "n", .axes = {{"a.across", {}}, {"a.down", {}}}};
@@ -303,9 +376,11 @@ TEST_CASE("neighbouring values share a cell where a map would have too many", "[
   CHECK(chart_of(strip, "throughput-over-across-down").x.names.size() == 100);
 }
 
-TEST_CASE("a map's note stands below the title of its figure", "[report][figures]") {
-  const Figure figure = figure_of({.name = "c", .title = "t", .note = "A cell is the best."});
-  CHECK(figure.commands.find("set title \"t\".\"\\n\".\"A cell is the best.\"\n") == 0);
+TEST_CASE("a chart's note stands below the title of its figure, in lines that it holds", "[report][figures]") {
+  const std::string forty(40, 'x'), long_note = forty + " " + forty + "\nend";
+  const Figure figure = figure_of({.name = "c", .title = "t", .note = long_note});
+  CHECK(figure.commands.find("set title \"t\".\"\\n\".\"" + forty + "\".\"\\n\".\"" + forty + "\".\"\\n\".\"end\"\n") ==
+        0);
 }
 
 // An example of every kind; a kind without one fails.

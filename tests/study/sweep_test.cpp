@@ -554,6 +554,61 @@ TEST_CASE("constraints and objective choose the best", "[study][sweep]") {
   }
 }
 
+// Each limit is what the middle point has: those that the database ranks behind it break it.
+TEST_CASE("the report knows which points keep to the constraints", "[study][sweep]") {
+  const std::string study = "model: {file: chain.yaml, device: v100-sxm2-16gb}\nplatform: mixed-v100-p100\n"
+                            "training: {global_batch: 4, micro_batches: [2, 4]}\n"
+                            "compare: {strategies: [uniform, single], schedules: [gpipe, 1f1b]}\n"
+                            "sweep:\n  platform.network.bandwidth: [1 Gb/s, 10 Gb/s]\n";
+  for (const ConstraintRow& row : constraints()) {
+    INFO(row.name);
+    Results results;
+    SweepOutcome outcome;
+    const std::string goal = study + "  objective: {name: iteration, samples: 1000}\n";
+    run(goal, results.folder / "a.sqlite", &outcome);
+    SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+    SweepGoal asked = load_sweep(yaml::parse(goal, "study.yaml"), {}).goal;
+    const ObjectiveRow limited{row.name, "", row.expression, nullptr, false, true};
+    asked.objective = &limited;
+    const std::vector<RankedPoint> ranked = store.best(outcome.sweep, asked, "", 100);
+    REQUIRE(ranked.size() == 16);
+    const double most = ranked.at(7).score * (1 + 1e-9); // rounded to and from "USD/h"
+    const std::map<std::string_view, std::string> units = {
+        {"memory", " B"},        {"power", " W"},    {"iteration", " s"}, {"devices", ""},
+        {"training-time", " s"}, {"budget", " USD"}, {"price", " USD/h"}};
+    std::size_t expected = 0;
+    for (const RankedPoint& point : ranked) {
+      expected += point.score > most ? 1 : 0;
+    }
+    run(goal + "  constraints: {" + std::string(row.name) + ": " +
+            to_digits(row.name == "price" ? most * 3600 : most, 15) + units.at(row.name) + "}\n",
+        results.folder / "a.sqlite", &outcome);
+    const SweepResults stored = read_sweep_results(store);
+    CHECK(stored.constraints.find(std::string(row.name) + " at most ") == 0);
+    CHECK(std::count(stored.outside.begin(), stored.outside.end(), 1) == static_cast<std::ptrdiff_t>(expected));
+    for (const SweepAnswer::Point& one : stored.answers.at(0).best) {
+      CHECK(stored.outside.at(one.point) == 0);
+    }
+  }
+}
+
+TEST_CASE("constraints of several sweeps are heeded where all are the same", "[study][sweep]") {
+  for (const auto& [one, other, heeded] :
+       {std::tuple{"devices: 1", "devices: 1", true}, std::tuple{"devices: 1", "devices: 2", false},
+        std::tuple{"devices: 1", "devices: 1, memory: 1 GB", false}}) {
+    INFO(other);
+    Results results;
+    const std::string constraints = "  constraints: {";
+    run(kSweep + constraints + one + "}\n", results.folder / "a.sqlite");
+    run(kSweep + "  engine: [analytic]\n" + constraints + other + "}\n", results.folder / "a.sqlite");
+    SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+    const SweepResults stored = read_sweep_results(store);
+    REQUIRE(stored.answers.size() == 2);
+    CHECK(stored.constraints_differ == !heeded);
+    CHECK(stored.outside.size() == (heeded ? stored.points() : 0));
+  }
+}
+
 // By the definitions of docs/formats/sweep.md.
 double score(std::string_view objective, const PointRow& row, double samples) {
   const double rate = figure(row, "samples_per_second");

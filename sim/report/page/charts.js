@@ -141,7 +141,7 @@ const Charts = (() => {
   }
 
   function series_of(chart, series, number, scale) {
-    const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" ? 1 : 2 };
+    const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" || series.look === "faint" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
     const { symbol, color: own, style } = symbol_of(number);
     const points = { // a line of no width: the key of a scatter stretches its symbols
@@ -161,6 +161,8 @@ const Charts = (() => {
         };
       case "points":
         return points;
+      case "faint":
+        return { ...points, symbol: "circle", symbolSize: 5, itemStyle: { color: color("--faint") } };
       case "line":
         if (chart.x.names) return points; // nothing lies between names
         return { ...common, type: "line", data, symbol, symbolSize: 8, showSymbol: data.length <= 60, lineStyle: { width: 2, color: own }, itemStyle: style };
@@ -242,7 +244,7 @@ const Charts = (() => {
     const scale = scale_of(chart);
     const touched = matchMedia("(hover: none)").matches;
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
-    const series = chart.series.map((one, number) => series_of(chart, one, number, scale));
+    const series = chart.series.map((one, number) => series_of(chart, one, one.color ?? number, scale));
     for (const one of chart.series) {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
@@ -298,19 +300,30 @@ const Charts = (() => {
     return table;
   }
 
-  /** Puts a chart into `parent`; returns what draws it anew, in the colours of the moment. */
-  function add(parent, chart) {
+  const is_empty = (chart) => chart.series.every((one) => !one.marks.length);
+
+  /** Puts the chart that `shown` gives into `parent`; returns what draws anew what it gives then, in the colours of the moment. */
+  function add(parent, shown) {
     const canvas = document.createElement("div");
     canvas.className = "canvas";
     const details = document.createElement("details");
     const summary = document.createElement("summary");
     summary.textContent = "in numbers";
     details.append(summary);
-    details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(rows_of(chart)));
+    let listed = null; // whose marks are rows
+    const list = () => {
+      if (!details.open || listed === shown()) return;
+      listed = shown();
+      details.replaceChildren(summary, rows_of(listed));
+    };
+    details.addEventListener("toggle", list);
     parent.append(canvas, details);
     let drawn = null;
     let width = 0;
     const draw = () => {
+      const chart = shown();
+      canvas.hidden = details.hidden = is_empty(chart);
+      list();
       if (!canvas.clientWidth) return;
       width = canvas.clientWidth;
       canvas.style.height = `${height_of(chart, width)}px`;
@@ -323,5 +336,5 @@ const Charts = (() => {
     return draw;
   }
 
-  return { add, height: height_of, color };
+  return { add, is_empty, height: height_of, color };
 })();

@@ -78,6 +78,8 @@ std::string_view name_of(Look look) {
     return "cells";
   case Look::guide:
     return "guide";
+  case Look::faint:
+    return "faint";
   }
   return "";
 }
@@ -97,6 +99,12 @@ Json to_value(const Chart& chart) {
                        number_of(mark.value)});
     }
     json["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
+    if (series.color >= 0) {
+      json["series"].back()["color"] = series.color;
+    }
+  }
+  if (!chart.all.empty()) {
+    json["all"] = to_value(chart.all.front());
   }
   return json;
 }
@@ -177,6 +185,9 @@ Json drawn(const Page& page) {
   for (const PageSection& section : page.sections) {
     Json& json =
         sections.emplace_back(Json{{"charts", Json::array()}, {"timelines", Json::array()}, {"tables", Json::array()}});
+    if (!section.all.label.empty()) {
+      json["all"] = {{"label", section.all.label}, {"off", section.all.off}, {"on", section.all.on}};
+    }
     for (const Chart& chart : section.charts) {
       json["charts"].push_back(to_value(chart));
     }
@@ -219,6 +230,12 @@ std::string body_of(const Page& page) {
   return body + "<p>Made by Stagecraft. Charts: Apache ECharts, Apache License 2.0.</p>\n</footer>\n";
 }
 
+// A figure stands alone: what its section says of all charts is said there too.
+Chart with_note(Chart chart, const std::string& note) {
+  chart.note += (chart.note.empty() ? "" : "\n") + note;
+  return chart;
+}
+
 } // namespace
 
 std::string to_html(const Page& page) {
@@ -246,7 +263,7 @@ std::vector<Figure> figures_of(const Page& page) {
   std::set<std::string> names;
   for (const PageSection& section : page.sections) {
     for (const Chart& chart : section.charts) {
-      Figure& figure = figures.emplace_back(figure_of(chart));
+      Figure& figure = figures.emplace_back(figure_of(chart.all.empty() ? chart : with_note(chart, section.all.off)));
       for (int number = 2; !names.insert(figure.name).second; ++number) {
         figure.name = chart.name + "-" + std::to_string(number);
       }

@@ -32,12 +32,19 @@ struct PageTimeline {
   Tracks tracks;
 };
 
+/// Between the charts of a section and those of everything, Chart::all.
+struct PageSwitch {
+  std::string label;   ///< "": there is none
+  std::string off, on; ///< what is shown, in a sentence
+};
+
 struct PageSection {
   std::string title;
   std::vector<std::string> sentences;
   std::vector<Chart> charts = {};
   std::vector<PageTimeline> timelines = {};
   std::vector<PageTable> tables = {};
+  PageSwitch all = {};
 };
 
 /// A file that the results were made from.

@@ -33,13 +33,42 @@
     near.observe(place);
   }
 
+  let all = false; // charts show everything, also what they leave out at first
+  const shown = (chart) => (all && chart.all) || chart;
+  const tellers = []; // each writes anew what is said beside charts
+
+  function tell(teller) {
+    tellers.push(teller);
+    teller();
+  }
+
   function add_chart(parent, chart) {
     const figure = element(parent, "figure", "", { class: "chart" });
     element(figure, "figcaption", chart.title);
-    if (chart.note) element(figure, "p", chart.note, { class: "note" });
-    figure.style.minHeight = `${Charts.height(chart, figure.clientWidth) + 60}px`; // so that nothing moves when it is drawn
-    when_near(figure, () => Charts.add(figure, chart));
+    const note = element(figure, "p", "", { class: "note" });
+    tell(() => {
+      note.textContent = shown(chart).note;
+      note.hidden = !note.textContent;
+    });
+    if (!Charts.is_empty(chart)) figure.style.minHeight = `${Charts.height(chart, figure.clientWidth) + 60}px`; // so that nothing moves when it is drawn
+    when_near(figure, () => Charts.add(figure, () => shown(chart)));
     return figure;
+  }
+
+  // Switches of all sections are one.
+  function add_switch(parent, { label, off, on }) {
+    const box = element(parent, "p", "", { class: "switch" });
+    const button = element(box, "button", label, { type: "button" });
+    const said = element(box, "span", "", { "aria-live": "polite" });
+    tell(() => {
+      button.setAttribute("aria-pressed", String(all));
+      said.textContent = all ? on : off;
+    });
+    button.addEventListener("click", () => {
+      all = !all;
+      tellers.forEach((teller) => teller());
+      drawings.forEach((one) => one.draw?.());
+    });
   }
 
   // Charts of one choice share a place, under a list to choose from.
@@ -203,6 +232,7 @@
       const box = element(place, "div", "", { class: "timelines" });
       when_near(box, () => Timelines.add(box, section.timelines));
     }
+    if (section.all) add_switch(place, section.all);
     if (section.charts.length) add_charts(place, section.charts);
     section.tables.forEach((table) => add_table(place, table));
   });

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <unordered_set>
 
 #include "sim/base/units.hpp"
@@ -20,6 +21,7 @@ constexpr std::size_t kMostRows = 2000;
 constexpr std::size_t kMostPoints = 2000; // of a cloud
 constexpr std::size_t kMostPairs = 12;    // of axes, for maps
 constexpr std::size_t kNamed = 8;         // series
+constexpr const char* kWhoWins = "Who wins by throughput";
 
 /// What is looked for.
 struct Goal {
@@ -43,7 +45,9 @@ std::string written(double value) {
 
 class SweepCharts {
 public:
-  explicit SweepCharts(const SweepResults& results) : results_(results) {
+  /// Of the points that keep to the constraints, or of `all`.
+  explicit SweepCharts(const SweepResults& results, bool all = false) : results_(results), all_(all) {
+    outside_ = static_cast<std::size_t>(std::count(results.outside.begin(), results.outside.end(), 1));
     const bool told = std::any_of(results.axes.begin(), results.axes.end(),
                                   [](const SweptAxis& axis) { return axis.key == "training.micro_batches"; });
     for (std::size_t axis = 0; axis < results.axes.size(); ++axis) {
@@ -66,9 +70,18 @@ public:
     page.sections.push_back({.title = "Findings", .sentences = sentences()});
     page.sections.push_back({.title = "What was asked for", .sentences = {}, .tables = answers()});
     if (results_.points() > 0) {
-      page.sections.push_back({.title = "Along each axis", .sentences = {}, .charts = curves()});
-      page.sections.push_back({.title = "Over two axes", .sentences = {}, .charts = maps()});
-      page.sections.push_back({.title = "What no point beats", .sentences = {}, .charts = fronts()});
+      const std::optional<SweepCharts> all = outside_ > 0 ? std::optional(SweepCharts(results_, true)) : std::nullopt;
+      const auto add = [&](const char* title, std::vector<Chart> (SweepCharts::*charts)() const, const char* outside) {
+        page.sections.push_back({.title = title, .sentences = {}, .charts = (this->*charts)()});
+        if (all) {
+          add_all((*all.*charts)(), page.sections.back().charts);
+          page.sections.back().all = switch_to_all(outside);
+        }
+        std::erase_if(page.sections.back().charts, is_settled);
+      };
+      add("Along each axis", &SweepCharts::curves, "left out");
+      add("Over two axes", &SweepCharts::maps, "left out");
+      add("What no point beats", &SweepCharts::fronts, "drawn faint");
     }
     std::erase_if(page.sections, [](const PageSection& one) {
       return one.sentences.empty() && one.charts.empty() && one.tables.empty();
@@ -82,6 +95,35 @@ public:
   }
 
 private:
+  bool counts(std::size_t point) const { return all_ || outside_ == 0 || results_.outside[point] == 0; }
+
+  // Gives each chart the same of all points. Both are made alike, so that they stand in the same order.
+  static void add_all(std::vector<Chart> all, std::vector<Chart>& charts) {
+    for (std::size_t at = 0; at < charts.size(); ++at) {
+      Chart& chart = charts[at];
+      const bool empty = std::all_of(chart.series.begin(), chart.series.end(),
+                                     [](const ChartSeries& one) { return one.marks.empty(); });
+      chart.note = empty ? "No point keeps to the constraints." : chart.note;
+      chart.all = {std::move(all[at])};
+    }
+  }
+
+  PageSwitch switch_to_all(const std::string& outside) const {
+    const std::string of_all = " of " + std::to_string(results_.points()) + " points";
+    const std::string which = " not keep to the constraints (" + results_.constraints + ")";
+    return {.label = "show all points",
+            .off = std::to_string(outside_) + of_all + (outside_ == 1 ? " does" : " do") + which +
+                   (outside_ == 1 ? " and is " : " and are ") + outside + ".",
+            .on = "All " + std::to_string(results_.points()) + " points are shown, also the " +
+                  std::to_string(outside_) + " that" + (outside_ == 1 ? " does" : " do") + which + "."};
+  }
+
+  // A chart of who wins that has one winner.
+  static bool is_settled(const Chart& chart) {
+    const auto one_winner = [](const Chart& one) { return one.series.size() < 2; };
+    return chart.choice == kWhoWins && one_winner(chart) && std::all_of(chart.all.begin(), chart.all.end(), one_winner);
+  }
+
   std::uint32_t value(std::size_t point, std::size_t axis) const {
     return results_.value[point * results_.axes.size() + axis];
   }
@@ -125,7 +167,7 @@ private:
       const bool speaks = key == "strategy" || key == "schedule";
       label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));
     }
-    return label;
+    return label + (all_ && results_.outside[point] != 0 ? ", outside the constraints" : "");
   }
 
   static bool better(double a, double b, const Goal& goal) { return goal.largest ? a > b : a < b; }
@@ -136,7 +178,8 @@ private:
     const std::vector<double>& column = results_.*goal.column;
     for (std::size_t point = 0; point < results_.points(); ++point) {
       std::int64_t& incumbent = best[cell(point)];
-      if (std::isfinite(column[point]) && (incumbent < 0 || better(column[point], column[incumbent], goal))) {
+      if (counts(point) && std::isfinite(column[point]) &&
+          (incumbent < 0 || better(column[point], column[incumbent], goal))) {
         incumbent = static_cast<std::int64_t>(point);
       }
     }
@@ -150,6 +193,11 @@ private:
     counts += results_.screened > 0 ? "; " + std::to_string(results_.screened) + " are known from the first pass alone."
                                     : ".";
     std::vector<std::string> all = {counts};
+    if (results_.constraints_differ) {
+      all.emplace_back("The sweeps of this file have different constraints: charts and findings heed none of them.");
+    } else if (!results_.constraints.empty()) {
+      all.push_back(constraints_kept());
+    }
     for (const SweepAnswer& answer : results_.answers) {
       all.push_back("Asked for: " + answer.words + ". " +
                     (answer.best.empty() ? "No point that is known to be feasible has it."
@@ -167,6 +215,16 @@ private:
       all.push_back(std::move(sentence));
     }
     return all;
+  }
+
+  std::string constraints_kept() const {
+    const std::string constraints = " the constraints (" + results_.constraints + ")";
+    if (outside_ == 0 || outside_ == results_.points()) {
+      return (outside_ == 0 ? "All feasible points keep to" : "No feasible point keeps to") + constraints + ".";
+    }
+    return std::to_string(results_.points() - outside_) + " feasible points keep to" + constraints +
+           "; charts and findings are of these, " + std::to_string(outside_) +
+           " others count only where charts show all.";
   }
 
   // How much the best throughput changes along each axis, most first.
@@ -234,7 +292,8 @@ private:
                          : rest     ? "others"
                                     : results_.axes[colour].values[name],
                          drawn_[axis] != 0 ? Look::points : Look::line,
-                         {}};
+                         {},
+                         static_cast<int>(name)};
       for (std::size_t at = 0; at < along.values.size(); ++at) {
         const std::int64_t point = best[name * along.values.size() + at];
         if (point >= 0) {
@@ -353,18 +412,16 @@ private:
   }
 
   // Which strategy, or schedule, wins where.
-  std::optional<Chart> winners(const Pair& pair, std::size_t who) const {
+  Chart winners(const Pair& pair, std::size_t who) const {
     const std::string& key = results_.axes[who].key;
     Chart chart = empty_map(pair, key + "-that-wins", "The " + key + " that wins");
-    chart.choice = "Who wins by throughput";
+    chart.choice = kWhoWins;
     std::map<std::uint32_t, ChartSeries> series;
     for (const std::size_t point : cells(pair, kGoals.front())) {
       ChartSeries& one = series[value(point, who)];
       one.name = text(point, who);
+      one.color = static_cast<int>(value(point, who));
       one.marks.push_back(mark_of(pair, point));
-    }
-    if (series.size() < 2) {
-      return {};
     }
     for (auto& [name, one] : series) {
       chart.series.push_back(std::move(one));
@@ -384,9 +441,7 @@ private:
       for (const std::size_t who : varied_) {
         const std::string& key = results_.axes[who].key;
         if ((key == "strategy" || key == "schedule") && who != pair.across && who != pair.down) {
-          if (std::optional<Chart> chart = winners(pair, who)) {
-            charts.push_back(std::move(*chart));
-          }
+          charts.push_back(winners(pair, who));
         }
       }
     }
@@ -400,33 +455,62 @@ private:
                 .x = {.title = "time per sample [ms]", .logarithmic = true},
                 .y = {.title = unit, .logarithmic = true}};
     constexpr double kMilli = 1000;
-    const std::int64_t colour = colour_axis(results_.axes.size());
-    std::map<std::uint32_t, ChartSeries> series;
-    std::vector<Mark> all;
+    std::vector<Mark> inside, outside;
     for (std::size_t point = 0; point < results_.points(); ++point) {
       if (std::isfinite(column[point]) && results_.samples_per_second[point] > 0) {
-        all.push_back({.x = kMilli / results_.samples_per_second[point],
-                       .y = column[point] * scale,
-                       .value = static_cast<double>(point)});
+        (counts(point) ? inside : outside)
+            .push_back({.x = kMilli / results_.samples_per_second[point],
+                        .y = column[point] * scale,
+                        .value = static_cast<double>(point)});
       }
     }
-    const std::size_t stride = (all.size() + kMostPoints - 1) / kMostPoints;
-    for (std::size_t at = 0; at < all.size(); at += std::max<std::size_t>(1, stride)) {
-      const auto point = static_cast<std::size_t>(all[at].value);
-      ChartSeries& one = series[colour < 0 ? 0 : std::min<std::uint32_t>(kNamed - 1, value(point, colour))];
-      one.name = colour < 0 ? "points" : one.marks.empty() ? text(point, colour) : one.name;
-      one.marks.push_back({.x = all[at].x, .y = all[at].y, .text = label(point)});
+    chart.series = cloud(inside);
+    if (!outside.empty()) {
+      chart.series.push_back({"outside the constraints", Look::faint, labelled(thinned(outside))});
     }
-    for (auto& [number, one] : series) {
-      chart.series.push_back(std::move(one));
+    if (!inside.empty()) {
+      chart.series.push_back({"none is better in both", Look::front, labelled(front_of(std::move(inside)))});
     }
-    std::vector<Mark> best = front_of(std::move(all));
-    for (Mark& mark : best) {
+    return chart;
+  }
+
+  // At most so many of them as a cloud has, from all over it.
+  static std::vector<Mark> thinned(const std::vector<Mark>& marks) {
+    const std::size_t stride = std::max<std::size_t>(1, (marks.size() + kMostPoints - 1) / kMostPoints);
+    std::vector<Mark> some;
+    for (std::size_t at = 0; at < marks.size(); at += stride) {
+      some.push_back(marks[at]);
+    }
+    return some;
+  }
+
+  // With labels for the points that were their values.
+  std::vector<Mark> labelled(std::vector<Mark> marks) const {
+    for (Mark& mark : marks) {
       mark.text = label(static_cast<std::size_t>(mark.value));
       mark.value = Mark::kNone;
     }
-    chart.series.push_back({"none is better in both", Look::front, std::move(best)});
-    return chart;
+    return marks;
+  }
+
+  // Points, which are their values, by strategy or schedule.
+  std::vector<ChartSeries> cloud(const std::vector<Mark>& points) const {
+    const std::int64_t colour = colour_axis(results_.axes.size());
+    std::map<std::uint32_t, ChartSeries> series;
+    for (const Mark& mark : thinned(points)) {
+      const auto point = static_cast<std::size_t>(mark.value);
+      const std::uint32_t number = colour < 0 ? 0 : std::min<std::uint32_t>(kNamed - 1, value(point, colour));
+      ChartSeries& one = series[number];
+      one.name = colour < 0 ? "points" : one.marks.empty() ? text(point, colour) : one.name;
+      one.color = static_cast<int>(number);
+      one.marks.push_back(mark);
+    }
+    std::vector<ChartSeries> all;
+    for (auto& [number, one] : series) {
+      one.marks = labelled(std::move(one.marks));
+      all.push_back(std::move(one));
+    }
+    return all;
   }
 
   std::vector<Chart> fronts() const {
@@ -452,27 +536,32 @@ private:
     for (const SweptAxis& axis : results_.axes) {
       table.columns.push_back(short_name(axis.key));
     }
-    for (const char* column :
-         {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GB]", "key"}) {
+    for (const char* column : {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GB]"}) {
       table.columns.emplace_back(column);
     }
+    if (outside_ > 0) {
+      table.columns.emplace_back("constraints");
+    }
+    table.columns.emplace_back("key");
     return table;
   }
 
   PageTable best_points() const {
-    PageTable table = empty_table("The points with the highest throughput");
+    PageTable table =
+        empty_table(outside_ > 0 ? "The points with the highest throughput, first those within the constraints"
+                                 : "The points with the highest throughput");
     std::vector<std::size_t> order(results_.points());
     std::iota(order.begin(), order.end(), 0);
     const std::size_t shown = std::min(order.size(), kMostRows);
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
                       [&](std::size_t a, std::size_t b) {
-                        return std::pair(-results_.samples_per_second[a], a) <
-                               std::pair(-results_.samples_per_second[b], b);
+                        return std::tuple(!counts(a), -results_.samples_per_second[a], a) <
+                               std::tuple(!counts(b), -results_.samples_per_second[b], b);
                       });
     for (std::size_t at = 0; at < shown; ++at) {
       table.rows.push_back(row_of(order[at]));
     }
-    table.note = shown < order.size() ? std::to_string(order.size() - shown) + " slower ones are left out; "
+    table.note = shown < order.size() ? std::to_string(order.size() - shown) + " further ones are left out; "
                                                                                "`stagecraft points` has all"
                                       : "";
     return table;
@@ -489,6 +578,9 @@ private:
          {results_.iteration[point], results_.samples_per_second[point], results_.dollars_per_million[point],
           results_.joules_per_sample[point], results_.peak_memory[point] / kGigabyte}) {
       row.push_back(number_cell(figure));
+    }
+    if (outside_ > 0) {
+      row.push_back({counts(point) ? "kept" : "not kept"});
     }
     row.push_back({results_.keys[point]});
     return row;
@@ -519,6 +611,8 @@ private:
   }
 
   const SweepResults& results_;
+  bool all_;
+  std::size_t outside_ = 0;         // points that do not keep to the constraints
   std::vector<std::size_t> varied_; // axes with several values
   std::vector<char> drawn_;         // [axis]
   std::vector<const Goal*> goals_;  // of which there are figures

@@ -41,7 +41,10 @@ struct SweepResults {
   std::vector<std::uint32_t> value; ///< [feasible point * axes + axis]: which of its values
   /// [feasible point]; NaN: not known.
   std::vector<double> iteration, samples_per_second, dollars_per_million, joules_per_sample, peak_memory;
-  std::vector<std::string> keys;                              ///< [feasible point]: fingerprint, its first digits
+  std::string constraints;         ///< that all sweeps ask for, in words; "": none
+  bool constraints_differ = false; ///< between sweeps: none of them is heeded
+  std::vector<char> outside;       ///< [feasible point]: it does not keep to them; empty: there are none
+  std::vector<std::string> keys;   ///< [feasible point]: fingerprint, its first digits
   std::uint64_t infeasible = 0, failed = 0, screened = 0;     ///< points; `screened`: known from the first pass alone
   std::vector<std::pair<std::string, std::uint64_t>> reasons; ///< why points are infeasible or failed, and how many
 
