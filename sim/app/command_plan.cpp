@@ -70,9 +70,9 @@ std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& stu
 }
 
 // An infeasible run is a result: JSON says it in `why_not`, other formats on stderr.
-int report_infeasible(const Options& options, const Run& run) {
+int report_infeasible(const Options& options, const Run& run, const RunOrigin& origin) {
   if (options.format == "json") {
-    emit(options, to_json(run, true));
+    emit(options, to_json(run, origin, true));
   } else if (options.format == "csv") {
     emit(options, to_csv(Comparison{.runs = {run}}));
   } else {
@@ -108,7 +108,8 @@ int export_shapes(const Options& options) {
 
 int command_plan(const Options& options) {
   const StrategyRow& strategy = find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
-  const Study study = study_from(options);
+  std::vector<std::string> inputs;
+  const Study study = study_from(options, &inputs);
   Simulator simulator(study);
   Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options)};
   const int micro_batches = scenario.micro_batches = simulator.choose_micro_batches(scenario);
@@ -121,7 +122,7 @@ int command_plan(const Options& options) {
     run.micro_batches = micro_batches;
     run.why_not = reason->reason;
     run.planning_seconds = taken.count();
-    return report_infeasible(options, run);
+    return report_infeasible(options, run, {study.model->name, study.platform.name, std::move(inputs)});
   }
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = simulator.problem(micro_batches);
@@ -145,8 +146,10 @@ int command_replay(const Options& options) {
   std::vector<std::string> inputs;
   const Study study = study_from(options, &inputs);
   const Prepared one = replay_given(options, study);
+  add_given_files(options, inputs);
+  const RunOrigin origin{study.model->name, study.platform.name, std::move(inputs)};
   if (!one.run.feasible) {
-    return report_infeasible(options, one.run);
+    return report_infeasible(options, one.run, origin);
   }
   const Timeline shown = timeline_to_show(options, study, one);
   const std::string trace =
@@ -161,10 +164,9 @@ int command_replay(const Options& options) {
   Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
   comparison.verdict = make_verdict(comparison);
   if (options.format == "json") {
-    emit(options, to_json(one.run, true,
-                          {{"inputs", inputs_json(inputs)},
-                           {"memory", memory_json(memory, options.timeline)},
-                           {"timeline", options.timeline ? trace : ""}}));
+    emit(options,
+         to_json(one.run, origin, true,
+                 {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}}));
   } else if (options.format == "csv") {
     emit(options, to_csv(comparison));
   } else {

@@ -354,7 +354,12 @@ int replay_one(const Options& options, SweepStore& store) {
   const ReplayedPoint replayed = replay_point(found, folder.path());
   const Prepared& prepared = replayed.prepared;
   if (options.format == "jsonl") {
-    print(to_json(prepared.run, true) + "\n");
+    RunOrigin origin{replayed.study->model->name, replayed.study->platform.name};
+    for (const KeptFile& file : found.files) {
+      const std::string shipped = path_below(shipped_folder(), file.path);
+      origin.inputs.push_back(shipped.empty() ? file.path : shipped);
+    }
+    print(to_json(prepared.run, origin, true) + "\n");
     return prepared.run.feasible ? kDone : kNothingFeasible;
   }
   std::string text = found.row.strategy + " under " + found.row.schedule + ", " +

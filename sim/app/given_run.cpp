@@ -33,6 +33,15 @@ const ScheduleRow& given_schedule(const Options& options) {
   return find_by_name(schedules(), name, "schedule", {"--schedule", 0, 0});
 }
 
+void add_given_files(const Options& options, std::vector<std::string>& inputs) {
+  if (!options.plan.empty()) {
+    inputs.push_back(options.plan);
+  }
+  if (options.schedule.ends_with(".csv")) {
+    inputs.push_back(options.schedule);
+  }
+}
+
 Prepared replay_given(const Options& options, const Study& study) {
   const std::optional<ScheduleFile> orders = given_orders(options.schedule);
   const GivenPlan given = given_plan(options, study);

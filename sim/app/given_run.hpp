@@ -28,6 +28,9 @@ std::optional<ScheduleFile> given_orders(const std::string& name);
 /// The schedule named; that of 1f1b where none is, whose memory rules are those of a plan without one.
 const ScheduleRow& given_schedule(const Options& options);
 
+/// Adds the files of --plan and --schedule to those that a study read.
+void add_given_files(const Options& options, std::vector<std::string>& inputs);
+
 /// The run that --strategy or --plan and --schedule ask for, replayed; or why it is not feasible.
 Prepared replay_given(const Options& options, const Study& study);
 

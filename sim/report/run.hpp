@@ -117,6 +117,12 @@ struct Comparison {
   std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
+/// What a run is of, for readers to find: names, and files.
+struct RunOrigin {
+  std::string model, platform;
+  std::vector<std::string> inputs = {};
+};
+
 /// A further key of an object of JSON, with its value in JSON, which may be long; "": left out.
 struct JsonPart {
   std::string key, value;
@@ -126,9 +132,7 @@ struct JsonPart {
 /// keys of ranked runs, by their number.
 std::string to_json(const Comparison& comparison, bool timing,
                     const std::map<std::size_t, std::vector<JsonPart>>& of_run = {});
-std::string to_json(const Run& run, bool timing, const std::vector<JsonPart>& parts = {});
-/// Files that a result was made from, as the value of its key `inputs`.
-std::string inputs_json(const std::vector<std::string>& files);
+std::string to_json(const Run& run, const RunOrigin& origin, bool timing, const std::vector<JsonPart>& parts = {});
 
 /// The list `rounds` of a run, as JSON.
 std::string to_json(const std::vector<RunRound>& rounds);

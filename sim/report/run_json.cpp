@@ -234,12 +234,10 @@ std::string to_json(const Comparison& comparison, bool timing,
   return with_parts(text_of(head), {{"runs", "[" + runs + "]"}}) + "\n";
 }
 
-std::string to_json(const Run& run, bool timing, const std::vector<JsonPart>& parts) {
-  Json json = {{"schema", kSchema}};
+std::string to_json(const Run& run, const RunOrigin& origin, bool timing, const std::vector<JsonPart>& parts) {
+  Json json = {{"schema", kSchema}, {"model", origin.model}, {"platform", origin.platform}, {"inputs", origin.inputs}};
   json.update(to_value(run, timing));
   return with_parts(text_of(json), parts) + "\n";
 }
-
-std::string inputs_json(const std::vector<std::string>& files) { return Json(files).dump(); }
 
 } // namespace stagecraft

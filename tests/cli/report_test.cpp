@@ -16,7 +16,8 @@ TEST_CASE("report makes one page of a run, and the same bytes again", "[cli][rep
   const std::string page = shop.read("a.html");
   CHECK(page == shop.read("b.html"));
   CHECK_THAT(page, Catch::StartsWith("<!doctype html>"));
-  CHECK_THAT(page, Catch::Contains("<h1>uniform, 1f1b, M 4</h1>"));
+  CHECK_THAT(page, Catch::Contains("<h1>uniform, 1f1b, M 4 of chain on 2 x profiled</h1>"));
+  CHECK_THAT(page, Catch::Contains("<li>uniform, 1f1b, M 4 of chain on 2 x profiled: an iteration takes"));
   CHECK_THAT(page, Catch::Contains("<a href=\"./run.json\">run.json</a>"));
   CHECK(page.find("http-equiv=\"Content-Security-Policy\"") != std::string::npos);
 }
@@ -50,8 +51,8 @@ TEST_CASE("runs of several files stand on one axis", "[cli][report]") {
   const Json data = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
   const Json& last = data.back().at("timelines");
   REQUIRE(last.size() == 2);
-  CHECK(last[0].at("title") == "uniform, 1f1b, M 4");
-  CHECK(last[1].at("title") == "uniform, 1f1b, M 2");
+  CHECK(last[0].at("title") == "uniform, 1f1b, M 4 of chain on 2 x profiled");
+  CHECK(last[1].at("title") == "uniform, 1f1b, M 2 of chain on 2 x profiled");
   CHECK(data.front().at("timelines").empty());
 }
 

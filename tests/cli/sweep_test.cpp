@@ -103,6 +103,8 @@ TEST_CASE("sweep counts, runs, shows the best, and has nothing to do the second 
   CHECK(alone["iteration_seconds"].get<double>() ==
         Approx(json["runs"][0]["iteration_seconds"].get<double>()).epsilon(1e-9));
   CHECK(alone["lower_bound_seconds"].is_number());
+  CHECK(alone["model"] == "chain");
+  CHECK(alone["inputs"].size() >= 2); // the study and the model
 }
 
 TEST_CASE("points do not depend on how many work and in which order", "[cli][sweep]") {

@@ -407,7 +407,7 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
   validation.rows = {{.case_name = "c", .metric = "iteration_seconds", .measured = 1, .predicted = 2}};
   const std::map<std::string_view, std::string> examples = {
       {"compare", to_json(small_comparison(), false)},
-      {"replay", to_json(run_of("optimal", "zb-h1", 8, 1, 9), false, {{"timeline", trace}})},
+      {"replay", to_json(run_of("optimal", "zb-h1", 8, 1, 9), {"m", "p", {"s.yaml"}}, false, {{"timeline", trace}})},
       {"explain",
        R"({"strategy": "s", "schedule": "t", "explanation": {"summary": ["why"], "shares": [{"cause": "forward", "seconds": 1}]}})"},
       {"validate", to_json(validation)},
@@ -434,6 +434,13 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
     CHECK((kind == "a trace" || !page.sections.at(0).sentences.empty()));
     CHECK(to_html({.title = page.title, .sections = page.sections}).find("</html>") != std::string::npos);
   }
+  const DocumentPage replayed = read_document("x.json", examples.at("replay"));
+  CHECK(replayed.title == "optimal, zb-h1, M 8 of m on p");
+  CHECK(replayed.sections.at(0).sentences.at(0).find("optimal, zb-h1, M 8 of m on p: an iteration takes") == 0);
+  CHECK(replayed.sections.at(0).timelines.at(0).title == replayed.title);
+  CHECK(replayed.inputs == std::vector<std::string>{"s.yaml"});
+  CHECK(read_document("x.json", R"({"strategy": "s", "schedule": "t", "iteration_seconds": null})").title ==
+        "s, t, M 1"); // of before results said it
   CHECK(read_document("x.json", examples.at("calibrate show")).title == "Calibration of d");
   const DocumentPage judged = read_document("x.json", examples.at("judge"));
   CHECK(judged.sections.at(0).sentences.at(0).find("a comes nearest") == 0);

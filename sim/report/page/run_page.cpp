@@ -52,13 +52,20 @@ Chart device_bars(const json& run, const char* key, const char* name, const std:
   return bars_of(name, title + (devices.size() > kMost ? ", the first 64 devices" : ""), unit, parts);
 }
 
+// Of what, where the document says it.
+std::string of_model(const json& document) {
+  const std::string model = text_at(document, "model"), platform = text_at(document, "platform");
+  return (model.empty() ? "" : " of " + model) + (platform.empty() ? "" : " on " + platform);
+}
+
 std::vector<std::string> sentences_of(const json& run, const RunValues& values) {
+  const std::string name = values.label() + of_model(run);
   if (!values.feasible) {
-    return {values.label() + " does not fit: " + text_at(run, "why_not") + "."};
+    return {name + " does not fit: " + text_at(run, "why_not") + "."};
   }
   const std::vector<std::string> devices = texts_at(run, "devices");
   std::vector<std::string> sentences = {
-      values.label() + ": an iteration takes " + to_text(Seconds{values.iteration}) + ", " +
+      name + ": an iteration takes " + to_text(Seconds{values.iteration}) + ", " +
           to_text(values.samples_per_second, 1) + " samples per second on " + std::to_string(devices.size()) +
           (devices.size() == 1 ? " device." : " devices."),
       "Devices are idle or waiting " + percent(values.bubble, 1) + " of the time; the fullest holds " +
@@ -140,8 +147,9 @@ DocumentPage run_page(const JsonDocument& document) {
   const json& run = document.json;
   const RunValues values = run_values(run);
   PageSection findings{.title = "Findings", .sentences = sentences_of(run, values)};
-  add_timeline(document, run, values.label(), findings.timelines);
-  DocumentPage page{values.label(), {std::move(findings)}, {}};
+  const std::string title = values.label() + of_model(run);
+  add_timeline(document, run, title, findings.timelines);
+  DocumentPage page{title, {std::move(findings)}, {}};
   if (values.feasible) {
     page.sections.push_back(devices_section(run, "Devices and stages"));
   }
@@ -150,10 +158,7 @@ DocumentPage run_page(const JsonDocument& document) {
 
 DocumentPage explanation_page(const JsonDocument& document) {
   const json& json = document.json;
-  std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule");
-  if (const std::string model = text_at(json, "model"); !model.empty()) {
-    title += " of " + model + " on " + text_at(json, "platform");
-  }
+  const std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule") + of_model(json);
   return {title, {explanation_section(json.at("explanation"), "What holds the run back: " + title)}, {}};
 }
 
