@@ -14,9 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is explained, by name.
+/// What is explained, by name, and the files that it was made from.
 struct Subject {
   std::string model, platform, strategy, schedule;
+  std::vector<std::string> inputs;
   Explanation explanation;
 };
 
@@ -26,6 +27,7 @@ Json json_of(const Subject& subject) {
           {"platform", subject.platform},
           {"strategy", subject.strategy},
           {"schedule", subject.schedule},
+          {"inputs", subject.inputs},
           {"explanation", Json::parse(to_json(subject.explanation))}};
 }
 
@@ -40,13 +42,13 @@ int tell(const Options& options, const Subject& subject) {
   return kDone;
 }
 
-int tell_prepared(const Options& options, const Study& study, const Prepared& one) {
+int tell_prepared(const Options& options, const Study& study, const Prepared& one, std::vector<std::string> inputs) {
   if (!one.run.feasible) {
     remark(one.run.strategy + " under " + one.run.schedule + " is infeasible: " + one.run.why_not + "\n");
     return kNothingFeasible;
   }
   const EngineRow& engine = *study.engine;
-  return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule,
+  return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
                         explain({*one.graph, one.timeline, study.platform, engine.replay})});
 }
 
@@ -56,19 +58,24 @@ int explain_execution(const Options& options) {
   const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
   const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
   return tell(options,
-              {record.inputs.model, record.inputs.platform, record.inputs.strategy, record.inputs.schedule,
+              {record.inputs.model,
+               record.inputs.platform,
+               record.inputs.strategy,
+               record.inputs.schedule,
+               {options.model},
                explain({graph, record.timeline, platform, record.shares_links ? replay_simgrid : replay_analytic})});
 }
 
 int explain_winner(Options options) {
   options.study = options.model;
   options.model.clear();
-  const Study study = study_from(options);
+  std::vector<std::string> inputs;
+  const Study study = study_from(options, &inputs);
   Simulator simulator(study);
   Progress progress(options.quiet);
   const ComparisonResult result =
       compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
-  return tell_prepared(options, study, result.prepared[result.of_run.front()]);
+  return tell_prepared(options, study, result.prepared[result.of_run.front()], std::move(inputs));
 }
 
 // A study says what model it is of.
@@ -85,8 +92,10 @@ int command_explain(const Options& options) {
   if (is_study(options.model)) {
     return explain_winner(options);
   }
-  const Study study = study_from(options);
-  return tell_prepared(options, study, replay_given(options, study));
+  std::vector<std::string> inputs;
+  const Study study = study_from(options, &inputs);
+  add_given_files(options, inputs);
+  return tell_prepared(options, study, replay_given(options, study), std::move(inputs));
 }
 
 } // namespace stagecraft

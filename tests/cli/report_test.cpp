@@ -69,6 +69,32 @@ TEST_CASE("report draws figures for papers, with script and data beside them", "
   }
 }
 
+TEST_CASE("the page of an explanation links study, model and platform", "[cli][report]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: {file: " + kChain +
+                               ", device: v100-sxm2-16gb}\nplatform: mine.yaml\n"
+                               "training: {global_batch: 4, micro_batches: 4}\n"
+                               "compare: {strategies: [uniform], schedules: [1f1b]}\n");
+  shop.write("mine.yaml",
+             "name: mine\nnodes:\n  - name: n\n    host: {cores: 4, core_speed: 32 GFLOP/s, memory: 64 GiB,\n"
+             "           memory_bandwidth: 100 GB/s, disk_bandwidth: 2 GB/s,\n"
+             "           power: {idle: 200 W, core_busy: 6 W, core_spin: 3 W}}\n"
+             "    devices: [{type: v100-sxm2-16gb, count: 2}]\n"
+             "    links: [{kind: pcie-switch, devices: all, bandwidth: 12 GB/s, latency: 2.5 us}]\n");
+  shop.succeed("explain study.yaml --quiet --format json -o why.json");
+  const Json inputs = Json::parse(shop.read("why.json")).at("inputs");
+  shop.succeed("report why.json -o page.html");
+  const std::string page = shop.read("page.html");
+  for (const std::string file : {"study.yaml", "mine.yaml", "why.json"}) {
+    CHECK_THAT(page, Catch::Contains("<a href=\"./" + file + "\">" + file + "</a>"));
+  }
+  CHECK_THAT(page, Catch::Contains("tests/study/chain.yaml\">tests/study/chain.yaml</a>"));
+
+  shop.succeed("plan " + kChain + " --devices 2 --bandwidth '1 GB/s' --strategy uniform -o plan.yaml");
+  shop.succeed("explain " + kChain + " --devices 2 --bandwidth '1 GB/s' --plan plan.yaml --format json -o flags.json");
+  CHECK(Json::parse(shop.read("flags.json")).at("inputs") == Json{"tests/study/chain.yaml", "plan.yaml"});
+}
+
 TEST_CASE("report says what it cannot show", "[cli][report]") {
   const Workshop shop;
   shop.write("not.json", "nothing");
