@@ -232,7 +232,9 @@ void show(const Options& options, const fs::path& results, const Sweep& sweep, c
   std::string text = counts_of(outcome);
   if (best.empty()) {
     print(text +
-          (outcome.feasible == 0 ? "none is feasible" : "no feasible point is known to have " + in_words(sweep.goal)) +
+          (outcome.computed + outcome.found == 0 ? "there are none"
+           : outcome.feasible == 0               ? "none is feasible"
+                                                 : "no feasible point is known to have " + in_words(sweep.goal)) +
           "\n");
     return;
   }
@@ -303,6 +305,10 @@ int command_sweep(const Options& options) {
   keep_study(options, store, outcome.sweep);
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
   show(options, results, inputs.sweep, outcome, best);
+  const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
+  if (!has_points && how.shard.count > 1) { // the others have them
+    return kDone;
+  }
   return outcome.failed > 0 ? kSomeFailed : best.empty() ? kNothingFeasible : kDone;
 }
 

@@ -171,7 +171,8 @@ private:
 
   [[noreturn]] void be_a_worker(pid_t parent, int tasks, int answers) const noexcept {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::signal(SIGINT, SIG_IGN); // the parent ends us
+    setpgid(0, 0); // a terminal's interrupt is the parent's alone, which ends us
+    std::signal(SIGINT, SIG_IGN);
     if (getppid() != parent) {
       _exit(0);
     }

@@ -174,6 +174,22 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
   sweep.screen = screen;
 }
 
+// All that says which points there are and what their numbers are, first passes among them.
+std::string text_of_points(yaml::Node node) {
+  const auto drop = [](yaml::Node& map, std::initializer_list<std::string_view> keys) {
+    std::erase_if(map.entries, [&](const yaml::Node::Entry& entry) {
+      return std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+    });
+  };
+  drop(node, {"objective", "constraints"});
+  for (yaml::Node::Entry& entry : node.entries) {
+    if (entry.key == "screen") {
+      drop(entry.value, {"keep"});
+    }
+  }
+  return yaml::flow_text(node);
+}
+
 } // namespace
 
 std::size_t Sweep::keys() const {
@@ -199,6 +215,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
     throw InputError(node.where, "'sweep' is a mapping from keys to values, such as {platform.network.bandwidth: [10 "
                                  "Gb/s, 100 Gb/s]}");
   }
+  sweep.asked = text_of_points(node);
   const yaml::Node* name = document.find("name");
   sweep.name = name != nullptr ? name->text : "";
   const auto is_aside = [](const yaml::Node::Entry& entry) {

@@ -40,6 +40,7 @@ struct Sweep {
   };
 
   yaml::Node document; ///< the study without the sweep
+  std::string asked;   ///< the sweep as YAML on one line, without what ranks its points
   std::string name;
   std::vector<SweepAxis> axes;           ///< those that are dear to change first: the model, the platform, all else
   std::vector<std::string> words;        ///< that conditions know: keys of axes, kRunWords, then the study's own keys

@@ -33,9 +33,10 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string& why) const {
-    throw InputError(where_, "condition '" + text_ + "' " + why +
-                                 "; allowed: comparisons such as training.global_batch <= 512 * devices, joined by "
-                                 "and, or, not; quantities in single quotes");
+    throw InputError(where_,
+                     "condition '" + text_ + "' " + why +
+                         "; allowed: comparisons such as training.global_batch <= 64 * micro_batches, joined by "
+                         "and, or, not; quantities in single quotes");
   }
 
   void skip_blanks() {

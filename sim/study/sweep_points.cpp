@@ -119,7 +119,11 @@ std::shared_ptr<const SweepPoints::Kind> SweepPoints::kind_of(const Combination&
   if (kinds_.size() >= kMost) {
     kinds_.clear();
   }
-  return kinds_.emplace(values, std::make_shared<const Kind>(find_kind(combination))).first->second;
+  auto kind = std::make_shared<const Kind>(find_kind(combination));
+  if (kind->error.empty()) { // else numbers may be at fault, and others may do
+    kinds_.emplace(std::move(values), kind);
+  }
+  return kind;
 }
 
 SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
@@ -282,20 +286,29 @@ std::uint64_t SweepPoints::count_all() {
   const std::uint64_t all = combinations(sweep);
   const bool alike = std::none_of(tells_kind_.begin(), tells_kind_.end(), [](char tells) { return tells != 0; });
   if (alike && sweep.conditions.empty() && all > 0) {
-    return all * std::max<std::uint64_t>(1, kind_of(*combination(sweep, 0))->runs.size());
-  }
-  std::uint64_t points = 0;
-  for (std::uint64_t number = 0; number < all; ++number) {
-    const std::optional<Combination> one = combination(sweep, number);
-    if (!one) {
-      continue;
+    const std::shared_ptr<const Kind> kind = kind_of(*combination(sweep, 0));
+    if (kind->error.empty()) {
+      return all * kind->runs.size();
     }
-    const std::vector<RunWords>& runs = kind_of(*one)->runs;
-    points += runs.empty() ? 1 : 0;
-    points += static_cast<std::uint64_t>(
-        std::count_if(runs.begin(), runs.end(), [&](const RunWords& run) { return is_allowed(sweep, *one, run); }));
   }
-  return points;
+  const auto count = [&](bool& fails) {
+    std::uint64_t points = 0;
+    for (std::uint64_t number = 0; number < all; ++number) {
+      const std::optional<Combination> one = combination(sweep, number);
+      if (!one) {
+        continue;
+      }
+      const std::shared_ptr<const Kind> kind = kind_of(*one);
+      fails = fails || !kind->error.empty();
+      points += kind->runs.empty() ? 1 : 0;
+      points += static_cast<std::uint64_t>(std::count_if(
+          kind->runs.begin(), kind->runs.end(), [&](const RunWords& run) { return is_allowed(sweep, *one, run); }));
+    }
+    return points;
+  };
+  bool fails = false;
+  const std::uint64_t points = count(fails);
+  return fails ? count(fails) : points; // what failed may be of a kind that was met later
 }
 
 std::string SweepPoints::product() {
@@ -345,9 +358,6 @@ SweepRecord SweepPoints::record() {
   for (const SweepAxis& axis : inputs_.sweep.axes) {
     for (const AxisKey& key : axis.keys) {
       keys.push_back(key.key);
-      for (const yaml::Node& value : key.values) {
-        fingerprint.add(value.kind == yaml::Node::Kind::scalar ? value.text : yaml::flow_text(value));
-      }
     }
   }
   record.keys = keys.dump();
@@ -358,9 +368,7 @@ SweepRecord SweepPoints::record() {
   for (const auto& [path, digest] : digests_) {
     fingerprint.add(to_text(digest));
   }
-  fingerprint.add(record.program).add(record.document).add(record.settings).add(record.keys);
-  fingerprint.add(static_cast<std::uint64_t>(inputs_.sweep.sampling)).add(inputs_.sweep.samples);
-  fingerprint.add(inputs_.sweep.seed);
+  fingerprint.add(record.program).add(record.document).add(record.settings).add(inputs_.sweep.asked);
   record.digest = fingerprint.digest();
   return record;
 }

@@ -21,6 +21,11 @@ template <class Text> std::array<Text BasicPointRow<Text>::*, 7> texts() {
 
 std::string_view name_of(PointStatus status) { return kStatus.at(static_cast<std::size_t>(status)); }
 
+bool SweepShard::has(const Digest& key) const {
+  constexpr int kByte = 256;
+  return (key.bytes[0] * kByte + key.bytes[1]) % count == index - 1;
+}
+
 // A point's length, the point: first its key.
 void PackedPoints::add(const PointRow& row) {
   const std::size_t start = bytes_.size();

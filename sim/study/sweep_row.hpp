@@ -21,6 +21,13 @@ inline constexpr std::array<PointStatus, kStatuses> kAllStatuses = {PointStatus:
                                                                     PointStatus::failed};
 std::string_view name_of(PointStatus status);
 
+/// This part of all points is ours: those whose key modulo `count` is `index` - 1.
+struct SweepShard {
+  int index = 1, count = 1;
+
+  bool has(const Digest& key) const;
+};
+
 /// Columns of numbers of a point.
 struct PointNumbers {
   Digest key;               ///< of everything that the result depends on

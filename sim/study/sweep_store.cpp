@@ -277,7 +277,17 @@ void set(sqlite3_stmt* statement, int at, std::string_view text) {
 }
 void set(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
 
-// Of so many points.
+// What a point that is there already becomes: itself, unless it has failed.
+const std::string kElse = [] {
+  std::string words = " on conflict (key) do update set status = excluded.status, ran = excluded.ran, reason = "
+                      "excluded.reason";
+  for (const FigureRow& figure : figures()) {
+    words += ", " + std::string(figure.name) + " = excluded." + std::string(figure.name);
+  }
+  return words + " where points.status = 'failed'";
+}();
+
+// A statement for so many points at once.
 std::string insertion(std::size_t points) {
   std::string row = ", (?, ?";
   for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
@@ -288,10 +298,10 @@ std::string insertion(std::size_t points) {
   for (std::size_t i = 0; i < points; ++i) {
     rows += row;
   }
-  return "insert or ignore into points (key, sweep, " + columns("") + ") values " + rows.substr(2);
+  return "insert into points (key, sweep, " + columns("") + ") values " + rows.substr(2) + kElse;
 }
 
-// The values from number `at` on; gives the number of the next.
+// Binds a point to the statement's parameters from `at` on; gives the first parameter after it.
 int set(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
   sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
   set(insertion, at++, sweep);
@@ -397,15 +407,6 @@ bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number
   const bool own = sqlite3_column_int64(asked, 1) == sweep;
   const bool failed = text_at(asked, 2) == name_of(PointStatus::failed);
   sqlite3_reset(asked);
-  if (failed && retry) {
-    database_->begin();
-    for (const char* words : {"delete from also where point = ?", "delete from points where id = ?"}) {
-      sqlite3_stmt* remove = database_->statement(words);
-      set(remove, 1, id);
-      database_->step(remove);
-    }
-    return false;
-  }
   if (!own) {
     database_->begin();
     sqlite3_stmt* insert = database_->statement("insert or ignore into also values (?, ?, ?, ?)");
@@ -415,7 +416,7 @@ bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number
     set(insert, 4, static_cast<std::int64_t>(run));
     database_->step(insert);
   }
-  return true;
+  return !(failed && retry);
 }
 
 void SweepStore::add(std::int64_t sweep, PackedPoints points) {
@@ -429,13 +430,15 @@ void SweepStore::add(std::int64_t sweep, const PointRow& row) {
   add(sweep, std::move(one));
 }
 
-void SweepStore::commit() {
+std::uint64_t SweepStore::commit() {
+  std::uint64_t doubles = 0;
   if (!added_.empty()) {
-    insert(added_);
+    doubles = insert(added_);
     added_.clear();
     added_count_ = 0;
   }
   database_->commit();
+  return doubles;
 }
 
 namespace {
@@ -464,7 +467,8 @@ struct Placed {
 } // namespace
 
 // In the order of keys, so that each page of their index is changed once.
-void SweepStore::insert(const std::vector<Added>& added) {
+std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
+  std::uint64_t doubles = 0;
   std::vector<Placed> sorted;
   sorted.reserve(added_count_);
   std::vector<std::string_view> points;
@@ -492,7 +496,9 @@ void SweepStore::insert(const std::vector<Added>& added) {
       database_->keys().add(view.key);
     }
     database_->step(statement);
-    if (static_cast<std::size_t>(sqlite3_changes(database_->connection())) < count) { // another process was faster
+    const auto changed = static_cast<std::size_t>(sqlite3_changes(database_->connection()));
+    if (changed < count) { // another process or another combination was faster
+      doubles += count - changed;
       for (const auto& [bytes, point, sweep] : now) {
         const PointView view = view_of(point);
         has(sweep, view.key, view.number, view.run, false);
@@ -500,16 +506,36 @@ void SweepStore::insert(const std::vector<Added>& added) {
     }
     first += count;
   }
+  return doubles;
 }
 
-std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, const std::string& engine) {
+namespace {
+
+// A condition on points: SweepShard::has() of their keys.
+std::string of_shard(const SweepShard& shard) {
+  if (shard.count == 1) {
+    return "";
+  }
+  std::string number = "0";
+  for (const char* digit : {"1", "2", "3", "4"}) {
+    number = "(" + number + " * 16 + instr('0123456789ABCDEF', substr(hex(key), " + digit + ", 1)) - 1)";
+  }
+  return " and " + number + " % " + std::to_string(shard.count) + " = " + std::to_string(shard.index - 1);
+}
+
+} // namespace
+
+std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, const std::string& engine,
+                                                        const SweepShard& shard) {
   std::string words;
   for (const PointStatus status : kAllStatuses) {
     words += words.empty() ? "select " : ", ";
     words += "count(*) filter (where status = '" + std::string(name_of(status)) + "')";
   }
-  sqlite3_stmt* asked = database_->statement(words + " from points where (?1 = 0 or sweep = ?1 or id in (select point "
-                                                     "from also where sweep = ?1)) and (?2 = '' or engine = ?2)");
+  sqlite3_stmt* asked = database_->statement(words +
+                                             " from points where (?1 = 0 or sweep = ?1 or id in (select point "
+                                             "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
+                                             of_shard(shard));
   set(asked, 1, sweep);
   set(asked, 2, engine);
   database_->step(asked);
@@ -521,17 +547,18 @@ std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, cons
   return found;
 }
 
-std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine) {
-  return counts(sweep, engine).at(static_cast<std::size_t>(status));
+std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine,
+                                const SweepShard& shard) {
+  return counts(sweep, engine, shard).at(static_cast<std::size_t>(status));
 }
 
 std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
-                                          std::uint64_t most) {
+                                          std::uint64_t most, const SweepShard& shard) {
   const char* const way = goal.objective->largest ? " desc" : " asc";
   const std::string score(goal.objective->expression);
   std::string within = " and (engine = :engine or :engine = '' and engine <> (select screen from sweeps where id = "
                        ":sweep)) and status = 'feasible' and " +
-                       score + " is not null";
+                       score + " is not null" + of_shard(shard);
   for (std::size_t i = 0; i < goal.limits.size(); ++i) {
     within += " and " + std::string(goal.limits[i].row->expression) + " <= :limit" + std::to_string(i);
   }
@@ -563,8 +590,10 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
 
 namespace {
 
-// Of a point p of a sweep s.
-constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and p.status = 'feasible')";
+// Of a point p of a sweep s: a first pass found it, and no other sweep asked for it as its own.
+constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and p.status = 'feasible' and not exists "
+                                    "(select 1 from sweeps t join also "
+                                    "a on a.sweep = t.id and a.point = p.id where t.screen <> p.engine))";
 
 } // namespace
 
@@ -669,8 +698,9 @@ std::uint64_t SweepStore::merge(const fs::path& other) {
   database_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
                      "on t.there = f.sweep");
   const std::string names = columns("");
-  database_->execute("insert or ignore into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
-                     " from other.points p join of_sweep t on t.there = p.sweep order by p.id");
+  database_->execute("insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+                     " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id" + kElse +
+                     " and excluded.status <> 'failed'");
   const auto added = static_cast<std::uint64_t>(sqlite3_changes64(database_->connection()));
   // What is here already counts for the other file's sweeps too.
   database_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "

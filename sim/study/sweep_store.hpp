@@ -58,26 +58,28 @@ public:
 
   /// The keys of all points, but for those that others have added since it was first asked for.
   const KeyFilter& keys();
-  /// Whether the point is there; if so, it counts for this sweep too. Failed ones count as absent with `retry`, and go.
+  /// Whether the point is there; if so, it counts for this sweep too. Failed ones are not with `retry`.
   bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-  /// Adds points where they are not there. They are in the file, and safe, after the next commit(); questions before do
-  /// not see them.
+  /// Adds points where they are not there, or have failed. They are in the file, and safe, after the next commit();
+  /// questions before do not see them.
   void add(std::int64_t sweep, PackedPoints points);
   void add(std::int64_t sweep, const PointRow& row);
-  /// Makes everything added safe from any end of this process. Throws InputError when the disk is full; what was
-  /// committed before stays.
-  void commit();
+  /// Makes everything added safe from any end of this process; gives how many of the points were there already. Throws
+  /// InputError when the disk is full; what was committed before stays.
+  std::uint64_t commit();
   /// How many points were added since.
   std::size_t added() const { return added_count_; }
 
   /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
-  std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "");
+  std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "",
+                                              const SweepShard& shard = {});
   /// The same of one status.
-  std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "");
+  std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "",
+                      const SweepShard& shard = {});
   /// The best points of a sweep by the objective within the constraints, of one engine or, "", of all but that of a
   /// first pass; ties by number. Points without a figure for the objective are none.
   std::vector<RankedPoint> best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
-                                std::uint64_t most);
+                                std::uint64_t most, const SweepShard& shard = {});
   /// All points in a fixed order: sweeps, numbers, runs, engines. With `last_pass` without the feasible ones of a first
   /// pass, of which there are screened().
   void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
@@ -110,7 +112,7 @@ private:
     std::int64_t sweep;
     PackedPoints points;
   };
-  void insert(const std::vector<Added>& added);
+  std::uint64_t insert(const std::vector<Added>& added);
 
   std::unique_ptr<Database> database_;
   std::vector<Added> added_;

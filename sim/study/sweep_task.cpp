@@ -18,6 +18,19 @@ Point take_point(ByteReader& reader) {
 
 } // namespace
 
+std::pair<SweepTask, SweepTask> SweepTask::split(std::uint64_t units) const {
+  SweepTask one = *this;
+  SweepTask other = *this;
+  if (points.empty()) {
+    one.end = other.first = first + units;
+  } else {
+    const auto middle = points.begin() + static_cast<std::ptrdiff_t>(units);
+    one.points.assign(points.begin(), middle);
+    other.points.assign(middle, points.end());
+  }
+  return {std::move(one), std::move(other)};
+}
+
 std::string to_bytes(const SweepTask& task) {
   std::string bytes;
   put(bytes, task.first);
@@ -43,6 +56,7 @@ SweepTask task_from(const std::string& bytes) {
 
 std::string to_bytes(const TaskResult& result) {
   std::string bytes;
+  put(bytes, result.units);
   put(bytes, static_cast<std::uint64_t>(result.done.size()));
   put_text(bytes, result.done.bytes());
   for (const TaskResult::Known& known : result.known) {
@@ -55,6 +69,7 @@ std::string to_bytes(const TaskResult& result) {
 TaskResult task_result_from(const std::string& bytes) {
   ByteReader reader(bytes);
   TaskResult result;
+  result.units = reader.take<std::uint64_t>();
   const auto done = reader.take<std::uint64_t>();
   result.done = {std::string(reader.take_text()), done};
   while (!reader.done()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/study/sweep_row.hpp"
@@ -21,6 +22,11 @@ struct SweepTask {
   std::uint64_t first = 0, end = 0;
   std::vector<Point> points;
   bool are_absent = false; ///< the results are known to lack them
+
+  /// How many units there are: combinations, or points.
+  std::uint64_t units() const { return points.empty() ? end - first : points.size(); }
+  /// Parts with the first units, and with the others.
+  std::pair<SweepTask, SweepTask> split(std::uint64_t units) const;
 };
 
 /// What came of a task: points done, and such as the results may have already.
@@ -29,6 +35,7 @@ struct TaskResult {
     Point point;
     Digest key;
   };
+  std::uint64_t units = 0; ///< that were dealt with, the first ones: a worker ends in time
   PackedPoints done;
   std::vector<Known> known;
 };

@@ -1,18 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/sweep_worker.hpp"
 
-namespace stagecraft {
+#include <algorithm>
+#include <chrono>
 
-bool SweepShard::has(const Digest& key) const {
-  constexpr int kByte = 256;
-  return (key.bytes[0] * kByte + key.bytes[1]) % count == index - 1;
-}
+namespace stagecraft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+} // namespace
 
 TaskResult SweepWorker::work(const SweepTask& task) {
+  constexpr double kEnough = 0.1;     // seconds
+  constexpr std::size_t kMost = 2000; // points: their rows have room in a pipe
+  const Clock::time_point start = Clock::now();
   result_ = {};
+  while (result_.units < task.units() && result_.done.size() + result_.known.size() < kMost &&
+         seconds_since(start) < kEnough) {
+    result_.units = find(task, result_.units);
+    run();
+  }
+  return std::move(result_);
+}
+
+// The points of a slice from a unit on; gives the unit after it. A unit whole or not at all, so that none is done
+// twice.
+std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
+  constexpr std::uint64_t kMostUnits = 1000; // that may have no points at all
   asked_.clear();
   rows_.clear();
-  find(task);
+  const std::uint64_t end = std::min(task.units(), unit + kMostUnits);
+  for (; unit < end && rows_.size() < slice_; ++unit) {
+    const std::uint64_t number = task.points.empty() ? task.first + unit : task.points[unit].number;
+    const std::optional<SweepPoints::Opened> opened = points_.open(number);
+    if (!opened) {
+      continue;
+    }
+    std::vector<std::uint32_t> runs;
+    if (task.points.empty()) {
+      for (std::uint32_t run = 0; run < opened->points(); ++run) {
+        take(*opened, run, task.are_absent, runs);
+      }
+    } else {
+      take(*opened, task.points[unit].run, task.are_absent, runs);
+      for (; unit + 1 < end && task.points[unit + 1].number == number; ++unit) {
+        take(*opened, task.points[unit + 1].run, task.are_absent, runs);
+      }
+    }
+    asked_.push_back({opened->combination, std::move(runs)});
+  }
+  return unit;
+}
+
+// Slices grow while they are quick, as an engine that is dear to start is started once for each.
+void SweepWorker::run() {
+  constexpr std::size_t kMostTogether = 256;
+  constexpr double kQuick = 0.02, kSlow = 0.05; // seconds
+  const Clock::time_point start = Clock::now();
   std::vector<PointResult> results = evaluate(points_.inputs(), engine_, asked_, counts_);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     PointRow& row = rows_[i];
@@ -22,29 +69,11 @@ TaskResult SweepWorker::work(const SweepTask& task) {
     row.figures = results[i].figures;
     result_.done.add(row);
   }
-  return std::move(result_);
-}
-
-void SweepWorker::find(const SweepTask& task) {
-  for (std::uint64_t number = task.first; number < task.end; ++number) {
-    if (std::optional<SweepPoints::Opened> opened = points_.open(number)) {
-      std::vector<std::uint32_t> runs;
-      for (std::uint32_t run = 0; run < opened->points(); ++run) {
-        take(*opened, run, task.are_absent, runs);
-      }
-      asked_.push_back({std::move(opened->combination), std::move(runs)});
-    }
-  }
-  for (auto first = task.points.begin(); first != task.points.end();) {
-    std::optional<SweepPoints::Opened> opened = points_.open(first->number);
-    check(opened.has_value(), "a combination that a condition rules out was given out");
-    std::vector<std::uint32_t> runs;
-    auto point = first;
-    for (; point != task.points.end() && point->number == first->number; ++point) {
-      take(*opened, point->run, task.are_absent, runs);
-    }
-    asked_.push_back({std::move(opened->combination), std::move(runs)});
-    first = point;
+  const double seconds = seconds_since(start);
+  if (seconds > kSlow) {
+    slice_ = std::max<std::size_t>(1, slice_ / 2);
+  } else if (seconds < kQuick && rows_.size() >= slice_) {
+    slice_ = std::min(kMostTogether, 2 * slice_);
   }
 }
 

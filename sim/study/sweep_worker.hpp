@@ -13,13 +13,6 @@
 
 namespace stagecraft {
 
-/// This part of all points is ours: those whose key modulo `count` is `index` - 1.
-struct SweepShard {
-  int index = 1, count = 1;
-
-  bool has(const Digest& key) const;
-};
-
 class SweepWorker {
 public:
   /// `stored` has the keys of all points that the results have; `engine` as in evaluate(). All but the engine must
@@ -27,20 +20,23 @@ public:
   SweepWorker(SweepPoints& points, const KeyFilter& stored, const SweepShard& shard, std::string engine)
       : points_(points), stored_(stored), shard_(shard), engine_(std::move(engine)) {}
 
-  /// What fails is a point with its reason; only a crash is none.
+  /// Some first part of a task, for about a tenth of a second. What fails is a point with its reason; only a crash is
+  /// none.
   TaskResult work(const SweepTask& task);
 
 private:
-  void find(const SweepTask& task);
+  std::uint64_t find(const SweepTask& task, std::uint64_t unit);
   void take(const SweepPoints::Opened& opened, std::uint32_t run, bool is_absent, std::vector<std::uint32_t>& runs);
+  void run();
 
   SweepPoints& points_;
   const KeyFilter& stored_;
   const SweepShard& shard_;
   std::string engine_;
   ScheduleCounts counts_;
+  std::size_t slice_ = 4; // points that are run together
   TaskResult result_;
-  std::vector<CombinationRuns> asked_; // of a task
+  std::vector<CombinationRuns> asked_; // of a slice
   std::vector<PointRow> rows_;         // of their runs, one after the other
 };
 

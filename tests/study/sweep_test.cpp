@@ -670,6 +670,166 @@ TEST_CASE("a value is refused for its own sake only, not for another axis's", "[
   CHECK(error_of([&] { run(study + typo, results.folder / "b.sqlite"); }).find("no-such-engine") != std::string::npos);
 }
 
+// 300 W idle with 200 W busy is a contradiction; the other three are none.
+TEST_CASE("numbers that contradict each other fail alone, whatever comes first", "[study][sweep]") {
+  for (const std::string idle : {"[300 W, 50 W]", "[50 W, 300 W]"}) {
+    INFO(idle);
+    const Results results;
+    SweepOutcome outcome;
+    run("model: gpt2-xl\nplatform: mixed-v100-p100\ntraining: {global_batch: 8, micro_batches: 8}\n"
+        "compare: {strategies: uniform, schedules: [gpipe, 1f1b]}\nengine: analytic\n"
+        "sweep: {platform.network.power.idle: " +
+            idle + ", platform.network.power.busy: [200 W, 400 W]}\n",
+        results.folder / "a.sqlite", &outcome);
+    CHECK(outcome.feasible == 3 * 2);
+    CHECK(outcome.failed == 2);
+  }
+}
+
+TEST_CASE("sweeps that ask for other points are others, though their axes are called alike", "[study][sweep]") {
+  const std::string study = chain_study("training: {global_batch: 4, micro_batches: 4}\n"
+                                        "compare: {strategies: uniform, schedules: gpipe}\nengine: analytic\nsweep:\n",
+                                        "{devices: 2, bandwidth: 4 MB/s}");
+  const std::string latency = "  platform.latency: [1 us, 2 us]\n";
+  const std::string grid = "  platform.bandwidth: [1 MB/s, 1 GB/s]\n" + latency;
+  const std::string draws = "  sample: {method: random, points: 4}\n";
+  for (const auto& [one, other, points] : {
+           std::tuple{grid, grid + "  where: platform.bandwidth < '1 GB/s'\n", 2},
+           {grid, "  zip: {platform.bandwidth: [1 MB/s, 1 GB/s], platform.latency: [1 us, 2 us]}\n", 2},
+           {"  platform.bandwidth: {from: 1 GB/s, to: 2 GB/s}\n" + draws,
+            "  platform.bandwidth: {from: 1 MB/s, to: 2 MB/s}\n" + draws, 4},
+       }) {
+    INFO(other);
+    const Results both, alone;
+    SweepOutcome outcome;
+    run(study + one, both.folder / "a.sqlite");
+    run(study + other, both.folder / "a.sqlite", &outcome);
+    run(study + other, alone.folder / "a.sqlite");
+    SweepStore shared(both.folder / "a.sqlite", SweepStore::Mode::read);
+    SweepStore own(alone.folder / "a.sqlite", SweepStore::Mode::read);
+    const SweepGoal goal = read_goal(yaml::parse("{}", "goal"));
+    const std::vector<RankedPoint> best = shared.best(outcome.sweep, goal, "", 100);
+    const std::vector<RankedPoint> expected = own.best(1, goal, "", 100);
+    CHECK(outcome.feasible == static_cast<std::uint64_t>(points));
+    REQUIRE(best.size() == expected.size());
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      CHECK(best[i].row.key == expected[i].row.key);
+    }
+  }
+}
+
+TEST_CASE("shards of a screened sweep keep as many in one file as in files of their own", "[study][sweep]") {
+  const std::string study = kSweep + "  screen: {keep: 6}\n";
+  const auto replayed = [](const std::filesystem::path& file) {
+    SweepStore store(file, SweepStore::Mode::read);
+    return store.count(0, PointStatus::feasible, "simgrid");
+  };
+  const Results results;
+  std::uint64_t apart = 0;
+  for (int shard = 1; shard <= 3; ++shard) {
+    const auto own = results.folder / (std::to_string(shard) + ".sqlite");
+    run(study, own, nullptr, {.shard = {shard, 3}});
+    run(study, results.folder / "all.sqlite", nullptr, {.shard = {shard, 3}});
+    apart += replayed(own);
+  }
+  CHECK(apart == 6);
+  CHECK(replayed(results.folder / "all.sqlite") == 6);
+}
+
+TEST_CASE("what one sweep screened and another asked for is shown", "[study][sweep]") {
+  const Results results;
+  run(kSweep + "  screen: {keep: 2}\n", results.folder / "a.sqlite");
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::write);
+  const std::uint64_t screened = store.screened();
+  CHECK(screened > 2);
+  run(kSweep + "engine: analytic\n", results.folder / "a.sqlite");
+  CHECK(store.screened() == 0);
+}
+
+// Four different points, drawn ten times.
+TEST_CASE("a point that several draws meet is computed and counted once", "[study][sweep]") {
+  const Results results;
+  SweepOutcome outcome;
+  const std::string study = chain_study("training: {global_batch: 4, micro_batches: 4}\n"
+                                        "compare: {strategies: uniform, schedules: gpipe}\nengine: analytic\nsweep:\n",
+                                        "{devices: 2, bandwidth: 4 MB/s}") +
+                            "  platform.bandwidth: [1 MB/s, 1 GB/s]\n  platform.latency: [1 us, 2 us]\n"
+                            "  sample: {method: latin-hypercube, points: 10}\n";
+  run(study, results.folder / "a.sqlite", &outcome);
+  CHECK((outcome.computed == 4 && outcome.found == 6 && outcome.feasible == 4));
+  run(study, results.folder / "a.sqlite", &outcome);
+  CHECK((outcome.computed == 0 && outcome.found == 10 && outcome.feasible == 4));
+}
+
+TEST_CASE("a failed point gives way to a later one, in all sweeps that have it", "[study][sweep]") {
+  const Results results;
+  PointRow row;
+  row.key = Fingerprint().add("point").digest();
+  row.status = PointStatus::failed;
+  const auto file = [&](const char* name) { return results.folder / name; };
+  SweepRecord record;
+  const auto add = [&](SweepStore& store, const char* sweep) {
+    record.digest = Fingerprint().add(sweep).digest();
+    const std::int64_t id = store.add_sweep(record);
+    store.has(id, row.key, 0, 0, true);
+    store.add(id, row);
+    return std::pair(id, store.commit());
+  };
+  SweepStore store(file("a.sqlite"), SweepStore::Mode::write);
+  const std::int64_t first = add(store, "first").first;
+  row.status = PointStatus::feasible;
+  const auto [second, doubles] = add(store, "second");
+  CHECK(doubles == 0);
+  CHECK(store.count(first, PointStatus::feasible) == 1);
+  CHECK(store.count(second, PointStatus::feasible) == 1);
+  CHECK(add(store, "second").second == 1); // what is feasible stays
+  row.status = PointStatus::failed;
+  SweepStore merged(file("b.sqlite"), SweepStore::Mode::write);
+  add(merged, "first");
+  merged.merge(file("a.sqlite"));
+  CHECK(merged.count(0, PointStatus::feasible) == 1);
+  CHECK(merged.count(0, PointStatus::failed) == 0);
+}
+
+// Of 3000 combinations all but the last three are ruled out, or all are there already.
+TEST_CASE("a worker gives back what it does not come to", "[study][sweep]") {
+  InputFiles files;
+  Folders folders = kFolders;
+  folders.files = &files;
+  for (const std::string where : {"  where: platform.bandwidth > '2997 MB/s'\n", ""}) {
+    const SweepInputs inputs{load_sweep(yaml::parse(chain_study("training: {global_batch: 4, micro_batches: 4}\n"
+                                                                "engine: analytic\n"
+                                                                "compare: {strategies: uniform, schedules: gpipe}\n"
+                                                                "sweep:\n  platform.bandwidth: {from: 1 MB/s, to: 3000 "
+                                                                "MB/s, step: 1 MB/s}\n",
+                                                                "{devices: 2, bandwidth: 4 MB/s}") +
+                                                        where,
+                                                    "study.yaml"),
+                                        {}),
+                             {},
+                             folders};
+    SweepPoints points(inputs, "test");
+    KeyFilter stored;
+    for (std::uint64_t number = 0; number < 3000 && where.empty(); ++number) {
+      stored.add(points.row(*points.open(number), 0, "")->key);
+    }
+    const SweepShard whole;
+    SweepWorker worker(points, stored, whole, "");
+    SweepTask task{.end = combinations(inputs.sweep)};
+    std::size_t done = 0, known = 0;
+    while (task.units() > 0) {
+      const TaskResult result = task_result_from(to_bytes(worker.work(task_from(to_bytes(task)))));
+      REQUIRE(result.units > 0);
+      CHECK(result.known.size() <= 2000); // an answer has room in a pipe
+      done += result.done.size();
+      known += result.known.size();
+      task = task.split(result.units).second;
+    }
+    CHECK(done == (where.empty() ? 0 : 3));
+    CHECK(known == (where.empty() ? 3000 : 0));
+  }
+}
+
 TEST_CASE("the report has what the last pass found, and what failed in any", "[study][sweep]") {
   const std::string study =
       chain_study("training: {global_batch: 256, micro_batches: 4}\n"
