@@ -108,8 +108,12 @@ private:
           must_be_known(*left);
           must_be_known(*right);
         } else { // a text is compared with what may be one
-          right->known < 0 ? must_be_known(*left) : void();
-          left->known < 0 ? must_be_known(*right) : void();
+          if (right->known < 0) {
+            must_be_known(*left);
+          }
+          if (left->known < 0) {
+            must_be_known(*right);
+          }
         }
         return join(operation, std::move(left), std::move(right));
       }

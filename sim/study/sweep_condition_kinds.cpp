@@ -224,7 +224,9 @@ public:
     for (const ConditionValue& constant : sweep.constants) {
       words_.push_back({constant, {constant}});
     }
-    mixed_ ? void() : forget_texts();
+    if (!mixed_) {
+      forget_texts();
+    }
   }
 
   void check(std::size_t axis = 0) {
@@ -268,11 +270,15 @@ private:
       choices.swap(axis.choices);
       Alike alike(nothing_);
       for (Values& choice : choices) {
-        const bool is_new = alike.is_new(choice);
-        for (ConditionValue& value : choice) {
-          value.numeric ? void() : value.text.clear();
+        if (!alike.is_new(choice)) {
+          continue;
         }
-        is_new ? axis.choices.push_back(std::move(choice)) : void();
+        for (ConditionValue& value : choice) {
+          if (!value.numeric) {
+            value.text.clear();
+          }
+        }
+        axis.choices.push_back(std::move(choice));
       }
     }
   }

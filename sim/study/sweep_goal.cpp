@@ -96,7 +96,9 @@ SweepGoal read_goal(const yaml::Node& sweep) {
     for (const ConstraintRow& row : kConstraints) {
       if (map.has(row.name)) {
         goal.limits.push_back({&row, row.read(map, row.name), map.text(row.name)});
-        row.needs_samples ? need_samples(goal, row.name, map.where(row.name)) : void();
+        if (row.needs_samples) {
+          need_samples(goal, row.name, map.where(row.name));
+        }
       }
     }
     map.finish();

@@ -91,7 +91,9 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   for (auto setting = later.begin(); setting != later.end();) { // below mappings of the study itself
     const yaml::Node* top = document.find(setting->key.substr(0, setting->key.find('.')));
     const bool of_study = top != nullptr && top->kind == yaml::Node::Kind::map;
-    of_study ? apply(document, *setting) : void();
+    if (of_study) {
+      apply(document, *setting);
+    }
     setting = of_study ? later.erase(setting) : setting + 1;
   }
   if (point.row.engine != kEstimate) {

@@ -86,6 +86,7 @@ private:
     const SweepTask task = task_from(bytes);
     TaskResult result = task_result_from(answer);
     give_back(task.split(result.units).second);
+    give_back({.points = std::move(result.left)});
     outcome_.computed += result.done.size();
     store_.add(outcome_.sweep, std::move(result.done));
     SweepTask absent{.are_absent = true};

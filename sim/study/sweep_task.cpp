@@ -59,6 +59,10 @@ std::string to_bytes(const TaskResult& result) {
   put(bytes, result.units);
   put(bytes, static_cast<std::uint64_t>(result.done.size()));
   put_text(bytes, result.done.bytes());
+  put(bytes, static_cast<std::uint64_t>(result.left.size()));
+  for (const Point& point : result.left) {
+    put_point(bytes, point);
+  }
   for (const TaskResult::Known& known : result.known) {
     put_point(bytes, known.point);
     put(bytes, known.key);
@@ -72,6 +76,9 @@ TaskResult task_result_from(const std::string& bytes) {
   result.units = reader.take<std::uint64_t>();
   const auto done = reader.take<std::uint64_t>();
   result.done = {std::string(reader.take_text()), done};
+  for (auto left = reader.take<std::uint64_t>(); left > 0; --left) {
+    result.left.push_back(take_point(reader));
+  }
   while (!reader.done()) {
     const Point point = take_point(reader);
     result.known.push_back({point, reader.take<Digest>()});

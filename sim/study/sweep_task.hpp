@@ -38,6 +38,7 @@ struct TaskResult {
   std::uint64_t units = 0; ///< that were dealt with, the first ones: a worker ends in time
   PackedPoints done;
   std::vector<Known> known;
+  std::vector<Point> left; ///< of those units, for other workers: a combination may have many
 };
 
 std::string to_bytes(const SweepTask& task);

@@ -41,8 +41,12 @@ std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
     }
     std::vector<std::uint32_t> runs;
     if (task.points.empty()) {
-      for (std::uint32_t run = 0; run < opened->points(); ++run) {
+      std::uint32_t run = 0;
+      for (; run < opened->points() && runs.size() < slice_; ++run) {
         take(*opened, run, task.are_absent, runs);
+      }
+      for (; run < opened->points(); ++run) {
+        result_.left.push_back({number, run});
       }
     } else {
       take(*opened, task.points[unit].run, task.are_absent, runs);

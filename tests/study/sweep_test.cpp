@@ -830,6 +830,30 @@ TEST_CASE("a worker gives back what it does not come to", "[study][sweep]") {
   }
 }
 
+// Twelve runs: a new worker runs a few, however dear they prove, and leaves the others to all.
+TEST_CASE("the runs of one combination are shared out", "[study][sweep]") {
+  InputFiles files;
+  Folders folders = kFolders;
+  folders.files = &files;
+  const SweepInputs inputs{load_sweep(yaml::parse(kSweep, "study.yaml"), {}), {}, folders};
+  SweepPoints points(inputs, "test");
+  const KeyFilter nothing;
+  const SweepShard whole;
+  SweepWorker worker(points, nothing, whole, "");
+  const TaskResult first = worker.work({.end = 1});
+  CHECK(first.units == 1);
+  CHECK(first.done.size() == 4);
+  REQUIRE(first.left.size() == 8);
+  std::size_t done = 0;
+  for (SweepTask task{.points = first.left}; task.units() > 0;) {
+    const TaskResult result = worker.work(task);
+    CHECK(result.left.empty());
+    done += result.done.size();
+    task = task.split(result.units).second;
+  }
+  CHECK(done == 8);
+}
+
 TEST_CASE("the report has what the last pass found, and what failed in any", "[study][sweep]") {
   const std::string study =
       chain_study("training: {global_batch: 256, micro_batches: 4}\n"
