@@ -26,8 +26,8 @@ TaskResult SweepWorker::work(const SweepTask& task) {
   return std::move(result_);
 }
 
-// The points of a slice from a unit on; gives the unit after it. A unit whole or not at all, so that none is done
-// twice.
+// Finds the points of a slice from a unit on; gives the unit after it. Of a combination with more runs the others are
+// left.
 std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
   constexpr std::uint64_t kMostUnits = 1000; // that may have no points at all
   asked_.clear();
@@ -50,7 +50,7 @@ std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
       }
     } else {
       take(*opened, task.points[unit].run, task.are_absent, runs);
-      for (; unit + 1 < end && task.points[unit + 1].number == number; ++unit) {
+      for (; unit + 1 < end && task.points[unit + 1].number == number && runs.size() < slice_; ++unit) {
         take(*opened, task.points[unit + 1].run, task.are_absent, runs);
       }
     }

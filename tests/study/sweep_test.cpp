@@ -848,6 +848,7 @@ TEST_CASE("the runs of one combination are shared out", "[study][sweep]") {
   for (SweepTask task{.points = first.left}; task.units() > 0;) {
     const TaskResult result = worker.work(task);
     CHECK(result.left.empty());
+    CHECK(result.units == result.done.size());
     done += result.done.size();
     task = task.split(result.units).second;
   }
