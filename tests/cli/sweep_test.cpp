@@ -1,6 +1,7 @@
 // Sweeps as users run them, and as machines end them: killed workers, a killed program, a full disk, two at once.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -62,13 +63,16 @@ pid_t start(const Workshop& shop, const std::string& arguments) {
   return 0;
 }
 
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> children;
+// Workers lead process groups of their own, other children do not: a leak check's tracer, which must not be killed.
+std::vector<pid_t> workers_of(pid_t process) {
+  std::vector<pid_t> workers;
   std::ifstream in("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
   for (pid_t child = 0; in >> child;) {
-    children.push_back(child);
+    if (getpgid(child) == child) {
+      workers.push_back(child);
+    }
   }
-  return children;
+  return workers;
 }
 
 bool alive(pid_t process) {
@@ -197,7 +201,7 @@ TEST_CASE("workers that are killed lose nothing", "[cli][sweep][kill]") {
   int killed = 0;
   for (int i = 0; i < 4; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(150));
-    for (const pid_t worker : children_of(process)) {
+    for (const pid_t worker : workers_of(process)) {
       killed += kill(worker, SIGKILL) == 0 ? 1 : 0;
     }
   }
@@ -217,7 +221,7 @@ TEST_CASE("a point that kills its process three times is a row with that reason"
                            "sweep:\n  platform.network.bandwidth: [10 Gb/s, 20 Gb/s]\n");
   const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 1");
   REQUIRE(wait_until([&] {
-    for (const pid_t worker : children_of(process)) {
+    for (const pid_t worker : workers_of(process)) {
       kill(worker, SIGKILL);
     }
     return !alive(process);
@@ -246,7 +250,7 @@ TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, a
   for (int i = 0; i < 3; ++i) {
     const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 2");
     REQUIRE(wait_until([&] { return has_grown() || !alive(process); }));
-    const std::vector<pid_t> workers = children_of(process);
+    const std::vector<pid_t> workers = workers_of(process);
     kill(process, SIGKILL);
     for (const pid_t worker : workers) {
       CHECK(wait_until([&] { return !alive(worker); }));
