@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "sim/app/given_run.hpp"
+#include "sim/base/clock.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/plan/estimate.hpp"
@@ -113,22 +113,22 @@ int command_plan(const Options& options) {
   Simulator simulator(study);
   Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options)};
   const int micro_batches = scenario.micro_batches = simulator.choose_micro_batches(scenario);
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   PlanResult planned = simulator.plan(scenario);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  const double taken = seconds_since(start);
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     Run run{.strategy = options.strategy, .schedule = std::string(given_schedule(options).name)};
     run.engine = study.engine->name;
     run.micro_batches = micro_batches;
     run.why_not = reason->reason;
-    run.planning_seconds = taken.count();
+    run.planning_seconds = taken;
     return report_infeasible(options, run, {study.model->name, study.platform.name, std::move(inputs)});
   }
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = simulator.problem(micro_batches);
   const PlanCost cost = cost_plan(problem, plan);
   const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost),
-                            simulator.bound(study.training.step == StepMode::barrier), taken.count()};
+                            simulator.bound(study.training.step == StepMode::barrier), taken};
   if (options.format == "json") {
     emit(options, plan_to_json(plan, cost, figures, *study.model, study.platform, true));
     return kDone;

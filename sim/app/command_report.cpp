@@ -136,7 +136,12 @@ Page page_of(const Options& options) {
   if (documents.empty()) {
     throw InputError({options.files.front(), 0, 0}, "holds no results that a report shows");
   }
-  Page page{.title = fs::path(options.files.front()).lexically_normal().filename().string()};
+  const auto name_of = [](const fs::path& file) { return file.lexically_normal().filename().string(); };
+  const std::size_t others = options.files.size() - 1;
+  Page page{.title = name_of(options.files.front())};
+  if (others > 0) {
+    page.title += " and " + (others == 1 ? name_of(options.files.back()) : std::to_string(others) + " others");
+  }
   const bool alone = documents.size() == 1;
   PageSection timelines = alone ? PageSection{} : side_by_side(documents);
   for (auto& [file, document] : documents) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -270,6 +271,26 @@ void keep_study(const Options& options, SweepStore& store, std::int64_t sweep) {
   }
 }
 
+volatile std::sig_atomic_t is_interrupted = 0;
+
+// The first interrupt ends the sweep in good order, a second the program.
+class Interrupts {
+public:
+  Interrupts() {
+    is_interrupted = 0;
+    previous_ = std::signal(SIGINT, [](int) {
+      is_interrupted = 1;
+      std::signal(SIGINT, previous_);
+    });
+  }
+  ~Interrupts() { std::signal(SIGINT, previous_); }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+private:
+  static inline void (*previous_)(int) = SIG_DFL;
+};
+
 int show_count(SweepPoints& points) {
   points.check_values();
   print(points.product() + " = " + std::to_string(points.count()) + " points\n");
@@ -295,14 +316,21 @@ int command_sweep(const Options& options) {
     remark(points.product() + " = " + std::to_string(points.count()) + " points\n");
   }
   const SweepOutcome outcome = [&] {
+    const Interrupts interrupts;
     Progress progress(options.quiet);
     how.progress = [&](std::uint64_t done, std::uint64_t all) {
       progress.show(std::min(done, all), all);
-      return true;
+      return is_interrupted == 0;
     };
     return run_sweep(points, store, how);
   }();
   keep_study(options, store, outcome.sweep);
+  if (!outcome.whole) {
+    remark("interrupted: " + results.string() + " keeps " +
+           std::to_string(outcome.feasible + outcome.infeasible + outcome.failed) +
+           " points; the same command goes on from there\n");
+    return kInterrupted;
+  }
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
   show(options, results, inputs.sweep, outcome, best);
   const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;

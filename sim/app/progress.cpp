@@ -19,15 +19,13 @@ Progress::~Progress() {
 }
 
 void Progress::show(std::size_t done, std::size_t all) {
-  using std::chrono::duration;
-  const Clock::time_point now = Clock::now();
-  const double elapsed = duration<double>(now - start_).count();
+  const double elapsed = seconds_since(start_);
   constexpr double kPatience = 0.5;
   constexpr double kBetween = 0.1;
-  if (!enabled_ || elapsed < kPatience || duration<double>(now - last_).count() < kBetween || done == 0) {
+  if (!enabled_ || elapsed < kPatience || seconds_since(last_) < kBetween || done == 0) {
     return;
   }
-  last_ = now;
+  last_ = Clock::now();
   shown_ = true;
   constexpr std::size_t kWidth = 30;
   const std::size_t filled = kWidth * done / all;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
+
+#include "sim/base/clock.hpp"
 
 namespace stagecraft {
 
@@ -18,7 +19,6 @@ public:
   void show(std::size_t done, std::size_t all);
 
 private:
-  using Clock = std::chrono::steady_clock;
   bool enabled_;
   bool shown_ = false;
   Clock::time_point start_ = Clock::now();

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "sim/base/clock.hpp"
 #include "sim/base/units.hpp"
 
 namespace stagecraft {
@@ -79,7 +80,6 @@ private:
 
 // Waits for the child; kills it and its children when the time is up. Nothing then, else its status.
 std::optional<int> wait_for(pid_t child, double seconds) {
-  using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   auto pause = std::chrono::microseconds(200);
   int status = 0;

@@ -181,6 +181,11 @@ void set(Node& root, std::string_view dotted_key, const Node& value) {
   value_at(root, dotted_key, value.where) = value;
 }
 
+void erase(Node& map, std::initializer_list<std::string_view> keys) {
+  std::erase_if(map.entries,
+                [&](const Node::Entry& entry) { return std::find(keys.begin(), keys.end(), entry.key) != keys.end(); });
+}
+
 std::string flow_text(const Node& node) {
   std::string text;
   add_flow(text, node);

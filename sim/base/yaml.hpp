@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -53,6 +54,9 @@ Node load_beside(const Node& name, std::string_view what);
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where);
 /// The same with a value that is parsed already; the value's own place is blamed.
 void set(Node& root, std::string_view dotted_key, const Node& value);
+
+/// Leaves these keys of a mapping out, where they are.
+void erase(Node& map, std::initializer_list<std::string_view> keys);
 
 /// The value on one line: YAML and JSON alike, plain values as quoted text. Equal values have equal texts.
 std::string flow_text(const Node& node);

@@ -171,7 +171,7 @@ std::string title_with_note(const Chart& chart) {
 }
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
-constexpr const char* kPalette = "set palette defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#5ec962', 1 '#fde725')\n";
+constexpr const char* kPalette = " defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#5ec962', 1 '#fde725')\n";
 
 } // namespace
 
@@ -214,7 +214,8 @@ Figure figure_of(const Chart& chart) {
     constexpr double kFar = 5; // times: colours by the logarithm
     const Extent extent = extent_of(chart, [](const Mark& mark) { return mark.value; });
     figure.commands += std::string(extent.low > 0 && extent.high > kFar * extent.low ? "set logscale cb\n" : "") +
-                       kPalette + "set cblabel " + gnuplot_text(chart.value) + "\nunset grid\n";
+                       "set palette" + (chart.least_is_best ? " negative" : "") + kPalette + "set cblabel " +
+                       gnuplot_text(chart.value) + "\nunset grid\n";
   }
   if (bars || cells) {
     figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));

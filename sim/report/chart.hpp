@@ -51,7 +51,8 @@ struct Chart {
   std::string name; ///< of its files
   std::string title;
   Axis x, y;
-  std::string value = {}; ///< what the colour of cells says, with its unit
+  std::string value = {};     ///< what the colour of cells says, with its unit
+  bool least_is_best = false; ///< of cells: the brightest colour is that of the best
   std::vector<ChartSeries> series = {};
   std::string choice = {};     ///< charts of one choice share a place on the page: one of them is shown
   std::string note = {};       ///< what a reader must know of it, in a sentence or, on lines of their own, several

@@ -2,11 +2,11 @@
 #include "sim/study/judge.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <list>
 
+#include "sim/base/clock.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/split_by_hand.hpp"
@@ -59,12 +59,6 @@ public:
   }
 
 private:
-  using Clock = std::chrono::steady_clock;
-
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
   Choice choose(const Planner& planner) {
     Choice choice;
     Scenario scenario{.strategy = planner.strategy, .schedule = study_.schedule, .explain = false};

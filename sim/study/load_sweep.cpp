@@ -176,15 +176,10 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
 
 // All that says which points there are and what their numbers are, first passes among them.
 std::string text_of_points(yaml::Node node) {
-  const auto drop = [](yaml::Node& map, std::initializer_list<std::string_view> keys) {
-    std::erase_if(map.entries, [&](const yaml::Node::Entry& entry) {
-      return std::find(keys.begin(), keys.end(), entry.key) != keys.end();
-    });
-  };
-  drop(node, {"objective", "constraints"});
+  erase(node, {"objective", "constraints"});
   for (yaml::Node::Entry& entry : node.entries) {
     if (entry.key == "screen") {
-      drop(entry.value, {"keep"});
+      erase(entry.value, {"keep"});
     }
   }
   return yaml::flow_text(node);
@@ -218,11 +213,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
   sweep.asked = text_of_points(node);
   const yaml::Node* name = document.find("name");
   sweep.name = name != nullptr ? name->text : "";
-  const auto is_aside = [](const yaml::Node::Entry& entry) {
-    return entry.key == "sweep" || entry.key == "name" || entry.key == "description";
-  };
-  document.entries.erase(std::remove_if(document.entries.begin(), document.entries.end(), is_aside),
-                         document.entries.end());
+  erase(document, {"sweep", "name", "description"});
   sweep.document = std::move(document);
   read_axes(node, settings, sweep);
   read_conditions(node, settings, sweep);

@@ -2,10 +2,10 @@
 #include "sim/study/simulator.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numeric>
 
+#include "sim/base/clock.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
@@ -29,10 +29,6 @@ int window_of(const TaskGraph& graph) {
   constexpr int kLeast = 4;
   const int least = graph.overlaps ? std::max(kLeast, settling(graph)) : graph.workers > 0 ? kLeast : 1;
   return (least + graph.cycle - 1) / graph.cycle * graph.cycle;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
@@ -157,7 +153,7 @@ const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   if (!is_new) {
     return slot->second;
   }
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const PlanRequest asked = request(scenario);
   const int chunks = asked.chunks;
   const std::tuple shared{scenario.strategy, scenario.micro_batches, scenario.recompute, chunks, asked.dealing};
@@ -396,7 +392,7 @@ std::vector<ReplayRequest> Simulator::replay_requests(const std::vector<Prepared
 
 void Simulator::replay(std::vector<Prepared>& prepared) {
   const std::vector<ReplayRequest> requests = replay_requests(prepared);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   std::vector<Timeline> timelines = study_.engine->replay(study_.platform, requests);
   const auto replayed = std::count_if(prepared.begin(), prepared.end(), [](auto& one) { return one.graph != nullptr; });
   take_timelines(prepared, timelines, seconds_since(start) / static_cast<double>(std::max<long>(1, replayed)));

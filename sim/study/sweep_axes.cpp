@@ -28,7 +28,9 @@ Amount read_amount(yaml::Map& map, std::string_view key) {
   return {parse_number(text.substr(0, digits), map.where(key)), text.substr(digits)};
 }
 
-yaml::Node amount_node(double number, const std::string& unit, const Where& where, int digits = 12) {
+constexpr int kAllDigits = 12;
+
+yaml::Node amount_node(double number, const std::string& unit, const Where& where, int digits = kAllDigits) {
   return {.kind = yaml::Node::Kind::scalar, .text = plain_digits(number, digits) + unit, .where = where};
 }
 
@@ -47,6 +49,19 @@ std::vector<double> spaced(double from, double to, int count, bool logarithmic) 
   }
   numbers.back() = count > 1 ? to : from;
   return numbers;
+}
+
+// So many that rounding moves no number by more than a thousandth of the way to the next.
+int digits_of(const std::vector<double>& numbers) {
+  constexpr int kLeast = 4;
+  constexpr double kPart = 1e-3, kHalf = 5; // of the last digit, of a number that begins with 1
+  double apart = 1;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    const double larger = std::max(std::abs(numbers[i]), std::abs(numbers[i - 1]));
+    apart = std::min(apart, std::abs(numbers[i] - numbers[i - 1]) / larger);
+  }
+  return apart > 0 ? std::clamp(static_cast<int>(std::ceil(std::log10(kHalf / (kPart * apart)))), kLeast, kAllDigits)
+                   : kAllDigits;
 }
 
 std::vector<double> stepped(double from, double to, double step, const Where& where) {
@@ -96,9 +111,11 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
     axis.interval = Interval{from.number, to.number, logarithmic, from.unit};
   }
   map.finish();
+  const int digits = counted && !whole_ends ? digits_of(numbers) : kAllDigits;
   for (double number : numbers) {
     number = whole_ends && counted ? std::round(number) : number; // whole ends, whole values
-    yaml::Node value = amount_node(number, from.unit, node.where);
+    const bool is_end = number == from.number || number == to.number;
+    yaml::Node value = amount_node(number, from.unit, node.where, is_end ? kAllDigits : digits);
     if (axis.keys[0].values.empty() || axis.keys[0].values.back().text != value.text) {
       axis.keys[0].values.push_back(std::move(value));
     }

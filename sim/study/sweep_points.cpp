@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 #include "sim/study/compare.hpp"
 
@@ -58,20 +59,12 @@ std::string in_words(const RecomputeChoice& choice) {
   return choice.rule == RecomputeRule{} ? text : text + rule;
 }
 
-void erase(yaml::Node& map, std::string_view key) {
-  map.entries.erase(std::remove_if(map.entries.begin(), map.entries.end(),
-                                   [&](const yaml::Node::Entry& entry) { return entry.key == key; }),
-                    map.entries.end());
-}
-
 std::string plain_document(const Sweep& sweep) {
   yaml::Node plain = sweep.document;
-  erase(plain, "compare");
-  erase(plain, "engine");
+  erase(plain, {"compare", "engine"});
   for (yaml::Node::Entry& entry : plain.entries) {
     if (entry.key == "training") {
-      erase(entry.value, "micro_batches");
-      erase(entry.value, "recompute");
+      erase(entry.value, {"micro_batches", "recompute"});
     }
   }
   return yaml::flow_text(plain);
@@ -142,9 +135,9 @@ SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
   } catch (const InputError& failure) {
     kind.error = failure.what();
   }
-  kind.files = files.asked();
   Fingerprint fingerprint;
-  for (const fs::path& path : kind.files) {
+  const std::set<fs::path> asked = files.asked();
+  for (const fs::path& path : asked) {
     const auto [digest, is_new] = digests_.try_emplace(path);
     if (is_new) {
       digest->second = Fingerprint().add(files.bytes(path)).digest();

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +33,6 @@ public:
     std::vector<std::string> recompute; ///< of each run, in words
     std::string engine;
     std::string error;
-    std::set<std::filesystem::path> files;
     Digest files_digest;
   };
 

@@ -2,21 +2,17 @@
 #include "sim/study/sweep_run.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
 #include <span>
 
+#include "sim/base/clock.hpp"
 #include "sim/base/worker_pool.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // One pass over points by one engine: gives them out, and stores what comes back.
 class SweepPass {
@@ -124,7 +120,8 @@ private:
   void fail(const Point& point, const std::string& why) {
     const std::optional<SweepPoints::Opened> opened = points_.open(point.number);
     check(opened.has_value(), "a combination that a condition rules out was given out");
-    if (std::optional<PointRow> row = points_.row(*opened, point.run, engine_)) {
+    std::optional<PointRow> row = points_.row(*opened, point.run, engine_);
+    if (row && options_.shard.has(row->key)) {
       row->status = PointStatus::failed;
       row->reason = why;
       store_.add(outcome_.sweep, *row);
@@ -133,23 +130,33 @@ private:
   }
 
   // Points that stand there already, as another combination's or by another process, were not computed for it.
-  void commit() {
-    const std::uint64_t doubles = store_.commit();
+  void count(std::uint64_t doubles) {
     outcome_.computed -= doubles;
     outcome_.found += doubles;
   }
 
-  bool tick() {
-    constexpr double kBetween = 0.25;   // what an end of this process costs at worst, in work to do again
-    constexpr std::size_t kMost = 8192; // some mebibytes
-    if (seconds_since(committed_) > kBetween || store_.added() >= kMost) {
-      for (const KeptFile& file : points_.new_files()) {
-        store_.add_file(outcome_.sweep, file);
-      }
-      commit();
-      committed_ = Clock::now();
+  void commit() {
+    for (const KeptFile& file : points_.new_files()) {
+      store_.add_file(outcome_.sweep, file);
     }
-    return !options_.progress || options_.progress(outcome_.computed + outcome_.found, all_);
+    count(store_.commit());
+    written_ = 0;
+    committed_ = Clock::now();
+  }
+
+  // Each commit writes the pages of the keys' index that its points are on, soon all of them.
+  bool tick() {
+    constexpr double kBetween = 1;           // second: what an end of this process costs at worst, in work to do again
+    constexpr std::size_t kAtOnce = 4096;    // points: workers have something to do while they are written
+    constexpr std::size_t kTogether = 16384; // some mebibytes
+    if (seconds_since(committed_) > kBetween || written_ + store_.added() >= kTogether) {
+      commit();
+    } else if (store_.added() >= kAtOnce) {
+      written_ += store_.added();
+      count(store_.write());
+    }
+    outcome_.whole = !options_.progress || options_.progress(outcome_.computed + outcome_.found, all_);
+    return outcome_.whole;
   }
 
   static constexpr int kMostDeaths = 3;
@@ -165,6 +172,7 @@ private:
   std::deque<SweepTask> waiting_;
   std::uint64_t waiting_units_ = 0;
   std::map<std::pair<std::uint64_t, std::uint32_t>, int> deaths_; // of a point
+  std::size_t written_ = 0;                                       // points since the last commit
   Clock::time_point committed_ = Clock::now();
 };
 
@@ -195,19 +203,17 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
   if (sweep.screen) {
     SweepPass first(points, store, options, sweep.screen->engine, outcome);
     first.run(all);
-    const std::vector<Point> chosen = survivors(sweep, store, outcome, options.shard);
-    SweepOptions whole = options;
-    whole.shard = {}; // these are ours already
-    SweepPass second(points, store, whole, "", outcome);
-    second.only(chosen);
-    second.run(all + chosen.size());
+    if (outcome.whole) {
+      const std::vector<Point> chosen = survivors(sweep, store, outcome, options.shard);
+      SweepOptions unsharded = options; // these are ours already
+      unsharded.shard = {};
+      SweepPass second(points, store, unsharded, "", outcome);
+      second.only(chosen);
+      second.run(all + chosen.size());
+    }
   } else {
     SweepPass(points, store, options, "", outcome).run(all);
   }
-  for (const KeptFile& file : points.new_files()) {
-    store.add_file(outcome.sweep, file);
-  }
-  store.commit();
   const auto [feasible, infeasible, failed] = store.counts(outcome.sweep);
   outcome.feasible = feasible;
   outcome.infeasible = infeasible;

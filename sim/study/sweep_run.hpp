@@ -24,6 +24,7 @@ struct SweepOutcome {
   std::int64_t sweep = 0;                ///< in the store
   std::uint64_t computed = 0, found = 0; ///< points done now, and before
   std::uint64_t feasible = 0, infeasible = 0, failed = 0;
+  bool whole = true; ///< false: `progress` has ended it
 };
 
 /// Runs all points that the store lacks. Throws InputError.

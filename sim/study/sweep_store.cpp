@@ -2,23 +2,19 @@
 #include "sim/study/sweep_store.hpp"
 
 #include <nlohmann/json.hpp>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <map>
 #include <span>
+
+#include "sim/study/sqlite_file.hpp"
 
 namespace stagecraft {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int kSchema = 3;
-constexpr int kApplication = 0x53746763; // "Stgc"
 
 constexpr const char* kTables = R"(
 create table sweeps (
@@ -48,6 +44,10 @@ std::string create_points() {
   return text + ");";
 }
 
+SqliteFormat format() {
+  return {.application = 0x53746763 /* "Stgc" */, .schema = 3, .tables = create_points() + kTables};
+}
+
 // Columns of points after id, key and sweep.
 std::string columns(const std::string& prefix) {
   std::string text;
@@ -62,220 +62,6 @@ std::string columns(const std::string& prefix) {
 }
 
 constexpr int kPlainColumns = 11;
-
-std::string text_at(sqlite3_stmt* statement, int column) {
-  const unsigned char* text = sqlite3_column_text(statement, column);
-  return text != nullptr ? reinterpret_cast<const char*>(text) : "";
-}
-
-} // namespace
-
-namespace {
-
-Digest digest_at(sqlite3_stmt* statement, int column) {
-  Digest digest;
-  const void* bytes = sqlite3_column_blob(statement, column);
-  if (bytes != nullptr && sqlite3_column_bytes(statement, column) == static_cast<int>(digest.bytes.size())) {
-    std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
-  }
-  return digest;
-}
-
-} // namespace
-
-/// The connection, and statements as they are made.
-class SweepStore::Database {
-public:
-  Database(const fs::path& path, Mode mode) : path_(path) {
-    std::error_code failure;
-    if (mode == Mode::read && !fs::is_regular_file(path, failure)) {
-      throw InputError({path.string(), 0, 0}, "no such file of results");
-    }
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr) != SQLITE_OK) {
-      const std::string why = connection_ != nullptr ? sqlite3_errmsg(connection_) : "no memory";
-      sqlite3_close(connection_);
-      throw InputError({path.string(), 0, 0}, "cannot be opened: " + why);
-    }
-    try {
-      prepare(mode);
-    } catch (...) {
-      close();
-      throw;
-    }
-  }
-  ~Database() { close(); }
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
-
-  sqlite3* connection() { return connection_; }
-
-  // Keys of all points, but for those that others have added since they were first asked for.
-  KeyFilter& keys() {
-    if (!keys_) {
-      keys_.emplace();
-      sqlite3_stmt* asked = statement("select key from points");
-      while (step(asked)) {
-        keys_->add(digest_at(asked, 0));
-      }
-    }
-    return *keys_;
-  }
-
-  void execute(const std::string& statement) {
-    check(sqlite3_exec(connection_, statement.c_str(), nullptr, nullptr, nullptr));
-  }
-
-  // A statement for these words, ready for values.
-  sqlite3_stmt* statement(std::string_view words) {
-    auto found = statements_.find(words);
-    if (found == statements_.end()) {
-      found = statements_.emplace(words, nullptr).first;
-      check(sqlite3_prepare_v2(connection_, found->first.c_str(), -1, &found->second, nullptr));
-    }
-    sqlite3_stmt* const made = found->second;
-    sqlite3_reset(made);
-    sqlite3_clear_bindings(made);
-    return made;
-  }
-
-  // Whether the statement has another row.
-  bool step(sqlite3_stmt* statement) {
-    const int result = sqlite3_step(statement);
-    if (result == SQLITE_ROW) {
-      return true;
-    }
-    if (result != SQLITE_DONE) {
-      const std::string why = reason(result);
-      sqlite3_reset(statement);
-      fail(result, why);
-    }
-    sqlite3_reset(statement);
-    return false;
-  }
-
-  // The first column of a statement's rows.
-  std::vector<std::string> texts(const std::string& words) {
-    std::vector<std::string> all;
-    sqlite3_stmt* made = statement(words);
-    while (step(made)) {
-      all.push_back(text_at(made, 0));
-    }
-    return all;
-  }
-
-  // The first column of a statement's first row; 0 where there is none.
-  std::int64_t number(std::string_view words) {
-    sqlite3_stmt* asked = statement(words);
-    const std::int64_t value = step(asked) ? sqlite3_column_int64(asked, 0) : 0;
-    sqlite3_reset(asked);
-    return value;
-  }
-
-  void begin() {
-    if (!writing_) {
-      execute("begin immediate");
-      writing_ = true;
-    }
-  }
-  void commit() {
-    if (writing_) {
-      writing_ = false;
-      execute("commit");
-    }
-  }
-
-  void check(int result) {
-    if (result != SQLITE_OK) {
-      fail(result, reason(result));
-    }
-  }
-
-private:
-  std::string reason(int result) const {
-    switch (result & 0xff) {
-    case SQLITE_FULL:
-      return "the disk is full; every point committed so far is kept: make room and run again";
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return "another process has been writing to it for a minute; allowed: wait for it, or another file and `merge`";
-    case SQLITE_NOTADB:
-      return "it is no file of results; allowed: a new name, or a file that `sweep` wrote";
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
-      return "it cannot be written; allowed: a file in a folder of one's own";
-    default:
-      return sqlite3_errmsg(connection_);
-    }
-  }
-
-  [[noreturn]] void fail(int result, const std::string& why) {
-    if (writing_) {
-      writing_ = false;
-      sqlite3_exec(connection_, "rollback", nullptr, nullptr, nullptr);
-    }
-    const bool full = (result & 0xff) == SQLITE_IOERR;
-    throw InputError({path_.string(), 0, 0}, full ? "cannot be read or written (" + why +
-                                                        "); every point committed so far is kept: is the disk full?"
-                                                  : why);
-  }
-
-  void prepare(Mode mode) {
-    constexpr int kPatience = 60'000;
-    sqlite3_busy_timeout(connection_, kPatience);
-    const bool made = number("select count(*) from sqlite_schema") > 0;
-    if (made && number("pragma application_id") != kApplication) {
-      throw InputError({path_.string(), 0, 0}, "a database of something else; allowed: a new name, or a file that "
-                                               "`sweep` wrote");
-    }
-    if (made && number("pragma user_version") != kSchema) {
-      throw InputError({path_.string(), 0, 0},
-                       "results of another version of this program; allowed: schema " + std::to_string(kSchema));
-    }
-    if (mode == Mode::read && !made) {
-      throw InputError({path_.string(), 0, 0}, "no file of results");
-    }
-    execute("pragma page_size = 16384"); // bytes, of a new file: fewer and larger writes
-    execute("pragma journal_mode = wal");
-    execute("pragma synchronous = normal");     // a killed process loses nothing committed
-    execute("pragma wal_autocheckpoint = 512"); // pages, 8 MiB: little is left for the end
-    execute("pragma cache_size = -65536");      // KiB, whatever the number of points
-    execute("pragma temp_store = file");
-    begin();
-    if (number("select count(*) from sqlite_schema") == 0) {
-      execute("pragma application_id = " + std::to_string(kApplication));
-      execute("pragma user_version = " + std::to_string(kSchema));
-      execute(create_points());
-      execute(kTables);
-    }
-    commit();
-  }
-
-  void close() {
-    for (auto& [words, made] : statements_) {
-      sqlite3_finalize(made);
-    }
-    statements_.clear();
-    sqlite3_close(connection_);
-    connection_ = nullptr;
-  }
-
-  fs::path path_;
-  sqlite3* connection_ = nullptr;
-  bool writing_ = false;
-  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
-  std::optional<KeyFilter> keys_;
-};
-
-namespace {
-
-void set(sqlite3_stmt* statement, int at, const Digest& digest) {
-  sqlite3_bind_blob(statement, at, digest.bytes.data(), static_cast<int>(digest.bytes.size()), SQLITE_STATIC);
-}
-void set(sqlite3_stmt* statement, int at, std::string_view text) {
-  sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-}
-void set(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
 
 // What a point that is there already becomes: itself, unless it has failed.
 const std::string kElse = [] {
@@ -302,20 +88,20 @@ std::string insertion(std::size_t points) {
 }
 
 // Binds a point to the statement's parameters from `at` on; gives the first parameter after it.
-int set(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
+int set_point(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
   sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
-  set(insertion, at++, sweep);
-  set(insertion, at++, static_cast<std::int64_t>(row.number));
-  set(insertion, at++, static_cast<std::int64_t>(row.run));
-  set(insertion, at++, row.settings);
-  set(insertion, at++, row.strategy);
-  set(insertion, at++, row.schedule);
-  set(insertion, at++, static_cast<std::int64_t>(row.micro_batches));
-  set(insertion, at++, row.recompute);
-  set(insertion, at++, row.engine);
-  set(insertion, at++, name_of(row.status));
-  set(insertion, at++, row.order);
-  set(insertion, at++, row.reason);
+  set_parameter(insertion, at++, sweep);
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.number));
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.run));
+  set_parameter(insertion, at++, row.settings);
+  set_parameter(insertion, at++, row.strategy);
+  set_parameter(insertion, at++, row.schedule);
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.micro_batches));
+  set_parameter(insertion, at++, row.recompute);
+  set_parameter(insertion, at++, row.engine);
+  set_parameter(insertion, at++, name_of(row.status));
+  set_parameter(insertion, at++, row.order);
+  set_parameter(insertion, at++, row.reason);
   for (const double figure : row.figures) {
     if (row.status == PointStatus::feasible && std::isfinite(figure)) {
       sqlite3_bind_double(insertion, at++, figure);
@@ -356,51 +142,62 @@ PointRow row_at(sqlite3_stmt* statement, int at) {
 
 } // namespace
 
-SweepStore::SweepStore(const fs::path& path, Mode mode) : database_(std::make_unique<Database>(path, mode)) {}
+SweepStore::SweepStore(const fs::path& path, Mode mode)
+    : file_(std::make_unique<SqliteFile>(path, mode == Mode::write ? SqliteFile::Mode::write : SqliteFile::Mode::read,
+                                         format())) {}
 SweepStore::~SweepStore() = default;
 
 std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
-  database_->begin();
-  sqlite3_stmt* insert = database_->statement(
+  file_->begin();
+  sqlite3_stmt* insert = file_->statement(
       "insert into sweeps (digest, name, program, document, settings, keys, goal, screen, study_folder, "
       "shipped_folder) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
-  set(insert, 1, record.digest);
+  set_parameter(insert, 1, record.digest);
   int at = 2;
   for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
                                   &record.goal, &record.screen, &record.study_folder, &record.shipped_folder}) {
-    set(insert, at++, *text);
+    set_parameter(insert, at++, *text);
   }
-  database_->step(insert);
-  sqlite3_stmt* asked = database_->statement("select id from sweeps where digest = ?");
-  set(asked, 1, record.digest);
-  database_->step(asked);
+  file_->step(insert);
+  sqlite3_stmt* asked = file_->statement("select id from sweeps where digest = ?");
+  set_parameter(asked, 1, record.digest);
+  file_->step(asked);
   const std::int64_t id = sqlite3_column_int64(asked, 0);
   sqlite3_reset(asked);
-  database_->commit();
+  file_->commit();
   return id;
 }
 
 void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
-  database_->begin();
-  sqlite3_stmt* insert = database_->statement("insert or ignore into files values (?, ?, ?)");
-  set(insert, 1, sweep);
-  set(insert, 2, file.path);
-  set(insert, 3, file.digest);
-  database_->step(insert);
+  file_->begin();
+  sqlite3_stmt* insert = file_->statement("insert or ignore into files values (?, ?, ?)");
+  set_parameter(insert, 1, sweep);
+  set_parameter(insert, 2, file.path);
+  set_parameter(insert, 3, file.digest);
+  file_->step(insert);
   if (file.bytes) {
-    sqlite3_stmt* keep = database_->statement("insert or ignore into contents values (?, ?)");
-    set(keep, 1, file.digest);
+    sqlite3_stmt* keep = file_->statement("insert or ignore into contents values (?, ?)");
+    set_parameter(keep, 1, file.digest);
     sqlite3_bind_blob(keep, 2, file.bytes->data(), static_cast<int>(file.bytes->size()), SQLITE_STATIC);
-    database_->step(keep);
+    file_->step(keep);
   }
 }
 
-const KeyFilter& SweepStore::keys() { return database_->keys(); }
+const KeyFilter& SweepStore::keys() {
+  if (!keys_) {
+    keys_.emplace();
+    sqlite3_stmt* asked = file_->statement("select key from points");
+    while (file_->step(asked)) {
+      keys_->add(digest_at(asked, 0));
+    }
+  }
+  return *keys_;
+}
 
 bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
-  sqlite3_stmt* asked = database_->statement("select id, sweep, status from points where key = ?");
-  set(asked, 1, key);
-  if (!database_->step(asked)) {
+  sqlite3_stmt* asked = file_->statement("select id, sweep, status from points where key = ?");
+  set_parameter(asked, 1, key);
+  if (!file_->step(asked)) {
     return false;
   }
   const std::int64_t id = sqlite3_column_int64(asked, 0);
@@ -408,13 +205,13 @@ bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number
   const bool failed = text_at(asked, 2) == name_of(PointStatus::failed);
   sqlite3_reset(asked);
   if (!own) {
-    database_->begin();
-    sqlite3_stmt* insert = database_->statement("insert or ignore into also values (?, ?, ?, ?)");
-    set(insert, 1, sweep);
-    set(insert, 2, id);
-    set(insert, 3, static_cast<std::int64_t>(number));
-    set(insert, 4, static_cast<std::int64_t>(run));
-    database_->step(insert);
+    file_->begin();
+    sqlite3_stmt* insert = file_->statement("insert or ignore into also values (?, ?, ?, ?)");
+    set_parameter(insert, 1, sweep);
+    set_parameter(insert, 2, id);
+    set_parameter(insert, 3, static_cast<std::int64_t>(number));
+    set_parameter(insert, 4, static_cast<std::int64_t>(run));
+    file_->step(insert);
   }
   return !(failed && retry);
 }
@@ -430,14 +227,19 @@ void SweepStore::add(std::int64_t sweep, const PointRow& row) {
   add(sweep, std::move(one));
 }
 
-std::uint64_t SweepStore::commit() {
+std::uint64_t SweepStore::write() {
   std::uint64_t doubles = 0;
   if (!added_.empty()) {
     doubles = insert(added_);
     added_.clear();
     added_count_ = 0;
   }
-  database_->commit();
+  return doubles;
+}
+
+std::uint64_t SweepStore::commit() {
+  const std::uint64_t doubles = write();
+  file_->commit();
   return doubles;
 }
 
@@ -482,9 +284,9 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
   std::sort(sorted.begin(), sorted.end());
   constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
   static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
-  database_->begin();
-  sqlite3_stmt* const one = database_->statement(kOne);
-  sqlite3_stmt* const many = database_->statement(kMany);
+  file_->begin();
+  sqlite3_stmt* const one = file_->statement(kOne);
+  sqlite3_stmt* const many = file_->statement(kMany);
   for (std::size_t first = 0; first < sorted.size();) {
     const std::size_t count = sorted.size() - first < kAtOnce ? 1 : kAtOnce;
     const auto now = std::span(sorted).subspan(first, count);
@@ -492,11 +294,13 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
     int at = 1;
     for (const auto& [bytes, point, sweep] : now) {
       const PointView view = view_of(point);
-      at = set(statement, at, sweep, view);
-      database_->keys().add(view.key);
+      at = set_point(statement, at, sweep, view);
+      if (keys_) {
+        keys_->add(view.key);
+      }
     }
-    database_->step(statement);
-    const auto changed = static_cast<std::size_t>(sqlite3_changes(database_->connection()));
+    file_->step(statement);
+    const std::uint64_t changed = file_->changes();
     if (changed < count) { // another process or another combination was faster
       doubles += count - changed;
       for (const auto& [bytes, point, sweep] : now) {
@@ -532,13 +336,13 @@ std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, cons
     words += words.empty() ? "select " : ", ";
     words += "count(*) filter (where status = '" + std::string(name_of(status)) + "')";
   }
-  sqlite3_stmt* asked = database_->statement(words +
-                                             " from points where (?1 = 0 or sweep = ?1 or id in (select point "
-                                             "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
-                                             of_shard(shard));
-  set(asked, 1, sweep);
-  set(asked, 2, engine);
-  database_->step(asked);
+  sqlite3_stmt* asked = file_->statement(words +
+                                         " from points where (?1 = 0 or sweep = ?1 or id in (select point "
+                                         "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
+                                         of_shard(shard));
+  set_parameter(asked, 1, sweep);
+  set_parameter(asked, 2, engine);
+  file_->step(asked);
   std::array<std::uint64_t, kStatuses> found{};
   for (std::size_t i = 0; i < kStatuses; ++i) {
     found.at(i) = static_cast<std::uint64_t>(sqlite3_column_int64(asked, static_cast<int>(i)));
@@ -567,13 +371,13 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
                              within + " union all select p.id, a.number, a.run, " + score +
                              " from also a join points p on p.id = a.point where a.sweep = :sweep" + within +
                              " order by score" + way + ", number, run limit :most";
-  sqlite3_stmt* statement = database_->statement(
+  sqlite3_stmt* statement = file_->statement(
       "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
       ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
   const auto place = [&](const std::string& name) { return sqlite3_bind_parameter_index(statement, name.c_str()); };
-  set(statement, place(":sweep"), sweep);
-  set(statement, place(":engine"), engine);
-  set(statement, place(":most"), static_cast<std::int64_t>(most));
+  set_parameter(statement, place(":sweep"), sweep);
+  set_parameter(statement, place(":engine"), engine);
+  set_parameter(statement, place(":most"), static_cast<std::int64_t>(most));
   if (place(":samples") > 0) {
     sqlite3_bind_double(statement, place(":samples"), goal.samples);
   }
@@ -582,7 +386,7 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
   }
   constexpr int kScore = 1 + kPlainColumns + static_cast<int>(kFigures);
   std::vector<RankedPoint> points;
-  while (database_->step(statement)) {
+  while (file_->step(statement)) {
     points.push_back({row_at(statement, 0), sqlite3_column_double(statement, kScore)});
   }
   return points;
@@ -599,40 +403,38 @@ constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and
 
 void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, bool last_pass) {
   sqlite3_stmt* statement =
-      database_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
-                           (last_pass ? std::string(" where not ") + kIsScreened : "") +
-                           " order by s.digest, p.number, p.run, p.engine, p.key");
-  while (database_->step(statement)) {
+      file_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
+                       (last_pass ? std::string(" where not ") + kIsScreened : "") +
+                       " order by s.digest, p.number, p.run, p.engine, p.key");
+  while (file_->step(statement)) {
     visit(row_at(statement, 0));
   }
 }
 
 std::uint64_t SweepStore::screened() {
-  return static_cast<std::uint64_t>(database_->number(
-      std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened));
+  return static_cast<std::uint64_t>(
+      file_->number(std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened));
 }
 
 std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {
   std::vector<std::pair<std::int64_t, std::string>> goals;
-  sqlite3_stmt* statement = database_->statement("select id, goal from sweeps order by digest");
-  while (database_->step(statement)) {
+  sqlite3_stmt* statement = file_->statement("select id, goal from sweeps order by digest");
+  while (file_->step(statement)) {
     goals.emplace_back(sqlite3_column_int64(statement, 0), text_at(statement, 1));
   }
   return goals;
 }
 
 std::vector<std::string> SweepStore::names() {
-  return database_->texts("select distinct name from sweeps where name != '' order by name");
+  return file_->texts("select distinct name from sweeps where name != '' order by name");
 }
 
-std::vector<std::string> SweepStore::paths() {
-  return database_->texts("select distinct path from files order by path");
-}
+std::vector<std::string> SweepStore::paths() { return file_->texts("select distinct path from files order by path"); }
 
 std::vector<std::string> SweepStore::axis_keys() {
   std::vector<std::string> keys;
-  sqlite3_stmt* statement = database_->statement("select keys from sweeps order by digest");
-  while (database_->step(statement)) {
+  sqlite3_stmt* statement = file_->statement("select keys from sweeps order by digest");
+  while (file_->step(statement)) {
     for (const auto& item : nlohmann::json::parse(text_at(statement, 0))) {
       const auto key = item.get<std::string>();
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
@@ -644,15 +446,15 @@ std::vector<std::string> SweepStore::axis_keys() {
 }
 
 SweepStore::Found SweepStore::find(const std::string& digits) {
-  sqlite3_stmt* statement = database_->statement("select p.key, " + columns("p.") +
-                                                 ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
-                                                 "s.study_folder, s.shipped_folder from points p join sweeps s on "
-                                                 "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
-                                                 "limit 2");
-  set(statement, 1, digits);
+  sqlite3_stmt* statement = file_->statement("select p.key, " + columns("p.") +
+                                             ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
+                                             "s.study_folder, s.shipped_folder from points p join sweeps s on "
+                                             "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
+                                             "limit 2");
+  set_parameter(statement, 1, digits);
   std::vector<Found> found;
   std::int64_t sweep = 0;
-  while (database_->step(statement)) {
+  while (file_->step(statement)) {
     int at = 1 + kPlainColumns + static_cast<int>(kFigures);
     sweep = sqlite3_column_int64(statement, at++);
     Found one{row_at(statement, 0), {}, {}};
@@ -667,11 +469,11 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
     throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `points FILE` lists their keys"
                                                               : "several points begin so; allowed: more digits");
   }
-  sqlite3_stmt* files = database_->statement(
+  sqlite3_stmt* files = file_->statement(
       "select f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest where f.sweep = ? "
       "order by f.path");
-  set(files, 1, sweep);
-  while (database_->step(files)) {
+  set_parameter(files, 1, sweep);
+  while (file_->step(files)) {
     KeptFile file{text_at(files, 0), digest_at(files, 1), std::nullopt};
     if (sqlite3_column_type(files, 2) != SQLITE_NULL) {
       file.bytes = std::string(static_cast<const char*>(sqlite3_column_blob(files, 2)),
@@ -683,32 +485,32 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
 }
 
 std::uint64_t SweepStore::merge(const fs::path& other) {
-  { const Database read(other, Mode::read); } // it is one of ours, and its journal is taken in
-  sqlite3_stmt* attach = database_->statement("attach ? as other");
+  { const SweepStore read(other, Mode::read); } // it is one of ours, and its journal is taken in
+  sqlite3_stmt* attach = file_->statement("attach ? as other");
   const std::string path = other.string();
-  set(attach, 1, path);
-  database_->step(attach);
-  database_->begin();
-  database_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
-                     "screen, study_folder, shipped_folder) select digest, name, program, document, settings, keys, "
-                     "goal, screen, study_folder, shipped_folder from other.sweeps order by id");
-  database_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
-                     "main.sweeps s on s.digest = o.digest");
-  database_->execute("insert or ignore into contents select * from other.contents");
-  database_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
-                     "on t.there = f.sweep");
+  set_parameter(attach, 1, path);
+  file_->step(attach);
+  file_->begin();
+  file_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
+                 "screen, study_folder, shipped_folder) select digest, name, program, document, settings, keys, "
+                 "goal, screen, study_folder, shipped_folder from other.sweeps order by id");
+  file_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
+                 "main.sweeps s on s.digest = o.digest");
+  file_->execute("insert or ignore into contents select * from other.contents");
+  file_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
+                 "on t.there = f.sweep");
   const std::string names = columns("");
-  database_->execute("insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
-                     " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id" + kElse +
-                     " and excluded.status <> 'failed'");
-  const auto added = static_cast<std::uint64_t>(sqlite3_changes64(database_->connection()));
+  file_->execute("insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+                 " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id" + kElse +
+                 " and excluded.status <> 'failed'");
+  const std::uint64_t added = file_->changes();
   // What is here already counts for the other file's sweeps too.
-  database_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "
-                     "other.points p on p.id = m.point join of_sweep t on t.there = m.sweep join main.points h on "
-                     "h.key = p.key where h.sweep <> t.here");
-  database_->execute("drop table of_sweep");
-  database_->commit();
-  database_->execute("detach other");
+  file_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "
+                 "other.points p on p.id = m.point join of_sweep t on t.there = m.sweep join main.points h on "
+                 "h.key = p.key where h.sweep <> t.here");
+  file_->execute("drop table of_sweep");
+  file_->commit();
+  file_->execute("detach other");
   return added;
 }
 

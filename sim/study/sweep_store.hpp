@@ -1,5 +1,5 @@
 // Results of sweeps on disk: one SQLite file in which every point stands once, however often it was begun.
-// docs/formats/sweep.md has the tables. The only place that knows SQLite.
+// docs/formats/sweep.md has the tables.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,6 +18,8 @@
 #include "sim/study/sweep_row.hpp"
 
 namespace stagecraft {
+
+class SqliteFile;
 
 /// A sweep as it was asked for.
 struct SweepRecord {
@@ -60,14 +62,16 @@ public:
   const KeyFilter& keys();
   /// Whether the point is there; if so, it counts for this sweep too. Failed ones are not with `retry`.
   bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-  /// Adds points where they are not there, or have failed. They are in the file, and safe, after the next commit();
-  /// questions before do not see them.
+  /// Adds points where they are not there, or have failed. Questions see them after the next write().
   void add(std::int64_t sweep, PackedPoints points);
   void add(std::int64_t sweep, const PointRow& row);
-  /// Makes everything added safe from any end of this process; gives how many of the points were there already. Throws
-  /// InputError when the disk is full; what was committed before stays.
+  /// Puts what was added into the file; gives how many of the points were there already. Other processes wait for the
+  /// next commit() to write to it.
+  std::uint64_t write();
+  /// The same, and makes everything written safe from any end of this process. Throws InputError when the disk is full;
+  /// what was committed before stays.
   std::uint64_t commit();
-  /// How many points were added since.
+  /// How many points were added since the last write.
   std::size_t added() const { return added_count_; }
 
   /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
@@ -106,7 +110,6 @@ public:
   std::uint64_t merge(const std::filesystem::path& other);
 
 private:
-  class Database;
   // Points that were added, to be written.
   struct Added {
     std::int64_t sweep;
@@ -114,7 +117,8 @@ private:
   };
   std::uint64_t insert(const std::vector<Added>& added);
 
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<SqliteFile> file_;
+  std::optional<KeyFilter> keys_; // where asked for
   std::vector<Added> added_;
   std::size_t added_count_ = 0;
 };

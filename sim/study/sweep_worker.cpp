@@ -2,17 +2,10 @@
 #include "sim/study/sweep_worker.hpp"
 
 #include <algorithm>
-#include <chrono>
+
+#include "sim/base/clock.hpp"
 
 namespace stagecraft {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-} // namespace
-
 TaskResult SweepWorker::work(const SweepTask& task) {
   constexpr double kEnough = 0.1;     // seconds
   constexpr std::size_t kMost = 2000; // points: their rows have room in a pipe

@@ -54,6 +54,7 @@ TEST_CASE("runs of several files stand on one axis", "[cli][report]") {
   CHECK(last[0].at("title") == "uniform, 1f1b, M 4 of chain on 2 x profiled");
   CHECK(last[1].at("title") == "uniform, 1f1b, M 2 of chain on 2 x profiled");
   CHECK(data.front().at("timelines").empty());
+  CHECK_THAT(page, Catch::Contains("<h1>one.json and other.json</h1>"));
 }
 
 TEST_CASE("report draws figures for papers, with script and data beside them", "[cli][report]") {

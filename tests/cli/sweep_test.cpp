@@ -265,6 +265,23 @@ TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, a
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
+TEST_CASE("a sweep that is interrupted says what it keeps, and goes on", "[cli][sweep][kill]") {
+  const Workshop shop;
+  shop.write("study.yaml", long_sweep());
+  const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 2");
+  REQUIRE(wait_until([&] { return !workers_of(process).empty() || !alive(process); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  kill(process, SIGINT);
+  REQUIRE(wait_until([&] { return !alive(process); }));
+  const std::string said = shop.read(".log");
+  const std::size_t kept = distinct_points(shop, "a.sqlite");
+  INFO(said);
+  CHECK(said.find("interrupted: a.sqlite keeps " + std::to_string(kept) + " points; ") != std::string::npos);
+  CHECK(kept < kLong);
+  CHECK(shop.succeed("sweep study.yaml -o a.sqlite").out.find(std::to_string(kLong - kept) + " computed now") !=
+        std::string::npos);
+}
+
 TEST_CASE("two programs on one file store each point once", "[cli][sweep][kill]") {
   const Workshop shop;
   shop.write("study.yaml", long_sweep());
@@ -313,7 +330,7 @@ TEST_CASE("a full disk ends a sweep with a message, and room lets it go on", "[c
   shop.write("study.yaml", long_sweep());
   const fs::path disk = shop.folder() / "disk";
   fs::create_directory(disk);
-  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=6m") != 0) {
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=8m") != 0) {
     WARN("no small file system can be mounted here: the full disk is not tested");
     return;
   }

@@ -239,6 +239,10 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(curve.series[1].marks.size() == 1);
   const Chart& map = chart_of(page, "cost-over-network-bandwidth-strategy");
   CHECK(map.series[0].marks.size() == 3);
+  // What is best is brightest, be it the most or the least.
+  const Chart& other = chart_of(page, "throughput-over-network-bandwidth-strategy");
+  CHECK(figure_of(map).commands.find("set palette negative defined") != std::string::npos);
+  CHECK(figure_of(other).commands.find("set palette defined") != std::string::npos);
   const std::vector<std::string>& findings = page.sections.at(0).sentences;
   CHECK(findings.at(0) == "3 points are feasible, 1 are not, 0 failed.");
   CHECK(findings.at(1).find("40 samples per second") != std::string::npos);
@@ -251,6 +255,30 @@ TEST_CASE("a sweep as a page", "[report][page]") {
     }
   }
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
+}
+
+TEST_CASE("of many strategies seven have names, and the others one", "[report][page]") {
+  SweepResults results{.name = "n", .axes = {{"strategy", {}}, {"platform.devices", {"1", "2"}}}};
+  for (std::uint32_t strategy = 0; strategy < 10; ++strategy) {
+    results.axes[0].values.push_back("s" + std::to_string(strategy));
+    results.value.insert(results.value.end(), {strategy, strategy % 2});
+    results.iteration.push_back(1);
+    results.samples_per_second.push_back(1 + strategy);
+    results.dollars_per_million.push_back(1 + strategy);
+    results.joules_per_sample.push_back(Mark::kNone);
+    results.peak_memory.push_back(Mark::kNone);
+    results.keys.push_back("k" + std::to_string(strategy));
+  }
+  const DocumentPage page = sweep_page(results);
+  for (const char* name : {"front-cost", "throughput-by-devices"}) {
+    INFO(name);
+    const Chart& chart = chart_of(page, name);
+    REQUIRE(chart.series.size() >= 8);
+    CHECK(chart.series[0].name == "s0");
+    CHECK(chart.series[6].name == "s6");
+    CHECK(chart.series[7].name == "others");
+  }
+  CHECK(chart_of(page, "front-cost").series[7].marks.size() == 3); // s7, s8, s9
 }
 
 // Three points of two strategies: the fastest is dear and breaks the constraints.

@@ -46,6 +46,19 @@ TEST_CASE("an axis is a list or a range", "[study][sweep]") {
   CHECK(values("{from: 0.00002 s, to: 0.00003 s, count: 2}") == Texts{"0.00002 s", "0.00003 s"});
 }
 
+TEST_CASE("values between the ends of a range have as many digits as tell them apart", "[study][sweep]") {
+  // 10 x 40^(i/5) = 10, 20.9128, 43.7345, 91.461, 191.27, 400
+  CHECK(values("{from: 10 Gb/s, to: 400 Gb/s, count: 6, scale: log}") ==
+        Texts{"10 Gb/s", "20.91 Gb/s", "43.73 Gb/s", "91.46 Gb/s", "191.3 Gb/s", "400 Gb/s"});
+  // The last two are 1/3 of 2 apart: a thousandth of that is 1.7e-4 of them, which five digits hold.
+  CHECK(values("{from: 1 us, to: 2 us, count: 4}") == Texts{"1 us", "1.3333 us", "1.6667 us", "2 us"});
+  // Ends stay as they are written.
+  CHECK(values("{from: 1.23456789 us, to: 200 us, count: 2, scale: log}") == Texts{"1.23456789 us", "200 us"});
+  const Texts many = values("{from: 1 Gb/s, to: 100 Gb/s, count: 5000, scale: log}");
+  CHECK(many.size() == 5000);
+  CHECK(many[1] == "1.000922 Gb/s"); // 100^(1/4999) = 1.00092164, 9.2e-4 from the first: seven digits
+}
+
 TEST_CASE("digits are plain where an exponent could stand", "[study][sweep]") {
   CHECK(plain_digits(0.25, 4) == "0.25");
   CHECK(plain_digits(2e-5, 4) == "0.00002");

@@ -74,14 +74,16 @@ const Charts = (() => {
   const is_upright = (axis, width) => is_slanted(axis) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
   const unshown = (axis, width) => Math.max(0, Math.ceil(22 / room_of_name(axis, width)) - 1); // names between those that are
   const slanted_height = (axis) => 0.5 * longest(axis.names) + 10;
+  const room_beside = (width) => Math.min(260, 0.42 * width); // for names beside the chart, in lines where they are few
+  const lines_beside = (axis, width) => (axis.names.length <= most_shown ? Math.min(3, Math.ceil((1.1 * longest(axis.names)) / room_beside(width))) : 1);
   const longest = (names) => Math.max(...names.map((name) => width_of(name, 12)));
 
   function axis_of(axis, places, vertical, width) {
     const ink = color("--ink-soft");
     const upright = !vertical && is_upright(axis, width);
     const option = {
-      name: vertical && axis.names ? "" : axis.title,
-      nameLocation: vertical ? "end" : "middle",
+      name: axis.title,
+      nameLocation: vertical ? (axis.names ? "start" : "end") : "middle", // at the top: names run downwards
       nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? Math.max(64, slanted_height(axis) + 14) : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > most_shown },
@@ -89,8 +91,8 @@ const Charts = (() => {
       splitLine: { lineStyle: { color: color("--line") } },
     };
     if (axis.names) {
-      option.axisLabel.width = vertical ? Math.min(260, 0.42 * width) : undefined;
-      option.axisLabel.overflow = vertical ? "truncate" : undefined;
+      option.axisLabel.width = vertical ? room_beside(width) : undefined;
+      option.axisLabel.overflow = vertical ? (axis.names.length <= most_shown ? "break" : "truncate") : undefined;
       option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
       option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : unshown(axis, width);
       option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
@@ -125,7 +127,9 @@ const Charts = (() => {
     const logarithmic = least > 0 && most > 5 * least;
     const colored = logarithmic ? Math.log : (value) => value;
     const [min, max] = [colored(least), colored(most)];
-    return { least, most, min, max, logarithmic, part: (value) => (max > min ? (colored(value) - min) / (max - min) : 1) };
+    const above = (value) => (max > min ? (colored(value) - min) / (max - min) : 1);
+    const part = chart.least_is_best ? (value) => 1 - above(value) : above; // the brightest colour is that of the best
+    return { least, most, min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
   }
 
   // Empty where the filled symbols are used up; the next turn of colours begins with another symbol.
@@ -255,7 +259,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: 16, right: 24, top: chart.y.title && !chart.y.names ? 36 : 12, bottom: below + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
+      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
       legend: key_of(chart, width),
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
@@ -266,7 +270,7 @@ const Charts = (() => {
             min: scale.min, max: scale.max, dimension: scale.logarithmic ? 3 : 2, seriesIndex: 0,
             orient: "horizontal", left: "center", bottom: 4, itemHeight: narrow ? 120 : 240, itemWidth: 14,
             text: [`${short(scale.most)} ${chart.value}`, short(scale.least)],
-            textStyle: { color: color("--ink") }, inRange: { color: ramp }, hoverLink: false,
+            textStyle: { color: color("--ink") }, inRange: { color: scale.colors }, hoverLink: false,
           }
         : undefined,
       dataZoom: scale || chart.y.names ? [] : [{ xAxisIndex: 0 }, { yAxisIndex: 0 }].map((axis) => ({
@@ -280,12 +284,12 @@ const Charts = (() => {
   }
 
   // Many rows of a map need no more than their names.
-  const row_height = (chart) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 24);
+  const row_height = (chart, width) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 10 + 14 * lines_beside(chart.y, width));
 
   function height_of(chart, width) {
     const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
     const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x) ? Math.max(70, slanted_height(chart.x) + 20) : 0;
-    return further_lines + (chart.y.names ? Math.max(180, 120 + names_below + row_height(chart) * chart.y.names.length) : 360);
+    return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360);
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader.

@@ -91,6 +91,7 @@ Json to_value(const Chart& chart) {
             {"x", to_value(chart.x, is_logarithmic(chart, false))},
             {"y", to_value(chart.y, is_logarithmic(chart, true))},
             {"value", chart.value},
+            {"least_is_best", chart.least_is_best},
             {"series", Json::array()}};
   for (const ChartSeries& series : chart.series) {
     Json marks = Json::array();

@@ -271,6 +271,12 @@ private:
     return -1;
   }
 
+  // The last of so many as have names stands for all further ones.
+  std::string name_of_series(std::size_t colour, std::size_t number) const {
+    const std::vector<std::string>& values = results_.axes[colour].values;
+    return number + 1 == kNamed && values.size() > kNamed ? "others" : values[number];
+  }
+
   Chart curve(std::size_t axis, const Goal& goal) const {
     const SweptAxis& along = results_.axes[axis];
     const Scale scale = scale_of(along);
@@ -287,10 +293,7 @@ private:
       return name * along.values.size() + value(point, axis);
     });
     for (std::size_t name = 0; name < names; ++name) {
-      const bool rest = colour >= 0 && name + 1 == names && results_.axes[colour].values.size() > names;
-      ChartSeries series{colour < 0 ? ""
-                         : rest     ? "others"
-                                    : results_.axes[colour].values[name],
+      ChartSeries series{colour < 0 ? "" : name_of_series(static_cast<std::size_t>(colour), name),
                          drawn_[axis] != 0 ? Look::points : Look::line,
                          {},
                          static_cast<int>(name)};
@@ -402,6 +405,7 @@ private:
   Chart map(const Pair& pair, const Goal& goal) const {
     Chart chart = empty_map(pair, goal.name, goal.title);
     chart.value = goal.axis;
+    chart.least_is_best = !goal.largest;
     chart.series = {{"", Look::cells, {}}};
     chart.choice = std::string(goal.title) + " at its best";
     for (const std::size_t point : cells(pair, goal)) {
@@ -501,7 +505,7 @@ private:
       const auto point = static_cast<std::size_t>(mark.value);
       const std::uint32_t number = colour < 0 ? 0 : std::min<std::uint32_t>(kNamed - 1, value(point, colour));
       ChartSeries& one = series[number];
-      one.name = colour < 0 ? "points" : one.marks.empty() ? text(point, colour) : one.name;
+      one.name = colour < 0 ? "points" : name_of_series(static_cast<std::size_t>(colour), number);
       one.color = static_cast<int>(number);
       one.marks.push_back(mark);
     }
