@@ -74,8 +74,9 @@ const Charts = (() => {
   const is_upright = (axis, width) => is_slanted(axis) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
   const unshown = (axis, width) => Math.max(0, Math.ceil(22 / room_of_name(axis, width)) - 1); // names between those that are
   const slanted_height = (axis) => 0.5 * longest(axis.names) + 10;
-  const room_beside = (width) => Math.min(260, 0.42 * width); // for names beside the chart, in lines where they are few
-  const lines_beside = (axis, width) => (axis.names.length <= most_shown ? Math.min(3, Math.ceil((1.1 * longest(axis.names)) / room_beside(width))) : 1);
+  const name_line = 14;
+  const room_beside = (width) => Math.min(260, 0.42 * width); // for names beside the chart
+  const lines_beside = (axis, width) => (axis.title ? 1 : Math.min(3, Math.ceil((1.1 * longest(axis.names)) / room_beside(width)))); // of bars' names
   const longest = (names) => Math.max(...names.map((name) => width_of(name, 12)));
 
   function axis_of(axis, places, vertical, width) {
@@ -92,7 +93,8 @@ const Charts = (() => {
     };
     if (axis.names) {
       option.axisLabel.width = vertical ? room_beside(width) : undefined;
-      option.axisLabel.overflow = vertical ? (axis.names.length <= most_shown ? "break" : "truncate") : undefined;
+      option.axisLabel.overflow = vertical ? (axis.title ? "truncate" : "break") : undefined;
+      option.axisLabel.lineHeight = vertical ? name_line : undefined;
       option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
       option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : unshown(axis, width);
       option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
@@ -284,7 +286,7 @@ const Charts = (() => {
   }
 
   // Many rows of a map need no more than their names.
-  const row_height = (chart, width) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 10 + 14 * lines_beside(chart.y, width));
+  const row_height = (chart, width) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 10 + name_line * lines_beside(chart.y, width));
 
   function height_of(chart, width) {
     const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
