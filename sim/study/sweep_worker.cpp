@@ -6,6 +6,7 @@
 #include "sim/base/clock.hpp"
 
 namespace stagecraft {
+
 TaskResult SweepWorker::work(const SweepTask& task) {
   constexpr double kEnough = 0.1;     // seconds
   constexpr std::size_t kMost = 2000; // points: their rows have room in a pipe
