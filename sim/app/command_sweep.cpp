@@ -262,15 +262,6 @@ fs::path results_file(const Options& options) {
   return fs::path(options.results) / "sweep.sqlite";
 }
 
-// The study's own file too is one that the sweep read.
-void keep_study(const Options& options, SweepStore& store, std::int64_t sweep) {
-  if (!options.study.empty()) {
-    const std::string bytes = read_file(options.study);
-    store.add_file(sweep, kept_file(options.study, Fingerprint().add(bytes).digest(), bytes));
-    store.commit();
-  }
-}
-
 volatile std::sig_atomic_t is_interrupted = 0;
 
 // The first interrupt ends the sweep in good order, a second the program.
@@ -309,7 +300,8 @@ int command_sweep(const Options& options) {
   const fs::path results = results_file(options);
   SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
                    .shard = parse_shard(options.shard),
-                   .retry = options.retry};
+                   .retry = options.retry,
+                   .study = options.study};
   SweepStore store(results, SweepStore::Mode::write);
   if (!options.quiet) {
     points.check_values();
@@ -324,7 +316,6 @@ int command_sweep(const Options& options) {
     };
     return run_sweep(points, store, how);
   }();
-  keep_study(options, store, outcome.sweep);
   if (!outcome.whole) {
     remark("interrupted: " + results.string() + " keeps " +
            std::to_string(outcome.feasible + outcome.infeasible + outcome.failed) +

@@ -79,6 +79,8 @@ std::vector<std::string> SqliteFile::texts(std::string_view words) {
 
 std::uint64_t SqliteFile::changes() const { return static_cast<std::uint64_t>(sqlite3_changes64(connection_)); }
 
+std::int64_t SqliteFile::last_row() const { return sqlite3_last_insert_rowid(connection_); }
+
 void SqliteFile::begin() {
   if (!writing_) {
     execute("begin immediate");

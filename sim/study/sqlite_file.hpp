@@ -45,6 +45,8 @@ public:
   std::vector<std::string> texts(std::string_view words);
   /// Rows that the last statement changed.
   std::uint64_t changes() const;
+  /// The number of the row that was inserted last.
+  std::int64_t last_row() const;
 
   /// Begins a transaction where none is open.
   void begin();

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "sim/base/clock.hpp"
+#include "sim/base/file.hpp"
 #include "sim/base/worker_pool.hpp"
 
 namespace stagecraft {
@@ -200,6 +201,11 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
   const std::uint64_t all = points.count() / options.shard.count;
   SweepOutcome outcome;
   outcome.sweep = store.add_sweep(points.record());
+  if (!options.study.empty()) {
+    const std::string bytes = read_file(options.study);
+    store.add_file(outcome.sweep, kept_file(options.study, Fingerprint().add(bytes).digest(), bytes));
+    store.commit();
+  }
   if (sweep.screen) {
     SweepPass first(points, store, options, sweep.screen->engine, outcome);
     first.run(all);

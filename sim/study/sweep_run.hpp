@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "sim/study/sweep_points.hpp"
@@ -14,7 +15,8 @@ namespace stagecraft {
 struct SweepOptions {
   int workers = 1;
   SweepShard shard;
-  bool retry = false; ///< failed points again
+  bool retry = false;          ///< failed points again
+  std::filesystem::path study; ///< its own file, to be kept with those that it names; or none
   /// Hears how many points of how many are done, those of earlier runs among them. False ends the sweep.
   std::function<bool(std::uint64_t done, std::uint64_t all)> progress;
 };

@@ -63,17 +63,24 @@ std::string columns(const std::string& prefix) {
 
 constexpr int kPlainColumns = 11;
 
-// What a point that is there already becomes: itself, unless it has failed.
-const std::string kElse = [] {
-  std::string words = " on conflict (key) do update set status = excluded.status, ran = excluded.ran, reason = "
-                      "excluded.reason";
-  for (const FigureRow& figure : figures()) {
-    words += ", " + std::string(figure.name) + " = excluded." + std::string(figure.name);
+// Assigns each column of what became of a point, in the order of set_result(): another row's, or, "", a parameter.
+std::string assignments(const std::string& row) {
+  std::string words;
+  const auto add = [&](std::string_view column) {
+    words +=
+        (words.empty() ? "" : ", ") + std::string(column) + " = " + (row.empty() ? "?" : row + std::string(column));
+  };
+  for (const char* column : {"status", "ran", "reason"}) {
+    add(column);
   }
-  return words + " where points.status = 'failed'";
-}();
+  for (const FigureRow& figure : figures()) {
+    add(figure.name);
+  }
+  return words;
+}
 
-// A statement for so many points at once.
+// A statement for so many points at once; those that are there stay. (One that could fail half-way, as an upsert can,
+// would keep a journal of its own: three times the bytes.)
 std::string insertion(std::size_t points) {
   std::string row = ", (?, ?";
   for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
@@ -84,7 +91,26 @@ std::string insertion(std::size_t points) {
   for (std::size_t i = 0; i < points; ++i) {
     rows += row;
   }
-  return "insert into points (key, sweep, " + columns("") + ") values " + rows.substr(2) + kElse;
+  return "insert or ignore into points (key, sweep, " + columns("") + ") values " + rows.substr(2);
+}
+
+// Another in the place of a point that has failed, and that no later one than `newest` is.
+const std::string kReplacement =
+    "update points set " + assignments("") + " where key = ? and id <= :newest and status = 'failed'";
+
+// The same for what became of it alone.
+int set_result(sqlite3_stmt* statement, int at, const PointView& row) {
+  set_parameter(statement, at++, name_of(row.status));
+  set_parameter(statement, at++, row.order);
+  set_parameter(statement, at++, row.reason);
+  for (const double figure : row.figures) {
+    if (row.status == PointStatus::feasible && std::isfinite(figure)) {
+      sqlite3_bind_double(statement, at++, figure);
+    } else {
+      sqlite3_bind_null(statement, at++);
+    }
+  }
+  return at;
 }
 
 // Binds a point to the statement's parameters from `at` on; gives the first parameter after it.
@@ -99,17 +125,7 @@ int set_point(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointVi
   set_parameter(insertion, at++, static_cast<std::int64_t>(row.micro_batches));
   set_parameter(insertion, at++, row.recompute);
   set_parameter(insertion, at++, row.engine);
-  set_parameter(insertion, at++, name_of(row.status));
-  set_parameter(insertion, at++, row.order);
-  set_parameter(insertion, at++, row.reason);
-  for (const double figure : row.figures) {
-    if (row.status == PointStatus::feasible && std::isfinite(figure)) {
-      sqlite3_bind_double(insertion, at++, figure);
-    } else {
-      sqlite3_bind_null(insertion, at++);
-    }
-  }
-  return at;
+  return set_result(insertion, at, row);
 }
 
 PointStatus status_of(const std::string& name) {
@@ -285,6 +301,7 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
   constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
   static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
   file_->begin();
+  std::int64_t newest = file_->number("select max(id) from points"); // of those before this statement
   sqlite3_stmt* const one = file_->statement(kOne);
   sqlite3_stmt* const many = file_->statement(kMany);
   for (std::size_t first = 0; first < sorted.size();) {
@@ -301,16 +318,27 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
     }
     file_->step(statement);
     const std::uint64_t changed = file_->changes();
-    if (changed < count) { // another process or another combination was faster
+    if (changed < count) { // another process or another combination was faster, or they had failed
       doubles += count - changed;
       for (const auto& [bytes, point, sweep] : now) {
-        const PointView view = view_of(point);
-        has(sweep, view.key, view.number, view.run, false);
+        doubles -= settle(sweep, view_of(point), newest) ? 1 : 0;
       }
     }
+    newest = changed > 0 ? file_->last_row() : newest;
     first += count;
   }
   return doubles;
+}
+
+// What becomes of a point that may have been there already: it counts for this sweep too, or takes the place of one
+// that had failed, which is one of the first `newest`. Gives whether it did that.
+bool SweepStore::settle(std::int64_t sweep, const PointView& row, std::int64_t newest) {
+  has(sweep, row.key, row.number, row.run, false);
+  sqlite3_stmt* const update = file_->statement(kReplacement);
+  set_parameter(update, set_result(update, 1, row), row.key);
+  sqlite3_bind_int64(update, sqlite3_bind_parameter_index(update, ":newest"), newest);
+  file_->step(update);
+  return file_->changes() > 0;
 }
 
 namespace {
@@ -500,9 +528,13 @@ std::uint64_t SweepStore::merge(const fs::path& other) {
   file_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
                  "on t.there = f.sweep");
   const std::string names = columns("");
-  file_->execute("insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
-                 " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id" + kElse +
-                 " and excluded.status <> 'failed'");
+  file_->execute(
+      "insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+      " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id on conflict (key) do "
+      "update set " +
+      assignments("excluded.") +
+      " where points.status = 'failed' and excluded.status <> "
+      "'failed'");
   const std::uint64_t added = file_->changes();
   // What is here already counts for the other file's sweeps too.
   file_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "

@@ -116,6 +116,7 @@ private:
     PackedPoints points;
   };
   std::uint64_t insert(const std::vector<Added>& added);
+  bool settle(std::int64_t sweep, const PointView& row, std::int64_t newest);
 
   std::unique_ptr<SqliteFile> file_;
   std::optional<KeyFilter> keys_; // where asked for

@@ -1,6 +1,10 @@
 // Sweeps: which points there are, and that each is what a comparison of its study alone says.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "sim/study/plain_digits.hpp"
@@ -774,6 +778,19 @@ TEST_CASE("a point that several draws meet is computed and counted once", "[stud
   CHECK((outcome.computed == 0 && outcome.found == 10 && outcome.feasible == 4));
 }
 
+TEST_CASE("a sweep that ends before its first point keeps its study", "[study][sweep]") {
+  const Results results;
+  std::filesystem::create_directories(results.folder);
+  const std::filesystem::path study = results.folder / "study.yaml";
+  std::ofstream(study) << kSweep;
+  SweepOutcome outcome;
+  const auto ends = [](std::uint64_t, std::uint64_t) { return false; };
+  run(kSweep, results.folder / "a.sqlite", &outcome, {.study = study, .progress = ends});
+  CHECK(!outcome.whole);
+  const auto kept = SweepStore(results.folder / "a.sqlite", SweepStore::Mode::read).paths();
+  CHECK(std::count(kept.begin(), kept.end(), study.string()) == 1);
+}
+
 TEST_CASE("a failed point gives way to a later one, in all sweeps that have it", "[study][sweep]") {
   const Results results;
   PointRow row;
@@ -802,6 +819,36 @@ TEST_CASE("a failed point gives way to a later one, in all sweeps that have it",
   merged.merge(file("a.sqlite"));
   CHECK(merged.count(0, PointStatus::feasible) == 1);
   CHECK(merged.count(0, PointStatus::failed) == 0);
+}
+
+// More points than one statement takes: of 40, ten are there, five have failed, 25 are new, and one comes twice.
+TEST_CASE("points are counted as new, as there already, or as taking a failed one's place", "[study][sweep]") {
+  const Results results;
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::write);
+  const auto add = [&](const char* name, std::uint64_t end, PointStatus (*status_of)(std::uint64_t)) {
+    SweepRecord record;
+    record.digest = Fingerprint().add(name).digest();
+    const std::int64_t sweep = store.add_sweep(record);
+    for (std::uint64_t number = 0; number < end; ++number) {
+      PointRow row;
+      row.key = Fingerprint().add(std::min<std::uint64_t>(number, 39)).digest();
+      row.number = number;
+      row.status = status_of(number);
+      store.add(sweep, row);
+    }
+    return std::pair(sweep, store.commit());
+  };
+  const auto [first, none] =
+      add("first", 15, [](std::uint64_t number) { return number < 10 ? PointStatus::feasible : PointStatus::failed; });
+  CHECK(none == 0);
+  const auto [second, doubles] = add("second", 41, [](std::uint64_t) { return PointStatus::infeasible; });
+  CHECK(doubles == 10 + 1);
+  using Counts = std::array<std::uint64_t, kStatuses>;
+  CHECK(store.counts(0) == Counts{10, 30, 0});
+  CHECK(store.counts(first) == Counts{10, 5, 0});
+  CHECK(store.counts(second) == Counts{10, 30, 0});
+  CHECK(add("second", 41, [](std::uint64_t) { return PointStatus::failed; }).second == 41);
+  CHECK(store.counts(0) == Counts{10, 30, 0}); // what has failed since takes nobody's place
 }
 
 // Of 3000 combinations all but the last three are ruled out, or all are there already.
