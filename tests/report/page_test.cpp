@@ -404,6 +404,18 @@ TEST_CASE("neighbouring values share a cell where a map would have too many", "[
   CHECK(chart_of(strip, "throughput-over-across-down").x.names.size() == 100);
 }
 
+TEST_CASE("neighbouring values share a point of a curve that has more than a window can show", "[report][page]") {
+  CHECK(chart_of(sweep_page(product(2000, 2)), "throughput-by-across").note.empty());
+  CHECK(chart_of(sweep_page(product(2000, 2)), "throughput-by-across").series[0].marks.size() == 2000);
+  const DocumentPage page = sweep_page(product(4001, 2)); // 1 333 times three, and two more
+  const Chart& curve = chart_of(page, "throughput-by-across");
+  CHECK(curve.note == "A point is the best of 3 neighbouring values.");
+  REQUIRE(curve.series[0].marks.size() == 1334);
+  for (std::size_t at = 0; at < 1334; ++at) { // the best is the last, at the second value of the other axis
+    CHECK(curve.series[0].marks[at].y == near(2.0 * static_cast<double>(std::min<std::size_t>(3 * at + 3, 4001))));
+  }
+}
+
 TEST_CASE("a chart's note stands below the title of its figure, in lines that it holds", "[report][figures]") {
   const std::string forty(40, 'x'), long_note = forty + " " + forty + "\nend";
   const Figure figure = figure_of({.name = "c", .title = "t", .note = long_note});

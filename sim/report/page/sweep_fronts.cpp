@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "sim/report/page/sweep_view.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostPoints = 2000; // of a cloud
+
+// At most so many of them as a cloud has, from all over it.
+std::vector<Mark> thinned(const std::vector<Mark>& marks) {
+  const std::size_t stride = std::max<std::size_t>(1, (marks.size() + kMostPoints - 1) / kMostPoints);
+  std::vector<Mark> some;
+  for (std::size_t at = 0; at < marks.size(); at += stride) {
+    some.push_back(marks[at]);
+  }
+  return some;
+}
+
+// Points, which are their values, by strategy or schedule.
+std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& points) {
+  const std::optional<std::size_t> colour = view.colour_axis();
+  std::map<std::size_t, ChartSeries> series;
+  for (const Mark& mark : thinned(points)) {
+    const std::size_t number = view.series_of(static_cast<std::size_t>(mark.value), colour);
+    ChartSeries& one = series[number];
+    one.name = colour ? view.name_of_series(*colour, number) : "points";
+    one.color = static_cast<int>(number);
+    one.marks.push_back(mark);
+  }
+  std::vector<ChartSeries> all;
+  for (auto& [number, one] : series) {
+    one.marks = view.labelled(std::move(one.marks));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// What a sample costs beside the time that it takes.
+struct Expense {
+  const char *name, *title, *unit;
+  std::vector<double> SweepResults::*column;
+  double scale;
+};
+
+Chart front(const SweepView& view, const Expense& expense) {
+  Chart chart{.name = std::string("front-") + expense.name,
+              .title = expense.title,
+              .x = {.title = "time per sample [ms]", .logarithmic = true},
+              .y = {.title = expense.unit, .logarithmic = true}};
+  constexpr double kMilli = 1000;
+  const SweepResults& results = view.results();
+  const std::vector<double>& column = results.*expense.column;
+  std::vector<Mark> inside, outside;
+  for (std::size_t point = 0; point < results.points(); ++point) {
+    if (std::isfinite(column[point]) && results.samples_per_second[point] > 0) {
+      (view.counts(point) ? inside : outside)
+          .push_back({.x = kMilli / results.samples_per_second[point],
+                      .y = column[point] * expense.scale,
+                      .value = static_cast<double>(point)});
+    }
+  }
+  chart.series = cloud(view, inside);
+  if (!outside.empty()) {
+    chart.series.push_back({"outside the constraints", Look::faint, view.labelled(thinned(outside))});
+  }
+  if (!inside.empty()) {
+    chart.series.push_back({"none is better in both", Look::front, view.labelled(front_of(std::move(inside)))});
+  }
+  return chart;
+}
+
+} // namespace
+
+std::vector<Chart> sweep_fronts(const SweepView& view) {
+  constexpr double kGiga = 1e-9;
+  constexpr std::array kExpenses = {
+      Expense{"cost", "Time against money", "USD per million samples", &SweepResults::dollars_per_million, 1},
+      Expense{"energy", "Time against energy", "J per sample", &SweepResults::joules_per_sample, 1},
+      Expense{"memory", "Time against memory", "largest peak memory of a device [GB]", &SweepResults::peak_memory,
+              kGiga},
+  };
+  std::vector<Chart> charts;
+  for (const Expense& expense : kExpenses) {
+    const std::vector<double>& column = view.results().*expense.column;
+    if (std::any_of(column.begin(), column.end(), [](double value) { return value > 0; })) {
+      charts.push_back(front(view, expense));
+    }
+  }
+  return charts;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/report/page/sweep_view.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "sim/report/page/sweep_scale.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kNamed = 8; // series
+constexpr std::array kGoals = {
+    ChartGoal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second, true},
+    ChartGoal{"cost", "Cost", "USD per million samples", &SweepResults::dollars_per_million, false},
+    ChartGoal{"energy", "Energy", "J per sample", &SweepResults::joules_per_sample, false},
+};
+
+} // namespace
+
+std::span<const ChartGoal> chart_goals() { return kGoals; }
+
+SweepView::SweepView(const SweepResults& results, bool all) : results_(results), all_(all) {
+  outside_ = static_cast<std::size_t>(std::count(results.outside.begin(), results.outside.end(), 1));
+  const bool told = std::any_of(results.axes.begin(), results.axes.end(),
+                                [](const SweptAxis& axis) { return axis.key == "training.micro_batches"; });
+  for (std::size_t axis = 0; axis < results.axes.size(); ++axis) {
+    const bool again = told && results.axes[axis].key == "micro_batches"; // the run's own word for it
+    if (results.axes[axis].values.size() > 1 && !again) {
+      varied_.push_back(axis);
+    }
+  }
+  drawn_ = drawn_axes();
+  for (const ChartGoal& goal : kGoals) {
+    const std::vector<double>& column = results.*goal.column;
+    if (std::any_of(column.begin(), column.end(), [](double value) { return value > 0; })) {
+      goals_.push_back(&goal);
+    }
+  }
+}
+
+std::vector<char> SweepView::drawn_axes() const {
+  std::vector<char> drawn(results_.axes.size(), 0);
+  std::vector<std::size_t> settings;
+  for (const std::size_t axis : varied_) {
+    if (std::find(kRunAxes.begin(), kRunAxes.end(), results_.axes[axis].key) == kRunAxes.end()) {
+      settings.push_back(axis);
+    }
+  }
+  if (settings.size() < 2) {
+    return drawn;
+  }
+  std::unordered_set<std::uint64_t> combinations; // their hashes: a few that meet do not matter
+  for (std::size_t point = 0; point < results_.points(); ++point) {
+    std::uint64_t hash = 0;
+    for (const std::size_t axis : settings) {
+      constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
+      hash = (hash ^ value(point, axis)) * kOdd;
+      hash ^= hash >> 32U;
+    }
+    combinations.insert(hash);
+  }
+  for (const std::size_t axis : settings) {
+    drawn[axis] = combinations.size() < 2 * results_.axes[axis].values.size() ? 1 : 0;
+  }
+  return drawn;
+}
+
+std::string SweepView::label(std::size_t point) const {
+  std::string label;
+  for (const std::size_t axis : varied_) {
+    const std::string& key = results_.axes[axis].key;
+    const bool speaks = key == "strategy" || key == "schedule";
+    label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));
+  }
+  return label + (all_ && results_.outside[point] != 0 ? ", outside the constraints" : "");
+}
+
+std::vector<Mark> SweepView::labelled(std::vector<Mark> marks) const {
+  for (Mark& mark : marks) {
+    mark.text = label(static_cast<std::size_t>(mark.value));
+    mark.value = Mark::kNone;
+  }
+  return marks;
+}
+
+std::optional<std::size_t> SweepView::colour_axis(std::optional<std::size_t> besides) const {
+  for (const char* key : {"strategy", "schedule"}) {
+    for (const std::size_t axis : varied_) {
+      if (axis != besides && results_.axes[axis].key == key) {
+        return axis;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::size_t SweepView::series(std::optional<std::size_t> colour) const {
+  return colour ? std::min(kNamed, results_.axes[*colour].values.size()) : 1;
+}
+
+std::size_t SweepView::series_of(std::size_t point, std::optional<std::size_t> colour) const {
+  return colour ? std::min<std::size_t>(kNamed - 1, value(point, *colour)) : 0;
+}
+
+std::string SweepView::name_of_series(std::size_t colour, std::size_t number) const {
+  const std::vector<std::string>& values = results_.axes[colour].values;
+  return number + 1 == kNamed && values.size() > kNamed ? "others" : values[number];
+}
+
+} // namespace stagecraft
