@@ -230,6 +230,9 @@ bool blames_another(const Sweep& sweep, std::size_t axis, const InputError& fail
 // Each value with the first and with the last values of all other axes: bad in both, it is refused, unless it is a
 // value of another axis that is blamed.
 void SweepPoints::check_values() {
+  if (are_checked_) {
+    return;
+  }
   const Sweep& sweep = inputs_.sweep;
   std::vector<std::size_t> first(sweep.axes.size(), 0);
   std::vector<std::size_t> last;
@@ -265,6 +268,7 @@ void SweepPoints::check_values() {
       }
     }
   }
+  are_checked_ = true;
 }
 
 std::uint64_t SweepPoints::count() {

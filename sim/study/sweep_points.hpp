@@ -47,7 +47,7 @@ public:
     std::uint32_t points() const;
   };
 
-  /// Throws InputError where a value of an axis is bad whatever the others are, or a key is.
+  /// Throws InputError where a value of an axis is bad whatever the others are, or a key is. Looks at them once.
   void check_values();
   /// The combination of a number; nothing where a condition rules it out.
   std::optional<Opened> open(std::uint64_t number);
@@ -79,6 +79,7 @@ private:
   std::vector<char> tells_kind_; ///< [setting of a combination]
   std::map<std::filesystem::path, Digest> digests_, told_;
   std::optional<std::uint64_t> count_;
+  bool are_checked_ = false; ///< the values of axes
 };
 
 } // namespace stagecraft
