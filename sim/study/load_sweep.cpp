@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "sim/plan/strategy.hpp"
 #include "sim/schedule/schedule.hpp"
@@ -69,24 +70,32 @@ void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Swe
                    [](const SweepAxis& one, const SweepAxis& other) { return rank_of(one) < rank_of(other); });
 }
 
-// The plain values of the study, by dotted key.
-void add_constants(const yaml::Node& node, const std::string& key, Sweep& sweep) {
+// The plain values below a key, by dotted key, but for those of axes and those that a later setting replaces.
+void add_constants(const yaml::Node& node, const std::string& key, std::span<const Setting> later, Sweep& sweep) {
+  const auto replaces = [&](const Setting& setting) {
+    return key == setting.key || key.starts_with(setting.key + ".");
+  };
+  if (std::any_of(later.begin(), later.end(), replaces)) {
+    return;
+  }
   if (node.kind == yaml::Node::Kind::scalar &&
       std::find(sweep.words.begin(), sweep.words.end(), key) == sweep.words.end()) {
     sweep.words.push_back(key);
     sweep.constants.push_back(condition_value(node.text));
   }
   for (const yaml::Node::Entry& entry : node.entries) {
-    add_constants(entry.value, key.empty() ? entry.key : key + "." + entry.key, sweep);
+    add_constants(entry.value, key.empty() ? entry.key : key + "." + entry.key, later, sweep);
   }
 }
 
-// Likewise of the command line, whose last word on a key holds.
-void add_constants(const std::vector<Setting>& settings, Sweep& sweep) {
-  for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting) {
-    if (!setting->key.starts_with("sweep.")) {
-      add_constants(setting->value.empty() ? yaml::Node{} : yaml::parse(setting->value, "--set " + setting->key),
-                    setting->key, sweep);
+// Of the study, and of the command line, whose last word on a key holds.
+void add_constants(std::span<const Setting> settings, Sweep& sweep) {
+  add_constants(sweep.document, "", settings, sweep);
+  for (std::size_t at = 0; at < settings.size(); ++at) {
+    const Setting& setting = settings[at];
+    if (!setting.key.starts_with("sweep.")) {
+      add_constants(setting.value.empty() ? yaml::Node{} : yaml::parse(setting.value, "--set " + setting.key),
+                    setting.key, settings.subspan(at + 1), sweep);
     }
   }
 }
@@ -116,7 +125,6 @@ void read_conditions(const yaml::Node& node, const std::vector<Setting>& setting
   }
   sweep.words.insert(sweep.words.end(), kRunWords.begin(), kRunWords.end());
   add_constants(settings, sweep);
-  add_constants(sweep.document, "", sweep);
   yaml::Map map(node, "sweep");
   for (const yaml::Node* item : map.list("where")) {
     sweep.conditions.emplace_back(yaml::scalar(*item, "where"), item->where, sweep.words);

@@ -198,6 +198,14 @@ TEST_CASE("conditions know what the command line says", "[study][sweep]") {
   CHECK(chosen({latency}) == Texts{"2"});
   CHECK(chosen({{"training.global_batch", "8"}, {"training.global_batch", "4"}, latency}) == Texts{"1"});
   CHECK(chosen({{"training", "{global_batch: 4}"}, latency}) == Texts{"1"});
+  CHECK(chosen({{"training", "{global_batch: 4}"}, {"training.global_batch", "8"}, latency}) == Texts{"2"});
+  for (const std::vector<Setting>& gone :
+       std::vector<std::vector<Setting>>{{{"training", "{micro_batches: 4}"}, latency},
+                                         {{"training.global_batch", "4"},
+                                          {"training", "{micro_batches: 4}"},
+                                          latency}}) { // a mapping takes another's place
+    CHECK(error_of([&] { chosen(gone); }).find("unknown word 'training.global_batch'") != std::string::npos);
+  }
   CHECK(error_of([&] {
           chosen({{"platform.latency", "3"}});
         }).find("a plain number (platform.latency = 3)") != std::string::npos);
