@@ -400,8 +400,12 @@ TEST_CASE("neighbouring values share a cell where a map would have too many", "[
   const DocumentPage both = sweep_page(product(200, 200)); // 4 each: 50 x 50
   CHECK(chart_of(both, "throughput-over-across-down").note ==
         "A cell is the best of 4 neighbouring values across and 4 neighbouring values down.");
-  const DocumentPage strip = sweep_page(product(2000, 2)); // no more than 100 columns
-  CHECK(chart_of(strip, "throughput-over-across-down").x.names.size() == 100);
+  const auto columns = [](std::size_t across) {
+    return chart_of(sweep_page(product(across, 2)), "throughput-over-across-down").x.names.size();
+  };
+  CHECK(columns(100) == 100); // the most on a side
+  CHECK(columns(101) == 51);
+  CHECK(columns(2000) == 100);
 }
 
 TEST_CASE("neighbouring values share a point of a curve that has more than a window can show", "[report][page]") {

@@ -70,11 +70,7 @@ Places places_of(const SweptAxis& axis, const std::vector<std::size_t>& order, s
 // As many values for each place, so that none looks better for having more; the longer side gives way.
 SharedPlaces shared_places(std::size_t values_across, std::size_t values_down) {
   constexpr std::size_t kMostCells = 2500, kMostPlaces = 100;
-  SharedPlaces shared{.cells = values_across * values_down};
-  if (shared.cells <= kMostCells) {
-    return shared;
-  }
-  for (;;) {
+  for (SharedPlaces shared;;) {
     const std::size_t across = (values_across + shared.across - 1) / shared.across;
     const std::size_t down = (values_down + shared.down - 1) / shared.down;
     shared.cells = across * down;
