@@ -302,9 +302,9 @@ int command_sweep(const Options& options) {
                    .shard = parse_shard(options.shard),
                    .retry = options.retry,
                    .study = options.study};
+  points.check_values(); // before the file is made
   SweepStore store(results, SweepStore::Mode::write);
   if (!options.quiet) {
-    points.check_values();
     remark(points.product() + " = " + std::to_string(points.count()) + " points\n");
   }
   const SweepOutcome outcome = [&] {

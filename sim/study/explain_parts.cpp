@@ -54,7 +54,8 @@ void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& 
   }
   for (const auto& [type, devices] : of_type) {
     if (devices.size() > 1) {
-      parts.push_back({"all " + platform.types[type].name, devices, {}});
+      const std::string& name = platform.types[type].name;
+      parts.push_back({"all " + (name.empty() ? "devices" : name), devices, {}});
     }
   }
   for (const DeviceId device : heaviest(weighted)) {
@@ -64,8 +65,14 @@ void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& 
 
 bool is(const Platform& platform, int vertex, Vertex::Kind kind) { return platform.vertices[vertex].kind == kind; }
 
+// Of a run that was executed links are known by name alone, not by where they are.
+bool knows_places(const Platform& platform) { return !platform.vertices.empty(); }
+
 // The group of a link: where in the cluster it is.
 std::string group_of(const Platform& platform, const Link& link) {
+  if (!knows_places(platform)) {
+    return "all links";
+  }
   if (is(platform, link.from, Vertex::Kind::disk) || is(platform, link.to, Vertex::Kind::disk)) {
     return "disks";
   }
@@ -81,7 +88,8 @@ void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& 
   for (LinkId id = 0; id < static_cast<LinkId>(platform.links.size()); ++id) {
     const Link& link = platform.links[id];
     if (usage.bytes[id] > 0) {
-      const auto ends = std::minmax(link.from, link.to);
+      const std::pair<int, int> ends =
+          knows_places(platform) ? std::pair<int, int>(std::minmax(link.from, link.to)) : std::pair(id, id);
       groups[group_of(platform, link)].push_back(id);
       wires[ends].push_back(id);
       bytes[ends] += usage.bytes[id];
@@ -97,8 +105,10 @@ void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& 
     weighted.emplace_back(carried, ends);
   }
   for (const auto& ends : heaviest(weighted)) {
-    parts.push_back(
-        {"link " + platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name, {}, wires[ends]});
+    const std::string name = knows_places(platform)
+                                 ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
+                                 : platform.links[ends.first].name;
+    parts.push_back({"link " + name, {}, wires[ends]});
   }
 }
 

@@ -98,7 +98,8 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   std::vector<TimeShare> lost;
   Seconds computing;
   for (const TimeShare& share : explanation.shares) {
-    const bool computes = std::find(kTaskNames.begin(), kTaskNames.end(), share.cause) != kTaskNames.end();
+    const bool computes = share.cause != name_of(TaskKind::recompute) &&
+                          std::find(kTaskNames.begin(), kTaskNames.end(), share.cause) != kTaskNames.end();
     computing += computes ? share.time : Seconds{0};
     if (!computes && share.time / explanation.iteration > kToldPart) {
       lost.push_back(share);

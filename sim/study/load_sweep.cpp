@@ -6,6 +6,8 @@
 #include "sim/plan/strategy.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/study/sweep_condition_kinds.hpp"
+#include "sim/study/sweep_evaluate.hpp"
+#include "sim/study/sweep_figures.hpp"
 
 namespace stagecraft {
 namespace {
@@ -203,6 +205,26 @@ std::size_t Sweep::keys() const {
   return count;
 }
 
+// A first pass must know what it picks by.
+void check_screen(const yaml::Node& node, const Sweep& sweep) {
+  if (!sweep.screen || sweep.screen->engine != kEstimate) {
+    return;
+  }
+  const auto check = [&](std::string_view name, std::string_view expression) {
+    for (const FigureRow& figure : figures()) {
+      if (!is_estimated(figure.name) && expression.find(figure.name) != std::string_view::npos) {
+        throw InputError(node.find("screen")->where, "closed forms do not know " + std::string(figure.name) +
+                                                         ", by which '" + std::string(name) +
+                                                         "' goes; allowed: 'by: analytic'");
+      }
+    }
+  };
+  check(sweep.goal.objective->name, sweep.goal.objective->expression);
+  for (const SweepGoal::Limit& limit : sweep.goal.limits) {
+    check(limit.row->name, limit.row->expression);
+  }
+}
+
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) {
   Sweep sweep;
   yaml::Node document = study;
@@ -228,6 +250,7 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);
   sweep.goal = read_goal(node);
+  check_screen(node, sweep);
   return sweep;
 }
 

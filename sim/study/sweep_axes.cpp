@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/dimension.hpp"
 #include "sim/study/plain_digits.hpp"
 
 namespace stagecraft {
@@ -26,6 +27,19 @@ Amount read_amount(yaml::Map& map, std::string_view key) {
     --digits;
   }
   return {parse_number(text.substr(0, digits), map.where(key)), text.substr(digits)};
+}
+
+// An amount in the unit of another.
+Amount in_unit_of(const Amount& one, Amount amount, std::string_view key, const Where& where) {
+  if (amount.unit != one.unit) {
+    const std::optional<AnyQuantity> its = find_quantity("1" + amount.unit), wanted = find_quantity("1" + one.unit);
+    if (!its || !wanted || its->dimension != wanted->dimension) {
+      const std::string allowed = wanted ? name_of(wanted->dimension) : "the unit of 'from'";
+      throw InputError(where, "'" + std::string(key) + "' is of another kind than 'from'; allowed: " + allowed);
+    }
+    amount = {amount.number * (its->value / wanted->value), one.unit};
+  }
+  return amount;
 }
 
 constexpr int kAllDigits = 12;
@@ -82,10 +96,7 @@ bool whole(double number) { return number == std::floor(number); }
 SweepAxis read_range(const std::string& key, const Where& where, const yaml::Node& node) {
   yaml::Map map(node, "range");
   const Amount from = read_amount(map, "from");
-  const Amount to = read_amount(map, "to");
-  if (from.unit != to.unit) {
-    throw InputError(map.where("to"), "'to' has another unit than 'from'; allowed: '" + from.unit + "'");
-  }
+  const Amount to = in_unit_of(from, read_amount(map, "to"), "to", map.where("to"));
   const bool logarithmic = map.choice("scale", kScales, "linear").logarithmic;
   if (logarithmic && (from.number <= 0 || to.number <= 0)) {
     throw InputError(map.where("scale"), "a logarithmic range has ends that are not positive; allowed: linear");
@@ -100,9 +111,9 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
   if (counted) {
     numbers = spaced(from.number, to.number, map.integer("count", 1, static_cast<int>(kMostValues)), logarithmic);
   } else if (map.has("step")) {
-    const Amount step = read_amount(map, "step");
-    if (logarithmic || (step.unit != from.unit)) {
-      throw InputError(map.where("step"), "'step' goes with a linear range of the same unit; allowed: 'count'");
+    const Amount step = in_unit_of(from, read_amount(map, "step"), "step", map.where("step"));
+    if (logarithmic) {
+      throw InputError(map.where("step"), "'step' goes with a linear range; allowed: 'count'");
     }
     numbers = stepped(from.number, to.number, step.number, map.where("step"));
   } else if (whole_ends && !logarithmic) {

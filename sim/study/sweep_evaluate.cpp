@@ -42,10 +42,7 @@ PointResult estimate_of(const Bench& bench, const Prepared& prepared) {
   estimated.run.samples_per_second = bench.study.training.global_batch / estimated.run.estimate.value;
   Figures figures = figures_of(estimated);
   for (std::size_t i = 0; i < kFigures; ++i) {
-    static constexpr std::array<std::string_view, 6> kKnown = {"iteration_seconds",  "makespan_seconds",
-                                                               "samples_per_second", "estimate_seconds",
-                                                               "bottleneck_seconds", "stages"};
-    if (std::find(kKnown.begin(), kKnown.end(), stagecraft::figures()[i].name) == kKnown.end()) {
+    if (!is_estimated(stagecraft::figures()[i].name)) {
       figures.at(i) = std::nan("");
     }
   }

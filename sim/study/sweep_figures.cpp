@@ -109,6 +109,13 @@ Figures figures_of(const Prepared& prepared) {
   return values;
 }
 
+bool is_estimated(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kKnown = {"iteration_seconds",  "makespan_seconds",
+                                                             "samples_per_second", "estimate_seconds",
+                                                             "bottleneck_seconds", "stages"};
+  return std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end();
+}
+
 double figure(const Figures& values, std::string_view name) {
   const auto row = std::find_if(kTable.begin(), kTable.end(), [&](const FigureRow& one) { return one.name == name; });
   return values.at(static_cast<std::size_t>(row - kTable.begin()));

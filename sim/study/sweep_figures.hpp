@@ -19,6 +19,8 @@ std::span<const FigureRow, kFigures> figures();
 
 using Figures = std::array<double, kFigures>;
 Figures figures_of(const Prepared& prepared);
+/// Whether closed forms alone tell a figure, by the name of its row.
+bool is_estimated(std::string_view name);
 /// One of them, by the name of its row.
 double figure(const Figures& values, std::string_view name);
 

@@ -227,6 +227,21 @@ bool blames_another(const Sweep& sweep, std::size_t axis, const InputError& fail
 
 } // namespace
 
+namespace {
+
+// The same with the place of the value that is at fault, where it names another: that of a key, or of a file, which the
+// value does not go with.
+InputError with_value(const InputError& failure, const AxisKey& key, std::size_t value) {
+  if (key.values.empty()) { // an interval
+    return failure;
+  }
+  const Where& where = key.values[value].where;
+  const bool told = std::string_view(failure.what()).starts_with(to_text(where) + ":");
+  return told ? failure : InputError(where, "no value for '" + key.key + "': " + failure.what());
+}
+
+} // namespace
+
 // Each value with the first and with the last values of all other axes: bad in both, it is refused, unless it is a
 // value of another axis that is blamed.
 void SweepPoints::check_values() {
@@ -264,7 +279,7 @@ void SweepPoints::check_values() {
       const std::optional<InputError> failure = failure_of(combination_of(sweep, one));
       const std::optional<InputError> again = failure ? failure_of(combination_of(sweep, other)) : std::nullopt;
       if (again && !blames_another(sweep, axis, *failure) && !blames_another(sweep, axis, *again)) {
-        throw InputError(*failure);
+        throw with_value(*failure, sweep.axes[axis].keys.front(), value);
       }
     }
   }

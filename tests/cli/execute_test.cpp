@@ -27,6 +27,18 @@ TEST_CASE("execute writes what happened and shows it beside its prediction", "[c
   CHECK(Json::parse(shop.read("run.trace.json"))["traceEvents"].size() > 50);
 }
 
+TEST_CASE("explain says what holds back a run that execute wrote", "[cli][execute]") {
+  const Workshop shop;
+  shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
+  const Json why = shop.run("explain run.json --format json").json();
+  std::set<std::string> parts;
+  for (const Json& one : why["explanation"]["sensitivities"]) {
+    parts.insert(one["part"].get<std::string>());
+  }
+  CHECK(parts.count("all devices") == 1); // a record knows no types of devices and no places of links
+  CHECK(parts.count("all links") == 1);
+}
+
 TEST_CASE("validate tells of the runs that execute wrote, in all and one by one", "[cli][execute]") {
   const Workshop shop;
   shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");

@@ -58,6 +58,8 @@ TEST_CASE("values between the ends of a range have as many digits as tell them a
   CHECK(values("{from: 1 us, to: 2 us, count: 4}") == Texts{"1 us", "1.3333 us", "1.6667 us", "2 us"});
   // Ends stay as they are written.
   CHECK(values("{from: 1.23456789 us, to: 200 us, count: 2, scale: log}") == Texts{"1.23456789 us", "200 us"});
+  CHECK(values("{from: 500 Mb/s, to: 2 Gb/s, count: 3, scale: log}") == Texts{"500 Mb/s", "1000 Mb/s", "2000 Mb/s"});
+  CHECK(values("{from: 1 us, to: 2 ms, step: 1 ms}") == Texts{"1 us", "1001 us"});
   const Texts many = values("{from: 1 Gb/s, to: 100 Gb/s, count: 5000, scale: log}");
   CHECK(many.size() == 5000);
   CHECK(many[1] == "1.000922 Gb/s"); // 100^(1/4999) = 1.00092164, 9.2e-4 from the first: seven digits
@@ -84,7 +86,10 @@ TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]")
         "constraints (an axis is a dotted key of the study, such as platform.network.bandwidth)");
   CHECK(wrong("  seed: []\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
   CHECK(wrong("  seed: 3\n").starts_with("study.yaml:4:9: axis 'seed' has no values"));
-  CHECK(wrong("  seed: {from: 1 us, to: 2 ms}\n").starts_with("study.yaml:4:26: 'to' has another unit"));
+  CHECK(wrong("  seed: {from: 1 us, to: 2 Gb/s}\n") ==
+        "study.yaml:4:26: 'to' is of another kind than 'from'; allowed: a time");
+  CHECK(wrong("  seed: {from: 1, to: 2 us}\n").find("allowed: a plain number") != std::string::npos);
+  CHECK(wrong("  seed: {from: 1 us, to: 2 ms, step: 1 B}\n").find("'step' is of another kind") != std::string::npos);
   CHECK(wrong("  seed: {from: 1, to: 2, cuont: 2}\n").find("unknown key 'cuont'") != std::string::npos);
   CHECK(wrong("  seed: {from: 0, to: 2, count: 3, scale: log}\n").find("not positive") != std::string::npos);
   CHECK(wrong("  seed: {from: 1, to: 2, step: -1}\n").find("leads nowhere") != std::string::npos);
@@ -98,6 +103,11 @@ TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]")
   CHECK(wrong("  objective: training-time\n").find("needs to know how much is trained") != std::string::npos);
   CHECK(wrong("  constraints: {powr: 3 W}\n").find("unknown key 'powr'") != std::string::npos);
   CHECK(wrong("  screen: {keep: 0 %}\n").find("more than 0 %") != std::string::npos);
+  CHECK(wrong("  screen: {by: estimate, keep: 5}\n  objective: samples-per-dollar\n")
+            .find("do not know usd_per_million_samples, by which 'samples-per-dollar' goes; allowed: 'by: analytic'") !=
+        std::string::npos);
+  CHECK(wrong("  screen: {by: estimate, keep: 5}\n  constraints: {memory: 1 GB}\n").find("peak_memory_bytes") !=
+        std::string::npos);
 }
 
 // The values of all combinations, joined by blanks.

@@ -131,6 +131,7 @@ std::optional<Chart> heat_map(const Runs& feasible) {
               .x = {.title = ""},
               .y = {.title = ""},
               .value = "iteration [s]",
+              .least_is_best = true,
               .series = {{"", Look::cells, {}}}};
   for (std::size_t y = 0; y < strategies.size(); ++y) {
     chart.y.names.push_back(strategies[y].strategy);

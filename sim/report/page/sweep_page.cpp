@@ -48,6 +48,9 @@ std::vector<std::string> influence(const SweepView& view) {
                                    [&](std::size_t point) { return view.value(point, axis); });
     std::int64_t high = -1, low = -1;
     for (const std::int64_t point : best) {
+      if (point >= 0 && view.text(static_cast<std::size_t>(point), axis).empty()) {
+        continue; // of another sweep, that has no such axis
+      }
       high = point >= 0 && (high < 0 || column[point] > column[high]) ? point : high;
       low = point >= 0 && (low < 0 || column[point] < column[low]) ? point : low;
     }

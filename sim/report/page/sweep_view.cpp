@@ -72,6 +72,9 @@ std::string SweepView::label(std::size_t point) const {
   for (const std::size_t axis : varied_) {
     const std::string& key = results_.axes[axis].key;
     const bool speaks = key == "strategy" || key == "schedule";
+    if (text(point, axis).empty()) { // an axis of another sweep
+      continue;
+    }
     label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));
   }
   return label + (all_ && results_.outside[point] != 0 ? ", outside the constraints" : "");
