@@ -98,7 +98,7 @@ std::string insertion(std::size_t points) {
 const std::string kReplacement =
     "update points set " + assignments("") + " where key = ? and id <= :newest and status = 'failed'";
 
-// The same for what became of it alone.
+// Binds what became of a point to the statement's parameters from `at` on; gives the first parameter after it.
 int set_result(sqlite3_stmt* statement, int at, const PointView& row) {
   set_parameter(statement, at++, name_of(row.status));
   set_parameter(statement, at++, row.order);
@@ -113,7 +113,7 @@ int set_result(sqlite3_stmt* statement, int at, const PointView& row) {
   return at;
 }
 
-// Binds a point to the statement's parameters from `at` on; gives the first parameter after it.
+// The same for a whole point.
 int set_point(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
   sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
   set_parameter(insertion, at++, sweep);
