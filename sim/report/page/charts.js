@@ -66,13 +66,12 @@ const Charts = (() => {
     return element;
   }
 
-  const is_slanted = (axis) => Boolean(axis.names) && (axis.names.length > 6 || axis.names.join("").length > 45);
-
   const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.
   const room_of_name = (axis, width) => (0.6 * width) / axis.names.length;
-  const is_upright = (axis, width) => is_slanted(axis) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
-  const unshown = (axis, width) => Math.max(0, Math.ceil(22 / room_of_name(axis, width)) - 1); // names between those that are
+  const is_slanted = (axis, width) => Boolean(axis.names) && longest(axis.names) + 8 > room_of_name(axis, width);
+  const is_upright = (axis, width) => is_slanted(axis, width) && axis.names.length <= most_shown && room_of_name(axis, width) < 18;
+  const unshown = (axis, width) => Math.max(0, Math.ceil(30 / room_of_name(axis, width)) - 1); // names between those that are
   const slanted_height = (axis) => 0.5 * longest(axis.names) + 10;
   const name_line = 14;
   const room_beside = (width) => Math.min(260, 0.42 * width); // for names beside the chart
@@ -85,19 +84,19 @@ const Charts = (() => {
     const option = {
       name: axis.title,
       nameLocation: vertical ? (axis.names ? "start" : "end") : "middle", // at the top: names run downwards
-      nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis) ? Math.max(64, slanted_height(axis) + 14) : 28,
+      nameGap: vertical ? 12 : upright ? longest(axis.names) + 16 : is_slanted(axis, width) ? Math.max(64, slanted_height(axis) + 14) : 28,
       nameTextStyle: { color: ink, align: vertical ? "left" : "center" },
       axisLabel: { color: ink, hideOverlap: !axis.names || axis.names.length > most_shown },
       axisLine: { lineStyle: { color: color("--line") } },
       splitLine: { lineStyle: { color: color("--line") } },
     };
     if (axis.names) {
-      option.axisLabel.width = vertical ? room_beside(width) : undefined;
+      option.axisLabel.width = vertical ? Math.min(room_beside(width), Math.ceil(1.1 * longest(axis.names))) : undefined;
       option.axisLabel.overflow = vertical ? (axis.title ? "truncate" : "break") : undefined;
       option.axisLabel.lineHeight = vertical ? name_line : undefined;
       option.axisLabel.fontSize = upright ? Math.min(12, Math.max(8, Math.floor(0.85 * room_of_name(axis, width)))) : 12;
       option.axisLabel.interval = vertical || axis.names.length <= most_shown ? 0 : unshown(axis, width);
-      option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis) ? 30 : 0;
+      option.axisLabel.rotate = upright ? 90 : !vertical && is_slanted(axis, width) ? 30 : 0;
       return { ...option, type: "category", data: axis.names, inverse: vertical, splitLine: { show: false } };
     }
     option.axisLabel.formatter = (value) => short(value);
@@ -261,7 +260,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(chart.x) && chart.x.title ? 20 : 0), containLabel: true },
+      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(chart.x, width) && chart.x.title ? 20 : 0), containLabel: true },
       legend: key_of(chart, width),
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
@@ -290,7 +289,7 @@ const Charts = (() => {
 
   function height_of(chart, width) {
     const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
-    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x) ? Math.max(70, slanted_height(chart.x) + 20) : 0;
+    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x, width) ? Math.max(70, slanted_height(chart.x) + 20) : 0;
     return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360);
   }
 

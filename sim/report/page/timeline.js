@@ -89,7 +89,7 @@ const Timelines = (() => {
       this.canvas = document.createElement("canvas");
       this.canvas.tabIndex = 0;
       this.canvas.setAttribute("role", "application");
-      this.canvas.setAttribute("aria-label", `Timeline of ${data.title}. Arrows move, plus and minus zoom, N and P step from bar to bar, up and down change the row, 0 shows all.`);
+      this.canvas.setAttribute("aria-label", `Timeline of ${data.title}. Arrows move, plus and minus zoom, N and P step from bar to bar, up and down change the row, 0 shows all, C shows the critical path.`);
       this.said = document.createElement("p");
       this.said.className = "said";
       this.said.setAttribute("aria-live", "polite");
