@@ -65,7 +65,7 @@ TEST_CASE("what is measured here is what simulations take: calibrate, fit, repla
   const std::string batch = " --set training.global_batch=8 --set training.optimizer=sgd ";
   shop.succeed("export shapes two.yaml --platform pcie-v100 --micro-batches 4 -o shapes.txt" + batch);
   shop.succeed(
-      "calibrate --backend cpu --budget 1 --groups launch,copies --shapes shapes.txt --name here -o measured.yaml");
+      "calibrate --backend cpu --budget 20 --groups launch,copies --shapes shapes.txt --name here -o measured.yaml");
   CHECK_THAT(shop.succeed("calibrate fit measured.yaml -o here.yaml").out, Contains("gemm/forward/fp32"));
   // The median of the forward product, as the file of measurements has it.
   const std::string measured = shop.read("measured.yaml");
