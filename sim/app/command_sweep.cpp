@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
@@ -16,6 +18,7 @@
 #include "sim/base/schema.hpp"
 #include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/plain_digits.hpp"
 #include "sim/study/sweep_replay.hpp"
 #include "sim/study/sweep_run.hpp"
 
@@ -200,9 +203,12 @@ std::vector<std::string> keys_of(const Sweep& sweep) {
 
 std::string counts_of(const SweepOutcome& outcome) {
   const std::uint64_t all = outcome.feasible + outcome.infeasible + outcome.failed;
+  const std::uint64_t met = outcome.computed + outcome.found;
+  const std::uint64_t again = met > all ? std::min(met - all, outcome.found) : 0; // draws may repeat
   return std::to_string(all) + " points: " + std::to_string(outcome.feasible) + " feasible, " +
          std::to_string(outcome.infeasible) + " infeasible, " + std::to_string(outcome.failed) + " failed; " +
-         std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found) + " were there\n";
+         std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found - again) + " were there" +
+         (again > 0 ? "; " + std::to_string(again) + " came more than once" : "") + "\n";
 }
 
 // What a study names, where that is one name; an axis may say otherwise.
@@ -264,28 +270,43 @@ fs::path results_file(const Options& options) {
 
 volatile std::sig_atomic_t is_interrupted = 0;
 
-// The first interrupt ends the sweep in good order, a second the program.
+// The first interrupt, or a batch system's notice that time is up, ends the sweep in good order; a second the program.
 class Interrupts {
 public:
   Interrupts() {
     is_interrupted = 0;
-    previous_ = std::signal(SIGINT, [](int) {
-      is_interrupted = 1;
-      std::signal(SIGINT, previous_);
-    });
+    for (auto& [number, previous] : handlers_) {
+      previous = std::signal(number, [](int) {
+        is_interrupted = 1;
+        restore();
+      });
+    }
   }
-  ~Interrupts() { std::signal(SIGINT, previous_); }
+  ~Interrupts() { restore(); }
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
 private:
-  static inline void (*previous_)(int) = SIG_DFL;
+  static void restore() {
+    for (const auto& [number, previous] : handlers_) {
+      std::signal(number, previous);
+    }
+  }
+
+  using Handler = void (*)(int);
+  static inline std::array<std::pair<int, Handler>, 2> handlers_{{{SIGINT, SIG_DFL}, {SIGTERM, SIG_DFL}}};
 };
 
-int show_count(SweepPoints& points) {
-  points.check_values();
-  print(points.product() + " = " + std::to_string(points.count()) + " points\n");
-  return kDone;
+// "2 x + 3 y x 4 runs = 24 points, then the best 5 of them by simgrid".
+std::string plan_of(SweepPoints& points) {
+  std::string text = points.product() + " = " + std::to_string(points.count()) + " points";
+  if (const auto& screen = points.inputs().sweep.screen) {
+    constexpr double kPercent = 100;
+    const std::string best = screen->share > 0 ? plain_digits(kPercent * screen->share, 4) + " % of the feasible ones"
+                                               : std::to_string(screen->keep) + " of them";
+    text += " by " + screen->engine + ", then the best " + best + " by " + points.engine();
+  }
+  return text + "\n";
 }
 
 } // namespace
@@ -295,7 +316,9 @@ int command_sweep(const Options& options) {
   const SweepInputs inputs = sweep_inputs_from(options, files);
   SweepPoints points(inputs, STAGECRAFT_VERSION);
   if (options.count) {
-    return show_count(points);
+    points.check_values();
+    print(plan_of(points));
+    return kDone;
   }
   const fs::path results = results_file(options);
   SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
@@ -305,7 +328,7 @@ int command_sweep(const Options& options) {
   points.check_values(); // before the file is made
   SweepStore store(results, SweepStore::Mode::write);
   if (!options.quiet) {
-    remark(points.product() + " = " + std::to_string(points.count()) + " points\n");
+    remark(plan_of(points));
   }
   const SweepOutcome outcome = [&] {
     const Interrupts interrupts;

@@ -171,8 +171,9 @@ private:
 
   [[noreturn]] void be_a_worker(pid_t parent, int tasks, int answers) const noexcept {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0); // a terminal's interrupt is the parent's alone, which ends us
+    setpgid(0, 0); // a terminal's interrupt is the parent's alone, which ends us, and so is a batch system's
     std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
     if (getppid() != parent) {
       _exit(0);
     }

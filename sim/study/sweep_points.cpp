@@ -348,7 +348,6 @@ std::string SweepPoints::product() {
   return text + (sweep.conditions.empty() ? "" : ", where conditions hold");
 }
 
-// Of the first combination that has runs.
 std::string SweepPoints::engine() {
   std::string engine;
   for (std::uint64_t number = 0; number < combinations(inputs_.sweep) && engine.empty(); ++number) {

@@ -57,6 +57,8 @@ public:
   /// The number of points, and in words of what they are the product.
   std::uint64_t count();
   std::string product();
+  /// The name of the study's engine, in the first combination that has runs; "" where none has.
+  std::string engine();
   /// The sweep as it was asked for.
   SweepRecord record();
   /// The files met so far and not asked for before, for the store.
@@ -70,7 +72,6 @@ private:
   Fingerprint fingerprint_of(const Combination& combination, const Kind& kind) const;
   bool may_draw(const Combination& combination) const; ///< errors of the cost model
   std::uint64_t count_all();
-  std::string engine();
 
   const SweepInputs& inputs_;
   std::string program_;

@@ -111,6 +111,26 @@ TEST_CASE("sweep counts, runs, shows the best, and has nothing to do the second 
   CHECK(alone["inputs"].size() >= 2); // the study and the model
 }
 
+TEST_CASE("a sweep says which points come more than once, and how many a second pass gets", "[cli][sweep]") {
+  const Workshop shop;
+  // 12 draws of 6 combinations, each value of both axes as often: 12 runs each.
+  shop.write("draws.yaml", quick_sweep() + "  sample: {method: latin-hypercube, points: 12}\nengine: analytic\n");
+  const Outcome drawn = shop.succeed("sweep draws.yaml -o a.sqlite");
+  CHECK(drawn.err == "12 drawn of 2 platform.devices x 3 platform.bandwidth x 12 runs = 144 points\n");
+  const std::size_t points = distinct_points(shop, "a.sqlite");
+  CHECK(points <= 72);
+  const std::string again = std::to_string(144 - points) + " came more than once";
+  CHECK(drawn.out.find(std::to_string(points) + " computed now, 0 were there; " + again) != std::string::npos);
+  CHECK(shop.succeed("sweep draws.yaml -o a.sqlite")
+            .out.find("0 computed now, " + std::to_string(points) + " were there; " + again) != std::string::npos);
+  shop.write("screen.yaml", quick_sweep() + "  screen: {by: analytic, keep: 5}\n");
+  CHECK(shop.succeed("sweep screen.yaml --count").out == "2 platform.devices x 3 platform.bandwidth x 12 runs = 72 "
+                                                         "points by analytic, then the best 5 of them by simgrid\n");
+  shop.write("share.yaml", quick_sweep() + "  screen: {by: analytic, keep: 12.5 %}\n");
+  CHECK(shop.succeed("sweep share.yaml --count").out.find("then the best 12.5 % of the feasible ones by simgrid") !=
+        std::string::npos);
+}
+
 TEST_CASE("points do not depend on how many work and in which order", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", quick_sweep() + "engine: analytic\n");
@@ -217,7 +237,7 @@ TEST_CASE("a point that kills its process three times is a row with that reason"
   const Workshop shop;
   shop.write("study.yaml", "model: gpt2-xl\nplatform: mixed-v100-p100\n"
                            "training: {global_batch: 16384, micro_batches: 16384}\n"
-                           "compare: {strategies: uniform, schedules: gpipe}\n"
+                           "compare: {strategies: uniform, schedules: 1f1b}\n"
                            "sweep:\n  platform.network.bandwidth: [10 Gb/s, 20 Gb/s]\n");
   const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 1");
   REQUIRE(wait_until([&] {
@@ -265,21 +285,26 @@ TEST_CASE("a program that is killed loses nothing it stored, leaves no worker, a
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
-TEST_CASE("a sweep that is interrupted says what it keeps, and goes on", "[cli][sweep][kill]") {
+TEST_CASE("a sweep that is interrupted, or told to end as a batch system does, says what it keeps, and goes on",
+          "[cli][sweep][kill]") {
+  const int signal = GENERATE(SIGINT, SIGTERM);
   const Workshop shop;
   shop.write("study.yaml", long_sweep());
   const pid_t process = start(shop, "sweep study.yaml -o a.sqlite --workers 2");
   REQUIRE(wait_until([&] { return !workers_of(process).empty() || !alive(process); }));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  kill(process, SIGINT);
+  for (const pid_t worker : workers_of(process)) { // a batch system tells each process of a job
+    kill(worker, signal);
+  }
+  kill(process, signal);
   REQUIRE(wait_until([&] { return !alive(process); }));
   const std::string said = shop.read(".log");
   const std::size_t kept = distinct_points(shop, "a.sqlite");
   INFO(said);
   CHECK(said.find("interrupted: a.sqlite keeps " + std::to_string(kept) + " points; ") != std::string::npos);
   CHECK(kept < kLong);
-  CHECK(shop.succeed("sweep study.yaml -o a.sqlite").out.find(std::to_string(kLong - kept) + " computed now") !=
-        std::string::npos);
+  const Outcome again = shop.succeed("sweep study.yaml -o a.sqlite"); // exit 0: nothing has failed
+  CHECK(again.out.find(std::to_string(kLong - kept) + " computed now") != std::string::npos);
 }
 
 TEST_CASE("two programs on one file store each point once", "[cli][sweep][kill]") {
