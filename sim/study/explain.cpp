@@ -31,7 +31,8 @@ public:
   }
 
 private:
-  static constexpr int kNext = 2;
+  static constexpr std::size_t kNext = 2;
+  static constexpr double kMended = 2, kMostMended = 16; // times as fast, at once and in all
 
   Seconds replay(const Rig& rig, ReplayFunction engine) const {
     const ReplayRequest request{&rig.graph, request_.timeline.iterations};
@@ -197,21 +198,26 @@ private:
     return ranked;
   }
 
-  // Mends the most helpful part, looks again, and so on.
+  // Mends the most helpful part until another helps more, looks again, and so on.
   void add_next(const std::vector<Part>& parts, Explanation& result) const {
     Rig rig = rig_;
     const Seconds replayed = replay(rig_, request_.engine);
     const std::vector<Sensitivity>* ranked = &result.sensitivities;
     Seconds now = iteration_;
-    for (int round = 0; round < kNext; ++round) {
-      if (ranked->empty() || ranked->front().iteration.value > now.value * (1 - kNoMatter)) {
-        return;
-      }
+    const auto helps = [&] {
+      return !ranked->empty() && ranked->front().iteration.value < now.value * (1 - kNoMatter);
+    };
+    const auto is_mended = [&] { return !result.next.empty() && result.next.back().mended == ranked->front().part; };
+    while (result.next.size() < kNext && helps() && !is_mended()) {
       NextBottleneck next{.mended = ranked->front().part};
       const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.name == next.mended; });
-      rig = with_faster(std::move(rig), *part, next.factor);
-      next.iteration = now = iteration_ * (replay(rig, request_.engine) / replayed);
-      next.sensitivities = sensitivities(rig, parts, replayed);
+      do {
+        rig = with_faster(std::move(rig), *part, kMended);
+        next.factor *= kMended;
+        next.iteration = now = iteration_ * (replay(rig, request_.engine) / replayed);
+        next.sensitivities = sensitivities(rig, parts, replayed);
+        ranked = &next.sensitivities;
+      } while (next.factor < kMostMended && helps() && ranked->front().part == next.mended);
       result.next.push_back(std::move(next));
       ranked = &result.next.back().sensitivities;
     }

@@ -40,7 +40,7 @@ struct Sensitivity {
 /// What would hold back next, were a part faster.
 struct NextBottleneck {
   std::string mended; ///< the part
-  double factor = 2;  ///< so many times as fast
+  double factor = 1;  ///< so many times as fast: doubled until another part helps more, 16 at most
   Seconds iteration;
   std::vector<Sensitivity> sensitivities; ///< from there, ranked; as in Explanation
 };

@@ -71,9 +71,17 @@ TEST_CASE("parts are ranked by what they are worth", "[explain]") {
   CHECK(with(explanation, "latencies of all links") == Approx(60));
   CHECK(explanation.sensitivities[0].part == "all x");
   CHECK(explanation.sensitivities[1].part == "node/x-1");
-  REQUIRE(!explanation.next.empty());
+  // Twice as fast, 25 + 10 s, and four times, 12.5 + 10, devices would still help most; not with 6.25 + 10. With
+  // links twice as fast, 6.25 + 5, it is they again.
+  REQUIRE(explanation.next.size() == 2);
   CHECK(explanation.next[0].mended == "all x");
-  CHECK(explanation.next[0].iteration.value == Approx(35)); // 25 + 10
+  CHECK(explanation.next[0].factor == 8);
+  CHECK(explanation.next[0].iteration.value == Approx(16.25));
+  CHECK(explanation.next[0].sensitivities[0].part == "all links within nodes");
+  CHECK(explanation.next[1].mended == "all links within nodes");
+  CHECK(explanation.next[1].factor == 2);
+  CHECK(explanation.next[1].iteration.value == Approx(11.25));
+  CHECK(explanation.next[1].sensitivities[0].part == "all x");
 }
 
 TEST_CASE("links that others use are told apart from links", "[explain]") {
