@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "sim/report/page/sweep_scale.hpp"
 #include "sim/study/sweep_condition.hpp"
 #include "sim/study/sweep_figures.hpp"
 
@@ -67,14 +68,21 @@ private:
   std::vector<ConditionValue> values_;                   // figures, samples, limit
 };
 
+// What came out best of a sweep.
+struct Best {
+  std::string sweep;
+  SweepGoal goal;
+  std::vector<RankedPoint> points;
+};
+
 class Reader {
 public:
   /// `best`: points by what each sweep looked for, which are told where they stand.
-  Reader(const std::vector<std::string>& keys,
-         const std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>>& best) {
-    for (const auto& [goal, points] : best) {
+  Reader(const std::vector<std::string>& keys, const std::vector<Best>& best) {
+    for (const auto& [name, goal, points] : best) {
       SweepAnswer& answer = results_.answers.emplace_back();
-      answer.words = in_words(goal);
+      answer.sweep = name;
+      answer.words = stagecraft::in_words(goal);
       for (const RankedPoint& point : points) {
         places_[point.row.key].emplace_back(results_.answers.size() - 1, answer.best.size());
         answer.best.push_back({0, point.score, goal.objective->write(point.score)});
@@ -93,7 +101,11 @@ public:
   void add(const PointRow& row) {
     if (row.status != PointStatus::feasible) {
       ++(row.status == PointStatus::failed ? results_.failed : results_.infeasible);
-      ++reasons_[row.reason];
+      SweepReason& reason = reasons_[row.reason];
+      if (reason.points++ == 0) {
+        reason.reason = row.reason;
+        reason.one = in_words(row);
+      }
       return;
     }
     if (const auto ranked = places_.find(row.key); ranked != places_.end()) {
@@ -105,7 +117,7 @@ public:
     const std::size_t keys = results_.axes.size() - kRunAxes.size();
     for (std::size_t axis = 0; axis < keys; ++axis) {
       const std::string& key = results_.axes[axis].key;
-      add_value(axis, settings.contains(key) ? settings[key].get<std::string>() : "");
+      settings.contains(key) ? add_value(axis, settings[key].get<std::string>()) : results_.value.push_back(kNoValue);
     }
     add_value(keys, row.strategy);
     add_value(keys + 1, row.schedule);
@@ -125,24 +137,40 @@ public:
 
   SweepResults finish() {
     constexpr std::size_t kMost = 50;
-    results_.reasons.assign(reasons_.begin(), reasons_.end());
+    for (auto& [text, reason] : reasons_) {
+      results_.reasons.push_back(std::move(reason));
+    }
     std::stable_sort(results_.reasons.begin(), results_.reasons.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
+                     [](const SweepReason& a, const SweepReason& b) { return a.points > b.points; });
     results_.reasons.resize(std::min(results_.reasons.size(), kMost));
     return std::move(results_);
   }
 
 private:
   // Where all sweeps ask for the same.
-  void heed_limits(const std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>>& best) {
+  void heed_limits(const std::vector<Best>& best) {
     results_.constraints_differ = std::any_of(
-        best.begin(), best.end(), [&](const auto& one) { return !same_limits(one.first, best.front().first); });
-    if (best.empty() || results_.constraints_differ || best.front().first.limits.empty()) {
+        best.begin(), best.end(), [&](const Best& one) { return !same_limits(one.goal, best.front().goal); });
+    if (best.empty() || results_.constraints_differ || best.front().goal.limits.empty()) {
       return;
     }
-    const SweepGoal& goal = best.front().first;
+    const SweepGoal& goal = best.front().goal;
     limits_.emplace(goal);
     results_.constraints = limits_in_words(goal);
+  }
+
+  // "network.bandwidth 10 Gb/s, uniform, 1f1b, 8 micro-batches": a point that has no row of its own.
+  static std::string in_words(const PointRow& row) {
+    std::string words;
+    const Json settings = Json::parse(row.settings);
+    for (const auto& [key, value] : settings.items()) {
+      words += (words.empty() ? "" : ", ") + short_name(key) + " " + shortened(value.get<std::string>());
+    }
+    if (!row.strategy.empty()) { // else no run could be made
+      words += (words.empty() ? "" : ", ") + row.strategy + ", " + row.schedule + ", " +
+               std::to_string(row.micro_batches) + " micro-batches";
+    }
+    return words;
   }
 
   void add_value(std::size_t axis, const std::string& text) {
@@ -158,17 +186,17 @@ private:
   std::optional<Limits> limits_;
   std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
   std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best: answer and rank
-  std::map<std::string, std::uint64_t> reasons_;
+  std::map<std::string, SweepReason> reasons_;
 };
 
 } // namespace
 
 SweepResults read_sweep_results(SweepStore& store) {
   constexpr std::uint64_t kBest = 10;
-  std::vector<std::pair<SweepGoal, std::vector<RankedPoint>>> best;
-  for (const auto& [sweep, goal] : store.goals()) {
-    best.emplace_back(read_goal(yaml::parse(goal, "goal")), std::vector<RankedPoint>{});
-    best.back().second = store.best(sweep, best.back().first, "", kBest);
+  std::vector<Best> best;
+  for (const auto& [sweep, name, goal] : store.asked()) {
+    best.push_back({name, read_goal(yaml::parse(goal, "goal")), {}});
+    best.back().points = store.best(sweep, best.back().goal, "", kBest);
   }
   Reader reader(store.axis_keys(), best);
   store.for_each([&](const PointRow& row) { reader.add(row); }, true);

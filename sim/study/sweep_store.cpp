@@ -444,13 +444,13 @@ std::uint64_t SweepStore::screened() {
       file_->number(std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened));
 }
 
-std::vector<std::pair<std::int64_t, std::string>> SweepStore::goals() {
-  std::vector<std::pair<std::int64_t, std::string>> goals;
-  sqlite3_stmt* statement = file_->statement("select id, goal from sweeps order by digest");
+std::vector<SweepStore::Asked> SweepStore::asked() {
+  std::vector<Asked> asked;
+  sqlite3_stmt* statement = file_->statement("select id, name, goal from sweeps order by digest");
   while (file_->step(statement)) {
-    goals.emplace_back(sqlite3_column_int64(statement, 0), text_at(statement, 1));
+    asked.push_back({sqlite3_column_int64(statement, 0), text_at(statement, 1), text_at(statement, 2)});
   }
-  return goals;
+  return asked;
 }
 
 std::vector<std::string> SweepStore::names() {

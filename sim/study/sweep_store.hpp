@@ -88,8 +88,12 @@ public:
   /// pass, of which there are screened().
   void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
   std::uint64_t screened();
-  /// All sweeps, their numbers and documents of what they look for.
-  std::vector<std::pair<std::int64_t, std::string>> goals();
+  /// All sweeps, their numbers, names and documents of what they look for.
+  struct Asked {
+    std::int64_t sweep;
+    std::string name, goal;
+  };
+  std::vector<Asked> asked();
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
   /// The files that sweeps read, each once.

@@ -228,7 +228,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   results.peak_memory = {1e9, 1e9, 2e9};
   results.keys = {"k0", "k1", "k2"};
   results.infeasible = 1;
-  results.reasons = {{"memory", 1}};
+  results.reasons = {{"memory", 1, "network bandwidth 100 Gb/s, b"}};
   const DocumentPage page = sweep_page(results);
   CHECK(page.inputs == results.inputs);
   const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
@@ -255,6 +255,41 @@ TEST_CASE("a sweep as a page", "[report][page]") {
     }
   }
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
+  CHECK(page.sections.back().tables.at(1).rows.at(0).at(2).text == "network bandwidth 100 Gb/s, b");
+}
+
+// The second sweep varies what the first has no axis for; both vary the micro-batches, which runs say again.
+TEST_CASE("points of a sweep that lacks an axis are on no chart along it", "[report][page]") {
+  SweepResults results{.name = "n",
+                       .answers = {{"n", "least time", {}}, {"n", "least time", {}}},
+                       .axes = {{"training.micro_batches", {"4", "8"}},
+                                {"platform.network.bandwidth", {"10 Gb/s", "100 Gb/s"}},
+                                {"micro_batches", {"4", "8"}}}};
+  results.value = {0, kNoValue, 0, 1, kNoValue, 1, 0, 0, 0, 0, 1, 0};
+  results.iteration = {1, 0.5, 0.25, 0.125};
+  results.samples_per_second = {10, 20, 40, 80};
+  results.dollars_per_million = results.joules_per_sample = results.peak_memory = std::vector<double>(4, Mark::kNone);
+  results.keys = {"k0", "k1", "k2", "k3"};
+  results.answers[0].best = {{1, 0.5, "0.5 s"}};
+  results.answers[1].best = {{3, 0.125, "0.125 s"}};
+  const DocumentPage page = sweep_page(results);
+  const Chart& curve = chart_of(page, "throughput-by-network-bandwidth");
+  REQUIRE(curve.series.size() == 1);
+  REQUIRE(curve.series[0].marks.size() == 2);
+  CHECK(curve.x.names.empty()); // Gb/s
+  CHECK(curve.series[0].marks[0].y == 40);
+  CHECK(chart_of(page, "throughput-by-micro-batches").series[0].marks.size() == 2);
+  const PageSection& asked = page.sections.at(1);
+  REQUIRE(asked.tables.size() == 2);
+  CHECK(asked.tables[0].title == "The best by sweep 1, n: least time");
+  CHECK(asked.tables[1].title == "The best by sweep 2, n: least time");
+  const std::vector<std::string>& columns = asked.tables[0].columns;
+  CHECK(std::count(columns.begin(), columns.end(), "micro-batches") == 1);
+  // Where an axis has lists, what a run takes of them says more.
+  results.axes[0].values[1] = "[4, 8]";
+  const DocumentPage lists = sweep_page(results);
+  const std::vector<std::string>& told = lists.sections.at(1).tables.at(0).columns;
+  CHECK(std::count(told.begin(), told.end(), "micro-batches") == 2);
 }
 
 TEST_CASE("of many strategies seven have names, and the others one", "[report][page]") {

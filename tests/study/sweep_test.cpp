@@ -676,7 +676,7 @@ TEST_CASE("every objective ranks by its definition; what has no figure has no ra
           run(study + "  objective: {name: " + std::string(objective.name) + ", samples: 1000}\n",
               results.folder / "a.sqlite", &outcome);
       SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
-      const SweepGoal goal = read_goal(yaml::parse(store.goals().at(0).second, "goal"));
+      const SweepGoal goal = read_goal(yaml::parse(store.asked().at(0).goal, "goal"));
       const std::vector<RankedPoint> best = store.best(outcome.sweep, goal, "", 100);
       const bool known = std::isfinite(score(objective.name, rows.front(), 1000));
       CHECK(best.size() == (known ? rows.size() : 0));

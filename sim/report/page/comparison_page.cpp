@@ -86,7 +86,7 @@ struct Price {
 constexpr std::array kPrices = {
     Price{"dollars", "Time against money", "USD per million samples", &RunValues::dollars_per_million},
     Price{"joules", "Time against energy", "J per sample", &RunValues::joules_per_sample},
-    Price{"memory", "Time against memory", "largest peak memory of a device [GB]", &RunValues::peak_gigabytes},
+    Price{"memory", "Time against memory", "largest peak memory of a device [GiB]", &RunValues::peak_gibibytes},
     Price{"devices", "Time against devices in use", "devices", &RunValues::devices},
 };
 
@@ -201,7 +201,7 @@ Chart closed_form(const Runs& feasible) {
 PageTable table_of(const Runs& runs) {
   PageTable table{.title = "All runs",
                   .columns = {"rank", "strategy", "schedule", "micro-batches", "iteration [s]", "samples/s", "speedup",
-                              "over bound [%]", "bubble [%]", "peak memory [GB]", "J per sample",
+                              "over bound [%]", "bubble [%]", "peak memory [GiB]", "J per sample",
                               "USD per million samples", "remarks"}};
   for (const RunValues& run : runs) {
     if (table.rows.size() == kMostRows) {
@@ -215,7 +215,7 @@ PageTable table_of(const Runs& runs) {
         {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
         number_cell(run.micro_batches)};
     for (const double value : {run.iteration, run.samples_per_second, run.speedup, 100 * run.over_bound,
-                               100 * run.bubble, run.peak_gigabytes, run.joules_per_sample, run.dollars_per_million}) {
+                               100 * run.bubble, run.peak_gibibytes, run.joules_per_sample, run.dollars_per_million}) {
       row.push_back(number_cell(value));
     }
     row.push_back({run.remarks});

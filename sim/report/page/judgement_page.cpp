@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_values.hpp"
 
 namespace stagecraft {
 namespace {
@@ -77,10 +78,9 @@ DocumentPage adapt_page(const JsonDocument& document) {
               .y = {.title = "iteration [s]", .from_zero = true}};
   PageTable table{
       .title = "Policies",
-      .columns = {"policy", "iterations", "total [s]", "moved [GB]", "moving [s]", "replays", "why it stopped"}};
+      .columns = {"policy", "iterations", "total [s]", "moved [GiB]", "moving [s]", "replays", "why it stopped"}};
   std::vector<std::string> sentences;
   for (const json& policy : list_at(document.json, "policies")) {
-    constexpr double kGigabyte = 1e9;
     ChartSeries series{text_at(policy, "policy"), Look::steps, {}};
     for (const json& round : list_at(policy, "rounds")) {
       const double first = number_at(round, "first_iteration"), time = number_at(round, "iteration_seconds");
@@ -91,7 +91,7 @@ DocumentPage adapt_page(const JsonDocument& document) {
     table.rows.push_back({{text_at(policy, "policy")},
                           number_cell(number_at(policy, "iterations")),
                           number_cell(number_at(policy, "total_seconds")),
-                          number_cell(number_at(policy, "migrated_bytes") / kGigabyte),
+                          number_cell(number_at(policy, "migrated_bytes") / kGibibyte),
                           number_cell(number_at(policy, "migration_seconds")),
                           number_cell(number_at(policy, "replays")),
                           {text_at(policy, "why_not")}});

@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kGigabyte = 1e9;
-
 std::string joined(const std::vector<std::string>& texts, std::size_t most) {
   std::string text;
   for (std::size_t at = 0; at < std::min(most, texts.size()); ++at) {
@@ -69,7 +67,7 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
           to_text(values.samples_per_second, 1) + " samples per second on " + std::to_string(devices.size()) +
           (devices.size() == 1 ? " device." : " devices."),
       "Devices are idle or waiting " + percent(values.bubble, 1) + " of the time; the fullest holds " +
-          to_text(Bytes{values.peak_gigabytes * kGigabyte}) + " at its peak."};
+          to_text(Bytes{values.peak_gibibytes * kGibibyte}) + " at its peak."};
   if (std::isfinite(values.over_bound) && number_at(run, "lower_bound_seconds") > 0) {
     sentences.push_back("No plan can take less than " + to_text(Seconds{number_at(run, "lower_bound_seconds")}) +
                         "; this one takes " + percent(values.over_bound, 0) + " more.");
@@ -104,7 +102,7 @@ RunValues run_values(const json& run) {
   values.over_bound = number_at(run, "over_bound");
   values.bubble = number_at(run, "bubble_fraction");
   const std::vector<double> peaks = numbers_at(run, "peak_memory_bytes");
-  values.peak_gigabytes = peaks.empty() ? Mark::kNone : *std::max_element(peaks.begin(), peaks.end()) / kGigabyte;
+  values.peak_gibibytes = peaks.empty() ? Mark::kNone : *std::max_element(peaks.begin(), peaks.end()) / kGibibyte;
   values.joules_per_sample = number_at(run, "joules_per_sample");
   values.dollars_per_million = number_at(run, "usd_per_million_samples");
   values.estimate = number_at(run, "estimate_seconds");
@@ -117,7 +115,7 @@ PageSection devices_section(const json& run, const std::string& title) {
   section.charts = {
       device_bars(run, "utilization", "utilization", "Busy", "share of the iteration [%]", 100),
       device_bars(run, "exposed_communication_seconds", "exposed", "Waiting for data already sent", "[s]", 1),
-      device_bars(run, "peak_memory_bytes", "peak-memory", "Peak memory", "[GB]", 1 / kGigabyte)};
+      device_bars(run, "peak_memory_bytes", "peak-memory", "Peak memory", "[GiB]", 1 / kGibibyte)};
   section.tables = {stages_of(run)};
   return section;
 }

@@ -10,6 +10,9 @@
 
 namespace stagecraft {
 
+/// Pages show memory in GiB, as messages do.
+inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0; // B
+
 /// NaN where the document has no number.
 struct RunValues {
   std::string strategy, schedule, order;
@@ -17,7 +20,7 @@ struct RunValues {
   bool feasible = false;
   double iteration = Mark::kNone, low = Mark::kNone, high = Mark::kNone; ///< s; 5 and 95 % where known
   double samples_per_second = Mark::kNone, speedup = Mark::kNone, over_bound = Mark::kNone, bubble = Mark::kNone;
-  double peak_gigabytes = Mark::kNone, joules_per_sample = Mark::kNone, dollars_per_million = Mark::kNone;
+  double peak_gibibytes = Mark::kNone, joules_per_sample = Mark::kNone, dollars_per_million = Mark::kNone;
   double estimate = Mark::kNone, devices = Mark::kNone;
   std::string remarks;
 

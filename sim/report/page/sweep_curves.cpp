@@ -53,7 +53,8 @@ Chart curve(const SweepView& view, std::size_t axis, const ChartGoal& goal) {
     chart.note = "A point is the best of " + std::to_string(together) + " neighbouring values.";
   }
   const auto best = view.best_of(along.values.size() * names, goal, [&](std::size_t point) {
-    return view.series_of(point, colour) * along.values.size() + view.value(point, axis);
+    return view.has(point, axis) ? view.series_of(point, colour) * along.values.size() + view.value(point, axis)
+                                 : SweepView::kNowhere;
   });
   for (std::size_t name = 0; name < names; ++name) {
     const std::span<const std::int64_t> own = std::span(best).subspan(name * along.values.size(), along.values.size());

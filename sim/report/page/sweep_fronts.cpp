@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/report/page/run_values.hpp"
 #include "sim/report/page/sweep_view.hpp"
 
 namespace stagecraft {
@@ -77,12 +78,11 @@ Chart front(const SweepView& view, const Expense& expense) {
 } // namespace
 
 std::vector<Chart> sweep_fronts(const SweepView& view) {
-  constexpr double kGiga = 1e-9;
   constexpr std::array kExpenses = {
       Expense{"cost", "Time against money", "USD per million samples", &SweepResults::dollars_per_million, 1},
       Expense{"energy", "Time against energy", "J per sample", &SweepResults::joules_per_sample, 1},
-      Expense{"memory", "Time against memory", "largest peak memory of a device [GB]", &SweepResults::peak_memory,
-              kGiga},
+      Expense{"memory", "Time against memory", "largest peak memory of a device [GiB]", &SweepResults::peak_memory,
+              1 / kGibibyte},
   };
   std::vector<Chart> charts;
   for (const Expense& expense : kExpenses) {

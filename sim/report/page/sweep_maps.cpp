@@ -80,6 +80,9 @@ Mark mark_of(const SweepView& view, const AxisPair& pair, std::size_t point) {
 // The points that are the best of a cell.
 std::vector<std::size_t> cells(const SweepView& view, const AxisPair& pair, const ChartGoal& goal) {
   const auto best = view.best_of(pair.cells(), goal, [&](std::size_t point) {
+    if (!view.has(point, pair.down) || !view.has(point, pair.across)) {
+      return SweepView::kNowhere;
+    }
     return pair.rows.of[view.value(point, pair.down)] * pair.columns.names.size() +
            pair.columns.of[view.value(point, pair.across)];
   });

@@ -9,6 +9,7 @@
 
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
+#include "sim/report/page/run_values.hpp"
 #include "sim/report/page/sweep_scale.hpp"
 #include "sim/report/page/sweep_view.hpp"
 
@@ -44,13 +45,12 @@ std::vector<std::string> influence(const SweepView& view) {
     }
     const ChartGoal& goal = *view.goals().front();
     const std::vector<double>& column = view.results().*goal.column;
-    const auto best = view.best_of(view.results().axes[axis].values.size(), goal,
-                                   [&](std::size_t point) { return view.value(point, axis); });
+    const auto best =
+        view.best_of(view.results().axes[axis].values.size(), goal, [&](std::size_t point) -> std::size_t {
+          return view.has(point, axis) ? view.value(point, axis) : SweepView::kNowhere;
+        });
     std::int64_t high = -1, low = -1;
     for (const std::int64_t point : best) {
-      if (point >= 0 && view.text(static_cast<std::size_t>(point), axis).empty()) {
-        continue; // of another sweep, that has no such axis
-      }
       high = point >= 0 && (high < 0 || column[point] > column[high]) ? point : high;
       low = point >= 0 && (low < 0 || column[point] < column[low]) ? point : low;
     }
@@ -70,6 +70,14 @@ std::vector<std::string> influence(const SweepView& view) {
   return sentences;
 }
 
+// " by sweep 2, NAME", where there are several.
+std::string asker(const SweepView& view, const SweepAnswer& answer) {
+  const std::vector<SweepAnswer>& all = view.results().answers;
+  return all.size() < 2 ? ""
+                        : " by sweep " + std::to_string(&answer - all.data() + 1) +
+                              (answer.sweep.empty() ? "" : ", " + answer.sweep);
+}
+
 std::vector<std::string> sentences(const SweepView& view) {
   std::string counts = std::to_string(view.results().points()) + " points are feasible, " +
                        std::to_string(view.results().infeasible) + " are not, " +
@@ -84,7 +92,7 @@ std::vector<std::string> sentences(const SweepView& view) {
     all.push_back(constraints_kept(view));
   }
   for (const SweepAnswer& answer : view.results().answers) {
-    all.push_back("Asked for: " + answer.words + ". " +
+    all.push_back("Asked for" + asker(view, answer) + ": " + answer.words + ". " +
                   (answer.best.empty() ? "No point that is known to be feasible has it."
                                        : "The best point comes to " + answer.best.front().text +
                                              in_brackets(view.label(answer.best.front().point)) + "."));
@@ -105,10 +113,10 @@ std::vector<std::string> sentences(const SweepView& view) {
 
 PageTable empty_table(const SweepView& view, const std::string& title) {
   PageTable table{.title = title, .columns = {}};
-  for (const SweptAxis& axis : view.results().axes) {
-    table.columns.push_back(short_name(axis.key));
+  for (const std::size_t axis : view.axes()) {
+    table.columns.push_back(short_name(view.results().axes[axis].key));
   }
-  for (const char* column : {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GB]"}) {
+  for (const char* column : {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GiB]"}) {
     table.columns.emplace_back(column);
   }
   if (view.outside() > 0) {
@@ -119,15 +127,14 @@ PageTable empty_table(const SweepView& view, const std::string& title) {
 }
 
 std::vector<PageCell> row_of(const SweepView& view, std::size_t point) {
-  constexpr double kGigabyte = 1e9;
   std::vector<PageCell> row;
-  for (std::size_t axis = 0; axis < view.results().axes.size(); ++axis) {
+  for (const std::size_t axis : view.axes()) {
     const auto numbers = plain_numbers({view.text(point, axis)});
     row.push_back({view.text(point, axis), numbers ? std::optional(numbers->front()) : std::nullopt});
   }
   for (const double figure : {view.results().iteration[point], view.results().samples_per_second[point],
                               view.results().dollars_per_million[point], view.results().joules_per_sample[point],
-                              view.results().peak_memory[point] / kGigabyte}) {
+                              view.results().peak_memory[point] / kGibibyte}) {
     row.push_back(number_cell(figure));
   }
   if (view.outside() > 0) {
@@ -161,7 +168,7 @@ PageTable best_points(const SweepView& view) {
 std::vector<PageTable> answers(const SweepView& view) {
   std::vector<PageTable> tables;
   for (const SweepAnswer& answer : view.results().answers) {
-    PageTable table = empty_table(view, "The best: " + answer.words);
+    PageTable table = empty_table(view, "The best" + asker(view, answer) + ": " + answer.words);
     table.columns.insert(table.columns.begin(), "score");
     for (const SweepAnswer::Point& one : answer.best) {
       table.rows.push_back(row_of(view, one.point));
@@ -175,9 +182,9 @@ std::vector<PageTable> answers(const SweepView& view) {
 }
 
 PageTable reasons(const SweepResults& results) {
-  PageTable table{.title = "Why points are not feasible", .columns = {"points", "reason"}};
-  for (const auto& [reason, count] : results.reasons) {
-    table.rows.push_back({number_cell(static_cast<double>(count)), {reason}});
+  PageTable table{.title = "Why points are not feasible", .columns = {"points", "reason", "one of them"}};
+  for (const auto& [reason, count, one] : results.reasons) {
+    table.rows.push_back({number_cell(static_cast<double>(count)), {reason}, {one}});
   }
   return table;
 }

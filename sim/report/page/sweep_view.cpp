@@ -11,6 +11,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kNamed = 8; // series
+constexpr std::string_view kRunMicroBatches = "micro_batches";
 constexpr std::array kGoals = {
     ChartGoal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second, true},
     ChartGoal{"cost", "Cost", "USD per million samples", &SweepResults::dollars_per_million, false},
@@ -23,11 +24,12 @@ std::span<const ChartGoal> chart_goals() { return kGoals; }
 
 SweepView::SweepView(const SweepResults& results, bool all) : results_(results), all_(all) {
   outside_ = static_cast<std::size_t>(std::count(results.outside.begin(), results.outside.end(), 1));
-  const bool told = std::any_of(results.axes.begin(), results.axes.end(),
-                                [](const SweptAxis& axis) { return axis.key == "training.micro_batches"; });
   for (std::size_t axis = 0; axis < results.axes.size(); ++axis) {
-    const bool again = told && results.axes[axis].key == "micro_batches"; // the run's own word for it
-    if (results.axes[axis].values.size() > 1 && !again) {
+    if (!tells(axis)) {
+      continue;
+    }
+    axes_.push_back(axis);
+    if (results.axes[axis].values.size() > 1) {
       varied_.push_back(axis);
     }
   }
@@ -38,6 +40,20 @@ SweepView::SweepView(const SweepResults& results, bool all) : results_(results),
       goals_.push_back(&goal);
     }
   }
+}
+
+// Not the run's own word for what an axis says of each.
+bool SweepView::tells(std::size_t axis) const {
+  const std::vector<SweptAxis>& axes = results_.axes;
+  const auto same = std::find_if(axes.begin(), axes.end(), [&](const SweptAxis& one) {
+    return axes[axis].key == kRunMicroBatches && one.key == "training.micro_batches";
+  });
+  for (std::size_t point = 0; same != axes.end() && point < results_.points(); ++point) {
+    if (text(point, axis) != text(point, static_cast<std::size_t>(same - axes.begin()))) {
+      return true;
+    }
+  }
+  return same == axes.end();
 }
 
 std::vector<char> SweepView::drawn_axes() const {
@@ -72,7 +88,7 @@ std::string SweepView::label(std::size_t point) const {
   for (const std::size_t axis : varied_) {
     const std::string& key = results_.axes[axis].key;
     const bool speaks = key == "strategy" || key == "schedule";
-    if (text(point, axis).empty()) { // an axis of another sweep
+    if (!has(point, axis)) {
       continue;
     }
     label += (label.empty() ? "" : ", ") + (speaks ? "" : short_name(key) + " ") + shortened(text(point, axis));

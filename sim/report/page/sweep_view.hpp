@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,7 +30,8 @@ public:
   explicit SweepView(const SweepResults& results, bool all = false);
 
   const SweepResults& results() const { return results_; }
-  /// Axes with several values, without one that says the same as another.
+  /// All axes but one that says the same as another, and those of them with several values.
+  const std::vector<std::size_t>& axes() const { return axes_; }
   const std::vector<std::size_t>& varied() const { return varied_; }
   /// Whether nearly each value of an axis stands in one combination alone, as draws do: what differs between two values
   /// then differs by all axes.
@@ -40,27 +42,30 @@ public:
   std::size_t outside() const { return outside_; }
   bool counts(std::size_t point) const { return all_ || outside_ == 0 || results_.outside[point] == 0; }
 
-  /// Which value of an axis a point has, and in words.
+  /// Which value of an axis a point has, if any, and in words.
   std::uint32_t value(std::size_t point, std::size_t axis) const {
     return results_.value[point * results_.axes.size() + axis];
   }
+  bool has(std::size_t point, std::size_t axis) const { return value(point, axis) != kNoValue; }
   const std::string& text(std::size_t point, std::size_t axis) const {
-    return results_.axes[axis].values[value(point, axis)];
+    static const std::string kNone;
+    return has(point, axis) ? results_.axes[axis].values[value(point, axis)] : kNone;
   }
   /// What tells a point from the others.
   std::string label(std::size_t point) const;
   /// Marks whose values are points, with their labels in the place of these.
   std::vector<Mark> labelled(std::vector<Mark> marks) const;
 
-  /// The best point of each cell by a goal, cell(point) being the number of its cell; -1: it has none.
+  /// The best point of each cell by a goal, cell(point) being the number of its cell, or kNowhere; -1: it has none.
+  static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   template <class Cell> std::vector<std::int64_t> best_of(std::size_t cells, const ChartGoal& goal, Cell cell) const {
     std::vector<std::int64_t> best(cells, -1);
     const std::vector<double>& column = results_.*goal.column;
     for (std::size_t point = 0; point < results_.points(); ++point) {
-      std::int64_t& incumbent = best[cell(point)];
-      if (counts(point) && std::isfinite(column[point]) &&
-          (incumbent < 0 || is_better(column[point], column[static_cast<std::size_t>(incumbent)], goal))) {
-        incumbent = static_cast<std::int64_t>(point);
+      const std::size_t at = counts(point) && std::isfinite(column[point]) ? cell(point) : kNowhere;
+      if (at != kNowhere &&
+          (best[at] < 0 || is_better(column[point], column[static_cast<std::size_t>(best[at])], goal))) {
+        best[at] = static_cast<std::int64_t>(point);
       }
     }
     return best;
@@ -75,12 +80,13 @@ public:
   std::string name_of_series(std::size_t colour, std::size_t number) const;
 
 private:
+  bool tells(std::size_t axis) const;
   std::vector<char> drawn_axes() const;
 
   const SweepResults& results_;
   bool all_;
   std::size_t outside_ = 0;
-  std::vector<std::size_t> varied_;
+  std::vector<std::size_t> axes_, varied_;
   std::vector<char> drawn_; // [axis]
   std::vector<const ChartGoal*> goals_;
 };
