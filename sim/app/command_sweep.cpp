@@ -201,11 +201,13 @@ std::vector<std::string> keys_of(const Sweep& sweep) {
   return keys;
 }
 
+std::string points_in_words(std::uint64_t count) { return std::to_string(count) + (count == 1 ? " point" : " points"); }
+
 std::string counts_of(const SweepOutcome& outcome) {
   const std::uint64_t all = outcome.feasible + outcome.infeasible + outcome.failed;
   const std::uint64_t met = outcome.computed + outcome.found;
   const std::uint64_t again = met > all ? std::min(met - all, outcome.found) : 0; // draws may repeat
-  return std::to_string(all) + " points: " + std::to_string(outcome.feasible) + " feasible, " +
+  return points_in_words(all) + ": " + std::to_string(outcome.feasible) + " feasible, " +
          std::to_string(outcome.infeasible) + " infeasible, " + std::to_string(outcome.failed) + " failed; " +
          std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found - again) + " were there" +
          (again > 0 ? "; " + std::to_string(again) + " came more than once" : "") + "\n";
@@ -299,7 +301,7 @@ private:
 
 // "2 x + 3 y x 4 runs = 24 points, then the best 5 of them by simgrid".
 std::string plan_of(SweepPoints& points) {
-  std::string text = points.product() + " = " + std::to_string(points.count()) + " points";
+  std::string text = points.product() + " = " + points_in_words(points.count());
   if (const auto& screen = points.inputs().sweep.screen) {
     constexpr double kPercent = 100;
     const std::string best = screen->share > 0 ? plain_digits(kPercent * screen->share, 4) + " % of the feasible ones"

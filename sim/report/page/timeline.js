@@ -162,6 +162,7 @@ const Timelines = (() => {
       this.ink = { text: color("--ink"), soft: color("--ink-soft"), line: color("--line"), row: color("--row"), paper: color("--paper") };
       this.paints = this.data.names.map((name) => color_of(name));
       this.draw_axis(context);
+      this.named = -Infinity;
       for (const row of this.rows) {
         context.globalAlpha = 1;
         context.fillStyle = this.ink.row;
@@ -197,11 +198,13 @@ const Timelines = (() => {
         context.fillStyle = this.ink.soft;
         context.fillText(row.group, 0, row.y - 8);
       }
-      if (row.height < 10) return;
+      const middle = row.y + row.height / 2;
+      if (middle < this.named + 12) return; // of thin rows those that have room
+      this.named = middle;
       context.fillStyle = this.ink.text;
       const key = `${this.left} ${row.name}`;
       if (!this.short_names.has(key)) this.short_names.set(key, fitted(context, row.name, this.left - 6));
-      context.fillText(this.short_names.get(key), 0, row.y + row.height / 2);
+      context.fillText(this.short_names.get(key), 0, middle);
     }
 
     // Bars too thin to see are put together: each pixel is filled by how much of it each kind takes.
