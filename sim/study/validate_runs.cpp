@@ -32,11 +32,10 @@ std::string ranking(const std::string& contest, const std::vector<ValidationRow>
     predicted.push_back(row.predicted);
   }
   const auto correlation = spearman(measured, predicted);
-  const std::string found =
-      predicted_best->measured > best->measured
-          ? " takes " + percent(predicted_best->measured / best->measured - 1, 2) + " longer than the fastest, " +
-                best->case_name
-          : " is the fastest";
+  const std::string found = predicted_best->measured > best->measured
+                                ? " takes " + percent(predicted_best->measured / best->measured - 1, 2) +
+                                      " longer than the fastest, " + best->case_name
+                                : " is the fastest";
   return contest + ": of " + std::to_string(rows.size()) + " runs the one predicted to be the fastest, " +
          predicted_best->case_name + "," + found +
          (correlation ? "; rank correlation " + to_text(*correlation, 4) : "");
