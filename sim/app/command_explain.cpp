@@ -4,10 +4,12 @@
 
 #include "sim/app/given_run.hpp"
 #include "sim/app/progress.hpp"
+#include "sim/app/temporary_folder.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/explain.hpp"
 #include "sim/study/run_record.hpp"
+#include "sim/study/sweep_replay.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,6 +80,35 @@ int explain_winner(Options options) {
   return tell_prepared(options, study, result.prepared[result.of_run.front()], std::move(inputs));
 }
 
+// The best point of a sweep, or the one asked for, from the inputs that its results keep.
+int explain_point(const Options& options) {
+  if (!settings_from(options).empty()) {
+    throw InputError({options.model, 0, 0}, "its points have their settings; allowed: --point KEY alone");
+  }
+  SweepStore store(options.model, SweepStore::Mode::read);
+  std::string key = options.point;
+  if (key.empty()) {
+    const std::vector<SweepStore::Asked> asked = store.asked();
+    const std::vector<RankedPoint> best =
+        asked.size() != 1 ? std::vector<RankedPoint>{}
+                          : store.best(asked[0].sweep, read_goal(yaml::parse(asked[0].goal, "goal")), "", 1);
+    if (best.empty()) {
+      throw InputError({options.model, 0, 0},
+                       "which of its points? allowed: --point KEY; `points FILE` lists the keys");
+    }
+    key = to_text(best.front().row.key);
+  }
+  const SweepStore::Found found = store.find(key);
+  if (found.row.engine == kEstimate) {
+    throw InputError({options.model, 0, 0}, "point " + key +
+                                                " is known by closed forms alone; allowed: a point that "
+                                                "was replayed");
+  }
+  const TemporaryFolder folder;
+  const ReplayedPoint replayed = replay_point(found, folder.path());
+  return tell_prepared(options, *replayed.study, replayed.prepared, {options.model});
+}
+
 // A study says what model it is of.
 bool is_study(const std::string& name) {
   return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
@@ -88,6 +119,12 @@ bool is_study(const std::string& name) {
 int command_explain(const Options& options) {
   if (options.model.ends_with(".json") && std::filesystem::exists(options.model) && is_run_record(options.model)) {
     return explain_execution(options);
+  }
+  if (SweepStore::is_one(options.model)) {
+    return explain_point(options);
+  }
+  if (!options.point.empty()) {
+    throw InputError({"--point", 0, 0}, "'" + options.model + "' has no points; allowed: a file that `sweep` wrote");
   }
   if (is_study(options.model)) {
     return explain_winner(options);

@@ -1,25 +1,20 @@
-// stagecraft sweep, points and merge: what-if studies without end, and their results.
+// stagecraft sweep and merge: what-if studies without end.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #include "sim/app/options.hpp"
+#include "sim/app/point_lines.hpp"
 #include "sim/app/progress.hpp"
-#include "sim/base/csv.hpp"
-#include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/plain_digits.hpp"
-#include "sim/study/sweep_replay.hpp"
 #include "sim/study/sweep_run.hpp"
 
 namespace stagecraft {
@@ -43,106 +38,6 @@ SweepShard parse_shard(const std::string& text) {
   const int count = parse_integer(text.substr(slash + 1), 1, kMost, where);
   return {parse_integer(text.substr(0, slash), 1, count, where), count};
 }
-
-Json json_of(const PointRow& row) {
-  Json json;
-  json["key"] = to_text(row.key);
-  json["settings"] = Json::parse(row.settings);
-  json["strategy"] = row.strategy;
-  json["schedule"] = row.schedule;
-  json["micro_batches"] = row.micro_batches;
-  json["recompute"] = row.recompute;
-  json["engine"] = row.engine;
-  json["feasible"] = row.status == PointStatus::feasible;
-  json["status"] = name_of(row.status);
-  json["order"] = row.order;
-  json["reason"] = row.reason;
-  for (std::size_t i = 0; i < kFigures; ++i) {
-    const bool known = row.status == PointStatus::feasible && std::isfinite(row.figures.at(i));
-    json[std::string(figures()[i].name)] = known ? Json(row.figures.at(i)) : Json(nullptr);
-  }
-  return json;
-}
-
-std::string csv_head(const std::vector<std::string>& axes) {
-  std::string line = "key";
-  for (const std::string& axis : axes) {
-    line += "," + csv_cell(axis);
-  }
-  line += ",strategy,schedule,micro_batches,recompute,engine,status,order,reason";
-  for (const FigureRow& figure : figures()) {
-    line += "," + std::string(figure.name);
-  }
-  return line + "\n";
-}
-
-std::string csv_line(const PointRow& row, const std::vector<std::string>& axes) {
-  const Json settings = Json::parse(row.settings);
-  std::string line = to_text(row.key);
-  for (const std::string& axis : axes) {
-    line += "," + (settings.contains(axis) ? csv_cell(settings[axis].get<std::string>()) : "");
-  }
-  for (const std::string& text : {row.strategy, row.schedule, std::to_string(row.micro_batches), row.recompute,
-                                  row.engine, std::string(name_of(row.status)), row.order, row.reason}) {
-    line += "," + csv_cell(text);
-  }
-  for (const double figure : row.figures) {
-    const bool known = row.status == PointStatus::feasible && std::isfinite(figure);
-    line += "," + (known ? Json(figure).dump() : "");
-  }
-  return line + "\n";
-}
-
-// Text in pieces: to stdout, or beside the file and renamed into place when it is whole.
-class Pieces {
-public:
-  explicit Pieces(const Options& options) : path_(options.output) {
-    if (!path_.empty()) {
-      partial_ = path_.string() + ".part-" + std::to_string(getpid());
-      file_.open(partial_, std::ios::binary);
-    }
-  }
-  ~Pieces() {
-    std::error_code failure;
-    partial_.empty() ? false : fs::remove(partial_, failure);
-  }
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-
-  void add(const std::string& text) {
-    constexpr std::size_t kPiece = 1U << 16U;
-    waiting_ += text;
-    if (waiting_.size() > kPiece) {
-      flush();
-    }
-  }
-
-  void finish() {
-    flush();
-    if (!path_.empty()) {
-      file_.close();
-      std::error_code failure;
-      fs::rename(partial_, path_, failure);
-      if (!file_ || failure) {
-        throw InputError({path_.string(), 0, 0}, "cannot be written");
-      }
-      partial_.clear();
-    }
-  }
-
-private:
-  void flush() {
-    path_.empty() ? print(waiting_) : void(file_ << waiting_);
-    waiting_.clear();
-    if (!path_.empty() && !file_) {
-      throw InputError({path_.string(), 0, 0}, "cannot be written");
-    }
-  }
-
-  fs::path path_, partial_;
-  std::ofstream file_;
-  std::string waiting_;
-};
 
 Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::string>& axes, const SweepGoal& goal) {
   Table table{{{"", Align::right}}, {}};
@@ -373,81 +268,6 @@ int command_merge(const Options& options) {
   print(std::to_string(feasible + infeasible + failed) + " points, " + std::to_string(added) + " of them new, " +
         std::to_string(failed) + " failed\n");
   return failed > 0 ? kSomeFailed : kDone;
-}
-
-namespace {
-
-// A folder that goes with this.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    path_ = (fs::temp_directory_path() / "stagecraft-point-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw InputError({path_, 0, 0}, "no folder can be made here");
-    }
-  }
-  ~TemporaryFolder() {
-    std::error_code failure;
-    fs::remove_all(path_, failure);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
-};
-
-int replay_one(const Options& options, SweepStore& store) {
-  const SweepStore::Found found = store.find(options.point);
-  const TemporaryFolder folder;
-  const ReplayedPoint replayed = replay_point(found, folder.path());
-  const Prepared& prepared = replayed.prepared;
-  if (options.format == "jsonl") {
-    RunOrigin origin{replayed.study->model->name, replayed.study->platform.name};
-    for (const KeptFile& file : found.files) {
-      const std::string shipped = path_below(shipped_folder(), file.path);
-      origin.inputs.push_back(shipped.empty() ? file.path : shipped);
-    }
-    print(to_json(prepared.run, origin, true) + "\n");
-    return prepared.run.feasible ? kDone : kNothingFeasible;
-  }
-  std::string text = found.row.strategy + " under " + found.row.schedule + ", " +
-                     std::to_string(found.row.micro_batches) + " micro-batches, " + found.row.engine + "\n" +
-                     found.row.settings + "\nprogram " + found.sweep.program +
-                     (found.sweep.program == STAGECRAFT_VERSION ? "" : ", now " STAGECRAFT_VERSION) + "\n";
-  if (!prepared.run.feasible) {
-    print(text + "infeasible: " + prepared.run.why_not + "\n");
-    return kNothingFeasible;
-  }
-  const Figures now = figures_of(prepared);
-  Table table{{{"figure"}, {"stored", Align::right}, {"now", Align::right}, {"unit"}}, {}};
-  for (std::size_t i = 0; i < kFigures; ++i) {
-    const auto cell = [](double value) { return std::isfinite(value) ? Json(value).dump() : "-"; };
-    table.rows.push_back({{std::string(figures()[i].name)},
-                          {cell(found.row.figures.at(i))},
-                          {cell(now.at(i))},
-                          {std::string(figures()[i].unit)}});
-  }
-  print(text + to_text(table, use_color()));
-  return kDone;
-}
-
-} // namespace
-
-int command_points(const Options& options) {
-  keep_inputs(options.output, {options.file});
-  SweepStore store(options.file, SweepStore::Mode::read);
-  if (!options.point.empty()) {
-    return replay_one(options, store);
-  }
-  const std::vector<std::string> axes = store.axis_keys();
-  const bool lines = options.format == "jsonl";
-  Pieces pieces(options);
-  pieces.add(lines ? "" : csv_head(axes));
-  store.for_each([&](const PointRow& row) { pieces.add(lines ? json_of(row).dump() + "\n" : csv_line(row, axes)); });
-  pieces.finish();
-  return kDone;
 }
 
 } // namespace stagecraft

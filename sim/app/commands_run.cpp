@@ -84,6 +84,10 @@ void add_run_commands(CommandList& list) {
   add_model_flags(explain, options, true);
   add_study_flags(explain, options);
   add_plan_choice(explain, options);
+  explain
+      .add_option("--point", options.point,
+                  "of a file that `sweep` wrote: the point whose key begins so; else the best")
+      ->type_name("KEY");
   explain.add_option("--schedule", options.schedule, "see `list schedules`, or a file: .csv");
 
   CLI::App& schedule = list.add("schedule", "draw a schedule alone, from given times", command_schedule);

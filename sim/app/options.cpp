@@ -102,8 +102,6 @@ ImportOptions import_options(const Options& options) {
   return read;
 }
 
-namespace {
-
 std::vector<Setting> settings_from(const Options& options) {
   std::vector<Setting> settings = parse_settings(options.settings);
   const auto override_with = [&](const char* key, const std::string& value) {
@@ -118,6 +116,8 @@ std::vector<Setting> settings_from(const Options& options) {
   override_with("training.micro_batches", options.training_micro_batches);
   return settings;
 }
+
+namespace {
 
 Folders folders_of(const std::string& study) {
   const std::filesystem::path folder = std::filesystem::path(study).parent_path();
@@ -161,9 +161,7 @@ SweepInputs sweep_inputs_from(const Options& options, InputFiles& files) {
   const yaml::Node document = yaml::load(options.study);
   std::vector<Setting> settings = settings_from(options);
   Sweep sweep = load_sweep(document, settings);
-  settings.erase(std::remove_if(settings.begin(), settings.end(),
-                                [](const Setting& setting) { return setting.key.starts_with("sweep."); }),
-                 settings.end());
+  std::erase_if(settings, is_of_sweep);
   Folders folders = folders_of(options.study);
   folders.files = &files;
   return {std::move(sweep), std::move(settings), folders};

@@ -106,6 +106,9 @@ void keep_inputs(const std::string& output, const std::vector<std::string>& inpu
 /// The path of a file below a folder; "" of one that is elsewhere.
 std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file);
 
+/// What flags change of a study: --set, and those that stand for one of its keys. Throws InputError.
+std::vector<Setting> settings_from(const Options& options);
+
 /// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
 /// `inputs`, where given, hears which files were read, shipped ones by their names in the shipped folder.
 Study study_from(const Options& options, std::vector<std::string>* inputs = nullptr);

@@ -220,7 +220,7 @@ int parse_integer(std::string_view text, int low, int high, const Where& where) 
 }
 
 std::string to_text(double value, int decimals) {
-  char buffer[64];
+  char buffer[512]; // the largest number has 309 digits before the point
   const int length = std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
   return {buffer, static_cast<size_t>(std::min<int>(length, sizeof buffer - 1))};
 }

@@ -179,6 +179,7 @@ private:
     std::vector<PathShare> longest;
     for (auto& [what, share] : shares) {
       share.what = what;
+      share.steps /= request_.timeline.window;
       longest.push_back(std::move(share));
     }
     std::stable_sort(longest.begin(), longest.end(),

@@ -28,7 +28,7 @@ struct TimeShare {
 struct PathShare {
   std::string what;
   Seconds time;
-  int steps = 0;
+  double steps = 0; ///< tasks, in the mean of the iterations
 };
 
 /// How long an iteration takes when one part of the cluster is faster.

@@ -44,7 +44,7 @@ std::string table_of_path(const Explanation& explanation, bool color) {
     table.rows.push_back({{share.what},
                           {to_text(share.time)},
                           {percent(share.time / explanation.iteration, 1)},
-                          {std::to_string(share.steps)}});
+                          {to_digits(share.steps, 4)}});
   }
   if (explanation.path.size() > kShown) {
     table.rows.push_back({{std::to_string(explanation.path.size() - kShown) + " more", Style::dim},

@@ -246,14 +246,22 @@ Platform find_platform(yaml::Map& map, const ModelGraph& model, const Folders& f
 
 void add_plan(Study& study, const std::filesystem::path& path, std::string_view format) {
   Plan plan = load_plan(path, format, *study.model, study.platform);
-  const auto called_so = [&](const auto& other) { return other == plan.strategy; };
-  const std::vector<std::string> ours = names_of(strategies());
-  const bool taken = std::any_of(ours.begin(), ours.end(), called_so) ||
-                     std::any_of(study.plans.begin(), study.plans.end(),
-                                 [&](const Plan& other) { return other.strategy == plan.strategy; });
-  const std::string file = path.filename().string();
-  if (taken) {
-    plan.strategy = plan.strategy == file ? path.string() : plan.strategy + " (" + file + ")";
+  std::vector<std::string> taken = names_of(strategies());
+  for (const Plan& other : study.plans) {
+    taken.push_back(other.strategy);
+  }
+  const auto is_free = [&](const std::string& name) {
+    return std::find(taken.begin(), taken.end(), name) == taken.end();
+  };
+  const std::string own = plan.strategy;
+  std::filesystem::path folder = path, file; // as much of the path as tells the plan from the others
+  while (!is_free(plan.strategy) && folder.has_filename()) {
+    file = file.empty() ? folder.filename() : folder.filename() / file;
+    folder = folder.parent_path();
+    plan.strategy = own == path.filename() ? file.string() : own + " (" + file.string() + ")";
+  }
+  for (int again = 2; !is_free(plan.strategy); ++again) { // one file twice
+    plan.strategy = own + " (" + std::to_string(again) + ")";
   }
   study.plans.push_back(std::move(plan));
 }

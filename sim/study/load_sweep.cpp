@@ -13,6 +13,7 @@ namespace stagecraft {
 namespace {
 
 // The keys of `sweep` that are no axes; no key of a study is called so.
+constexpr std::string_view kSweepKey = "sweep";
 constexpr std::array<std::string_view, 6> kWords = {"zip", "where", "sample", "screen", "objective", "constraints"};
 constexpr std::array<std::string_view, 18> kStudyKeys = {
     "model",  "platform",   "training", "loader", "compare", "perturb", "confidence", "believed",  "dynamic",
@@ -35,11 +36,47 @@ void check_key(const AxisKey& key) {
   }
 }
 
+// Settings come before axes; but those below a model or a platform change what the axis names.
 void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings) {
-  if (std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) { return setting.key == key.key; })) {
-    throw InputError({"--set " + key.key, 0, 0},
-                     "the sweep's axis says its values; allowed: keys that are no axes, or sweep." + key.key);
+  const bool names = key.key == "model" || key.key == "platform";
+  for (const Setting& setting : settings) {
+    if (setting.key == key.key || (!names && setting.key.starts_with(key.key + "."))) {
+      throw InputError({"--set " + setting.key, 0, 0},
+                       "the sweep's axis '" + key.key + "' says its values; allowed: keys that are no axes, or sweep." +
+                           key.key + "=VALUES");
+    }
   }
+}
+
+// The value of a key, dots and all; a mapping is put there where it is not.
+yaml::Node& entry_of(yaml::Node& node, const std::string& key, const Where& where) {
+  const auto found = std::find_if(node.entries.begin(), node.entries.end(),
+                                  [&](const yaml::Node::Entry& entry) { return entry.key == key; });
+  if (found != node.entries.end()) {
+    return found->value;
+  }
+  node.entries.push_back({key, where, {.kind = yaml::Node::Kind::map, .where = where}});
+  return node.entries.back().value;
+}
+
+// A change of the sweep itself: of all of it, of one of its words, of an axis whose key has dots, or of what such has.
+void apply_to_sweep(yaml::Node& document, const Setting& setting) {
+  const std::string rest = setting.key.substr(kSweepKey.size() + 1);
+  const Where where{"--set " + setting.key, 0, 0};
+  if (std::find(kWords.begin(), kWords.end(), rest.substr(0, rest.find('.'))) != kWords.end()) {
+    apply(document, setting);
+    return;
+  }
+  yaml::Node& sweep = entry_of(document, std::string(kSweepKey), where);
+  for (yaml::Node::Entry& entry : sweep.entries) {
+    if (rest.starts_with(entry.key + ".")) {
+      yaml::set(entry.value, rest.substr(entry.key.size() + 1), setting.value, where);
+      return;
+    }
+  }
+  yaml::Node holder{.kind = yaml::Node::Kind::map, .where = where};
+  yaml::set(holder, "value", setting.value, where);
+  entry_of(sweep, rest, where) = *holder.find("value");
 }
 
 void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
@@ -95,7 +132,7 @@ void add_constants(std::span<const Setting> settings, Sweep& sweep) {
   add_constants(sweep.document, "", settings, sweep);
   for (std::size_t at = 0; at < settings.size(); ++at) {
     const Setting& setting = settings[at];
-    if (!setting.key.starts_with("sweep.")) {
+    if (!is_of_sweep(setting)) {
       add_constants(setting.value.empty() ? yaml::Node{} : yaml::parse(setting.value, "--set " + setting.key),
                     setting.key, settings.subspan(at + 1), sweep);
     }
@@ -140,6 +177,12 @@ void read_sample(const yaml::Node* node, Sweep& sweep) {
   if (node != nullptr) {
     yaml::Map map(*node, "sample");
     sweep.sampling = map.choice("method", kSamplings).sampling;
+    for (const char* key : {"points", "seed"}) {
+      if (sweep.sampling == Sampling::grid && map.has(key)) {
+        throw InputError(map.where(key), "a grid has all points, so it takes no '" + std::string(key) +
+                                             "'; allowed: method random or latin-hypercube beside it");
+      }
+    }
     if (sweep.sampling != Sampling::grid) {
       sweep.samples = static_cast<std::uint64_t>(map.integer("points", 1, kMost));
       sweep.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMost, 1));
@@ -225,13 +268,17 @@ void check_screen(const yaml::Node& node, const Sweep& sweep) {
   }
 }
 
+bool is_of_sweep(const Setting& setting) {
+  return setting.key == kSweepKey || setting.key.starts_with(std::string(kSweepKey) + ".");
+}
+
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) {
   Sweep sweep;
   yaml::Node document = study;
   const yaml::Node nothing{.kind = yaml::Node::Kind::map, .where = study.where};
   for (const Setting& setting : settings) {
-    if (setting.key.starts_with("sweep.")) {
-      apply(document, setting);
+    if (is_of_sweep(setting)) {
+      setting.key == kSweepKey ? apply(document, setting) : apply_to_sweep(document, setting);
     }
   }
   const yaml::Node* found = document.find("sweep");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/sqlite_file.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <system_error>
 
@@ -10,13 +12,42 @@ namespace stagecraft {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// A file with a write-ahead log takes others beside it, also to be read.
+bool may_write(const fs::path& path) {
+  return access(path.c_str(), W_OK) == 0 && access(fs::absolute(path).parent_path().c_str(), W_OK) == 0;
+}
+
+// What SQLite calls a file that is there: its path; or, where nothing can be written and nothing waits in its log, a
+// name that says that it does not change (sqlite.org/uri.html).
+std::string name_to_read(const fs::path& path) {
+  const std::string plain = fs::absolute(path).string();
+  std::error_code failure;
+  const std::uintmax_t waiting = fs::file_size(plain + "-wal", failure);
+  if (may_write(path) || (!failure && waiting > 0)) {
+    return plain;
+  }
+  std::string name = "file:";
+  for (const char letter : plain) {
+    const bool means = letter == '%' || letter == '?' || letter == '#';
+    name += !means ? std::string(1, letter) : letter == '%' ? "%25" : letter == '?' ? "%3f" : "%23";
+  }
+  return name + "?immutable=1";
+}
+
+} // namespace
+
 SqliteFile::SqliteFile(const fs::path& path, Mode mode, const SqliteFormat& format) : path_(path) {
   std::error_code failure;
   if (mode == Mode::read && !fs::is_regular_file(path, failure)) {
     throw InputError({path.string(), 0, 0}, "no such file of results");
   }
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
-  if (sqlite3_open_v2(path.c_str(), &connection_, flags, nullptr) != SQLITE_OK) {
+  const bool writes = mode == Mode::write || may_write(path);
+  const int flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
+                    (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
+  const std::string name = mode == Mode::write ? fs::absolute(path).string() : name_to_read(path);
+  if (sqlite3_open_v2(name.c_str(), &connection_, flags, nullptr) != SQLITE_OK) {
     const std::string why = connection_ != nullptr ? sqlite3_errmsg(connection_) : "no memory";
     sqlite3_close(connection_);
     throw InputError({path.string(), 0, 0}, "cannot be opened: " + why);
@@ -81,6 +112,13 @@ std::uint64_t SqliteFile::changes() const { return static_cast<std::uint64_t>(sq
 
 std::int64_t SqliteFile::last_row() const { return sqlite3_last_insert_rowid(connection_); }
 
+void SqliteFile::attach(const fs::path& path, std::string_view name) {
+  sqlite3_stmt* words = statement("attach ? as " + std::string(name));
+  const std::string file = name_to_read(path);
+  set_parameter(words, 1, file);
+  step(words);
+}
+
 void SqliteFile::begin() {
   if (!writing_) {
     execute("begin immediate");
@@ -144,12 +182,15 @@ void SqliteFile::prepare(Mode mode, const SqliteFormat& format) {
   if (mode == Mode::read && !made) {
     throw InputError({path_.string(), 0, 0}, "no file of results");
   }
+  execute("pragma cache_size = -65536"); // KiB, whatever the number of points
+  execute("pragma temp_store = file");
+  if (mode == Mode::read) {
+    return;
+  }
   execute("pragma page_size = 16384"); // bytes, of a new file: fewer and larger writes
   execute("pragma journal_mode = wal");
   execute("pragma synchronous = normal");     // a killed process loses nothing committed
   execute("pragma wal_autocheckpoint = 512"); // pages, 8 MiB: little is left for the end
-  execute("pragma cache_size = -65536");      // KiB, whatever the number of points
-  execute("pragma temp_store = file");
   if (made) {
     return;
   }

@@ -26,8 +26,8 @@ struct SqliteFormat {
 class SqliteFile {
 public:
   enum class Mode { write, read };
-  /// Opens a file, for writing makes it where it is absent. Whatever is refused, here and below, throws InputError with
-  /// the file's name, and ends a transaction without it.
+  /// Opens a file, for writing makes it where it is absent; for reading it may lie where nothing can be written.
+  /// Whatever is refused, here and below, throws InputError with the file's name, and ends a transaction without it.
   SqliteFile(const std::filesystem::path& path, Mode mode, const SqliteFormat& format);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
@@ -47,6 +47,9 @@ public:
   std::uint64_t changes() const;
   /// The number of the row that was inserted last.
   std::int64_t last_row() const;
+
+  /// Makes the tables of another file, which is only read, known as NAME.TABLE until `detach NAME`.
+  void attach(const std::filesystem::path& path, std::string_view name);
 
   /// Begins a transaction where none is open.
   void begin();

@@ -62,7 +62,7 @@ struct Study {
 Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
 
 /// Reads a plan in any form (plan_formats.hpp) and adds it to the study. A plan called like a strategy or like a plan
-/// before it is called after its file too.
+/// before it is called after its file too, and after as many of the file's folders as it takes.
 void add_plan(Study& study, const std::filesystem::path& path, std::string_view format);
 
 /// A document with the model and platform given by flags, to be read by load_study().

@@ -60,6 +60,9 @@ struct Sweep {
 /// What conditions may say of a run beside the axes.
 inline constexpr std::array<std::string_view, 3> kRunWords = {"strategy", "schedule", "micro_batches"};
 
+/// Whether a setting is of the key `sweep` or of something below it, which load_sweep() takes.
+bool is_of_sweep(const Setting& setting);
+
 /// Reads a study's key `sweep`; settings are those of the command line. Throws InputError.
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings);
 

@@ -16,30 +16,14 @@ struct Bench {
   std::size_t first = 0; // its first point
 };
 
-const EngineRow& engine_row(const Study& study, const std::string& engine) {
-  return engine.empty() || engine == kEstimate ? *study.engine : find_by_name(kEngines, engine, "engine", {});
-}
-
-PointResult result_of(const Prepared& prepared) {
-  const Run& run = prepared.run;
-  if (!run.feasible) {
-    return {PointStatus::infeasible, run.order, run.why_not, {}};
-  }
-  return {PointStatus::feasible, run.order, "", figures_of(prepared)};
-}
-
-// Closed forms alone, of a run that was never replayed.
-PointResult estimate_of(const Bench& bench, const Prepared& prepared) {
-  const bool planned = !prepared.plan.stages.empty() && prepared.run.why_not.empty();
-  if (!planned) {
-    return result_of(prepared);
-  }
+// Of a run that was planned, and never replayed.
+PointResult estimate_of(const Study& study, const Prepared& prepared) {
   Prepared estimated;
   estimated.run = prepared.run;
   estimated.plan = prepared.plan;
   estimated.run.metrics.iteration = estimated.run.estimate;
   estimated.run.metrics.makespan = estimated.run.estimate;
-  estimated.run.samples_per_second = bench.study.training.global_batch / estimated.run.estimate.value;
+  estimated.run.samples_per_second = study.training.global_batch / estimated.run.estimate.value;
   Figures figures = figures_of(estimated);
   for (std::size_t i = 0; i < kFigures; ++i) {
     if (!is_estimated(stagecraft::figures()[i].name)) {
@@ -90,11 +74,7 @@ private:
 
   void fill(Bench& bench, const CombinationRuns& asked) {
     bench.study = study_of(inputs_, asked.combination);
-    const EngineRow& engine = engine_row(bench.study, engine_);
-    if (&engine != bench.study.engine || engine_ == kEstimate) {
-      bench.study.confidence = 0; // a first pass draws nothing
-    }
-    bench.study.engine = &engine;
+    set_engine(bench.study, engine_);
     bench.simulator = std::make_unique<Simulator>(bench.study, &counts_);
     const std::vector<Scenario> all = scenarios_of(bench.study);
     std::vector<Scenario> scenarios;
@@ -178,8 +158,7 @@ private:
       return;
     }
     for (std::size_t i = 0; i < bench.prepared.size(); ++i) {
-      results_[bench.first + i] =
-          engine_ == kEstimate ? estimate_of(bench, bench.prepared[i]) : result_of(bench.prepared[i]);
+      results_[bench.first + i] = result_of(bench.study, bench.prepared[i], engine_);
     }
   }
 
@@ -192,6 +171,26 @@ private:
 };
 
 } // namespace
+
+void set_engine(Study& study, const std::string& engine) {
+  const EngineRow& row =
+      engine.empty() || engine == kEstimate ? *study.engine : find_by_name(kEngines, engine, "engine", {});
+  if (&row != study.engine || engine == kEstimate) {
+    study.confidence = 0;
+  }
+  study.engine = &row;
+}
+
+PointResult result_of(const Study& study, const Prepared& prepared, std::string_view engine) {
+  const Run& run = prepared.run;
+  if (engine == kEstimate && !prepared.plan.stages.empty() && run.why_not.empty()) {
+    return estimate_of(study, prepared);
+  }
+  if (!run.feasible) {
+    return {PointStatus::infeasible, run.order, run.why_not, {}};
+  }
+  return {PointStatus::feasible, run.order, "", figures_of(prepared)};
+}
 
 Study study_of(const SweepInputs& inputs, const Combination& combination) {
   std::vector<Setting> settings = inputs.settings;

@@ -40,6 +40,13 @@ struct SweepInputs {
 /// The study of a combination. Throws InputError.
 Study study_of(const SweepInputs& inputs, const Combination& combination);
 
+/// Makes a point's engine the study's: a name, kEstimate, or "" for its own. A first pass by another draws none of the
+/// cost model's errors.
+void set_engine(Study& study, const std::string& engine);
+
+/// What came of a run that was prepared and, by another engine than kEstimate, replayed.
+PointResult result_of(const Study& study, const Prepared& prepared, std::string_view engine);
+
 /// Results of runs, in their order, one combination after the other. `engine` is a name, or "" for the study's own.
 /// What fails is a result with its reason; only a crash is none. `counts` is for one call after the other.
 std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,

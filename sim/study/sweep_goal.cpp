@@ -59,6 +59,9 @@ void read_objective(const yaml::Node& node, SweepGoal& goal) {
   }
   yaml::Map map(node, "objective");
   goal.objective = &map.choice("name", kObjectives);
+  if (map.has("tokens") && map.has("samples")) {
+    throw InputError(map.where("samples"), "'samples' beside 'tokens'; allowed: one of them");
+  }
   if (map.has("tokens")) {
     goal.samples = map.number("tokens", yaml::kPositive) / map.number("tokens_per_sample", yaml::kPositive);
   } else {

@@ -38,6 +38,41 @@ bool is_of_runs(const std::string& key) {
          key == "engine";
 }
 
+constexpr std::size_t kMostChecked = 200; // values of one axis, of a longer one both ends; or combinations
+
+std::size_t sizes_to_check(const SweepAxis& axis) {
+  return axis.interval || axis.size() > kMostChecked ? 2 : axis.size();
+}
+
+std::size_t value_to_check(const SweepAxis& axis, std::size_t at) {
+  return axis.interval || axis.size() <= kMostChecked ? at : at * (axis.size() - 1);
+}
+
+// A setting, and how many of those that stood before it are below its key and hold nevertheless.
+struct Effective {
+  const Setting* setting;
+  std::uint64_t earlier = 0;
+};
+
+// Settings in one order, whatever order they came in, without those that a later one of the same key or above it
+// undoes: what is left of a mapping stands before what changes it. What is below a model or a platform may change
+// whichever is named.
+std::vector<Effective> effective(const std::vector<Setting>& first, const std::vector<Setting>& then) {
+  std::vector<Effective> all;
+  for (const std::vector<Setting>* settings : {&first, &then}) {
+    for (const Setting& setting : *settings) {
+      const auto is_below = [&](const Effective& one) { return one.setting->key.starts_with(setting.key + "."); };
+      const bool names = setting.key == "model" || setting.key == "platform";
+      std::erase_if(all,
+                    [&](const Effective& one) { return one.setting->key == setting.key || (!names && is_below(one)); });
+      all.push_back({&setting, static_cast<std::uint64_t>(std::count_if(all.begin(), all.end(), is_below))});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Effective& one, const Effective& other) { return one.setting->key < other.setting->key; });
+  return all;
+}
+
 // Keys that change which runs there are; texts may name other files.
 bool tells_kind(const AxisKey& key) {
   const bool numbers = !key.values.empty() && std::all_of(key.values.begin(), key.values.end(), [](const auto& value) {
@@ -151,16 +186,9 @@ SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
 Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Kind& kind) const {
   Fingerprint fingerprint = of_study_;
   fingerprint.add(to_text(kind.files_digest));
-  for (const std::vector<Setting>* settings : {&inputs_.settings, &combination.settings}) {
-    std::vector<const Setting*> sorted;
-    for (const Setting& setting : *settings) {
-      if (!is_of_runs(setting.key)) {
-        sorted.push_back(&setting);
-      }
-    }
-    std::sort(sorted.begin(), sorted.end(), [](auto* one, auto* other) { return one->key < other->key; });
-    for (const Setting* setting : sorted) {
-      fingerprint.add(setting->key).add(setting->value);
+  for (const auto& [setting, earlier] : effective(inputs_.settings, combination.settings)) {
+    if (!is_of_runs(setting->key)) {
+      fingerprint.add(setting->key).add(setting->value).add(earlier);
     }
   }
   return fingerprint;
@@ -212,38 +240,69 @@ std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run
   return row;
 }
 
-namespace {
-
-bool blames_another(const Sweep& sweep, std::size_t axis, const InputError& failure) {
-  return std::any_of(sweep.axes.begin(), sweep.axes.end(), [&](const SweepAxis& one) {
-    const auto blames = [&](const yaml::Node& value) {
-      return std::string_view(failure.what()).starts_with(to_text(value.where) + ":");
-    };
-    return &one != &sweep.axes[axis] && std::any_of(one.keys.begin(), one.keys.end(), [&](const AxisKey& key) {
-      return std::any_of(key.values.begin(), key.values.end(), blames);
-    });
-  });
-}
-
-} // namespace
-
-namespace {
-
-// The same with the place of the value that is at fault, where it names another: that of a key, or of a file, which the
-// value does not go with.
-InputError with_value(const InputError& failure, const AxisKey& key, std::size_t value) {
-  if (key.values.empty()) { // an interval
-    return failure;
+// What is wrong with a study; nothing also where a condition rules it out.
+std::optional<InputError> SweepPoints::failure_of(const Combination& combination) const {
+  if (is_allowed(inputs_.sweep, combination)) {
+    try {
+      study_of(inputs_, combination);
+    } catch (const InputError& failure) {
+      return failure;
+    }
   }
-  const Where& where = key.values[value].where;
-  const bool told = std::string_view(failure.what()).starts_with(to_text(where) + ":");
-  return told ? failure : InputError(where, "no value for '" + key.key + "': " + failure.what());
+  return std::nullopt;
 }
 
-} // namespace
+// Whether the study is a good one with some other values of the other axes: with any of them, or of a large number of
+// combinations with any of some from all over them.
+bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) const {
+  const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
+  double all = 1;
+  for (const SweepAxis& one : axes) {
+    all *= &one == &axes[axis] ? 1.0 : static_cast<double>(std::max<std::size_t>(1, one.size()));
+  }
+  for (std::uint64_t attempt = 0; static_cast<double>(attempt) < std::min<double>(kMostChecked, all); ++attempt) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U; // no two digits of its multiples go together
+    std::uint64_t rest = all > kMostChecked ? attempt * kOdd >> 1U : attempt;
+    for (std::size_t other = 0; other < axes.size(); ++other) {
+      const std::uint64_t size = std::max<std::size_t>(1, axes[other].size());
+      if (other != axis) {
+        values[other] = rest % size;
+        rest /= size;
+      }
+    }
+    if (!failure_of(combination_of(inputs_.sweep, values))) {
+      return true;
+    }
+  }
+  return false;
+}
 
-// Each value with the first and with the last values of all other axes: bad in both, it is refused, unless it is a
-// value of another axis that is blamed.
+// Blames a value without which the study has another fault or none, first the one asked for: that of an axis, if any.
+void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis, const InputError& failure) const {
+  const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
+  const Combination whole = combination_of(inputs_.sweep, values);
+  std::vector<std::pair<std::size_t, const AxisKey*>> suspects; // each with its place among the settings
+  for (std::size_t other = 0, at = 0; other < axes.size(); ++other) {
+    for (const AxisKey& key : axes[other].keys) {
+      suspects.insert(other == axis ? suspects.begin() : suspects.end(), {at++, &key});
+    }
+  }
+  for (const auto& [at, key] : suspects) {
+    Combination without = whole;
+    without.settings.erase(without.settings.begin() + static_cast<std::ptrdiff_t>(at));
+    const std::optional<InputError> other = failure_of(without);
+    const bool blamed = !other || std::string_view(other->what()) != failure.what();
+    if (blamed && whole.settings[at].parsed) {
+      const Where& where = whole.settings[at].parsed->where;
+      const bool told = std::string_view(failure.what()).starts_with(to_text(where) + ":");
+      throw told ? failure : InputError(where, "no value for '" + key->key + "': " + failure.what());
+    }
+  }
+  throw failure;
+}
+
+// Each value with the first and with the last values of all other axes. Bad in both, and with others too, it is
+// refused: it, or what else is at fault whatever it is.
 void SweepPoints::check_values() {
   if (are_checked_) {
     return;
@@ -254,32 +313,18 @@ void SweepPoints::check_values() {
   for (const SweepAxis& axis : sweep.axes) {
     last.push_back(std::max<std::size_t>(1, axis.size()) - 1);
   }
-  const auto failure_of = [&](const Combination& combination) -> std::optional<InputError> {
-    if (!is_allowed(sweep, combination)) {
-      return std::nullopt;
-    }
-    try {
-      study_of(inputs_, combination);
-    } catch (const InputError& failure) {
-      return failure;
-    }
-    return std::nullopt;
-  };
   inputs_.folders.files->forget_asked();
   if (sweep.axes.empty()) {
     study_of(inputs_, {});
   }
-  constexpr std::size_t kMost = 200; // of one axis; of a longer one both ends
   for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) {
-    const std::size_t size = sweep.axes[axis].interval ? 2 : sweep.axes[axis].size();
-    for (std::size_t value = 0; value<size; value += size> kMost ? size - 1 : 1) {
+    for (std::size_t at = 0; at < sizes_to_check(sweep.axes[axis]); ++at) {
       std::vector<std::size_t> one = first;
       std::vector<std::size_t> other = last;
-      one[axis] = other[axis] = value;
+      one[axis] = other[axis] = value_to_check(sweep.axes[axis], at);
       const std::optional<InputError> failure = failure_of(combination_of(sweep, one));
-      const std::optional<InputError> again = failure ? failure_of(combination_of(sweep, other)) : std::nullopt;
-      if (again && !blames_another(sweep, axis, *failure) && !blames_another(sweep, axis, *again)) {
-        throw with_value(*failure, sweep.axes[axis].keys.front(), value);
+      if (failure && failure_of(combination_of(sweep, other)) && !may_do(one, axis)) {
+        blame(one, axis, *failure);
       }
     }
   }

@@ -9,7 +9,6 @@
 
 #include "sim/base/file.hpp"
 #include "sim/study/compare.hpp"
-#include "sim/study/sweep_evaluate.hpp"
 
 namespace stagecraft {
 
@@ -96,26 +95,28 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
     }
     setting = of_study ? later.erase(setting) : setting + 1;
   }
-  if (point.row.engine != kEstimate) {
-    yaml::set(document, "engine", point.row.engine, {"engine", 0, 0});
-  }
   rename_files(document, point, places);
   ReplayedPoint replayed;
   replayed.study = std::make_unique<Study>(load_study(document, {folder, folder / "shipped"}, later));
+  set_engine(*replayed.study, point.row.engine);
   const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
   if (point.row.run >= scenarios.size()) {
     throw InputError({"point " + to_text(point.row.key), 0, 0}, "its study has fewer runs now");
   }
   Simulator simulator(*replayed.study);
   std::vector<Prepared> prepared = simulator.prepare({scenarios[point.row.run]});
-  simulator.replay(prepared);
+  if (point.row.engine != kEstimate) {
+    simulator.replay(prepared);
+  }
   if (replayed.study->confidence > 0) {
     simulator.add_confidence(prepared);
     if (std::optional<RunConfidence>& own = prepared.front().run.confidence) {
       own->best = std::numeric_limits<double>::quiet_NaN(); // nothing else is there to be faster
     }
   }
+  replayed.result = result_of(*replayed.study, prepared.front(), point.row.engine);
   replayed.prepared = std::move(prepared.front());
+  replayed.prepared.run.strategy = point.row.strategy; // a plan may be called after the folder where it lay
   return replayed;
 }
 

@@ -3,18 +3,20 @@
 #pragma once
 
 #include "sim/study/simulator.hpp"
+#include "sim/study/sweep_evaluate.hpp"
 #include "sim/study/sweep_store.hpp"
 
 namespace stagecraft {
 
-/// A run, and the study that it points into.
+/// A run, the study that it points into, and what a sweep would store of it.
 struct ReplayedPoint {
   std::unique_ptr<Study> study;
-  Prepared prepared;
+  Prepared prepared; ///< of a point by closed forms: not replayed
+  PointResult result;
 };
 
-/// Runs a point again, whole, with names and bounds. Its files are laid out below `folder`, which must be there and
-/// empty. Throws InputError, also where a file was too large to keep.
+/// Runs a point again by its engine, whole, with names and bounds. Its files are laid out below `folder`, which must be
+/// there and empty. Throws InputError, also where a file was too large to keep.
 ReplayedPoint replay_point(const SweepStore::Found& point, const std::filesystem::path& folder);
 
 } // namespace stagecraft

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <fstream>
 #include <span>
 
 #include "sim/study/sqlite_file.hpp"
@@ -162,6 +164,15 @@ SweepStore::SweepStore(const fs::path& path, Mode mode)
     : file_(std::make_unique<SqliteFile>(path, mode == Mode::write ? SqliteFile::Mode::write : SqliteFile::Mode::read,
                                          format())) {}
 SweepStore::~SweepStore() = default;
+
+bool SweepStore::is_one(const fs::path& path) {
+  constexpr std::string_view kBegin = "SQLite format 3"; // sqlite.org/fileformat.html
+  std::error_code failure;
+  std::string begin(kBegin.size(), '\0');
+  return fs::is_regular_file(path, failure) &&
+         std::ifstream(path, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size())) &&
+         begin == kBegin;
+}
 
 std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
   file_->begin();
@@ -479,7 +490,9 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
                                              "s.study_folder, s.shipped_folder from points p join sweeps s on "
                                              "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
                                              "limit 2");
-  set_parameter(statement, 1, digits);
+  std::string small = digits;
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char digit) { return std::tolower(digit); });
+  set_parameter(statement, 1, small);
   std::vector<Found> found;
   std::int64_t sweep = 0;
   while (file_->step(statement)) {
@@ -514,10 +527,7 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
 
 std::uint64_t SweepStore::merge(const fs::path& other) {
   { const SweepStore read(other, Mode::read); } // it is one of ours, and its journal is taken in
-  sqlite3_stmt* attach = file_->statement("attach ? as other");
-  const std::string path = other.string();
-  set_parameter(attach, 1, path);
-  file_->step(attach);
+  file_->attach(other, "other");
   file_->begin();
   file_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
                  "screen, study_folder, shipped_folder) select digest, name, program, document, settings, keys, "

@@ -47,6 +47,9 @@ struct KeptFile {
 
 class SweepStore {
 public:
+  /// Whether a file is a database at all, by how it begins; the constructor tells whether it is one of ours.
+  static bool is_one(const std::filesystem::path& path);
+
   enum class Mode { write, read };
   /// Opens a file, for writing makes it where it is absent. Throws InputError when it is none of ours.
   SweepStore(const std::filesystem::path& path, Mode mode);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/file.hpp"
+#include "sim/base/file_writer.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -69,6 +70,28 @@ TEST_CASE("a write that fails leaves what was there and no partial file", "[base
   CHECK(fs::is_directory(folder / "taken"));
   CHECK(folder.entries() == 1);
   CHECK_THROWS_WITH(write_file(folder / "none" / "file", "text"), Catch::Contains("cannot be written"));
+}
+
+TEST_CASE("what is written in pieces is there when it is whole, and not at all otherwise", "[base][file]") {
+  const Folder folder;
+  write_file(folder / "file", "old");
+  {
+    FileWriter abandoned(folder / "file");
+    abandoned.add("new");
+  }
+  CHECK(read_file(folder / "file") == "old");
+  FileWriter whole(folder / "file");
+  whole.add("one ");
+  CHECK(read_file(folder / "file") == "old");
+  whole.add("two");
+  whole.finish();
+  CHECK(read_file(folder / "file") == "one two");
+  FileWriter device("/dev/full");
+  CHECK_THROWS_WITH(([&] {
+                      device.add(std::string(100'000, 'x'));
+                      device.finish();
+                    }()),
+                    Catch::Contains("/dev/full: cannot be written"));
 }
 
 TEST_CASE("what is no readable file is an error that names it", "[base][file]") {

@@ -453,6 +453,18 @@ TEST_CASE("a first pass draws nothing, and its points are no others' for that", 
   const std::vector<PointRow> rows = run(kDrawn + "confidence: 10\n" + axes + screen, file);
   CHECK(drawn_by(rows, by) == std::pair<std::size_t, std::size_t>(0, 24));
   CHECK(drawn_by(rows, "simgrid") == std::pair<std::size_t, std::size_t>(5, 0));
+  SweepStore store(file, SweepStore::Mode::read);
+  for (const PointRow& row : {rows.front(), rows.back()}) { // each again as it was, draws or not
+    const auto folder = results.folder / to_text(row.key);
+    std::filesystem::create_directories(folder);
+    const PointResult again = replay_point(store.find(to_text(row.key)), folder).result;
+    CHECK(again.status == row.status);
+    for (std::size_t i = 0; i < kFigures; ++i) {
+      INFO(row.engine << " " << figures()[i].name);
+      CHECK((again.figures.at(i) == row.figures.at(i) ||
+             (std::isnan(again.figures.at(i)) && std::isnan(row.figures.at(i)))));
+    }
+  }
   SweepOutcome outcome; // the quick engine's own study finds no point that lacks its draws
   const std::vector<PointRow> more = run(kDrawn + "confidence: 10\nengine: analytic\n" + axes, file, &outcome);
   CHECK(outcome.found == 0);
@@ -527,6 +539,49 @@ TEST_CASE("a combination that cannot be is a row with its reason", "[study][swee
     run(chain_study("sweep: {training.global_batch: [4, 8], training.micro_batches: [2, 3]}\n"), results.folder / "b");
   });
   CHECK(never.starts_with("study.yaml:3:68: ")); // 3 divides neither
+  // 8 divides neither the first nor the last batch, but the one between.
+  const std::vector<PointRow> between =
+      run(chain_study("compare: {strategies: uniform, schedules: gpipe}\n"
+                      "sweep: {training.micro_batches: [4, 8], training.global_batch: [12, 64, 20]}\n"),
+          results.folder / "c.sqlite", &outcome);
+  CHECK(between.size() == 6);
+  CHECK((outcome.feasible == 4 && outcome.failed == 2));
+}
+
+TEST_CASE("a fault is blamed on the value that has it, and one of the study on none", "[study][sweep]") {
+  Results results;
+  const auto wrong = [&](const std::string& text) {
+    const std::string error = error_of([&] { run(chain_study(text), results.folder / "a"); });
+    UNSCOPED_INFO(error);
+    return error;
+  };
+  const std::string axes = "sweep: {platform.bandwidth: [1 GB/s, 2 GB/s], training.global_batch: [4, 8]";
+  CHECK(wrong("training: {optimiser: adam}\n" + axes + "}\n").starts_with("study.yaml:3:12: unknown key 'optimiser'"));
+  CHECK(wrong(axes + ", platform.devises: [2]}\n").starts_with("study.yaml:3:97: unknown key 'devises'"));
+  // 3 divides neither 4 nor 8: of two axes that do not go together both are told.
+  CHECK(wrong(axes + ", training.micro_batches: [3]}\n")
+            .starts_with("study.yaml:3:71: no value for 'training.global_batch': study.yaml:3:103: 'micro_batches' 3"));
+}
+
+TEST_CASE("points are of one key where their settings come to the same, and of two where they do not",
+          "[study][sweep]") {
+  const auto keys = [](const std::vector<Setting>& settings) {
+    InputFiles files;
+    const SweepInputs inputs{load_sweep(yaml::parse(chain_study("sweep: {platform.bandwidth: [1 GB/s]}\n"), "s"), {}),
+                             settings,
+                             {kFolders.study, kFolders.shipped, &files}};
+    SweepPoints points(inputs, "test");
+    const auto opened = points.open(0);
+    return points.row(*opened, 0, "")->key;
+  };
+  const Setting all{"training", "{global_batch: 8, micro_batches: 4, precision: fp16}"};
+  const Setting one{"training.precision", "fp32"}, other{"seed", "7"};
+  CHECK(keys({one, other}) == keys({other, one}));
+  CHECK(keys({all, one}) != keys({one, all})); // the mapping undoes what came before it
+  CHECK(keys({one, all}) == keys({all}));
+  CHECK(keys({{"seed", "3"}, other}) == keys({other}));
+  const Setting latency{"platform.latency", "3 us"}, platform{"platform", "{devices: 2, bandwidth: 1 GB/s}"};
+  CHECK(keys({latency, platform}) != keys({platform, latency}));
 }
 
 TEST_CASE("conditions may speak of runs", "[study][sweep]") {
