@@ -48,6 +48,10 @@ std::size_t value_to_check(const SweepAxis& axis, std::size_t at) {
   return axis.interval || axis.size() <= kMostChecked ? at : at * (axis.size() - 1);
 }
 
+bool is_below_key(std::string_view key, std::string_view above) {
+  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
+}
+
 // A setting, and how many of those that stood before it are below its key and hold nevertheless.
 struct Effective {
   const Setting* setting;
@@ -61,7 +65,7 @@ std::vector<Effective> effective(const std::vector<Setting>& first, const std::v
   std::vector<Effective> all;
   for (const std::vector<Setting>* settings : {&first, &then}) {
     for (const Setting& setting : *settings) {
-      const auto is_below = [&](const Effective& one) { return one.setting->key.starts_with(setting.key + "."); };
+      const auto is_below = [&](const Effective& one) { return is_below_key(one.setting->key, setting.key); };
       const bool names = setting.key == "model" || setting.key == "platform";
       std::erase_if(all,
                     [&](const Effective& one) { return one.setting->key == setting.key || (!names && is_below(one)); });

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/study/plan_formats.hpp"
@@ -333,6 +334,33 @@ TEST_CASE("plan files of a study run beside the strategies and are ranked with t
                           {folder, kRoot}, {});
              }),
              StartsWith("study.yaml:3:19: no such plan file 'no.json'"));
+  fs::remove_all(folder);
+}
+
+TEST_CASE("plans of one name are told apart by their files and as many folders as that takes", "[study][formats]") {
+  const fs::path folder = fs::temp_directory_path() / ("stagecraft-names-" + std::to_string(getpid()));
+  std::string plans;
+  for (const char* one : {"a", "b", "c/b"}) {
+    fs::create_directories(folder / one);
+    write_file(folder / one / "p.yaml",
+               "strategy: uniform\nstages: [{devices: node/profiled-0, operators: [a, b, c, d]}]\n");
+    plans += (plans.empty() ? "" : ", ") + std::string(one) + "/p.yaml";
+  }
+  const Study read = load_study(yaml::parse("model: " + (kRoot / "tests/study/chain.yaml").string() +
+                                                "\nplatform: {devices: 1}\ncompare: {strategies: uniform, schedules: "
+                                                "gpipe, plans: [" +
+                                                plans + ", b/p.yaml]}\n",
+                                            "study.yaml"),
+                                {folder, kRoot}, {});
+  std::vector<std::string> names;
+  for (const Plan& plan : read.plans) {
+    names.push_back(plan.strategy);
+  }
+  REQUIRE(names.size() == 4);
+  CHECK(names[0] == "uniform (p.yaml)");
+  CHECK(names[1] == "uniform (b/p.yaml)");
+  CHECK(names[2] == "uniform (c/b/p.yaml)");
+  CHECK(std::set<std::string>(names.begin(), names.end()).size() == 4); // one file twice
   fs::remove_all(folder);
 }
 
