@@ -48,7 +48,7 @@ void copy_shaped(const void* from, void* to, std::int64_t bytes, const long long
 void mark_processors(int* seen, cudaStream_t stream);
 inline constexpr int kMostProcessors = 1024;
 
-/// Operands of a memory-bound operator; which ones it reads and writes is said with each op in kernels.cu.
+/// Operands of a memory-bound operator; which ones it reads and writes is said with each op in elementwise_kernels.cu.
 struct ElementwiseOperands {
   void *x = nullptr, *y = nullptr, *z = nullptr; ///< rows x columns, stored in the kernel's precision
   unsigned char* mask = nullptr;                 ///< rows x columns
