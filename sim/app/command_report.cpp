@@ -165,7 +165,12 @@ int command_report(const Options& options) {
   if (!options.output.empty()) {
     write_file(options.output, to_html(page));
   }
-  draw_figures(options, figures_of(page));
+  const std::vector<Figure> figures = figures_of(page);
+  if (!options.figures.empty() && figures.empty()) {
+    remark("no figures: there is no chart in " + page.title +
+           "; timelines and tables are drawn on the page alone, by -o FILE.html\n");
+  }
+  draw_figures(options, figures);
   return kDone;
 }
 

@@ -2,13 +2,16 @@
 #include "sim/report/chart.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/base/units.hpp"
+#include "sim/report/terminal.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr double kHalf = 0.4; // of a bar's height; names are 1 apart
+constexpr double kRoom = 1.1; // times, beyond the least and the largest of a logarithmic axis
 
 /// Of values that marks have.
 struct Extent {
@@ -40,21 +43,80 @@ std::string range_of(const char* axis, double low, double high) {
   return std::string("set ") + axis + "range [" + number(low) + ":" + number(high) + "]\n";
 }
 
+// The bytes of so many letters in front.
+std::size_t bytes_of(const std::string& text, std::size_t letters) {
+  std::size_t at = 0;
+  while (at < text.size() && display_width(std::string_view(text).substr(0, at + 1)) <= letters) {
+    ++at;
+  }
+  return at;
+}
+
+// Cut in the middle: names differ at their ends.
+std::string cut(const std::string& name, std::size_t most) {
+  const std::size_t letters = display_width(name), head = (most - 1) / 2, tail = most - 1 - head;
+  return letters <= most ? name
+                         : name.substr(0, bytes_of(name, head)) + "…" + name.substr(bytes_of(name, letters - tail));
+}
+
+// Names that an axis has room for, numbered where the cut leaves two alike.
+std::vector<std::string> fitted(const std::vector<std::string>& names, std::size_t most) {
+  std::vector<std::string> fit;
+  for (const std::string& name : names) {
+    fit.push_back(cut(name, most));
+  }
+  if (std::set(fit.begin(), fit.end()).size() < std::set(names.begin(), names.end()).size()) {
+    for (std::size_t place = 0; place < names.size(); ++place) {
+      fit[place] = std::to_string(place + 1) + ": " + cut(names[place], most - 4);
+    }
+  }
+  return fit;
+}
+
+std::size_t longest_of(const std::vector<std::string>& names) {
+  std::size_t longest = 0;
+  for (const std::string& name : names) {
+    longest = std::max(longest, display_width(name));
+  }
+  return longest;
+}
+
+// Names below the axis that would lie on each other are slanted.
+constexpr std::size_t kMostLevel = 6, kLevelLetters = 66, kMostSlanted = 24, kMostBeside = 44;
+
+bool is_slanted(const Axis& axis) {
+  return axis.names.size() > kMostLevel || axis.names.size() * longest_of(axis.names) > kLevelLetters;
+}
+
+// Pixels that slanted names take below a figure, over those that level ones do.
+int slanted_height(const Axis& axis) {
+  constexpr std::size_t kPixels = 5; // that a letter goes down
+  return is_slanted(axis) ? static_cast<int>(kPixels * std::min(kMostSlanted, longest_of(axis.names))) : 0;
+}
+
+// Pixels that names beside a figure take over those that are usual.
+int beside_width(const Axis& axis) {
+  constexpr std::size_t kPixels = 8, kUsual = 16; // of a letter; letters
+  return static_cast<int>(kPixels * (std::clamp(longest_of(axis.names), kUsual, kMostBeside) - kUsual));
+}
+
 // Of many names below the axis only some, or they lie on each other.
 std::string names_of(const Axis& axis, const char* which) {
   constexpr std::size_t kMostBelow = 30;
-  const std::size_t step = which[0] == 'x' ? (axis.names.size() + kMostBelow - 1) / kMostBelow : 1;
+  const bool below = which[0] == 'x';
+  const std::vector<std::string> names = fitted(axis.names, below ? kMostSlanted : kMostBeside);
+  const std::size_t step = below ? (names.size() + kMostBelow - 1) / kMostBelow : 1;
   std::string tics;
-  for (std::size_t place = 0; place < axis.names.size(); place += step) {
-    tics += (tics.empty() ? "" : ", ") + gnuplot_text(axis.names[place]) + " " + std::to_string(place);
+  for (std::size_t place = 0; place < names.size(); place += step) {
+    tics += (tics.empty() ? "" : ", ") + gnuplot_text(names[place]) + " " + std::to_string(place);
   }
-  const bool slanted = which[0] == 'x' && axis.names.size() > 6;
-  return std::string("set ") + which + "tics (" + tics + ")" + (slanted ? " rotate by -35" : "") + "\n";
+  return std::string("set ") + which + "tics (" + tics + ")" + (below && is_slanted(axis) ? " rotate by -35" : "") +
+         "\n";
 }
 
-// From a little below the least to a little above the largest, with 1, 2 and 5 of every power of ten, or fewer.
+// With 1, 2 and 5 of every power of ten, or fewer.
 std::string logarithmic_commands(const Extent& extent, const char* which) {
-  constexpr double kRoom = 1.1, kManyDecades = 1e3;
+  constexpr double kManyDecades = 1e3;
   const bool many = extent.high > kManyDecades * extent.low;
   std::string tics;
   const int last = static_cast<int>(std::floor(std::log10(kRoom * extent.high)));
@@ -65,21 +127,21 @@ std::string logarithmic_commands(const Extent& extent, const char* which) {
       }
     }
   }
-  return std::string("set logscale ") + which + "\nset format " + which + " '%g'\n" +
-         range_of(which, extent.low / kRoom, extent.high * kRoom) + "set " + which + "tics (" + tics + ")\n";
+  return std::string("set logscale ") + which + "\nset format " + which + " '%g'\nset " + which + "tics (" + tics +
+         ")\n";
 }
 
-std::string axis_commands(const Chart& chart, bool vertical, bool cells) {
+std::string axis_commands(const Chart& chart, bool vertical) {
   const Axis& axis = vertical ? chart.y : chart.x;
   const char* which = vertical ? "y" : "x";
   const bool logarithmic = is_logarithmic(chart, vertical);
   if (!axis.names.empty()) {
     const double last = static_cast<double>(axis.names.size()) - 0.5;
-    const bool down = which[0] == 'y';
-    return names_of(axis, which) + (down ? range_of(which, last, -0.5) : cells ? range_of(which, -0.5, last) : "");
+    return names_of(axis, which) + (vertical ? range_of(which, last, -0.5) : range_of(which, -0.5, last));
   }
   if (logarithmic) {
-    return logarithmic_commands(extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; }), which);
+    const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
+    return logarithmic_commands(extent, which) + range_of(which, extent.low / kRoom, extent.high * kRoom);
   }
   return std::string("set format ") + which + " '%g'\n" +
          (axis.from_zero ? std::string("set ") + which + "range [0:*]\n" : "");
@@ -96,12 +158,12 @@ std::vector<double> columns_of(const Mark& mark, Look look) {
   }
 }
 
-std::string style_of(Look look) {
+std::string style_of(const Chart& chart, Look look) {
   switch (look) {
   case Look::points:
     return "using 1:2 with points pt 7 ps 0.6";
-  case Look::line:
-    return "using 1:2 with linespoints ps 0.6";
+  case Look::line: // nothing lies between names
+    return chart.x.names.empty() ? "using 1:2 with linespoints ps 0.6" : "using 1:2 with points ps 1";
   case Look::steps:
     return "using 1:2 with steps";
   case Look::front:
@@ -126,8 +188,39 @@ std::string rows_of(const ChartSeries& series) {
   return rows;
 }
 
+// How the colours of cells follow from their values: evenly, or by the logarithm where these are far apart.
+struct ColorScale {
+  Extent extent;
+  bool logarithmic;
+  bool least_is_best;
+
+  explicit ColorScale(const Chart& chart)
+      : extent(extent_of(chart, [](const Mark& mark) { return mark.value; })), least_is_best(chart.least_is_best) {
+    constexpr double kFar = 5; // times
+    logarithmic = extent.low > 0 && extent.high > kFar * extent.low;
+  }
+
+  bool is_dark(double value) const {
+    constexpr double kDark = 0.25; // of the palette, below which white stands out more than black
+    const auto on_scale = [&](double number) { return logarithmic ? std::log(number) : number; };
+    const double low = on_scale(extent.low), high = on_scale(extent.high);
+    const double part = high > low ? (on_scale(value) - low) / (high - low) : 0.5;
+    return (least_is_best ? 1 - part : part) < kDark;
+  }
+};
+
+// Marks around points of other series, and a step without length, which no line shows.
+std::string points_of(const ChartSeries& series, std::size_t number) {
+  if (series.look == Look::front) {
+    return "using 1:2 with points pt 6 ps 1.1 lc rgb '#222222'";
+  }
+  return series.look == Look::steps && series.marks.size() == 1
+             ? "using 1:2 with points pt 7 ps 0.6 lc " + std::to_string(number + 1)
+             : "";
+}
+
 // The intervals of bars, and the numbers of few enough cells.
-void add_details(const ChartSeries& series, Figure& figure) {
+void add_details(const ChartSeries& series, const ColorScale& scale, Figure& figure) {
   constexpr std::size_t kMostNumbers = 150;
   std::string intervals, numbers;
   for (const Mark& mark : series.marks) {
@@ -135,15 +228,17 @@ void add_details(const ChartSeries& series, Figure& figure) {
       intervals += figure_row({mark.x, mark.y, mark.low, mark.high});
     }
     if (series.look == Look::cells && series.marks.size() <= kMostNumbers) {
-      numbers += figure_row({mark.x, mark.y, mark.value});
+      numbers += figure_row({mark.x, mark.y, mark.value, scale.is_dark(mark.value) ? 1.0 : 0.0});
     }
   }
   if (!intervals.empty()) {
     figure.series.push_back({"", "using 1:2:3:4 with xerrorbars lc rgb '#222222' pt 0 lw 1", intervals});
   }
   if (!numbers.empty()) {
-    figure.series.push_back(
-        {"", "using 1:2:(sprintf('%.4g', $3)) with labels font ',9' textcolor rgb '#000000'", numbers});
+    figure.series.push_back({"",
+                             "using 1:2:(sprintf('%.4g', $3)):($4 * 0xffffff) with labels font ',9' textcolor rgb "
+                             "variable", // white on dark cells
+                             numbers});
   }
 }
 
@@ -172,6 +267,14 @@ std::string title_with_note(const Chart& chart) {
 
 // Dark to light, even in lightness, readable without colour (Smith and van der Walt's viridis, lighter half for text).
 constexpr const char* kPalette = " defined (0 '#3b528b', 0.33 '#21918c', 0.66 '#5ec962', 1 '#fde725')\n";
+
+std::string color_commands(const Chart& chart, const ColorScale& scale) {
+  const Extent& extent = scale.extent;
+  return (scale.logarithmic ? logarithmic_commands(extent, "cb") : "") +
+         (extent.low < extent.high ? range_of("cb", extent.low, extent.high) : "") + "set palette" +
+         (chart.least_is_best ? " negative" : "") + kPalette + "set cblabel " + gnuplot_text(chart.value) +
+         "\nunset grid\n";
+}
 
 } // namespace
 
@@ -206,25 +309,28 @@ Figure figure_of(const Chart& chart) {
                 .title = chart.title,
                 .x = chart.x.title,
                 .y = chart.y.title,
-                .commands = (chart.note.empty() ? "" : title_with_note(chart)) + axis_commands(chart, false, cells) +
-                            axis_commands(chart, true, cells) +
+                .commands = (chart.note.empty() ? "" : title_with_note(chart)) + axis_commands(chart, false) +
+                            axis_commands(chart, true) +
                             "set key tmargin center horizontal reverse Left samplen 2 font ',10'\n",
                 .series = {}};
+  const ColorScale scale(chart);
   if (cells) {
-    constexpr double kFar = 5; // times: colours by the logarithm
-    const Extent extent = extent_of(chart, [](const Mark& mark) { return mark.value; });
-    figure.commands += std::string(extent.low > 0 && extent.high > kFar * extent.low ? "set logscale cb\n" : "") +
-                       "set palette" + (chart.least_is_best ? " negative" : "") + kPalette + "set cblabel " +
-                       gnuplot_text(chart.value) + "\nunset grid\n";
+    figure.commands += color_commands(chart, scale);
   }
   if (bars || cells) {
     figure.height = std::max(kLeastHeight, kMargins + kPerName * static_cast<int>(chart.y.names.size()));
   }
+  figure.height += slanted_height(chart.x);
+  figure.width += beside_width(chart.y);
   for (const ChartSeries& series : chart.series) {
-    figure.series.push_back({series.name, style_of(series.look), rows_of(series)});
+    figure.series.push_back({cut(series.name, kMostBeside), style_of(chart, series.look), rows_of(series)});
   }
-  for (const ChartSeries& series : chart.series) {
-    add_details(series, figure);
+  for (std::size_t number = 0; number < chart.series.size(); ++number) {
+    const ChartSeries& series = chart.series[number];
+    if (const std::string points = points_of(series, number); !points.empty()) {
+      figure.series.push_back({"", points, rows_of(series)});
+    }
+    add_details(series, scale, figure);
   }
   return figure;
 }

@@ -139,6 +139,81 @@ TEST_CASE("a chart for gnuplot", "[report][figures]") {
   CHECK(figure.commands.find("set yrange [1.5:-0.5]") != std::string::npos); // the first is on top
 }
 
+TEST_CASE("long names of a figure's axes are cut in the middle, and numbered where that leaves two alike",
+          "[report][figures]") {
+  const std::string begin(24, 'b'), end(24, 'e');
+  const auto tics = [](const Figure& figure, const std::string& which) {
+    const std::size_t at = figure.commands.find("set " + which + "tics (");
+    return figure.commands.substr(at, figure.commands.find('\n', at) - at);
+  };
+  // Beside a figure 44 letters have room: 21 of them, the mark of the cut, and 22. "ä" is one letter, of two bytes.
+  const std::string fits(44, 'x');
+  const Figure beside = figure_of(bars_of("b", "", "", {{begin + "ä" + end, 1}, {fits, 2}}));
+  CHECK(tics(beside, "y") ==
+        "set ytics (\"" + std::string(21, 'b') + "…" + std::string(22, 'e') + "\" 0, \"" + fits + "\" 1)");
+  // They differ in the middle alone; 40 letters are left beside their numbers.
+  const std::string left = std::string(19, 'b') + "…" + std::string(20, 'e');
+  CHECK(tics(figure_of(bars_of("b", "", "", {{begin + "1" + end, 1}, {begin + "2" + end, 2}})), "y") ==
+        "set ytics (\"1: " + left + "\" 0, \"2: " + left + "\" 1)");
+  CHECK(beside.width == figure_of(bars_of("b", "", "", {{std::string(16, 'x'), 1}})).width + 8 * (44 - 16));
+  const auto below = [](std::size_t letters) {
+    Chart chart{.name = "c", .title = "t", .series = {{"", Look::points, {{.x = 0, .y = 1}}}}};
+    chart.x.names = {std::string(letters, 'a'), "b", "c"};
+    return figure_of(chart);
+  };
+  // Three names of 22 letters are side by side in 66; longer ones are slanted, and the figure higher by 5 for each
+  // letter.
+  CHECK(tics(below(22), "x").find("rotate") == std::string::npos);
+  CHECK(tics(below(23), "x").find(" rotate by -35") != std::string::npos);
+  CHECK(below(23).height == below(22).height + 5 * 23);
+  CHECK(tics(below(30), "x").find("\"" + std::string(11, 'a') + "…" + std::string(12, 'a') + "\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("a figure joins no names by lines, and shows a front of one point", "[report][figures]") {
+  Chart chart{.name = "c", .title = "t", .series = {{"s", Look::line, {{.x = 0, .y = 1}, {.x = 1, .y = 2}}}}};
+  CHECK(figure_of(chart).series[0].style.find("with linespoints") != std::string::npos);
+  chart.x.names = {"one", "two"};
+  CHECK(figure_of(chart).series[0].style.find("with points") != std::string::npos);
+  chart.series = {{"front", Look::front, {{.x = 1, .y = 2}}}};
+  const Figure figure = figure_of(chart);
+  REQUIRE(figure.series.size() == 2);
+  CHECK(figure.series[1].style.find("with points") != std::string::npos);
+  CHECK(figure.series[1].rows == "1 2\n");
+  chart.series = {{"step", Look::steps, {{.x = 1, .y = 2}}}};
+  CHECK(figure_of(chart).series.size() == 2);
+  chart.series[0].marks.push_back({.x = 2, .y = 2}); // that a line shows
+  CHECK(figure_of(chart).series.size() == 1);
+}
+
+TEST_CASE("numbers in cells are white where cells are dark", "[report][figures]") {
+  const auto inks = [](std::vector<double> values, bool least_is_best = false) {
+    Chart chart{.name = "c", .title = "t", .least_is_best = least_is_best, .series = {{"", Look::cells, {}}}};
+    for (const double value : values) {
+      chart.series[0].marks.push_back({.x = 0, .y = 0, .value = value});
+    }
+    return figure_of(chart).series.at(1).rows;
+  };
+  // A quarter of the scale is dark, from its least: from 4 to 8 up to 5.
+  CHECK(inks({4, 4.9, 5, 8}) == "0 0 4 1\n0 0 4.9 1\n0 0 5 0\n0 0 8 0\n");
+  CHECK(inks({4, 7, 7.1, 8}, true) == "0 0 4 0\n0 0 7 0\n0 0 7.1 1\n0 0 8 1\n");
+  // By the logarithm, from 1 to 16, up to 2.
+  CHECK(inks({1, 1.9, 2, 16}) == "0 0 1 1\n0 0 1.9 1\n0 0 2 0\n0 0 16 0\n");
+  CHECK(inks({3}) == "0 0 3 0\n");
+}
+
+TEST_CASE("the colours of a figure have numbers, by the logarithm too", "[report][figures]") {
+  const auto commands = [](double most) {
+    return figure_of({.name = "c", .title = "t", .series = {{"", Look::cells, {{.value = 2}, {.value = most}}}}})
+        .commands;
+  };
+  CHECK(commands(10).find("logscale") == std::string::npos); // five times
+  CHECK(commands(10).find("set cbrange [2:10]") != std::string::npos);
+  CHECK(
+      commands(11).find("set logscale cb\nset format cb '%g'\nset cbtics (1, 2, 5, 10, 20, 50)\nset cbrange [2:11]") !=
+      std::string::npos);
+}
+
 TEST_CASE("a trace becomes tracks", "[report][page]") {
   const test::SmallRun run =
       test::run({.ranks = 3, .micro_batches = 4, .optimizer = 0.25, .bytes = 3e7, .bandwidth = 2e7, .iterations = 2});
