@@ -167,8 +167,7 @@ int command_report(const Options& options) {
   }
   const std::vector<Figure> figures = figures_of(page);
   if (!options.figures.empty() && figures.empty()) {
-    remark("no figures: there is no chart in " + page.title +
-           "; timelines and tables are drawn on the page alone, by -o FILE.html\n");
+    remark("no figures: " + page.title + " has no charts; timelines and tables are on the page alone, -o FILE.html\n");
   }
   draw_figures(options, figures);
   return kDone;

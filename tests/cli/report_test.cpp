@@ -70,6 +70,14 @@ TEST_CASE("report draws figures for papers, with script and data beside them", "
   }
 }
 
+TEST_CASE("report says that results have no charts to draw", "[cli][report]") {
+  const Workshop shop;
+  shop.write("trace.json", R"({"traceEvents": [{"ph": "X", "ts": 0, "dur": 1, "name": "F"}]})");
+  const Outcome told = shop.succeed("report trace.json --figures figures");
+  CHECK_THAT(told.err, Catch::Contains("no figures: A trace has no charts"));
+  CHECK_FALSE(std::filesystem::exists(shop.folder() / "figures"));
+}
+
 TEST_CASE("the page of an explanation links study, model and platform", "[cli][report]") {
   const Workshop shop;
   shop.write("study.yaml", "model: {file: " + kChain +
