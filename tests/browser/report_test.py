@@ -35,6 +35,16 @@ sweep:
   constraints: {devices: 1}
 """
 
+# A long run with a short bar far from its start, and memory that changes twice.
+MOMENTS = [
+    {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "devices"}},
+    {"ph": "X", "cat": "forward", "name": "F", "pid": 1, "tid": 1, "ts": 0, "dur": 1e7},
+    {"ph": "X", "cat": "backward", "name": "B", "pid": 1, "tid": 1, "ts": 99493123, "dur": 8.5},
+    {"ph": "X", "cat": "backward", "name": "W", "pid": 1, "tid": 1, "ts": 99493133, "dur": 6867},
+    {"ph": "C", "name": "memory d", "pid": 1, "ts": 0, "args": {"bytes": 1024}},
+    {"ph": "C", "name": "memory d", "pid": 1, "ts": 99493123, "args": {"bytes": 3072}},
+]
+
 
 def stagecraft(*arguments):
     subprocess.run([PROGRAM, *arguments], check=True, stdout=subprocess.DEVNULL)
@@ -65,11 +75,18 @@ def make_pages(folder):
     result["model"], result["runs"][0]["note"] = EVIL, EVIL
     with open(path("compare.json"), "w", encoding="utf-8") as file:
         json.dump(result, file)
+    with open(path("moments.json"), "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": MOMENTS}, file)
+    with open(path("second.json"), "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": [{"ph": "X", "name": "F", "ts": 0, "dur": 1e6}]}, file)
     pages = {}
-    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "limits.sqlite", "validate.json", "calibrate.json"):
+    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "limits.sqlite", "validate.json", "calibrate.json",
+                   "moments.json"):
         name = result.split(".")[0]
         pages[name] = path(name + ".html")
         stagecraft("report", path(result), "-o", pages[name])
+    pages["lengths"] = path("lengths.html")
+    stagecraft("report", path("moments.json"), path("second.json"), "-o", pages["lengths"])
     return pages
 
 
@@ -129,6 +146,49 @@ def test_timeline(browser, page):
     browser.wait("another row", "return document.querySelector('.said').textContent !== arguments[0]", said)
     canvas.send_keys("c")
     browser.wait("the critical path", "return document.querySelector('.buttons [aria-pressed=true]')")
+
+
+def open_timelines(browser, page):
+    """Returns the canvas of the first; the times on the axis that was drawn last are in window.times from its next drawing."""
+    browser.open(page)
+    browser.run("document.querySelector('.timelines').scrollIntoView()")
+    browser.wait("a timeline", "return document.querySelector('canvas')")
+    browser.run("""window.times = [];
+      const context = CanvasRenderingContext2D.prototype, { fillText, clearRect } = context;
+      context.clearRect = function (...place) {
+        window.times = [];
+        clearRect.apply(this, place);
+      };
+      context.fillText = function (text, x, y) {
+        if (y === 9) window.times.push(text);
+        fillText.call(this, text, x, y);
+      };""")
+    return browser.driver.find_element("css selector", "canvas")
+
+
+def test_moments(browser, page):
+    def said():
+        return browser.run("return document.querySelector('.said').textContent")
+    canvas = open_timelines(browser, page)
+    # 99.5 s are 2^32 parts of 23 ns, so that microseconds have one place.
+    canvas.send_keys("+" * 38, "n")
+    assert said() == "B · backward · on 1 · 8.5 µs from 99.493123 s · iteration 0", said()
+    near = browser.wait("times near the bar", "return window.times.length > 2 && window.times[0].startsWith('99.4931') && window.times")
+    assert len(set(near)) == len(near), near
+    canvas.send_keys(Keys.ARROW_DOWN)
+    assert said() == "d: 1 KiB at 0 s", said()
+    canvas.send_keys("n")
+    assert said() == "d: 3 KiB at 99.493123 s", said()
+
+
+def test_lengths(browser, page):
+    # One run of 1 s beside one of 99.5 s: the first view is as long as the shorter.
+    canvas = open_timelines(browser, page)
+    assert "the first 1 s" in browser.run("return document.querySelector('.buttons').textContent")
+    canvas.send_keys("c")
+    browser.wait("the shorter run", "return window.times.includes('800 ms') && !window.times.includes('2 s')")
+    canvas.send_keys("0")
+    browser.wait("all of the longer", "return window.times.includes('80 s')")
 
 
 def touch(browser, what, *places):
@@ -266,6 +326,8 @@ def main():
         test_escaped(browser, pages["compare"])
         test_escaped(browser, pages["validate"])
         test_timeline(browser, pages["replay"])
+        test_moments(browser, pages["moments"])
+        test_lengths(browser, pages["lengths"])
         test_table(browser, pages["compare"])
         test_table(browser, pages["sweep"])
         test_constraints(browser, pages["limits"])

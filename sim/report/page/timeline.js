@@ -17,12 +17,16 @@ const Timelines = (() => {
     return new Type(bytes.buffer);
   }
 
-  const in_units = (value, units) => {
-    for (const [size, unit] of units) if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(5))} ${unit}`;
-    return `${Number(value.toPrecision(3))} ${units[units.length - 1][1]}`;
-  };
-  const seconds = (value) => (value === 0 ? "0 s" : in_units(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]));
+  // In the largest unit that there is one of, with five digits or those that tell apart what differs by `step`.
+  function in_units(value, units, step) {
+    const [size, unit] = units.find(([size]) => Math.abs(value) >= size) ?? units[units.length - 1];
+    const places = Math.ceil(step ? Math.log10(size / step) - 1e-9 : 4 - Math.floor(Math.log10(Math.abs(value) / size)));
+    return `${Number((value / size).toFixed(Math.min(20, Math.max(0, places))))} ${unit}`;
+  }
+  const seconds = (value, step) => (value === 0 ? "0 s" : in_units(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]], step));
   const bytes_text = (value) => in_units(value, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [1024, "KiB"], [1, "B"]]);
+  // The place to which a duration and its start are told: five digits of the duration, as far as `tick` tells them.
+  const told_to = (duration, tick) => 10 ** Math.max(Math.ceil(Math.log10(tick)), Math.floor(Math.log10(duration)) - 4);
 
   // The first place from `low` to `high` whose value is greater.
   function above(values, low, high, value) {
@@ -67,7 +71,11 @@ const Timelines = (() => {
       micro_batch: decoded(data.micro_batch, Int32Array),
       iteration: decoded(data.iteration, Int32Array),
       critical: decoded(data.critical, Uint8Array),
-      levels: data.levels.map((level) => ({ group: level.group, name: level.name, seconds: decoded(level.seconds, Uint32Array), bytes: decoded(level.bytes, Float64Array) })),
+      levels: data.levels.map((level) => {
+        const seconds = decoded(level.seconds, Uint32Array), until = new Uint32Array(seconds.length).fill(ticks);
+        until.set(seconds.subarray(1));
+        return { group: level.group, name: level.name, seconds, until, bytes: decoded(level.bytes, Float64Array) };
+      }),
     };
   }
 
@@ -176,7 +184,7 @@ const Timelines = (() => {
 
     draw_axis(context) {
       const { from, to } = this.view;
-      const room = (this.width - this.left) / 90;
+      const room = (this.width - this.left) / 100;
       const raw = (to - from) / Math.max(1, room);
       const power = 10 ** Math.floor(Math.log10(raw));
       const step = [1, 2, 5, 10].map((n) => n * power).find((size) => size >= raw);
@@ -187,7 +195,7 @@ const Timelines = (() => {
         context.fillRect(x, head - 4, 1, this.height - head);
         context.fillStyle = this.ink.soft;
         context.textAlign = x > this.width - 50 ? "right" : "left";
-        context.fillText(seconds(Math.abs(moment) < step / 1e6 ? 0 : moment), x + (x > this.width - 50 ? -2 : 2), 9);
+        context.fillText(seconds(Math.abs(moment) < step / 1e6 ? 0 : moment, step), x + (x > this.width - 50 ? -2 : 2), 9);
       }
       context.textAlign = "left";
     }
@@ -277,12 +285,21 @@ const Timelines = (() => {
       }
     }
 
+    // What steps in a row go through: its bars, or the changes of its memory, each of which holds until the next.
+    steps_of(row) {
+      const { data } = this;
+      if (row.kind === "bars") return { start: data.start, finish: data.finish, first: data.begin[row.index], last: data.begin[row.index + 1] };
+      const { seconds, until } = data.levels[row.index];
+      return { start: seconds, finish: until, first: 0, last: seconds.length };
+    }
+
     draw_chosen(context) {
       if (this.chosen < 0) return;
       const row = this.rows[this.track];
+      const { start, finish } = this.steps_of(row);
       const per = this.data.end / ticks;
-      const x0 = Math.max(this.left, this.x_of(this.data.start[this.chosen] * per));
-      const x1 = Math.max(x0 + 2, this.x_of(this.data.finish[this.chosen] * per));
+      const x0 = Math.max(this.left, this.x_of(start[this.chosen] * per));
+      const x1 = Math.max(x0 + 2, this.x_of(finish[this.chosen] * per));
       context.globalAlpha = 1;
       context.strokeStyle = this.ink.text;
       context.lineWidth = 2;
@@ -304,11 +321,16 @@ const Timelines = (() => {
       const { data } = this;
       const kind = data.kinds[data.kind[bar]];
       const per = data.end / ticks;
-      const start = data.start[bar] * per;
-      const parts = [this.label(bar), kind.category, `on ${row.name}`, `${seconds(data.finish[bar] * per - start)} from ${seconds(start)}`, `iteration ${data.iteration[bar]}`];
+      const start = data.start[bar] * per, duration = data.finish[bar] * per - start;
+      const known = told_to(duration, per);
+      const parts = [this.label(bar), kind.category, `on ${row.name}`, `${seconds(duration, known)} from ${seconds(start, known)}`, `iteration ${data.iteration[bar]}`];
       if (kind.bytes) parts.push(bytes_text(kind.bytes));
       if (data.critical[bar]) parts.push("on the critical path");
       return parts.join(" · ");
+    }
+
+    describe_level(change, row, moment) {
+      return `${row.name}: ${bytes_text(change < 0 ? 0 : this.data.levels[row.index].bytes[change])} at ${moment}`;
     }
 
     // What is at a place of the canvas, in words.
@@ -318,16 +340,13 @@ const Timelines = (() => {
       const row = this.rows[index];
       if (x < this.left) return { index, bar: -1, text: row.name };
       const tick = (this.time_at(x) * ticks) / this.data.end;
-      if (row.kind === "level") {
-        const level = this.data.levels[row.index];
-        const step = above(level.seconds, 0, level.seconds.length, tick) - 1;
-        return { index, bar: -1, text: `${row.name}: ${bytes_text(step < 0 ? 0 : level.bytes[step])} at ${seconds(this.time_at(x))}` };
-      }
-      const first = this.data.begin[row.index], last = this.data.begin[row.index + 1];
+      const moment = seconds(this.time_at(x), (this.view.to - this.view.from) / this.width);
+      const { start, first, last } = this.steps_of(row);
+      if (row.kind === "level") return { index, bar: -1, text: this.describe_level(above(start, first, last, tick) - 1, row, moment) };
       const near = (2 * (this.view.to - this.view.from) * ticks) / this.data.end / this.width; // two pixels
       const bar = above(this.data.finish, first, last, tick - near);
       const hit = bar < last && this.data.start[bar] <= tick + near;
-      return { index, bar: hit ? bar : -1, text: hit ? this.describe(bar, row) : `${row.name}: idle at ${seconds(this.time_at(x))}` };
+      return { index, bar: hit ? bar : -1, text: hit ? this.describe(bar, row) : `${row.name}: idle at ${moment}` };
     }
 
     listen() {
@@ -436,20 +455,20 @@ const Timelines = (() => {
     }
 
     change_row(by) {
-      const bars = this.rows.filter((row) => row.kind === "bars").length;
-      this.track = Math.min(bars - 1, Math.max(0, this.track + by));
+      this.track = Math.min(this.rows.length - 1, Math.max(0, this.track + by));
       this.chosen = -1;
       this.step(1);
     }
 
     step(by) {
       const row = this.rows[this.track];
-      const first = this.data.begin[row.index], last = this.data.begin[row.index + 1];
+      const { start, finish, first, last } = this.steps_of(row);
       if (first === last) return;
-      const tick = (this.view.from * ticks) / this.data.end;
-      this.chosen = this.chosen < 0 ? Math.min(last - 1, above(this.data.finish, first, last, tick)) : Math.min(last - 1, Math.max(first, this.chosen + by));
-      this.said.textContent = this.describe(this.chosen, row);
-      const at = (this.data.start[this.chosen] * this.data.end) / ticks;
+      const per = this.data.end / ticks;
+      this.chosen = this.chosen < 0 ? Math.min(last - 1, above(finish, first, last, this.view.from / per)) : Math.min(last - 1, Math.max(first, this.chosen + by));
+      const at = start[this.chosen] * per;
+      const moment = seconds(at, told_to((finish[this.chosen] - start[this.chosen]) * per, per));
+      this.said.textContent = row.kind === "bars" ? this.describe(this.chosen, row) : this.describe_level(this.chosen, row, moment);
       const size = this.view.to - this.view.from;
       if (at < this.view.from || at > this.view.to) this.view.set(at - size / 2, at + size / 2);
       else this.draw();
@@ -540,11 +559,21 @@ const Timelines = (() => {
     return bar;
   }
 
+  // Of runs of which one takes many times another, the shortest would be a stroke on the axis of all.
+  function first_view(view, list) {
+    const [shortest, longest] = [Math.min(...list.map((one) => one.end)), Math.max(...list.map((one) => one.end))];
+    if (!(shortest > 0 && longest > 4 * shortest)) return "";
+    view.set(0, shortest);
+    return ` · of ${seconds(longest)} the first ${seconds(shortest)} at first, as long as the shortest run is; whole run (0) shows all`;
+  }
+
   /** Puts timelines into `parent`, one below the other on one axis; returns what draws them anew. */
   function add(parent, list) {
     const pictures = [];
     const view = make_view(Math.max(...list.map((one) => one.end)) || 1, pictures);
-    parent.append(buttons(view));
+    const bar = buttons(view);
+    bar.lastChild.append(first_view(view, list));
+    parent.append(bar);
     for (const one of list) pictures.push(new Picture(parent, one, view));
     return () => pictures.forEach((picture) => picture.draw());
   }
