@@ -76,6 +76,15 @@ Comparison small_comparison() {
   return comparison;
 }
 
+// To quarters, in which the numbers below are exact.
+std::vector<double> microseconds(const std::vector<double>& seconds) {
+  std::vector<double> rounded;
+  for (const double moment : seconds) {
+    rounded.push_back(std::round(4e6 * moment) / 4);
+  }
+  return rounded;
+}
+
 } // namespace
 
 TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
@@ -245,6 +254,61 @@ TEST_CASE("a trace becomes tracks", "[report][page]") {
   }
   CHECK(std::count(tracks.critical.begin(), tracks.critical.begin() + tracks.track_begin[3], 1) ==
         static_cast<std::ptrdiff_t>(on_path));
+}
+
+TEST_CASE("a trace of another program begins at its first event", "[report][page]") {
+  // Microseconds since 1970, which a double tells to 0.25, and threads whose ids are texts.
+  const JsonDocument document = read_json_document("trace", R"({"traceEvents": [
+    {"ph": "X", "name": "b", "pid": 7, "tid": "stream 20", "ts": 1700000000000100.0, "dur": 50},
+    {"ph": "X", "name": "a", "pid": 7, "tid": "stream 7", "ts": 1700000000000000.5, "dur": 99.5},
+    {"ph": "X", "name": "c", "pid": 7, "tid": "stream 7", "ts": 1700000000000100.0, "dur": 1},
+    {"ph": "C", "name": "memory", "pid": 7, "ts": 1700000000000002.5, "args": {"bytes": 8}}]})");
+  const Tracks& tracks = document.timelines.at(0);
+  REQUIRE(tracks.tracks.size() == 2);
+  CHECK(tracks.tracks[0].name == "stream 20"); // the first that is named
+  CHECK(tracks.tracks[1].name == "stream 7");
+  CHECK(microseconds(tracks.start) == std::vector<double>{99.5, 0, 99.5});
+  CHECK(microseconds(tracks.finish) == std::vector<double>{149.5, 99.5, 100.5});
+  CHECK(microseconds(tracks.levels.at(0).seconds) == std::vector<double>{2});
+  const JsonDocument before = read_json_document(
+      "trace", R"({"traceEvents": [{"ph": "X", "ts": -5, "dur": 1}, {"ph": "X", "ts": 5, "dur": 1}]})");
+  CHECK(microseconds(before.timelines.at(0).start) == std::vector<double>{0, 10});
+}
+
+TEST_CASE("events begin and end bars, and bars in bars are in a row below", "[report][page]") {
+  // On one thread: outer from 0 to 10 with inner from 2 to 4 and from 4 to 8, then another; its ends are told first.
+  const JsonDocument document = read_json_document("trace", R"({"traceEvents": [
+    {"ph": "E", "tid": 1, "ts": 4}, {"ph": "E", "tid": 1, "ts": 10},
+    {"ph": "B", "tid": 1, "ts": 0, "name": "outer", "cat": "forward"}, {"ph": "B", "tid": 1, "ts": 2, "name": "inner"},
+    {"ph": "X", "tid": 1, "ts": 4, "dur": 4, "name": "inner"}, {"ph": "X", "tid": 1, "ts": 10, "dur": 1, "name": "last"},
+    {"ph": "B", "tid": 1, "ts": 20, "name": "never ended"}, {"ph": "E", "tid": 2, "ts": 1}, {"ph": "X", "tid": 1},
+    {"ph": "i", "ts": 1}, {"ph": "i", "ts": 2}, {"ph": "C", "ts": 1, "args": {"load": 3}}, {"ph": "s", "ts": 1}]})");
+  const Tracks& tracks = document.timelines.at(0);
+  REQUIRE(tracks.tracks.size() == 2);
+  CHECK(tracks.tracks[0].name == "1");
+  CHECK(tracks.tracks[1].name == "1 #2");
+  CHECK(tracks.track_begin == std::vector<std::uint32_t>{0, 2, 4});
+  CHECK(microseconds(tracks.start) == std::vector<double>{0, 10, 2, 4});
+  CHECK(microseconds(tracks.finish) == std::vector<double>{10, 11, 4, 8});
+  CHECK(tracks.kinds[tracks.kind[0]].category == "forward");
+  CHECK(tracks.levels.empty());
+  const std::map<std::string, std::size_t> left_out = {{"arrows", 1},
+                                                       {"bars without a moment", 1},
+                                                       {"begins without an end", 1},
+                                                       {"counters without bytes", 1},
+                                                       {"ends without a begin", 1},
+                                                       {"instants", 2}};
+  CHECK(tracks.left_out == left_out);
+}
+
+TEST_CASE("the page of a trace says which events it does not draw", "[report][page]") {
+  const auto sentences = [](const std::string& events) {
+    return read_document("trace", "{\"traceEvents\": [" + events + "]}").sections.at(0).sentences;
+  };
+  const std::string bar = R"({"ph": "X", "ts": 0, "dur": 1, "args": {"critical": "yes"}})"; // no boolean: it is not
+  CHECK(sentences(bar).empty());
+  CHECK(sentences(bar + R"(, {"ph": "i", "ts": 0}, {"ph": "b", "ts": 0})") ==
+        std::vector<std::string>{"Not drawn of its events: asynchronous events (1), instants (1)."});
 }
 
 TEST_CASE("a comparison as a page", "[report][page]") {

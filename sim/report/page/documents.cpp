@@ -38,23 +38,33 @@ std::int32_t whole_at(const json& value, const char* key, std::int32_t otherwise
   return found != value.end() && found->is_number_integer() ? found->get<std::int32_t>() : otherwise;
 }
 
-TrackReader::Event event_of(const json& value) {
+// Of a process or a thread.
+std::int64_t id_at(const json& value, const char* key, TrackReader& reader) {
+  const auto found = value.find(key);
+  if (found == value.end()) {
+    return 0;
+  }
+  return found->is_number() ? found->get<std::int64_t>()
+                            : reader.number_of(found->is_string() ? found->get<std::string>() : found->dump());
+}
+
+TrackReader::Event event_of(const json& value, TrackReader& reader) {
   TrackReader::Event event;
   const std::string phase = text_at(value, "ph");
   event.phase = phase.empty() ? '\0' : phase.front();
-  event.process = whole_at(value, "pid", 0);
-  event.row = whole_at(value, "tid", 0);
-  const auto or_nothing = [](double number) { return std::isnan(number) ? 0 : number; };
-  event.microseconds = or_nothing(number_at(value, "ts"));
-  event.duration = or_nothing(number_at(value, "dur"));
+  event.process = id_at(value, "pid", reader);
+  event.row = id_at(value, "tid", reader);
+  event.microseconds = number_at(value, "ts");
+  event.duration = number_at(value, "dur");
   event.name = text_at(value, "name");
   event.category = text_at(value, "cat");
   if (const auto arguments = value.find("args"); arguments != value.end() && arguments->is_object()) {
     event.argument_name = text_at(*arguments, "name");
-    event.bytes = or_nothing(number_at(*arguments, "bytes"));
+    event.bytes = number_at(*arguments, "bytes");
     event.micro_batch = whole_at(*arguments, "micro_batch", -1);
     event.iteration = whole_at(*arguments, "iteration", 0);
-    event.critical = arguments->value("critical", false);
+    const auto critical = arguments->find("critical");
+    event.critical = critical != arguments->end() && critical->is_boolean() && critical->get<bool>();
   }
   return event;
 }
@@ -83,7 +93,7 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
       depth_of_events = depth + 1;
       reader = {};
     } else if (event == json::parse_event_t::object_end && depth == depth_of_events) {
-      reader.take(event_of(parsed));
+      reader.take(event_of(parsed, reader));
       return false;
     } else if (event == json::parse_event_t::array_end && depth == depth_of_events - 1) {
       depth_of_events = kNowhere;
@@ -194,6 +204,13 @@ void add_timeline(const JsonDocument& document, const json& run, const std::stri
 DocumentPage trace_page(const JsonDocument& document) {
   PageSection section{.title = "Timeline", .sentences = {}};
   add_timeline(document, document.json, "trace", section.timelines);
+  std::string left_out;
+  for (const auto& [what, count] : section.timelines.back().tracks.left_out) {
+    left_out += (left_out.empty() ? "" : ", ") + what + " (" + std::to_string(count) + ")";
+  }
+  if (!left_out.empty()) {
+    section.sentences.push_back("Not drawn of its events: " + left_out + ".");
+  }
   const auto other = document.json.find("otherData");
   const std::string platform = other == document.json.end() ? "" : text_at(*other, "platform");
   return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}};

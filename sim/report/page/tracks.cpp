@@ -2,8 +2,10 @@
 #include "sim/report/page/tracks.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 
 namespace stagecraft {
@@ -24,6 +26,28 @@ std::string label_of(const std::string& name, std::int32_t micro_batch) {
   return name.substr(0, at) + "{}" + name.substr(at + number.size());
 }
 
+template <class Key>
+std::string named_or(const std::map<Key, std::string>& names, const Key& key, std::string otherwise) {
+  const auto found = names.find(key);
+  return found == names.end() ? std::move(otherwise) : found->second;
+}
+
+// What events are that are not drawn.
+std::string name_of_phase(char phase) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 6> kNames = {{{"stf", "arrows"},
+                                                                               {"iIR", "instants"},
+                                                                               {"bneSTFp", "asynchronous events"},
+                                                                               {"C", "counters without bytes"},
+                                                                               {"NOD", "objects"},
+                                                                               {"XBE", "bars without a moment"}}};
+  for (const auto& [phases, name] : kNames) {
+    if (phases.find(phase) != std::string_view::npos) {
+      return name;
+    }
+  }
+  return "others";
+}
+
 } // namespace
 
 double Tracks::end() const {
@@ -35,59 +59,163 @@ double Tracks::end() const {
 }
 
 std::uint32_t TrackReader::kind_of(const Event& event) {
-  BarKind kind{event.category, label_of(event.name, event.micro_batch), event.bytes};
+  BarKind kind{event.category, label_of(event.name, event.micro_batch), std::isfinite(event.bytes) ? event.bytes : 0};
   return kinds_.try_emplace(std::move(kind), static_cast<std::uint32_t>(kinds_.size())).first->second;
+}
+
+TrackReader::Bar TrackReader::bar_of(const Event& event) {
+  const double duration = std::isfinite(event.duration) ? std::max(0.0, event.duration) : 0;
+  return {{event.process, event.row},
+          event.microseconds,
+          event.microseconds + duration,
+          kind_of(event),
+          event.micro_batch,
+          event.iteration,
+          event.critical};
 }
 
 void TrackReader::take(const Event& event) {
   const Place place{event.process, event.row};
-  if (event.phase == 'M' && event.name == "process_name") {
-    processes_[event.process] = event.argument_name;
-  } else if (event.phase == 'M' && event.name == "thread_name") {
-    rows_[place] = event.argument_name;
-  } else if (event.phase == 'X' && std::isfinite(event.microseconds) && std::isfinite(event.duration)) {
-    const double start = event.microseconds * kMicrosecond;
-    bars_.push_back({place, start, start + std::max(0.0, event.duration) * kMicrosecond, kind_of(event),
-                     event.micro_batch, event.iteration, event.critical});
-  } else if (event.phase == 'C') {
-    MemoryLevel& level = levels_[{event.process, event.name}];
-    level.seconds.push_back(event.microseconds * kMicrosecond);
-    level.bytes.push_back(event.bytes);
+  const bool timed = std::isfinite(event.microseconds);
+  if (event.phase == 'M') {
+    if (event.name == "process_name") {
+      processes_[event.process] = event.argument_name;
+    } else if (event.name == "thread_name") {
+      rows_[place] = event.argument_name;
+    }
+  } else if (event.phase == 'X' && timed) {
+    bars_.push_back(bar_of(event));
+  } else if (event.phase == 'B' && timed) {
+    edges_[place].push_back({event.microseconds, bar_of(event)});
+  } else if (event.phase == 'E' && timed) {
+    edges_[place].push_back({event.microseconds, {}});
+  } else if (event.phase == 'C' && timed && std::isfinite(event.bytes)) {
+    levels_[{event.process, event.name}].emplace_back(event.microseconds, event.bytes);
+  } else {
+    ++left_out_[name_of_phase(event.phase)];
+  }
+}
+
+std::int64_t TrackReader::number_of(const std::string& id) {
+  constexpr std::int64_t kTexts = std::int64_t{1} << 62; // after all ids that are numbers
+  return ids_.try_emplace(id, kTexts + static_cast<std::int64_t>(ids_.size())).first->second;
+}
+
+// An end ends what was begun last in its row.
+void TrackReader::pair_edges() {
+  for (auto& [place, edges] : edges_) {
+    std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
+    std::vector<Bar> open;
+    for (Edge& edge : edges) {
+      if (edge.begun) {
+        open.push_back(*edge.begun);
+      } else if (open.empty()) {
+        ++left_out_["ends without a begin"];
+      } else {
+        open.back().finish = edge.at;
+        bars_.push_back(open.back());
+        open.pop_back();
+      }
+    }
+    if (!open.empty()) {
+      left_out_["begins without an end"] += open.size();
+    }
+  }
+}
+
+// Clocks that count from 1970 tell a quarter of a microsecond in a double; runs of ours begin at 0, to nanoseconds.
+TrackReader::Clock TrackReader::clock() const {
+  double first = std::numeric_limits<double>::infinity(), last = -first;
+  const auto see = [&](double at) {
+    first = std::min(first, at);
+    last = std::max(last, at);
+  };
+  for (const Bar& bar : bars_) {
+    see(bar.start);
+    see(bar.finish);
+  }
+  for (const auto& [place, levels] : levels_) {
+    for (const Level& level : levels) {
+      see(level.first);
+    }
+  }
+  constexpr double kHalfNanosecond = 0.5e-3, kRoundings = 4;
+  const double farthest = std::max(std::abs(first), std::abs(last));
+  return {first, kHalfNanosecond + kRoundings * std::numeric_limits<double>::epsilon() * farthest};
+}
+
+// "" of an id that is a number.
+std::string TrackReader::text_of(std::int64_t id) const {
+  const auto found = std::find_if(ids_.begin(), ids_.end(), [&](const auto& one) { return one.second == id; });
+  return found == ids_.end() ? "" : found->first;
+}
+
+// Each bar is in the first row that is free, which for nested ones is that of their depth.
+void TrackReader::add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) const {
+  std::vector<std::vector<const Bar*>> rows;
+  std::vector<double> busy; // until, us
+  for (const Bar& bar : bars) {
+    const auto free =
+        std::find_if(busy.begin(), busy.end(), [&](double until) { return until <= bar.start + clock.slack; });
+    const std::size_t row = free - busy.begin();
+    if (free == busy.end()) {
+      rows.emplace_back();
+      busy.push_back(bar.finish);
+    }
+    rows[row].push_back(&bar);
+    busy[row] = std::max(busy[row], bar.finish);
+  }
+  const Place place = bars.front().place;
+  const std::string group = named_or(processes_, place.first, text_of(place.first));
+  const std::string text = text_of(place.second);
+  const std::string name = named_or(rows_, place, text.empty() ? std::to_string(place.second) : text);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    tracks.tracks.push_back({group, row == 0 ? name : name + " #" + std::to_string(row + 1)});
+    tracks.track_begin.push_back(static_cast<std::uint32_t>(tracks.start.size()));
+    for (const Bar* bar : rows[row]) {
+      tracks.start.push_back((bar->start - clock.origin) * kMicrosecond);
+      tracks.finish.push_back((bar->finish - clock.origin) * kMicrosecond);
+      tracks.kind.push_back(bar->kind);
+      tracks.micro_batch.push_back(bar->micro_batch);
+      tracks.iteration.push_back(bar->iteration);
+      tracks.critical.push_back(bar->critical ? 1 : 0);
+    }
+  }
+}
+
+void TrackReader::add_levels(const Clock& clock, Tracks& tracks) {
+  for (auto& [place, levels] : levels_) {
+    std::stable_sort(levels.begin(), levels.end(), [](const Level& a, const Level& b) { return a.first < b.first; });
+    MemoryLevel& memory = tracks.levels.emplace_back(
+        MemoryLevel{named_or(processes_, place.first, text_of(place.first)), place.second, {}, {}});
+    for (const auto& [at, bytes] : levels) {
+      memory.seconds.push_back((at - clock.origin) * kMicrosecond);
+      memory.bytes.push_back(bytes);
+    }
   }
 }
 
 Tracks TrackReader::finish() {
-  std::sort(bars_.begin(), bars_.end(), [](const Bar& a, const Bar& b) {
-    return std::tie(a.place, a.start, a.finish) < std::tie(b.place, b.start, b.finish);
-  });
+  pair_edges();
+  const Clock now = clock();
+  std::sort(bars_.begin(), bars_.end(),
+            [](const Bar& a, const Bar& b) { // what takes no time, and then what holds others
+              const bool a_takes = a.finish > a.start, b_takes = b.finish > b.start;
+              return std::tie(a.place, a.start, a_takes, b.finish) < std::tie(b.place, b.start, b_takes, a.finish);
+            });
   Tracks tracks;
-  for (std::size_t at = 0; at < bars_.size(); ++at) {
-    const Bar& bar = bars_[at];
-    if (at == 0 || bars_[at - 1].place != bar.place) {
-      const auto group = processes_.find(bar.place.first);
-      const auto name = rows_.find(bar.place);
-      tracks.tracks.push_back({group == processes_.end() ? "" : group->second,
-                               name == rows_.end() ? std::to_string(bar.place.second) : name->second});
-      tracks.track_begin.push_back(static_cast<std::uint32_t>(at));
-    }
-    tracks.start.push_back(bar.start);
-    tracks.finish.push_back(bar.finish);
-    tracks.kind.push_back(bar.kind);
-    tracks.micro_batch.push_back(bar.micro_batch);
-    tracks.iteration.push_back(bar.iteration);
-    tracks.critical.push_back(bar.critical ? 1 : 0);
+  for (auto first = bars_.begin(); first != bars_.end();) {
+    const auto last = std::find_if(first, bars_.end(), [&](const Bar& bar) { return bar.place != first->place; });
+    add_place({first, last}, now, tracks);
+    first = last;
   }
   tracks.track_begin.push_back(static_cast<std::uint32_t>(bars_.size()));
   tracks.kinds.resize(kinds_.size());
   for (const auto& [kind, number] : kinds_) {
     tracks.kinds[number] = kind;
   }
-  for (auto& [place, level] : levels_) {
-    const auto group = processes_.find(place.first);
-    level.group = group == processes_.end() ? "" : group->second;
-    level.name = place.second;
-    tracks.levels.push_back(std::move(level));
-  }
+  add_levels(now, tracks);
+  tracks.left_out = std::move(left_out_);
   return tracks;
 }
 

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,44 +43,69 @@ struct Tracks {
   std::vector<std::int32_t> iteration;   ///< [bar]
   std::vector<std::uint8_t> critical;    ///< [bar]: on the critical path
   std::vector<MemoryLevel> levels;
+  std::map<std::string, std::size_t> left_out; ///< how many events are not drawn, by what they are: "arrows"
 
   double end() const;
 };
 
-/// Takes the events of a trace one by one, in any order.
+/// Takes the events of a trace one by one, in any order. Those of other programs too, whose clocks begin anywhere, and
+/// where an event may begin a bar and another end it.
 class TrackReader {
 public:
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
   /// One object of traceEvents; what is missing has its default.
   struct Event {
     char phase = 0;
     std::int64_t process = 0, row = 0;
-    double microseconds = 0, duration = 0;
+    double microseconds = kNone, duration = kNone;
     std::string name, category;
     std::string argument_name; ///< args.name of a phase M
-    double bytes = 0;          ///< args.bytes
+    double bytes = kNone;      ///< args.bytes
     std::int32_t micro_batch = -1, iteration = 0;
     bool critical = false;
   };
   void take(const Event& event);
-  /// All tracks, by the order that the trace asks for, else by their numbers; tracks without bars are left out.
+  /// The number of a process or a row whose id is a text, which is its name where the trace gives no other.
+  std::int64_t number_of(const std::string& id);
+  /// All tracks, by their numbers, since the first event; tracks without bars are left out. Of bars that overlap in a
+  /// row the later are in a further one.
   Tracks finish();
 
 private:
   using Place = std::pair<std::int64_t, std::int64_t>; // process, row
   struct Bar {
     Place place;
-    double start, finish;
+    double start, finish; // us
     std::uint32_t kind;
     std::int32_t micro_batch, iteration;
     bool critical;
   };
+  struct Edge { // of a bar that two events make
+    double at;  // us
+    std::optional<Bar> begun;
+  };
+  using Level = std::pair<double, double>; // us, bytes
+  struct Clock {
+    double origin; // us
+    double slack;  // us that bars may overlap and yet be neighbours
+  };
   std::uint32_t kind_of(const Event& event);
+  Bar bar_of(const Event& event);
+  void pair_edges();
+  Clock clock() const;
+  std::string text_of(std::int64_t id) const;
+  void add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) const;
+  void add_levels(const Clock& clock, Tracks& tracks);
 
+  std::map<std::string, std::int64_t> ids_;
   std::map<std::int64_t, std::string> processes_;
   std::map<Place, std::string> rows_;
   std::map<BarKind, std::uint32_t> kinds_;
   std::vector<Bar> bars_;
-  std::map<std::pair<std::int64_t, std::string>, MemoryLevel> levels_; // by process and name
+  std::map<Place, std::vector<Edge>> edges_;
+  std::map<std::pair<std::int64_t, std::string>, std::vector<Level>> levels_; // by process and name
+  std::map<std::string, std::size_t> left_out_;
 };
 
 } // namespace stagecraft
