@@ -564,7 +564,7 @@ const Timelines = (() => {
     const [shortest, longest] = [Math.min(...list.map((one) => one.end)), Math.max(...list.map((one) => one.end))];
     if (!(shortest > 0 && longest > 4 * shortest)) return "";
     view.set(0, shortest);
-    return ` · of ${seconds(longest)} the first ${seconds(shortest)} at first, as long as the shortest run is; whole run (0) shows all`;
+    return ` · shown at first: the first ${seconds(shortest)} of ${seconds(longest)}, as long as the shortest run; whole run (0) shows all`;
   }
 
   /** Puts timelines into `parent`, one below the other on one axis; returns what draws them anew. */
