@@ -53,16 +53,7 @@ std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
 }
 
 std::string remarks_of(const Run& run, const ShownRun& shown) {
-  std::vector<std::string> remarks;
-  if (!run.note.empty()) {
-    remarks.push_back(run.note);
-  }
-  if (!run.staleness.empty()) {
-    remarks.push_back(staleness_remark(run.staleness));
-  }
-  if (run.recompute.what != "none") {
-    remarks.push_back("recomputes: " + to_text(run.recompute));
-  }
+  std::vector<std::string> remarks = remarks_of(run);
   if (run.perturbed) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
                       to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));

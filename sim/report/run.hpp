@@ -143,4 +143,7 @@ std::string to_csv(const Comparison& comparison);
 /// What a reader must know of a run whose gradients come late: steps of the stage where they are latest.
 std::string staleness_remark(const std::vector<double>& staleness);
 
+/// What a reader must know of a run that its figures do not say: of its plan, late gradients, what it recomputes.
+std::vector<std::string> remarks_of(const Run& run);
+
 } // namespace stagecraft

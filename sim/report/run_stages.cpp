@@ -49,6 +49,20 @@ std::string staleness_remark(const std::vector<double>& staleness) {
   return "asynchronous: weights up to " + to_text(most, 1) + " steps old";
 }
 
+std::vector<std::string> remarks_of(const Run& run) {
+  std::vector<std::string> remarks;
+  if (!run.note.empty()) {
+    remarks.push_back(run.note);
+  }
+  if (!run.staleness.empty()) {
+    remarks.push_back(staleness_remark(run.staleness));
+  }
+  if (run.recompute.what != "none") {
+    remarks.push_back("recomputes: " + to_text(run.recompute));
+  }
+  return remarks;
+}
+
 nlohmann::ordered_json to_value(const RunStage& stage) {
   nlohmann::ordered_json json = {{"operators", stage.operators}, {"devices", stage.devices}};
   if (!stage.shares.empty()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/base/named_table.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/judgement.hpp"
 #include "sim/report/page/documents.hpp"
@@ -325,6 +326,22 @@ TEST_CASE("a comparison as a page", "[report][page]") {
   const PageTable& table = page.sections.back().tables.at(0);
   CHECK(table.rows.size() == 4);
   CHECK(table.rows[3].back().text == "memory");
+}
+
+TEST_CASE("a page remarks on runs what the terminal does", "[report][page]") {
+  Comparison comparison = small_comparison();
+  Run& run = comparison.runs[0];
+  run.note = "n";
+  run.staleness = {0, 1};
+  run.recompute = {"selective", {.early = false, .except_last_micro_batch = true}};
+  const std::string remarks = "n; asynchronous: weights up to 1.0 steps old; "
+                              "recomputes: selective, lazy, not of the last micro-batch";
+  CHECK(join(remarks_of(run), "; ") == remarks);
+  const DocumentPage compared = read_document("c.json", to_json(comparison, false));
+  CHECK(compared.sections.back().tables.at(0).rows.at(0).back().text == remarks);
+  CHECK(compared.sections.back().tables.at(0).rows.at(1).back().text.empty());
+  const DocumentPage replayed = read_document("r.json", to_json(run, {"m", "p"}, false));
+  CHECK(replayed.sections.at(0).sentences.back() == remarks + ".");
 }
 
 TEST_CASE("further keys of runs stand in the JSON as they are", "[report]") {

@@ -2,6 +2,7 @@
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_values.hpp"
+#include "sim/report/run.hpp"
 
 namespace stagecraft {
 namespace {
@@ -36,6 +37,12 @@ PageTable planners_table(const json& planners) {
   return table;
 }
 
+std::string remarks_of(const json& plan) {
+  const std::string note = text_at(plan, "note");
+  const std::vector<double> staleness = numbers_at(plan, "staleness");
+  return staleness.empty() ? note : note + (note.empty() ? "" : "; ") + staleness_remark(staleness);
+}
+
 PageTable plans_table(const json& plans) {
   PageTable table{.title = "Plans",
                   .columns = {"planner", "model", "platform", "micro-batches", "iteration [s]", "regret [%]",
@@ -50,7 +57,7 @@ PageTable plans_table(const json& plans) {
                           percent_cell(number_at(plan, "regret")),
                           percent_cell(number_at(plan, "over_bound")),
                           number_cell(number_at(plan, "speedup")),
-                          {why_not.empty() ? text_at(plan, "note") : why_not}});
+                          {why_not.empty() ? remarks_of(plan) : why_not}});
   }
   return table;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_values.hpp"
+#include "sim/report/run.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,6 +80,20 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
   return sentences;
 }
 
+// What remarks are made of.
+Run remarked(const json& run) {
+  Run one;
+  one.note = text_at(run, "note");
+  one.staleness = numbers_at(run, "staleness");
+  if (const auto recompute = run.find("recompute"); recompute != run.end() && recompute->is_object()) {
+    one.recompute = {.what = recompute->value("what", "none"),
+                     .rule = {.early = recompute->value("when", "early") == "early",
+                              .skip_after_own_forward = recompute->value("skip_after_forward", false),
+                              .except_last_micro_batch = recompute->value("except_last", false)}};
+  }
+  return one;
+}
+
 } // namespace
 
 RunValues run_values(const json& run) {
@@ -86,7 +102,7 @@ RunValues run_values(const json& run) {
                    .order = text_at(run, "order"),
                    .micro_batches = run.value("micro_batches", 1),
                    .feasible = run.value("feasible", false)};
-  values.remarks = values.feasible ? text_at(run, "note") : text_at(run, "why_not");
+  values.remarks = values.feasible ? join(remarks_of(remarked(run)), "; ") : text_at(run, "why_not");
   if (const std::string fits = text_at(run, "would_fit"); !fits.empty()) {
     values.remarks += "; would fit with " + fits;
   }
