@@ -38,6 +38,14 @@ const Chart& chart_of(const DocumentPage& page, const std::string& name) {
   throw std::logic_error(name);
 }
 
+// What a row of the last table says in a column.
+std::string cell_of(const DocumentPage& page, std::size_t row, const std::string& column) {
+  const PageTable& table = page.sections.back().tables.front();
+  const auto found = std::find(table.columns.begin(), table.columns.end(), column);
+  REQUIRE(found != table.columns.end());
+  return table.rows.at(row).at(static_cast<std::size_t>(found - table.columns.begin())).text;
+}
+
 json data_of(const std::string& html) {
   const std::string begin = "id=\"data\">", end = "</script>";
   const std::size_t from = html.find(begin) + begin.size();
@@ -342,6 +350,22 @@ TEST_CASE("a page remarks on runs what the terminal does", "[report][page]") {
   CHECK(compared.sections.back().tables.at(0).rows.at(1).back().text.empty());
   const DocumentPage replayed = read_document("r.json", to_json(run, {"m", "p"}, false));
   CHECK(replayed.sections.at(0).sentences.back() == remarks + ".");
+}
+
+TEST_CASE("runs say what they recompute where they differ in it", "[report][page]") {
+  Comparison comparison = small_comparison();
+  for (Run& run : comparison.runs) {
+    run.recompute.what = "full";
+  }
+  const DocumentPage same = read_document("c.json", to_json(comparison, false));
+  CHECK(chart_of(same, "ranked-runs").y.names.at(0) == "optimal, zb-h1, M 8");
+  CHECK(cell_of(same, 0, "recompute").empty());
+  comparison.runs[1].recompute = {};
+  const DocumentPage page = read_document("c.json", to_json(comparison, false));
+  CHECK(chart_of(page, "ranked-runs").y.names.at(0) == "optimal, zb-h1, M 8, recompute full");
+  CHECK(chart_of(page, "ranked-runs").y.names.at(1) == "uniform, 1f1b, M 8, recompute none");
+  CHECK(cell_of(page, 1, "recompute") == "none");
+  CHECK(cell_of(page, 3, "recompute") == "full"); // what does not fit says it too
 }
 
 TEST_CASE("further keys of runs stand in the JSON as they are", "[report]") {

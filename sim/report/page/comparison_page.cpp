@@ -200,7 +200,7 @@ Chart closed_form(const Runs& feasible) {
 
 PageTable table_of(const Runs& runs) {
   PageTable table{.title = "All runs",
-                  .columns = {"rank", "strategy", "schedule", "micro-batches", "iteration [s]", "samples/s", "speedup",
+                  .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute", "iteration [s]", "samples/s", "speedup",
                               "over bound [%]", "bubble [%]", "peak memory [GiB]", "J per sample",
                               "USD per million samples", "remarks"}};
   for (const RunValues& run : runs) {
@@ -213,7 +213,8 @@ PageTable table_of(const Runs& runs) {
         number_cell(rank),
         {run.strategy},
         {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
-        number_cell(run.micro_batches)};
+        number_cell(run.micro_batches),
+        {run.recompute}};
     for (const double value : {run.iteration, run.samples_per_second, run.speedup, 100 * run.over_bound,
                                100 * run.bubble, run.peak_gibibytes, run.joules_per_sample, run.dollars_per_million}) {
       row.push_back(number_cell(value));
@@ -241,18 +242,33 @@ PageSection charts_section(const Runs& feasible) {
   return section;
 }
 
+// All runs of a document. Those that differ in what they recompute say it.
+Runs runs_of(const json& list) {
+  Runs runs;
+  std::set<std::string> recomputed;
+  for (const json& run : list) {
+    runs.push_back(run_values(run));
+    recomputed.insert(recompute_of(run));
+  }
+  for (std::size_t at = 0; recomputed.size() > 1 && at < runs.size(); ++at) {
+    runs[at].recompute = recompute_of(list[at]);
+  }
+  return runs;
+}
+
 } // namespace
 
 DocumentPage comparison_page(const JsonDocument& document) {
   const json& json = document.json;
-  Runs runs, feasible;
+  const auto& list = list_at(json, "runs");
+  const Runs runs = runs_of(list);
+  Runs feasible;
   PageSection timelines{.title = "Timelines", .sentences = {}};
-  for (const auto& run : list_at(json, "runs")) {
-    runs.push_back(run_values(run));
-    if (runs.back().feasible) {
-      feasible.push_back(runs.back());
+  for (std::size_t at = 0; at < runs.size(); ++at) {
+    if (runs[at].feasible) {
+      feasible.push_back(runs[at]);
     }
-    add_timeline(document, run, runs.back().label() + ", " + to_text(Seconds{runs.back().iteration}),
+    add_timeline(document, list[at], runs[at].label() + ", " + to_text(Seconds{runs[at].iteration}),
                  timelines.timelines);
   }
   DocumentPage page{text_at(json, "model") + " on " + text_at(json, "platform"),
@@ -261,7 +277,7 @@ DocumentPage comparison_page(const JsonDocument& document) {
   if (!feasible.empty()) {
     page.sections.push_back(charts_section(feasible));
   }
-  if (const auto first = list_at(json, "runs").begin(); !feasible.empty()) {
+  if (const auto first = list.begin(); !feasible.empty()) {
     page.sections.push_back(devices_section(*first, "What devices do in the best run: " + feasible.front().label()));
     if (first->contains("explanation")) {
       page.sections.push_back(explanation_section(first->at("explanation"), "What holds the best run back"));

@@ -80,21 +80,29 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
   return sentences;
 }
 
+RunRecompute read_recompute(const json& run) {
+  const auto found = run.find("recompute");
+  if (found == run.end() || !found->is_object()) {
+    return {};
+  }
+  return {.what = found->value("what", "none"),
+          .rule = {.early = found->value("when", "early") == "early",
+                   .skip_after_own_forward = found->value("skip_after_forward", false),
+                   .except_last_micro_batch = found->value("except_last", false)}};
+}
+
 // What remarks are made of.
 Run remarked(const json& run) {
   Run one;
   one.note = text_at(run, "note");
   one.staleness = numbers_at(run, "staleness");
-  if (const auto recompute = run.find("recompute"); recompute != run.end() && recompute->is_object()) {
-    one.recompute = {.what = recompute->value("what", "none"),
-                     .rule = {.early = recompute->value("when", "early") == "early",
-                              .skip_after_own_forward = recompute->value("skip_after_forward", false),
-                              .except_last_micro_batch = recompute->value("except_last", false)}};
-  }
+  one.recompute = read_recompute(run);
   return one;
 }
 
 } // namespace
+
+std::string recompute_of(const json& run) { return to_text(read_recompute(run)); }
 
 RunValues run_values(const json& run) {
   RunValues values{.strategy = text_at(run, "strategy"),

@@ -16,6 +16,7 @@ inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0; // B
 /// NaN where the document has no number.
 struct RunValues {
   std::string strategy, schedule, order;
+  std::string recompute; ///< in words, where other runs beside it recompute something else
   int micro_batches = 1;
   bool feasible = false;
   double iteration = Mark::kNone, low = Mark::kNone, high = Mark::kNone; ///< s; 5 and 95 % where known
@@ -24,10 +25,16 @@ struct RunValues {
   double estimate = Mark::kNone, devices = Mark::kNone;
   std::string remarks;
 
-  std::string label() const { return strategy + ", " + schedule + ", M " + std::to_string(micro_batches); }
+  std::string label() const {
+    return strategy + ", " + schedule + ", M " + std::to_string(micro_batches) +
+           (recompute.empty() ? "" : ", recompute " + recompute);
+  }
 };
 
 RunValues run_values(const nlohmann::json& run);
+
+/// What a run recomputes, and when, in words.
+std::string recompute_of(const nlohmann::json& run);
 
 /// Busy and waiting time and peak memory of each device, and the stages.
 PageSection devices_section(const nlohmann::json& run, const std::string& title);
