@@ -53,6 +53,7 @@ struct Chart {
   Axis x, y;
   std::string value = {};     ///< what the colour of cells says, with its unit
   bool least_is_best = false; ///< of cells: the brightest colour is that of the best
+  std::string interval = {};  ///< what Mark::low and high are
   std::vector<ChartSeries> series = {};
   std::string choice = {};     ///< charts of one choice share a place on the page: one of them is shown
   std::string note = {};       ///< what a reader must know of it, in a sentence or, on lines of their own, several

@@ -368,6 +368,29 @@ TEST_CASE("runs say what they recompute where they differ in it", "[report][page
   CHECK(cell_of(page, 3, "recompute") == "full"); // what does not fit says it too
 }
 
+TEST_CASE("whiskers of bars are named, and are of the run as predicted where that is known", "[report][page]") {
+  Comparison comparison = small_comparison();
+  const DocumentPage without = read_document("c.json", to_json(comparison, false));
+  CHECK(chart_of(without, "ranked-runs").note.empty());
+  CHECK(std::isnan(chart_of(without, "ranked-runs").series[0].marks[0].low));
+
+  Run& run = comparison.runs[0];
+  run.perturbed = {10, Seconds{1.5}, Seconds{2}, Seconds{2.5}};
+  const DocumentPage disturbed = read_document("c.json", to_json(comparison, false));
+  CHECK(chart_of(disturbed, "ranked-runs").note == "Whiskers: 5 to 95 % in perturbed worlds.");
+  CHECK(chart_of(disturbed, "ranked-runs").series[0].marks[0].low == 1.5);
+
+  run.confidence = {{10, Seconds{0.8}, Seconds{1}, Seconds{1.25}}, 0.75};
+  const DocumentPage both = read_document("c.json", to_json(comparison, false));
+  const Chart& ranked = chart_of(both, "ranked-runs");
+  CHECK(ranked.note == "Whiskers: 5 to 95 %, as far as the cost model's errors leave it open.");
+  CHECK((ranked.series[0].marks[0].low == 0.8 && ranked.series[0].marks[0].high == 1.25));
+  CHECK(std::isnan(ranked.series[0].marks[1].low)); // another run, of which nothing is known
+  CHECK(cell_of(both, 0, "confidence median [s]") == "1");
+  CHECK(cell_of(both, 0, "best in [%]") == "75");
+  CHECK(cell_of(both, 0, "perturbed 95 % [s]") == "2.5");
+}
+
 TEST_CASE("further keys of runs stand in the JSON as they are", "[report]") {
   const std::string text =
       to_json(small_comparison(), false, {{1, {{"timeline", "{\"traceEvents\": []}"}, {"empty", ""}}}});

@@ -50,7 +50,7 @@ const Charts = (() => {
     said.push(`${chart.x.title || "x"}: ${place(chart.x, x)}`);
     if (chart.y.title || !chart.y.names) said.push(`${chart.y.title || "y"}: ${place(chart.y, y)}`);
     else if (!text) said.push(place(chart.y, y));
-    if (low !== null && high !== null) said.push(`from ${short(low)} to ${short(high)}`);
+    if (low !== null && high !== null) said.push(`${chart.interval || "interval"}: ${short(low)} to ${short(high)}`);
     if (value !== null) said.push(`${chart.value}: ${short(value)}`);
     return said;
   }

@@ -19,15 +19,35 @@ constexpr std::size_t kNamed = 7; // series; further ones are put together
 
 using Runs = std::vector<RunValues>;
 
+// An interval of runs, and what it is.
+struct Whiskers {
+  RunInterval RunValues::*of;
+  const char* words;
+};
+// A bar is a run as predicted, which the cost model's errors lie around; disturbed worlds may all lie beside it.
+constexpr std::array kWhiskers = {
+    Whiskers{&RunValues::confidence, "5 to 95 %, as far as the cost model's errors leave it open"},
+    Whiskers{&RunValues::perturbed, "5 to 95 % in perturbed worlds"},
+};
+
 Chart ranked(const std::string& name, const std::string& title, const Runs& runs) {
   Chart chart = bars_of(name, title, "iteration [s]", {});
   chart.choice = "ranked";
+  const auto whiskers = std::find_if(kWhiskers.begin(), kWhiskers.end(), [&](const Whiskers& one) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const RunValues& run) { return std::isfinite((run.*one.of).low); });
+  });
+  if (whiskers != kWhiskers.end()) {
+    chart.interval = whiskers->words;
+    chart.note = "Whiskers: " + chart.interval + ".";
+  }
   for (const RunValues& run : runs) {
+    const RunInterval interval = whiskers == kWhiskers.end() ? RunInterval{} : run.*whiskers->of;
     chart.series[0].marks.push_back({.x = run.iteration,
                                      .y = static_cast<double>(chart.y.names.size()),
                                      .text = run.label(),
-                                     .low = run.low,
-                                     .high = run.high});
+                                     .low = interval.low,
+                                     .high = interval.high});
     chart.y.names.push_back(run.label());
   }
   return chart;
@@ -202,7 +222,9 @@ PageTable table_of(const Runs& runs) {
   PageTable table{.title = "All runs",
                   .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute", "iteration [s]", "samples/s", "speedup",
                               "over bound [%]", "bubble [%]", "peak memory [GiB]", "J per sample",
-                              "USD per million samples", "remarks"}};
+                              "USD per million samples", "confidence 5 % [s]", "confidence median [s]",
+                              "confidence 95 % [s]", "best in [%]", "perturbed 5 % [s]", "perturbed median [s]",
+                              "perturbed 95 % [s]", "remarks"}};
   for (const RunValues& run : runs) {
     if (table.rows.size() == kMostRows) {
       table.note = std::to_string(runs.size() - kMostRows) + " slower or infeasible runs are left out";
@@ -216,7 +238,9 @@ PageTable table_of(const Runs& runs) {
         number_cell(run.micro_batches),
         {run.recompute}};
     for (const double value : {run.iteration, run.samples_per_second, run.speedup, 100 * run.over_bound,
-                               100 * run.bubble, run.peak_gibibytes, run.joules_per_sample, run.dollars_per_million}) {
+                               100 * run.bubble, run.peak_gibibytes, run.joules_per_sample, run.dollars_per_million,
+                               run.confidence.low, run.confidence.median, run.confidence.high, 100 * run.best,
+                               run.perturbed.low, run.perturbed.median, run.perturbed.high}) {
       row.push_back(number_cell(value));
     }
     row.push_back({run.remarks});

@@ -92,6 +92,7 @@ Json to_value(const Chart& chart) {
             {"y", to_value(chart.y, is_logarithmic(chart, true))},
             {"value", chart.value},
             {"least_is_best", chart.least_is_best},
+            {"interval", chart.interval},
             {"series", Json::array()}};
   for (const ChartSeries& series : chart.series) {
     Json marks = Json::array();

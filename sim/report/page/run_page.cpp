@@ -80,6 +80,15 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
   return sentences;
 }
 
+RunInterval interval_at(const json& run, const char* key) {
+  const auto spread = run.find(key);
+  if (spread == run.end() || !spread->contains("iteration_seconds")) {
+    return {};
+  }
+  const json& seconds = spread->at("iteration_seconds");
+  return {number_at(seconds, "p5"), number_at(seconds, "median"), number_at(seconds, "p95")};
+}
+
 RunRecompute read_recompute(const json& run) {
   const auto found = run.find("recompute");
   if (found == run.end() || !found->is_object()) {
@@ -115,11 +124,10 @@ RunValues run_values(const json& run) {
     values.remarks += "; would fit with " + fits;
   }
   values.iteration = number_at(run, "iteration_seconds");
-  for (const char* key : {"confidence", "perturbed"}) {
-    if (const auto spread = run.find(key); spread != run.end() && spread->contains("iteration_seconds")) {
-      values.low = number_at(spread->at("iteration_seconds"), "p5");
-      values.high = number_at(spread->at("iteration_seconds"), "p95");
-    }
+  values.confidence = interval_at(run, "confidence");
+  values.perturbed = interval_at(run, "perturbed");
+  if (const auto confidence = run.find("confidence"); confidence != run.end()) {
+    values.best = number_at(*confidence, "best");
   }
   values.samples_per_second = number_at(run, "samples_per_second");
   values.speedup = number_at(run, "speedup");
