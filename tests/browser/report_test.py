@@ -292,7 +292,7 @@ def test_constraints(browser, page):
     button = browser.driver.find_element("css selector", ".switch button")
     button.send_keys(Keys.SPACE)
     assert browser.run(pressed) == ["true"] * 3
-    assert all(note.startswith("All 6000 points are shown") for note in browser.run(notes))
+    assert all(note.startswith("All 6000 points count") for note in browser.run(notes))
     everything = browser.run(rows)
     assert any("uniform" in row and "outside the constraints" in row for row in everything[0]), everything[0]
     button.send_keys(Keys.ENTER)

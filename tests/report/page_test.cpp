@@ -646,6 +646,24 @@ TEST_CASE("neighbouring values share a cell where a map would have too many", "[
   CHECK(columns(2000) == 100);
 }
 
+TEST_CASE("a large cloud is thinned without regard to axes, and says so", "[report][page]") {
+  // The last axis changes from point to point: every second point, as of 4 000 for 2 000, has one of its values alone.
+  for (const auto& [across, drawn] : std::vector<std::pair<std::size_t, std::size_t>>{{1000, 2000}, {2000, 2000}}) {
+    SweepResults results = product(across, 2);
+    for (std::size_t point = 0; point < results.points(); ++point) {
+      results.dollars_per_million[point] = 1 + static_cast<double>(point % 2);
+    }
+    const DocumentPage page = sweep_page(results);
+    const Chart& front = chart_of(page, "front-cost");
+    const std::vector<Mark>& cloud = front.series.at(0).marks;
+    CHECK(cloud.size() == drawn);
+    // 1 000 of each are expected; 5 standard deviations, the square root of 4 000 / 16 each, are 80.
+    const auto dear = std::count_if(cloud.begin(), cloud.end(), [](const Mark& mark) { return mark.y == 2; });
+    CHECK(std::abs(dear - 1000) < 80);
+    CHECK(front.note == (across == 1000 ? "" : "2000 of 4000 points are drawn, picked by lot; the front is of all."));
+  }
+}
+
 TEST_CASE("neighbouring values share a point of a curve that has more than a window can show", "[report][page]") {
   CHECK(chart_of(sweep_page(product(2000, 2)), "throughput-by-across").note.empty());
   CHECK(chart_of(sweep_page(product(2000, 2)), "throughput-by-across").series[0].marks.size() == 2000);

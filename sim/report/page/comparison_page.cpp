@@ -77,6 +77,13 @@ std::vector<Chart> ranked_charts(const Runs& feasible) {
           ranked("ranked-runs", "The fastest runs", first(feasible))};
 }
 
+// What a cloud leaves out.
+std::string fastest_note(const Runs& feasible) {
+  return feasible.size() <= kMostPoints ? ""
+                                        : "The " + std::to_string(kMostPoints) + " fastest of " +
+                                              std::to_string(feasible.size()) + " runs are drawn.";
+}
+
 // Runs by strategy, the best strategies by name.
 std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::function<Mark(const RunValues&)>& mark) {
   std::vector<ChartSeries> all;
@@ -123,7 +130,8 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
                 .x = {.title = "iteration [s]", .logarithmic = true},
                 .y = {.title = price.unit, .logarithmic = true},
                 .series = by_strategy(shown, Look::points, mark),
-                .choice = "trade-off"};
+                .choice = "trade-off",
+                .note = fastest_note(feasible)};
     std::vector<Mark> all;
     for (const RunValues& run : feasible) {
       if (std::isfinite(run.*price.value)) {
@@ -211,7 +219,8 @@ Chart closed_form(const Runs& feasible) {
                 }
                 return Mark{
                     .x = run.estimate > 0 ? run.estimate : Mark::kNone, .y = run.iteration, .text = run.label()};
-              })};
+              }),
+              .note = fastest_note(feasible)};
   if (high > 0) {
     chart.series.push_back({"equal", Look::guide, {{.x = low, .y = low}, {.x = high, .y = high}}});
   }

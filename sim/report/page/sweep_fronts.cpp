@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/base/random.hpp"
 #include "sim/report/page/run_values.hpp"
 #include "sim/report/page/sweep_view.hpp"
 
@@ -12,12 +13,17 @@ namespace {
 
 constexpr std::size_t kMostPoints = 2000; // of a cloud
 
-// At most so many of them as a cloud has, from all over it.
+// At most so many of them as a cloud has, in their order: drawn by lot (Knuth, The Art of Computer Programming 2, algorithm
+// S), as points of one value of an axis stand at even distances and every so many might miss all of them.
 std::vector<Mark> thinned(const std::vector<Mark>& marks) {
-  const std::size_t stride = std::max<std::size_t>(1, (marks.size() + kMostPoints - 1) / kMostPoints);
+  Random random(1);
+  std::size_t wanted = std::min(marks.size(), kMostPoints);
   std::vector<Mark> some;
-  for (std::size_t at = 0; at < marks.size(); at += stride) {
-    some.push_back(marks[at]);
+  for (std::size_t at = 0; wanted > 0; ++at) {
+    if (static_cast<std::size_t>(random.below(static_cast<int>(marks.size() - at))) < wanted) {
+      some.push_back(marks[at]);
+      --wanted;
+    }
   }
   return some;
 }
@@ -26,7 +32,7 @@ std::vector<Mark> thinned(const std::vector<Mark>& marks) {
 std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& points) {
   const std::optional<std::size_t> colour = view.colour_axis();
   std::map<std::size_t, ChartSeries> series;
-  for (const Mark& mark : thinned(points)) {
+  for (const Mark& mark : points) {
     const std::size_t number = view.series_of(static_cast<std::size_t>(mark.value), colour);
     ChartSeries& one = series[number];
     one.name = colour ? view.name_of_series(*colour, number) : "points";
@@ -65,9 +71,14 @@ Chart front(const SweepView& view, const Expense& expense) {
                       .value = static_cast<double>(point)});
     }
   }
-  chart.series = cloud(view, inside);
+  const std::vector<Mark> drawn = thinned(inside), faint = thinned(outside);
+  if (const std::size_t all = inside.size() + outside.size(), shown = drawn.size() + faint.size(); shown < all) {
+    chart.note = std::to_string(shown) + " of " + std::to_string(all) +
+                 " points are drawn, picked by lot; the front is of all.";
+  }
+  chart.series = cloud(view, drawn);
   if (!outside.empty()) {
-    chart.series.push_back({"outside the constraints", Look::faint, view.labelled(thinned(outside))});
+    chart.series.push_back({"outside the constraints", Look::faint, view.labelled(faint)});
   }
   if (!inside.empty()) {
     chart.series.push_back({"none is better in both", Look::front, view.labelled(front_of(std::move(inside)))});

@@ -206,7 +206,7 @@ PageSwitch switch_to_all(const SweepView& view, const std::string& outside) {
   return {.label = "show all points",
           .off = std::to_string(view.outside()) + of_all + (view.outside() == 1 ? " does" : " do") + which +
                  (view.outside() == 1 ? " and is " : " and are ") + outside + ".",
-          .on = "All " + std::to_string(view.results().points()) + " points are shown, also the " +
+          .on = "All " + std::to_string(view.results().points()) + " points count, also the " +
                 std::to_string(view.outside()) + " that" + (view.outside() == 1 ? " does" : " do") + which + "."};
 }
 
