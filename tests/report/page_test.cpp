@@ -457,6 +457,12 @@ TEST_CASE("a sweep as a page", "[report][page]") {
       CHECK(chart.name.find("energy") == std::string::npos);
     }
   }
+  // Sorted and filtered in the unit of the column's title: 100 Gb/s after 10.
+  const PageTable& points = page.sections.back().tables.at(0);
+  CHECK(points.columns.at(0) == "network bandwidth [Gb/s]");
+  CHECK(points.rows.at(0).at(0).text == "100 Gb/s");
+  CHECK(points.rows.at(0).at(0).number.value() == near(100));
+  CHECK_FALSE(points.rows.at(0).at(1).number.has_value()); // a strategy
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(1).text == "memory");
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(2).text == "network bandwidth 100 Gb/s, b");
 }

@@ -111,10 +111,19 @@ std::vector<std::string> sentences(const SweepView& view) {
   return all;
 }
 
-PageTable empty_table(const SweepView& view, const std::string& title) {
-  PageTable table{.title = title, .columns = {}};
+// How the values of each axis of a view are sorted and filtered, which the titles of their columns say.
+std::vector<Scale> scales_of(const SweepView& view) {
+  std::vector<Scale> scales;
   for (const std::size_t axis : view.axes()) {
-    table.columns.push_back(short_name(view.results().axes[axis].key));
+    scales.push_back(scale_of(view.results().axes[axis]));
+  }
+  return scales;
+}
+
+PageTable empty_table(const SweepView& view, const std::vector<Scale>& scales, const std::string& title) {
+  PageTable table{.title = title, .columns = {}};
+  for (const Scale& scale : scales) {
+    table.columns.push_back(scale.axis.title);
   }
   for (const char* column : {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GiB]"}) {
     table.columns.emplace_back(column);
@@ -126,11 +135,19 @@ PageTable empty_table(const SweepView& view, const std::string& title) {
   return table;
 }
 
-std::vector<PageCell> row_of(const SweepView& view, std::size_t point) {
+PageCell axis_cell(const SweepView& view, const Scale& scale, std::size_t point, std::size_t axis) {
+  const std::string& text = view.text(point, axis);
+  if (scale.axis.names.empty() && view.has(point, axis)) {
+    return {text, scale.places[view.value(point, axis)]};
+  }
+  const auto numbers = plain_numbers({text}); // among names there may be numbers
+  return {text, numbers ? std::optional(numbers->front()) : std::nullopt};
+}
+
+std::vector<PageCell> row_of(const SweepView& view, const std::vector<Scale>& scales, std::size_t point) {
   std::vector<PageCell> row;
-  for (const std::size_t axis : view.axes()) {
-    const auto numbers = plain_numbers({view.text(point, axis)});
-    row.push_back({view.text(point, axis), numbers ? std::optional(numbers->front()) : std::nullopt});
+  for (std::size_t at = 0; at < scales.size(); ++at) {
+    row.push_back(axis_cell(view, scales[at], point, view.axes()[at]));
   }
   for (const double figure : {view.results().iteration[point], view.results().samples_per_second[point],
                               view.results().dollars_per_million[point], view.results().joules_per_sample[point],
@@ -145,9 +162,11 @@ std::vector<PageCell> row_of(const SweepView& view, std::size_t point) {
 }
 
 PageTable best_points(const SweepView& view) {
-  PageTable table = empty_table(view, view.outside() > 0
-                                          ? "The points with the highest throughput, first those within the constraints"
-                                          : "The points with the highest throughput");
+  const std::vector<Scale> scales = scales_of(view);
+  PageTable table =
+      empty_table(view, scales,
+                  std::string("The points with the highest throughput") +
+                      (view.outside() > 0 ? ", first those within the constraints" : ""));
   std::vector<std::size_t> order(view.results().points());
   std::iota(order.begin(), order.end(), 0);
   const std::size_t shown = std::min(order.size(), kMostRows);
@@ -157,7 +176,7 @@ PageTable best_points(const SweepView& view) {
                              std::tuple(!view.counts(b), -view.results().samples_per_second[b], b);
                     });
   for (std::size_t at = 0; at < shown; ++at) {
-    table.rows.push_back(row_of(view, order[at]));
+    table.rows.push_back(row_of(view, scales, order[at]));
   }
   table.note = shown < order.size() ? std::to_string(order.size() - shown) + " further ones are left out; "
                                                                              "`stagecraft points` has all"
@@ -166,12 +185,13 @@ PageTable best_points(const SweepView& view) {
 }
 
 std::vector<PageTable> answers(const SweepView& view) {
+  const std::vector<Scale> scales = scales_of(view);
   std::vector<PageTable> tables;
   for (const SweepAnswer& answer : view.results().answers) {
-    PageTable table = empty_table(view, "The best" + asker(view, answer) + ": " + answer.words);
+    PageTable table = empty_table(view, scales, "The best" + asker(view, answer) + ": " + answer.words);
     table.columns.insert(table.columns.begin(), "score");
     for (const SweepAnswer::Point& one : answer.best) {
-      table.rows.push_back(row_of(view, one.point));
+      table.rows.push_back(row_of(view, scales, one.point));
       table.rows.back().insert(table.rows.back().begin(), PageCell{one.text, one.score});
     }
     if (!table.rows.empty()) {
