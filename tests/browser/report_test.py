@@ -73,6 +73,8 @@ def make_pages(folder):
     with open(path("compare.json"), encoding="utf-8") as file:
         result = json.load(file)
     result["model"], result["runs"][0]["note"] = EVIL, EVIL
+    unfit = dict(result["runs"][-1], feasible=False, why_not="memory", iteration_seconds=None)
+    result["runs"].append(unfit)
     with open(path("compare.json"), "w", encoding="utf-8") as file:
         json.dump(result, file)
     with open(path("moments.json"), "w", encoding="utf-8") as file:
@@ -274,6 +276,17 @@ def test_table(browser, page):
     assert column(browser, title) == []
 
 
+def test_sorting(browser, page):
+    """What has no figure comes last, sorted upwards and downwards."""
+    browser.open(page)
+    cells = """const table = [...document.querySelectorAll('.table table')].pop();
+      const at = [...table.querySelectorAll('th button')].findIndex(button => button.textContent === arguments[0]);
+      table.querySelectorAll('th button')[at].click();
+      return [...table.tBodies[0].rows].map(row => row.cells[at].textContent);"""
+    for times in browser.run(cells, "iteration [s]"), browser.run(cells, "iteration [s]"):
+        assert times[-1] == "–" and "–" not in times[:-1], times
+
+
 def test_constraints(browser, page):
     """A switch by key: points outside the constraints are left out, or drawn faint, until it is pressed."""
     browser.open(page)
@@ -330,6 +343,7 @@ def main():
         test_lengths(browser, pages["lengths"])
         test_table(browser, pages["compare"])
         test_table(browser, pages["sweep"])
+        test_sorting(browser, pages["compare"])
         test_constraints(browser, pages["limits"])
         test_dark_and_print(browser, pages["compare"])
         print("every page opens without a request or a complaint")

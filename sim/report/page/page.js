@@ -105,11 +105,13 @@
   const text_of = (cell) => (Array.isArray(cell) ? cell[0] : cell);
   const is_number = (cell) => Array.isArray(cell);
 
-  // Numbers by size, texts by their letters; what has no number last.
-  function compare(a, b) {
-    if (is_number(a) && is_number(b)) return (a[1] ?? Infinity) - (b[1] ?? Infinity);
-    if (is_number(a) !== is_number(b)) return is_number(a) ? -1 : 1;
-    return a.localeCompare(b, "en", { numeric: true });
+  // Rows by a column, numbers by size and texts by their letters. Without a number among numbers, or without a text, they
+  // come last either way.
+  function sort(rows, column, down) {
+    const of_numbers = rows.some((row) => is_number(row[column]));
+    const is_without = (cell) => (of_numbers ? !is_number(cell) || cell[1] === null : cell === "");
+    const compare = (a, b) => (is_number(a) && is_number(b) ? a[1] - b[1] : text_of(a).localeCompare(text_of(b), "en", { numeric: true }));
+    rows.sort(({ [column]: a }, { [column]: b }) => is_without(a) - is_without(b) || (down ? compare(b, a) : compare(a, b)));
   }
 
   const number = "([+-]?(?:\\d+\\.?\\d*|\\.\\d+)(?:[eE][+-]?\\d+)?)";
@@ -173,10 +175,7 @@
     function rows() {
       const tests = inputs.map(test_at);
       const kept = table.rows.filter((row) => (!search.value || row.some((cell) => has(cell, search.value))) && tests.every((test, column) => !test || test(row[column])));
-      if (state.column >= 0) {
-        const sign = state.down ? -1 : 1;
-        kept.sort((a, b) => sign * compare(a[state.column], b[state.column]));
-      }
+      if (state.column >= 0) sort(kept, state.column, state.down);
       return kept;
     }
     function show() {
