@@ -5,6 +5,7 @@
 const Charts = (() => {
   const symbols = ["circle", "rect", "triangle", "diamond"]; // filled, then empty
   const colors = 8;
+  const most_listed = 5000; // marks in numbers
   const most_wrapped = 12; // names in a key that is not paged
   const key = { line: 14, gap: 8, icon: 25, before_text: 5 }; // pixels
   const font = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'; // as the page's: ECharts measures texts by it
@@ -293,16 +294,17 @@ const Charts = (() => {
     return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360);
   }
 
-  // The chart's marks as rows, for those who read with keys or a screen reader.
+  // The chart's marks as rows, for those who read with keys or a screen reader, and how many are too many.
   function rows_of(chart) {
+    const all = chart.series.filter((one) => one.look !== "guide").flatMap((series) => series.marks.map((mark) => [series, mark]));
     const table = document.createElement("table");
-    for (const series of chart.series.filter((one) => one.look !== "guide")) {
-      for (const mark of series.marks.slice(0, 500)) {
-        const row = table.insertRow();
-        for (const text of lines(chart, series, mark)) row.insertCell().textContent = text;
-      }
+    for (const [series, mark] of all.slice(0, most_listed)) {
+      const row = table.insertRow();
+      for (const text of lines(chart, series, mark)) row.insertCell().textContent = text;
     }
-    return table;
+    const rest = document.createElement("p");
+    rest.textContent = all.length > most_listed ? `${all.length - most_listed} further ones are left out` : "";
+    return [table, rest];
   }
 
   const is_empty = (chart) => chart.series.every((one) => !one.marks.length);
@@ -319,7 +321,7 @@ const Charts = (() => {
     const list = () => {
       if (!details.open || listed === shown()) return;
       listed = shown();
-      details.replaceChildren(summary, rows_of(listed));
+      details.replaceChildren(summary, ...rows_of(listed));
     };
     details.addEventListener("toggle", list);
     parent.append(canvas, details);
