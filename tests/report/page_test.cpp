@@ -620,6 +620,13 @@ SweepResults product(std::size_t across, std::size_t down) {
   return results;
 }
 
+TEST_CASE("mappings stand on axes without brackets and quotes", "[report][page]") {
+  SweepResults results = product(2, 2);
+  results.axes[0] = {"loader", {R"({"workers": "2", "decode": "1 ms"})", "none"}};
+  const DocumentPage page = sweep_page(results);
+  CHECK(chart_of(page, "throughput-by-loader").x.names == std::vector<std::string>{"workers: 2, decode: 1 ms", "none"});
+}
+
 TEST_CASE("neighbouring values share a cell where a map would have too many", "[report][page]") {
   // 50 x 50 are 2 500 cells, the most of a map; 51 make 26 columns of two values, the last of one.
   const DocumentPage whole = sweep_page(product(50, 50)), more = sweep_page(product(51, 50));

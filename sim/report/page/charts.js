@@ -67,6 +67,25 @@ const Charts = (() => {
     return element;
   }
 
+  // A name as wide as its room: of a longer one the middle is left out.
+  function cut(name, room) {
+    const halves = (kept) => `${name.slice(0, Math.ceil(kept / 2))}…${name.slice(-Math.floor(kept / 2))}`;
+    let kept = Math.min(name.length, Math.ceil(room / 3));
+    while (kept > 4 && width_of(halves(kept), 12) > room) --kept;
+    return width_of(name, 12) > room ? halves(kept) : name;
+  }
+
+  // An axis as it is drawn: where names have no room, the words that all begin with are left out. Tips have all of a name.
+  function drawn_axis(axis, room) {
+    if (!axis.names || longest(axis.names) <= room) return axis;
+    let shared = 0;
+    while (axis.names.length > 1 && axis.names.every((name) => shared < name.length && name[shared] === axis.names[0][shared])) ++shared;
+    while (shared > 0 && /[\w.-]/.test(axis.names[0][shared - 1])) --shared;
+    return { ...axis, names: axis.names.map((name) => cut((shared ? "…" : "") + name.slice(shared), room)) };
+  }
+  const axis_below = (chart) => drawn_axis(chart.x, 160);
+  const axis_beside = (chart, width) => (chart.y.title ? drawn_axis(chart.y, room_beside(width)) : chart.y); // names of bars are broken into lines
+
   const most_shown = 25; // names below an axis, of more only some
   // Names too close to lie side by side even when slanted stand upright.
   const room_of_name = (axis, width) => (0.6 * width) / axis.names.length;
@@ -248,6 +267,7 @@ const Charts = (() => {
   function option_of(chart, width) {
     const narrow = width < 600;
     const scale = scale_of(chart);
+    const x = axis_below(chart);
     const touched = matchMedia("(hover: none)").matches;
     const places = (which) => chart.series.flatMap((one) => one.marks.map((mark) => mark[which])).filter((value) => value > 0);
     const series = chart.series.map((one, number) => series_of(chart, one, one.color ?? number, scale));
@@ -261,7 +281,7 @@ const Charts = (() => {
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
       aria: { enabled: true, label: { description: chart.title } },
-      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(chart.x, width) && chart.x.title ? 20 : 0), containLabel: true },
+      grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
       legend: key_of(chart, width),
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
@@ -279,8 +299,8 @@ const Charts = (() => {
         ...axis, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none",
         moveOnMouseMove: !touched, preventDefaultMouseMove: !touched, // a swipe scrolls the page
       })),
-      xAxis: axis_of(chart.x, places(0), false, width),
-      yAxis: axis_of(chart.y, places(1), true, width),
+      xAxis: axis_of(x, places(0), false, width),
+      yAxis: axis_of(axis_beside(chart, width), places(1), true, width),
       series,
     };
   }
@@ -290,8 +310,9 @@ const Charts = (() => {
 
   function height_of(chart, width) {
     const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
-    const names_below = is_upright(chart.x, width) ? 20 + longest(chart.x.names) : is_slanted(chart.x, width) ? Math.max(70, slanted_height(chart.x) + 20) : 0;
-    return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360);
+    const x = axis_below(chart);
+    const names_below = is_upright(x, width) ? 20 + longest(x.names) : is_slanted(x, width) ? Math.max(70, slanted_height(x) + 20) : 0;
+    return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360 + names_below);
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader, and how many are too many.

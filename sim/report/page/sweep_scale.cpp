@@ -29,7 +29,9 @@ Scale numeric_scale(const std::string& title, std::vector<double> numbers) {
 Scale name_scale(const SweptAxis& axis) {
   std::vector<double> places(axis.values.size());
   std::iota(places.begin(), places.end(), 0);
-  return {{.title = short_name(axis.key), .names = axis.values}, std::move(places)};
+  Scale scale{{.title = short_name(axis.key)}, std::move(places)};
+  std::transform(axis.values.begin(), axis.values.end(), std::back_inserter(scale.axis.names), shortened);
+  return scale;
 }
 
 std::string unit_of(const std::string& text) {
@@ -93,6 +95,11 @@ std::string short_name(const std::string& key) {
 }
 
 std::string shortened(const std::string& text) {
+  if (text.starts_with('{')) {
+    std::string words = text;
+    std::erase_if(words, [](char c) { return c == '{' || c == '}' || c == '"'; });
+    return words;
+  }
   constexpr std::size_t kLong = 6;
   const std::size_t end = text.find_first_not_of("0123456789.");
   if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {

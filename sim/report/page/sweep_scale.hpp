@@ -41,7 +41,7 @@ SharedPlaces shared_places(std::size_t values_across, std::size_t values_down);
 /// A key as a reader says it: "platform.network.bandwidth" is "network bandwidth".
 std::string short_name(const std::string& key);
 
-/// A value as a reader wants it: "1.40491809684 GB/s" is "1.405 GB/s".
+/// A value as a reader wants it: "1.40491809684 GB/s" is "1.405 GB/s", {"workers": "2"} is "workers: 2".
 std::string shortened(const std::string& text);
 
 /// A number for a sentence, of four digits.
