@@ -165,6 +165,9 @@ const Charts = (() => {
     };
   }
 
+  // Of lines without symbols: each turn of colours has its own.
+  const dash_of = (number) => ["solid", "dashed", "dotted"][Math.floor(number / colors) % 3];
+
   function series_of(chart, series, number, scale) {
     const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" || series.look === "faint" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
@@ -192,7 +195,7 @@ const Charts = (() => {
         if (chart.x.names) return points; // nothing lies between names
         return { ...common, type: "line", data, symbol, symbolSize: 8, showSymbol: data.length <= 60, lineStyle: { width: 2, color: own }, itemStyle: style };
       case "steps":
-        return { ...common, type: "line", step: "end", data, showSymbol: false };
+        return { ...common, type: "line", step: "end", data, showSymbol: false, lineStyle: { width: 2, color: own, type: dash_of(number) } };
       case "front":
         return {
           ...common, type: "line", step: "end", data, symbol: "circle", symbolSize: 13, lineStyle: { width: 1.5, color: color("--ink") },
