@@ -148,9 +148,13 @@ const Charts = (() => {
     const logarithmic = least > 0 && most > 5 * least;
     const colored = logarithmic ? Math.log : (value) => value;
     const [min, max] = [colored(least), colored(most)];
-    const above = (value) => (max > min ? (colored(value) - min) / (max - min) : 1);
+    if (min === max) { // all are the best: one colour, and a key of one
+      const best = ramp[ramp.length - 1];
+      return { texts: [`all ${short(most)} ${chart.value}`, ""], min: min - 1, max, logarithmic, part: () => 1, colors: [best, best] };
+    }
+    const above = (value) => (colored(value) - min) / (max - min);
     const part = chart.least_is_best ? (value) => 1 - above(value) : above; // the brightest colour is that of the best
-    return { least, most, min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
+    return { texts: [`${short(most)} ${chart.value}`, short(least)], min, max, logarithmic, part, colors: chart.least_is_best ? [...ramp].reverse() : ramp };
   }
 
   // Empty where the filled symbols are used up; the next turn of colours begins with another symbol.
@@ -294,7 +298,7 @@ const Charts = (() => {
         ? {
             min: scale.min, max: scale.max, dimension: scale.logarithmic ? 3 : 2, seriesIndex: 0,
             orient: "horizontal", left: "center", bottom: 4, itemHeight: narrow ? 120 : 240, itemWidth: 14,
-            text: [`${short(scale.most)} ${chart.value}`, short(scale.least)],
+            text: scale.texts,
             textStyle: { color: color("--ink") }, inRange: { color: scale.colors }, hoverLink: false,
           }
         : undefined,
