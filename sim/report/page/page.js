@@ -210,7 +210,7 @@
     dark.addEventListener("change", () => set(dark.matches ? "dark" : "light"));
     button.addEventListener("click", () => set(root.dataset.theme === "dark" ? "light" : "dark"));
     let before = "light";
-    const widen = (width) => document.querySelectorAll(".chart .canvas").forEach((canvas) => { canvas.style.width = width; });
+    const widen = (width) => document.querySelectorAll(".chart .canvas, .timelines").forEach((place) => { place.style.width = width; });
     addEventListener("beforeprint", () => {
       before = root.dataset.theme;
       drawings.forEach((one) => one.draw || one.begin());
