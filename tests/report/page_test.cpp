@@ -120,6 +120,18 @@ TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
   CHECK(allowed == 4);
 }
 
+TEST_CASE("columns that say nothing in any row are not shown", "[report][page]") {
+  Page page{.title = "t"};
+  page.sections = {{.title = "s", .sentences = {}}};
+  page.sections[0].tables = {{.title = "t",
+                              .columns = {"run", "time", "energy", "remarks"},
+                              .rows = {{{"a"}, number_cell(Mark::kNone), number_cell(Mark::kNone), {""}},
+                                       {{"b"}, number_cell(2), number_cell(Mark::kNone), {""}}}}};
+  const json table = data_of(to_html(page)).at(0).at("tables").at(0);
+  CHECK(table.at("columns") == json{"run", "time"});
+  CHECK(table.at("rows") == json::parse(R"([["a", ["–", null]], ["b", ["2", 2.0]]])"));
+}
+
 TEST_CASE("what no other mark beats", "[report][page]") {
   // (1, 5) and (3, 2) stay; (2, 5) is no better than the first in y, (4, 2) than the last, (3, 4) than (3, 2).
   const std::vector<Mark> front =

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -111,15 +112,33 @@ Json to_value(const Chart& chart) {
   return json;
 }
 
+bool says_something(const PageCell& cell) { return cell.number ? std::isfinite(*cell.number) : !cell.text.empty(); }
+
+// Those that say something in any row.
+std::vector<std::size_t> telling_columns(const PageTable& table) {
+  std::vector<std::size_t> columns;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return says_something(row[column]); })) {
+      columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
 Json to_value(const PageTable& table) {
-  Json rows = Json::array();
+  const std::vector<std::size_t> shown = telling_columns(table);
+  Json columns = Json::array(), rows = Json::array();
+  for (const std::size_t column : shown) {
+    columns.push_back(table.columns[column]);
+  }
   for (const std::vector<PageCell>& row : table.rows) {
     Json& cells = rows.emplace_back(Json::array());
-    for (const PageCell& cell : row) {
+    for (const std::size_t column : shown) {
+      const PageCell& cell = row[column];
       cells.push_back(cell.number ? Json{cell.text, number_of(*cell.number)} : Json(cell.text));
     }
   }
-  return {{"title", table.title}, {"columns", table.columns}, {"rows", std::move(rows)}, {"note", table.note}};
+  return {{"title", table.title}, {"columns", std::move(columns)}, {"rows", std::move(rows)}, {"note", table.note}};
 }
 
 template <class T> std::string base64(const std::vector<T>& values) {

@@ -18,7 +18,7 @@ struct PageCell {
   std::optional<double> number = {};
 };
 
-/// A table that the reader sorts and filters.
+/// A table that the reader sorts and filters. Columns that say nothing in any row are not shown.
 struct PageTable {
   std::string title;
   std::vector<std::string> columns;

@@ -154,6 +154,7 @@
     const titles = element(head, "tr");
     const filters = element(head, "tr", "", { class: "filters" });
     const body = element(grid, "tbody");
+    const is_long = table.columns.map((_, column) => table.rows.some((row) => text_of(row[column]).length > 40));
     const more = element(box, "button", "show more", { type: "button" });
     const state = { column: -1, down: false, shown: most_rows };
     const inputs = table.columns.map((title, column) => {
@@ -183,7 +184,7 @@
       body.replaceChildren();
       for (const row of kept.slice(0, state.shown)) {
         const line = element(body, "tr");
-        for (const cell of row) element(line, "td", text_of(cell), is_number(cell) ? { class: "number" } : {});
+        row.forEach((cell, column) => element(line, "td", text_of(cell), is_number(cell) ? { class: "number" } : is_long[column] ? { class: "long" } : {}));
       }
       [...titles.children].forEach((cell, column) => cell.setAttribute("aria-sort", state.column !== column ? "none" : state.down ? "descending" : "ascending"));
       more.hidden = kept.length <= state.shown;
