@@ -193,6 +193,33 @@ def test_lengths(browser, page):
     browser.wait("all of the longer", "return window.times.includes('80 s')")
 
 
+def test_chart_keys(browser, page):
+    """A chart's key is of buttons that hide series, and its axes are moved and zoomed by keys."""
+    browser.open(page)
+    browser.run("document.querySelector('.charts').scrollIntoView()")
+    drawing = "const svg = document.querySelector('.canvas[tabindex] svg'); return svg.textContent + svg.querySelectorAll('path').length"
+    browser.wait("a chart to zoom", "const svg = document.querySelector('.canvas[tabindex] svg'); return svg && svg.textContent")
+    canvas = browser.driver.find_element("css selector", ".canvas[tabindex]")
+    changed = drawing + " !== arguments[0]"
+    whole = browser.run(drawing)
+    canvas.send_keys("+")
+    browser.wait("the chart closer", changed, whole)
+    closer = browser.run(drawing)
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    browser.wait("the chart moved", changed, closer)
+    canvas.send_keys("0")
+    browser.wait("the whole chart", drawing + " === arguments[0]", whole)
+    button = browser.driver.find_element("css selector", ".canvas[tabindex] ~ .key button")
+    assert button.get_attribute("aria-pressed") == "true"
+    button.send_keys(Keys.SPACE)
+    assert button.get_attribute("aria-pressed") == "false"
+    browser.wait("the chart without the series", changed, whole)
+    button.send_keys(Keys.ENTER)
+    browser.wait("the chart with it", drawing + " === arguments[0]", whole)
+    assert button.get_attribute("aria-pressed") == "true"
+    assert not browser.complaints()
+
+
 def touch(browser, what, *places):
     """touchStart, touchMove or touchEnd with fingers at places of the window."""
     points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
@@ -341,6 +368,7 @@ def main():
         test_timeline(browser, pages["replay"])
         test_moments(browser, pages["moments"])
         test_lengths(browser, pages["lengths"])
+        test_chart_keys(browser, pages["compare"])
         test_table(browser, pages["compare"])
         test_table(browser, pages["sweep"])
         test_sorting(browser, pages["compare"])

@@ -6,8 +6,6 @@ const Charts = (() => {
   const symbols = ["circle", "rect", "triangle", "diamond"]; // filled, then empty
   const colors = 8;
   const most_listed = 5000; // marks in numbers
-  const most_wrapped = 12; // names in a key that is not paged
-  const key = { line: 14, gap: 8, icon: 25, before_text: 5 }; // pixels
   const font = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'; // as the page's: ECharts measures texts by it
   const ramp = ["#3b528b", "#21918c", "#5ec962", "#fde725"]; // viridis
 
@@ -129,6 +127,7 @@ const Charts = (() => {
       silent: true,
       z: 5,
       data: marks.map((mark) => [mark[3], mark[4], mark[1]]),
+      encode: { x: [0, 1], y: 2 }, // the axis reaches to both ends
       renderItem(_, api) {
         const [from, at] = api.coord([api.value(0), api.value(2)]);
         const [to] = api.coord([api.value(1), api.value(2)]);
@@ -176,16 +175,13 @@ const Charts = (() => {
     const common = { name: series.name || undefined, itemStyle: {}, emphasis: { focus: "none" }, z: series.name === "others" || series.look === "faint" ? 1 : 2 };
     const data = series.marks.map((mark) => ({ value: [mark[0], mark[1]], mark }));
     const { symbol, color: own, style } = symbol_of(number);
-    const points = { // a line of no width: the key of a scatter stretches its symbols
-      ...common, type: "line", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, showAllSymbol: true,
-      lineStyle: { width: 0 }, itemStyle: { opacity: 0.85, ...style },
-    };
+    const points = { ...common, type: "scatter", data, symbol, symbolSize: series.marks.length > 500 ? 5 : 9, itemStyle: { opacity: 0.85, ...style } };
     switch (series.look) {
       case "bars":
         return { ...common, type: "bar", data, barMaxWidth: 18, barGap: "-100%", encode: { x: 0, y: 1 } };
       case "cells":
         return {
-          ...common, type: "heatmap",
+          ...common, type: "heatmap", itemStyle: { color: own },
           data: series.marks.map((mark) => ({
             value: [mark[0], mark[1], mark[5], Math.log(mark[5])], mark,
             label: { color: Number.isFinite(mark[5]) ? ink_on(on_ramp(scale.part(mark[5]))) : color("--ink") },
@@ -232,46 +228,78 @@ const Charts = (() => {
     return [...all.filter((one) => one.look === "front"), ...all.filter((one) => one.look !== "front")];
   }
 
-  // A name in the key, cut where it is wider than the chart.
-  function key_name(name, width) {
-    let text = name;
-    for (let kept = name.length; kept > 4 && width_of(text, 12) > width - 24 - key.icon - key.before_text; --kept) text = `${name.slice(0, kept - 2)}…`;
-    return text;
-  }
+  const svg = "http://www.w3.org/2000/svg";
+  const shapes = { // of symbols, in a box of 26 x 14
+    circle: ["circle", { cx: 13, cy: 7, r: 5 }],
+    rect: ["rect", { x: 8, y: 2, width: 10, height: 10 }],
+    triangle: ["path", { d: "M13 2l5.5 10h-11z" }],
+    diamond: ["path", { d: "M13 1l6 6-6 6-6-6z" }],
+  };
 
-  // The key's series line by line, as many as the width holds. ECharts does not say how high its key became.
-  function key_lines(chart, width) {
-    const entries = named(chart);
-    if (entries.length > most_wrapped) return [entries];
-    const lines = [];
-    let left = 0;
-    for (const one of entries) {
-      const wide = key.icon + key.before_text + Math.ceil(width_of(key_name(one.name, width), 12)) + key.gap;
-      if (wide > left) {
-        lines.push([]);
-        left = width - 16;
-      }
-      lines[lines.length - 1].push(one);
-      left -= wide;
-    }
-    return lines;
-  }
-
-  const key_height = (chart, width) => key_lines(chart, width).length * (key.line + key.gap);
-
-  function key_of(chart, width) {
-    const lines = key_lines(chart, width);
-    const ink = color("--ink");
-    const entry = ({ name, look }) => ({ name, itemStyle: look === "guide" || look === "steps" ? { opacity: 0 } : {} }); // their lines have no symbols
-    return {
-      show: lines.length > 0, type: named(chart).length > most_wrapped ? "scroll" : "plain", bottom: 0, padding: 0,
-      data: lines.flatMap((some, at) => [...(at ? ["\n"] : []), ...some.map(entry)]),
-      formatter: (name) => key_name(name, width), itemGap: key.gap, itemWidth: key.icon, itemHeight: key.line, textStyle: { color: ink, fontSize: 12, lineHeight: key.line },
-      pageTextStyle: { color: ink }, pageIconColor: ink,
+  // What the key shows of a series: a line, a symbol, or both, as the chart draws them.
+  function icon_of(chart, series, number) {
+    const icon = document.createElementNS(svg, "svg");
+    const draw = (name, attributes) => {
+      const shape = icon.appendChild(document.createElementNS(svg, name));
+      for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
     };
+    const line = (stroke, dash, width) => draw("path", { d: "M0 7h26", stroke, "stroke-width": width, "stroke-dasharray": { solid: "", dashed: "5 3", dotted: "2 3" }[dash] });
+    const drawn = symbol_of(number);
+    icon.setAttribute("viewBox", "0 0 26 14");
+    icon.setAttribute("aria-hidden", "true");
+    if (series.look === "guide") line(color("--ink-soft"), "dashed", 1);
+    else if (series.look === "steps") line(drawn.color, dash_of(number), 2);
+    else if (series.look === "cells" || series.look === "bars") draw("rect", { x: 6, y: 0, width: 14, height: 14, rx: 3, fill: drawn.color });
+    else if (series.look === "faint") draw("circle", { cx: 13, cy: 7, r: 4, fill: color("--faint") });
+    else if (series.look === "front") {
+      line(color("--ink"), "solid", 1.5);
+      draw("circle", { cx: 13, cy: 7, r: 6, fill: color("--paper"), stroke: color("--ink"), "stroke-width": 1.5 });
+    } else {
+      if (series.look === "line" && !chart.x.names) line(drawn.color, "solid", 2);
+      const [shape, place] = shapes[drawn.symbol];
+      draw(shape, { ...place, fill: drawn.style.color, stroke: drawn.color, "stroke-width": drawn.style.borderWidth ?? 0 });
+    }
+    return icon;
   }
 
-  function option_of(chart, width) {
+  // The key: a button for each series that has a name, which hides it. `hidden` are the names of those that are.
+  function key_of(chart, hidden, toggle) {
+    return named(chart).map((series) => {
+      const button = document.createElement("button");
+      const number = chart.series.indexOf(series);
+      button.type = "button";
+      button.append(icon_of(chart, series, series.color ?? number), series.name);
+      const tell = () => button.setAttribute("aria-pressed", String(!hidden.has(series.name)));
+      button.addEventListener("click", () => {
+        hidden.has(series.name) ? hidden.delete(series.name) : hidden.add(series.name);
+        tell();
+        toggle(series.name);
+      });
+      tell();
+      return button;
+    });
+  }
+
+  // Maps and bars are shown whole.
+  const zooms = (chart) => !scale_of(chart) && !chart.y.names;
+
+  const zoom_words = "arrows move, + and - zoom, 0 shows all";
+  const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  const sizes = { "+": 0.8, "=": 0.8, "-": 1.25, 0: Infinity };
+
+  // What a key does to the part of each axis that is shown, in percent; whether it does anything.
+  function zoom_by(pressed, drawn) {
+    if (!(pressed in moves) && !(pressed in sizes)) return false;
+    drawn.getOption().dataZoom.forEach(({ start, end }, axis) => {
+      const wide = Math.min(100, (end - start) * (sizes[pressed] ?? 1));
+      const middle = (start + end) / 2 + 0.1 * (end - start) * (moves[pressed]?.[axis] ?? 0);
+      const from = Math.min(100 - wide, Math.max(0, middle - wide / 2));
+      drawn.dispatchAction({ type: "dataZoom", dataZoomIndex: axis, start: from, end: from + wide });
+    });
+    return true;
+  }
+
+  function option_of(chart, width, hidden) {
     const narrow = width < 600;
     const scale = scale_of(chart);
     const x = axis_below(chart);
@@ -282,14 +310,14 @@ const Charts = (() => {
       const marks = one.marks.filter((mark) => mark[3] !== null && mark[4] !== null);
       if (marks.length) series.push(intervals(marks));
     }
-    const below = scale ? 76 : key_height(chart, width) + (named(chart).length ? 34 : 24);
+    const below = scale ? 76 : 24;
     return {
       animation: false,
       color: palette(),
       textStyle: { fontFamily: font, color: color("--ink") },
-      aria: { enabled: true, label: { description: chart.title } },
+      aria: { enabled: true, label: { description: chart.title + (zooms(chart) ? `: ${zoom_words}` : "") } },
       grid: { left: 16, right: 24, top: chart.y.title ? 36 : 12, bottom: below + (is_slanted(x, width) && x.title ? 20 : 0), containLabel: true },
-      legend: key_of(chart, width),
+      legend: { show: false, selected: Object.fromEntries([...hidden].map((name) => [name, false])) },
       tooltip: {
         trigger: "item", confine: true, backgroundColor: color("--paper"), borderColor: color("--line"), textStyle: { color: color("--ink") },
         formatter: ({ seriesIndex, data }) => (data && data.mark ? tip(lines(chart, chart.series[seriesIndex], data.mark)) : ""),
@@ -302,7 +330,7 @@ const Charts = (() => {
             textStyle: { color: color("--ink") }, inRange: { color: scale.colors }, hoverLink: false,
           }
         : undefined,
-      dataZoom: scale || chart.y.names ? [] : [{ xAxisIndex: 0 }, { yAxisIndex: 0 }].map((axis) => ({
+      dataZoom: !zooms(chart) ? [] : [{ xAxisIndex: 0 }, { yAxisIndex: 0 }].map((axis) => ({
         ...axis, type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, filterMode: "none",
         moveOnMouseMove: !touched, preventDefaultMouseMove: !touched, // a swipe scrolls the page
       })),
@@ -316,10 +344,9 @@ const Charts = (() => {
   const row_height = (chart, width) => (chart.x.names && chart.y.names.length > most_shown ? 16 : 10 + name_line * lines_beside(chart.y, width));
 
   function height_of(chart, width) {
-    const further_lines = Math.max(0, key_height(chart, width) - key.line - key.gap);
     const x = axis_below(chart);
     const names_below = is_upright(x, width) ? 20 + longest(x.names) : is_slanted(x, width) ? Math.max(70, slanted_height(x) + 20) : 0;
-    return further_lines + (chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 360 + names_below);
+    return chart.y.names ? Math.max(180, (chart.y.title ? 144 : 120) + names_below + row_height(chart, width) * chart.y.names.length) : 330 + names_below;
   }
 
   // The chart's marks as rows, for those who read with keys or a screen reader, and how many are too many.
@@ -341,6 +368,11 @@ const Charts = (() => {
   function add(parent, shown) {
     const canvas = document.createElement("div");
     canvas.className = "canvas";
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.textContent = zoom_words;
+    const key = document.createElement("div");
+    key.className = "key";
     const details = document.createElement("details");
     const summary = document.createElement("summary");
     summary.textContent = "in numbers";
@@ -352,24 +384,35 @@ const Charts = (() => {
       details.replaceChildren(summary, ...rows_of(listed));
     };
     details.addEventListener("toggle", list);
-    parent.append(canvas, details);
+    parent.append(canvas, hint, key, details);
     let drawn = null;
     let width = 0;
+    const hidden = new Set(); // names of series
+    const toggle = (name) => drawn.dispatchAction({ type: "legendToggleSelect", name });
+    canvas.addEventListener("keydown", (event) => {
+      const plain = !event.ctrlKey && !event.altKey && !event.metaKey;
+      if (plain && zooms(shown()) && zoom_by(event.key, drawn)) event.preventDefault();
+    });
     const draw = () => {
       const chart = shown();
-      canvas.hidden = details.hidden = is_empty(chart);
+      canvas.hidden = key.hidden = details.hidden = is_empty(chart);
       list();
+      key.replaceChildren(...key_of(chart, hidden, toggle));
+      zooms(chart) ? canvas.setAttribute("tabindex", 0) : canvas.removeAttribute("tabindex");
       if (!canvas.clientWidth) return;
       width = canvas.clientWidth;
       canvas.style.height = `${height_of(chart, width)}px`;
       drawn ??= echarts.init(canvas, null, { renderer: "svg" });
       drawn.resize();
-      drawn.setOption(option_of(chart, width), true);
+      drawn.setOption(option_of(chart, width, hidden), true);
       if (scale_of(chart)) drawn.setOption({ series: [{ label: digits_in_cells(chart, drawn) }] });
     };
     new ResizeObserver(() => drawn && canvas.clientWidth !== width && draw()).observe(canvas);
     return draw;
   }
 
-  return { add, is_empty, height: height_of, color };
+  /** About how high a chart is with its key. */
+  const height = (chart, width) => height_of(chart, width) + (named(chart).length ? 26 : 0);
+
+  return { add, is_empty, height, color };
 })();
