@@ -219,21 +219,42 @@ Chart closed_form(const Runs& feasible) {
                 }
                 return Mark{
                     .x = run.estimate > 0 ? run.estimate : Mark::kNone, .y = run.iteration, .text = run.label()};
-              }),
-              .note = fastest_note(feasible)};
+              })};
+  chart.note = fastest_note(feasible);
   if (high > 0) {
     chart.series.push_back({"equal", Look::guide, {{.x = low, .y = low}, {.x = high, .y = high}}});
   }
   return chart;
 }
 
+struct FigureColumn {
+  const char* title;
+  double (*of)(const RunValues& run);
+};
+constexpr std::array kFigures = {
+    FigureColumn{"iteration [s]", [](const RunValues& run) { return run.iteration; }},
+    FigureColumn{"samples/s", [](const RunValues& run) { return run.samples_per_second; }},
+    FigureColumn{"speedup", [](const RunValues& run) { return run.speedup; }},
+    FigureColumn{"over bound [%]", [](const RunValues& run) { return 100 * run.over_bound; }},
+    FigureColumn{"bubble [%]", [](const RunValues& run) { return 100 * run.bubble; }},
+    FigureColumn{"peak memory [GiB]", [](const RunValues& run) { return run.peak_gibibytes; }},
+    FigureColumn{"J per sample", [](const RunValues& run) { return run.joules_per_sample; }},
+    FigureColumn{"USD per million samples", [](const RunValues& run) { return run.dollars_per_million; }},
+    FigureColumn{"confidence 5 % [s]", [](const RunValues& run) { return run.confidence.low; }},
+    FigureColumn{"confidence median [s]", [](const RunValues& run) { return run.confidence.median; }},
+    FigureColumn{"confidence 95 % [s]", [](const RunValues& run) { return run.confidence.high; }},
+    FigureColumn{"best in [%]", [](const RunValues& run) { return 100 * run.best; }},
+    FigureColumn{"perturbed 5 % [s]", [](const RunValues& run) { return run.perturbed.low; }},
+    FigureColumn{"perturbed median [s]", [](const RunValues& run) { return run.perturbed.median; }},
+    FigureColumn{"perturbed 95 % [s]", [](const RunValues& run) { return run.perturbed.high; }},
+};
+
 PageTable table_of(const Runs& runs) {
-  PageTable table{.title = "All runs",
-                  .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute", "iteration [s]", "samples/s", "speedup",
-                              "over bound [%]", "bubble [%]", "peak memory [GiB]", "J per sample",
-                              "USD per million samples", "confidence 5 % [s]", "confidence median [s]",
-                              "confidence 95 % [s]", "best in [%]", "perturbed 5 % [s]", "perturbed median [s]",
-                              "perturbed 95 % [s]", "remarks"}};
+  PageTable table{.title = "All runs", .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
+  for (const FigureColumn& figure : kFigures) {
+    table.columns.emplace_back(figure.title);
+  }
+  table.columns.emplace_back("remarks");
   for (const RunValues& run : runs) {
     if (table.rows.size() == kMostRows) {
       table.note = std::to_string(runs.size() - kMostRows) + " slower or infeasible runs are left out";
@@ -246,11 +267,8 @@ PageTable table_of(const Runs& runs) {
         {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
         number_cell(run.micro_batches),
         {run.recompute}};
-    for (const double value : {run.iteration, run.samples_per_second, run.speedup, 100 * run.over_bound,
-                               100 * run.bubble, run.peak_gibibytes, run.joules_per_sample, run.dollars_per_million,
-                               run.confidence.low, run.confidence.median, run.confidence.high, 100 * run.best,
-                               run.perturbed.low, run.perturbed.median, run.perturbed.high}) {
-      row.push_back(number_cell(value));
+    for (const FigureColumn& figure : kFigures) {
+      row.push_back(number_cell(figure.of(run)));
     }
     row.push_back({run.remarks});
     table.rows.push_back(std::move(row));

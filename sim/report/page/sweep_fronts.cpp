@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMostPoints = 2000; // of a cloud
 
-// At most so many of them as a cloud has, in their order: drawn by lot (Knuth, The Art of Computer Programming 2, algorithm
-// S), as points of one value of an axis stand at even distances and every so many might miss all of them.
+// At most so many of them as a cloud has, in their order: drawn by lot (Knuth, The Art of Computer Programming 2,
+// algorithm S), as points of one value of an axis stand at even distances and every so many might miss all of them.
 std::vector<Mark> thinned(const std::vector<Mark>& marks) {
   Random random(1);
   std::size_t wanted = std::min(marks.size(), kMostPoints);
@@ -73,8 +73,8 @@ Chart front(const SweepView& view, const Expense& expense) {
   }
   const std::vector<Mark> drawn = thinned(inside), faint = thinned(outside);
   if (const std::size_t all = inside.size() + outside.size(), shown = drawn.size() + faint.size(); shown < all) {
-    chart.note = std::to_string(shown) + " of " + std::to_string(all) +
-                 " points are drawn, picked by lot; the front is of all.";
+    chart.note =
+        std::to_string(shown) + " of " + std::to_string(all) + " points are drawn, picked by lot; the front is of all.";
   }
   chart.series = cloud(view, drawn);
   if (!outside.empty()) {

@@ -163,10 +163,9 @@ std::vector<PageCell> row_of(const SweepView& view, const std::vector<Scale>& sc
 
 PageTable best_points(const SweepView& view) {
   const std::vector<Scale> scales = scales_of(view);
-  PageTable table =
-      empty_table(view, scales,
-                  std::string("The points with the highest throughput") +
-                      (view.outside() > 0 ? ", first those within the constraints" : ""));
+  PageTable table = empty_table(view, scales,
+                                std::string("The points with the highest throughput") +
+                                    (view.outside() > 0 ? ", first those within the constraints" : ""));
   std::vector<std::size_t> order(view.results().points());
   std::iota(order.begin(), order.end(), 0);
   const std::size_t shown = std::min(order.size(), kMostRows);
