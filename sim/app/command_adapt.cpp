@@ -8,12 +8,14 @@
 namespace stagecraft {
 
 int command_adapt(const Options& options) {
-  const Study study = study_from(options);
+  std::vector<std::string> inputs;
+  const Study study = study_from(options, &inputs);
   if (!study.adapt) {
     throw InputError({options.study, 0, 0}, "the study has no key 'adapt'; docs/formats/study.md has an example");
   }
   Simulator simulator(study);
-  const Adaptation result = adapt(study, simulator);
+  Adaptation result = adapt(study, simulator);
+  result.inputs = std::move(inputs);
   emit(options, {.table = [&] { return to_text(result, use_color()); },
                  .json = [&] { return to_json(result); },
                  .csv = [&] { return to_csv(result); }});

@@ -222,10 +222,11 @@ nlohmann::ordered_json json_of(const std::vector<PredictedRow>& rows) {
   return list;
 }
 
-nlohmann::ordered_json json_of(const std::string& device, const std::vector<PredictedRow>& rows) {
+nlohmann::ordered_json json_of(const std::string& device, const std::vector<std::string>& inputs,
+                               const std::vector<PredictedRow>& rows) {
   const FitError error = error_of(rows);
-  return {{"schema", kSchema},          {"device", device},     {"rows", json_of(rows)}, {"mape", error.mean},
-          {"median_ape", error.median}, {"p90_ape", error.p90}, {"bias", error.bias}};
+  return {{"schema", kSchema},  {"device", device},           {"inputs", inputs},     {"rows", json_of(rows)},
+          {"mape", error.mean}, {"median_ape", error.median}, {"p90_ape", error.p90}, {"bias", error.bias}};
 }
 
 std::vector<Cell> cells_of(const std::string& name, const std::vector<PredictedRow>& rows) {
@@ -272,10 +273,13 @@ void draw(const Options& options, const std::string& title, const std::string& n
 }
 
 int predict_command(const Options& options) {
-  const DeviceType type = load_device(device_file(options.device));
+  const std::filesystem::path file = device_file(options.device);
+  const DeviceType type = load_device(file);
+  std::vector<std::string> inputs = {input_name(file)};
   std::vector<Prediction> predictions;
   std::vector<PredictedRow> all;
   for (const NamedTable& table : read_tables(options, type.name)) {
+    inputs.push_back(table.file);
     predictions.push_back({table.kind, fit::evaluate(type, table.table)});
     const std::vector<PredictedRow>& rows = predictions.back().rows;
     const std::size_t given = table.table.kernels.size() + table.table.collectives.size();
@@ -290,7 +294,7 @@ int predict_command(const Options& options) {
     throw InputError({"calibrate predict", 0, 0}, "no table; allowed: --gemm CSV and the like");
   }
   emit(options, {.table = [&] { return text_of(predictions, options.all_rows); },
-                 .json = [&] { return json_of(type.name, all).dump(2) + "\n"; },
+                 .json = [&] { return json_of(type.name, inputs, all).dump(2) + "\n"; },
                  .csv = {}});
   return all.empty() ? kNothingFeasible : kDone;
 }
@@ -298,7 +302,8 @@ int predict_command(const Options& options) {
 // show
 
 int show_command(const Options& options) {
-  const DeviceType type = load_device(device_file(options.device));
+  const std::filesystem::path file = device_file(options.device);
+  const DeviceType type = load_device(file);
   const KernelFits fits = type.fits ? *type.fits : KernelFits{};
   const std::vector<PredictedRow> rows = fit::evaluate_measured(type);
   emit(options, {.table =
@@ -311,6 +316,7 @@ int show_command(const Options& options) {
                  .json =
                      [&] {
                        nlohmann::ordered_json json = json_of_fits(type.name, fits);
+                       json["inputs"] = {input_name(file)};
                        json["rows"] = json_of(rows);
                        return json.dump(2) + "\n";
                      },

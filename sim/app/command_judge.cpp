@@ -6,6 +6,7 @@
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/input_files.hpp"
 #include "sim/study/judge.hpp"
 
 namespace stagecraft {
@@ -126,11 +127,14 @@ std::string to_text(const Judgement& judgement, bool all) {
 } // namespace
 
 int command_judge(const Options& options) {
-  const JudgeStudy study = judge_study_from(options);
-  const Judgement judgement = [&] {
+  InputFiles files;
+  JudgeStudy study = judge_study_from(options);
+  study.folders.files = &files;
+  Judgement judgement = [&] {
     Progress progress(options.quiet);
     return judge(study, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   }();
+  judgement.inputs = inputs_of(options, files);
   emit(options, {.table = [&] { return to_text(judgement, options.all_rows); },
                  .json = [&] { return to_json(judgement, true); },
                  .csv = [&] { return to_csv(judgement); }});

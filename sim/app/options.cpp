@@ -141,18 +141,30 @@ std::string path_below(const std::filesystem::path& folder, const std::filesyste
   return below.empty() || *below.begin() == ".." ? "" : below.string();
 }
 
+std::string input_name(const std::filesystem::path& file) {
+  const std::string shipped = path_below(shipped_folder(), file);
+  return shipped.empty() ? file.string() : shipped;
+}
+
+std::vector<std::string> inputs_of(const Options& options, const InputFiles& files) {
+  std::vector<std::string> inputs;
+  if (!options.study.empty()) {
+    inputs.push_back(options.study);
+  }
+  for (const std::filesystem::path& file : files.asked()) {
+    inputs.push_back(input_name(file));
+  }
+  return inputs;
+}
+
 Study study_from(const Options& options, std::vector<std::string>* inputs) {
   InputFiles files;
   Folders folders = folders_of(options.study);
   folders.files = inputs != nullptr ? &files : nullptr;
   const yaml::Node document = options.study.empty() ? document_from_flags(options) : yaml::load(options.study);
   Study study = load_study(document, folders, settings_from(options));
-  if (inputs != nullptr && !options.study.empty()) {
-    inputs->push_back(options.study);
-  }
-  for (const std::filesystem::path& file : files.asked()) {
-    const std::string shipped = path_below(shipped_folder(), file);
-    inputs->push_back(shipped.empty() ? file.string() : shipped);
+  if (inputs != nullptr) {
+    *inputs = inputs_of(options, files);
   }
   return study;
 }

@@ -109,8 +109,14 @@ std::string path_below(const std::filesystem::path& folder, const std::filesyste
 /// What flags change of a study: --set, and those that stand for one of its keys. Throws InputError.
 std::vector<Setting> settings_from(const Options& options);
 
+/// A file as results name it: shipped ones by their path in the shipped folder.
+std::string input_name(const std::filesystem::path& file);
+
+/// The study's own file and those that were asked for, as results name them.
+std::vector<std::string> inputs_of(const Options& options, const InputFiles& files);
+
 /// The study that flags describe: a study file, or MODEL with --platform, --devices or devices of its own.
-/// `inputs`, where given, hears which files were read, shipped ones by their names in the shipped folder.
+/// `inputs`, where given, hears which files were read.
 Study study_from(const Options& options, std::vector<std::string>* inputs = nullptr);
 
 /// The sweep of a study file; `files` must outlive it.

@@ -52,7 +52,8 @@ struct Judgement {
   std::string name, schedule, engine;
   std::optional<Seconds> median_profile_seconds; ///< of measuring every operator, as the study models it
   std::vector<PlannerScore> planners;            ///< by median regret, those without a plan that fits last
-  std::vector<JudgedPlan> plans; ///< model by model, platform by platform, planners in the order asked for
+  std::vector<JudgedPlan> plans;        ///< model by model, platform by platform, planners in the order asked for
+  std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
 /// Fills in regret, over_bound and bias of all plans, and the scores.

@@ -79,6 +79,7 @@ std::string to_json(const Judgement& judgement, bool timing) {
                {"name", text_or_null(judgement.name)},
                {"schedule", judgement.schedule},
                {"engine", judgement.engine},
+               {"inputs", judgement.inputs},
                {"median_profile_seconds", optional_value(judgement.median_profile_seconds)},
                {"planners", Json::array()},
                {"plans", Json::array()}};

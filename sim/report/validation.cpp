@@ -138,7 +138,8 @@ Accuracy accuracy_of(const std::vector<ValidationRow>& rows) {
 }
 
 std::string to_json(const Validation& validation) {
-  Json json = {{"schema", kSchema}, {"source", validation.source}, {"rows", Json::array()}};
+  Json json = {
+      {"schema", kSchema}, {"source", validation.source}, {"inputs", validation.inputs}, {"rows", Json::array()}};
   for (const ValidationRow& row : validation.rows) {
     json["rows"].push_back({{"case", row.case_name},
                             {"metric", row.metric},

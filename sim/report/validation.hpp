@@ -30,6 +30,7 @@ struct Validation {
   std::vector<ValidationRow> rows;
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
+  std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
 /// Errors over rows; relative ones, so rows of several metrics may be put together.

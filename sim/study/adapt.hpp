@@ -52,6 +52,7 @@ struct Adaptation {
   std::vector<std::string> devices;
   std::vector<AdaptPolicy> policies; ///< never, dynamic, oracle
   std::vector<AdaptPhase> phases;
+  std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
 /// Runs key `adapt` of the study, which must have one.

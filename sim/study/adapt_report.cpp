@@ -119,6 +119,7 @@ std::string to_json(const Adaptation& adaptation) {
                {"schedule", adaptation.schedule},
                {"engine", adaptation.engine},
                {"micro_batches", adaptation.micro_batches},
+               {"inputs", adaptation.inputs},
                {"devices", adaptation.devices},
                {"phases", Json::array()},
                {"policies", Json::array()}};

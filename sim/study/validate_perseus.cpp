@@ -23,6 +23,8 @@ using perseus::Data;
 using perseus::InstructionTimes;
 using perseus::StageTimes;
 
+constexpr std::array kFiles = {"runs.csv", "stages.csv", "plans.csv"};
+
 constexpr int kGpusPerNode = 4; // of both machines (Chung et al. 2024, section 6.1); rank r runs stage r mod stages
 constexpr double kPerMilli = 1e3;
 
@@ -478,17 +480,16 @@ private:
 } // namespace
 
 bool is_perseus(const std::filesystem::path& folder) {
-  for (const char* name : {"runs.csv", "stages.csv", "plans.csv"}) {
-    if (!std::filesystem::is_regular_file(folder / name)) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(kFiles.begin(), kFiles.end(),
+                     [&](const char* name) { return std::filesystem::is_regular_file(folder / name); });
 }
 
 Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& /*shipped*/) {
   Validation validation = Validator(perseus::read(folder)).run();
   validation.source = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
+  for (const char* name : kFiles) {
+    validation.inputs.push_back((folder / name).string());
+  }
   return validation;
 }
 

@@ -50,6 +50,7 @@ Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
   validation.source = path.string();
   std::map<std::string, std::vector<ValidationRow>> contests;
   for (const fs::path& file : files_of(path)) {
+    validation.inputs.push_back(file.string());
     const RunRecord record = read_run_record(file);
     if (record.disturbed()) {
       const double late = record.latest_sleeper();

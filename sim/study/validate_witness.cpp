@@ -203,6 +203,7 @@ Validation validate_witness(const fs::path& path, const fs::path& shipped) {
   Validation validation;
   validation.source = path.string();
   for (const fs::path& file : files_of(path)) {
+    validation.inputs.push_back(file.string());
     Case(file, {file.parent_path(), shipped}, validation).add();
   }
   add_medians(validation);

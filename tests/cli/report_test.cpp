@@ -104,6 +104,35 @@ TEST_CASE("the page of an explanation links study, model and platform", "[cli][r
   CHECK(Json::parse(shop.read("flags.json")).at("inputs") == Json{"tests/study/chain.yaml", "plan.yaml"});
 }
 
+TEST_CASE("pages of adapt, judge, validate and calibrate link what they were made from", "[cli][report]") {
+  const Workshop shop;
+  const std::string study = "platform: {devices: 2}\ntraining: {global_batch: 4, micro_batches: 4}\n";
+  shop.write("adapt.yaml",
+             "model: " + kChain + "\n" + study + "adapt: {iterations: 10, round_iterations: 5, events: []}\n");
+  shop.write("judge.yaml", "judge: {models: [" + kChain +
+                               "], platforms: [{devices: 2}], planners: [uniform], schedule: 1f1b}\n" +
+                               "training: {global_batch: 4, micro_batches: 4}\n");
+  shop.write("gemm.csv", "m,n,k,dtype,latency_ms\n1024,1024,1024,fp16,1\n");
+  const std::string runs = (kRoot / "reports/reality-cores/runs").string();
+  const std::string device = "platforms/devices/v100-pcie-16gb.yaml";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
+      {"adapt adapt.yaml", {"adapt.yaml", "tests/study/chain.yaml"}},
+      {"judge judge.yaml", {"judge.yaml", "tests/study/chain.yaml"}},
+      {"validate " + runs, {"reports/reality-cores/runs/elementwise-128-2-1f1b.json"}},
+      {"calibrate show v100-pcie-16gb", {device}},
+      {"calibrate predict v100-pcie-16gb --gemm gemm.csv", {device, "gemm.csv"}},
+  };
+  for (const auto& [command, files] : commands) {
+    shop.succeed(command + " --format json --quiet -o result.json");
+    shop.succeed("report result.json -o page.html");
+    const std::string page = shop.read("page.html");
+    for (const std::string& file : files) {
+      INFO(command);
+      CHECK_THAT(page, Catch::Contains(file + "\">" + file + "</a>"));
+    }
+  }
+}
+
 TEST_CASE("report says what it cannot show", "[cli][report]") {
   const Workshop shop;
   shop.write("not.json", "nothing");
