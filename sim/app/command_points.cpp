@@ -73,8 +73,7 @@ std::string line_of(const SweepStore::Found& found, const ReplayedPoint& replaye
   }
   RunOrigin origin{replayed.study->model->name, replayed.study->platform.name};
   for (const KeptFile& file : found.files) {
-    const std::string shipped = path_below(shipped_folder(), file.path);
-    origin.inputs.push_back(shipped.empty() ? file.path : shipped);
+    origin.inputs.push_back(input_name(file.path));
   }
   return to_json(replayed.prepared.run, origin, true);
 }

@@ -34,6 +34,19 @@ sweep:
   platform.network.latency: {from: 1 us, to: 100 us, count: 50, scale: log}
   constraints: {devices: 1}
 """
+# An axis whose values are long texts; on one device the network changes nothing, and a map of it has one value.
+NAMES = """model: vgg16
+platform: two-generations
+training: {global_batch: 32, micro_batches: 2}
+compare: {strategies: [single], schedules: 1f1b}
+engine: analytic
+sweep:
+  platform.network.bandwidth: [1 Gb/s, 10 Gb/s]
+  platform.network.latency: [1 us, 10 us]
+  loader:
+    - {workers: 2, bytes_per_sample: 100 kB, decode: 1 ms, host: spin}
+    - {workers: 4, bytes_per_sample: 100 kB, decode: 1 ms, host: block}
+"""
 
 # A long run with a short bar far from its start, and memory that changes twice.
 MOMENTS = [
@@ -55,7 +68,7 @@ def make_pages(folder):
     def path(name):
         return os.path.join(folder, name)
 
-    for name, text in (("study.yaml", STUDY), ("sweep.yaml", SWEEP), ("limits.yaml", LIMITS)):
+    for name, text in (("study.yaml", STUDY), ("sweep.yaml", SWEEP), ("limits.yaml", LIMITS), ("names.yaml", NAMES)):
         with open(path(name), "w", encoding="utf-8") as file:
             file.write(text)
     stagecraft("compare", path("study.yaml"), "--timeline", "2", "--quiet", "-o", path("compare.json"))
@@ -63,6 +76,7 @@ def make_pages(folder):
     stagecraft("explain", *RUN, "--format", "json", "--quiet", "-o", path("explain.json"))
     stagecraft("sweep", path("sweep.yaml"), "--quiet", "-o", path("sweep.sqlite"))
     stagecraft("sweep", path("limits.yaml"), "--quiet", "-o", path("limits.sqlite"))
+    stagecraft("sweep", path("names.yaml"), "--quiet", "-o", path("names.sqlite"))
     rows = [{"case": EVIL, "metric": "iteration_seconds", "group": "g", "measured": m, "predicted": p, "contest": "c"}
             for m, p in ((1, 1.1), (2, 1.9), (30, 31))]
     with open(path("validate.json"), "w", encoding="utf-8") as file:
@@ -82,8 +96,8 @@ def make_pages(folder):
     with open(path("second.json"), "w", encoding="utf-8") as file:
         json.dump({"traceEvents": [{"ph": "X", "name": "F", "ts": 0, "dur": 1e6}]}, file)
     pages = {}
-    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "limits.sqlite", "validate.json", "calibrate.json",
-                   "moments.json"):
+    for result in ("compare.json", "replay.json", "explain.json", "sweep.sqlite", "limits.sqlite", "names.sqlite", "validate.json",
+                   "calibrate.json", "moments.json"):
         name = result.split(".")[0]
         pages[name] = path(name + ".html")
         stagecraft("report", path(result), "-o", pages[name])
@@ -327,7 +341,8 @@ def test_constraints(browser, page):
     assert browser.run(pressed) == ["false"] * 3
     assert all("3000 of 6000 points do not keep to the constraints (devices at most 1)" in note for note in browser.run(notes))
     assert not any("uniform" in row for row in kept[0]), kept[0]
-    assert sum("outside the constraints" in row for row in kept[-1]) > 100  # the cloud of a front
+    assert sum("outside the constraints" in row for row in kept[-1]) == 2000  # a cloud of 3000, listed as it is drawn
+    assert "4000 of 6000 points are drawn" in browser.run("return document.querySelector('#s4 .note').textContent")
     assert "neighbouring values" in browser.run("return document.querySelector('#s3 .note:not([hidden])').textContent")
     button = browser.driver.find_element("css selector", ".switch button")
     button.send_keys(Keys.SPACE)
@@ -340,6 +355,19 @@ def test_constraints(browser, page):
     assert not browser.complaints()
 
 
+def test_names(browser, page):
+    """Long names leave a chart its height, and a map of one value says so in one colour."""
+    browser.open(page)
+    draw_all(browser)
+    labels = browser.run("""const figure = [...document.querySelectorAll('#s2 figure')].find(one => /^Throughput by loader/.test(one.textContent));
+      return [...figure.querySelectorAll('svg text')].map(text => text.textContent);""")
+    assert sum(label.replace(".", "").isdigit() for label in labels) > 3, labels  # of an axis that has room
+    names = [label for label in labels if "…" in label]
+    assert len(names) == 2 and names[0].startswith("…2,") and names[1].startswith("…4,"), labels
+    texts = browser.run("return [...document.querySelectorAll('#s3 svg')].map(svg => svg.textContent)")
+    assert any("all " in text and "samples per second" in text for text in texts), texts
+
+
 def test_dark_and_print(browser, page):
     browser.open(page)
     draw_all(browser)
@@ -348,6 +376,12 @@ def test_dark_and_print(browser, page):
     browser.driver.find_element("id", "theme").send_keys(Keys.ENTER)
     assert browser.run(ground) != light
     browser.wait("charts in dark colours", "return document.querySelector('figure:not([hidden]) svg').outerHTML !== arguments[0]", drawn)
+    width = "return document.querySelector('.timelines canvas').getBoundingClientRect().width"
+    wide = browser.run(width)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert browser.run(width) == 660 and browser.run("return document.querySelector('.timelines canvas').width") == 660
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run(width) == wide
     printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
     assert len(printed) > 20000
     assert browser.run(ground) != light  # as before it was printed
@@ -373,6 +407,7 @@ def main():
         test_table(browser, pages["sweep"])
         test_sorting(browser, pages["compare"])
         test_constraints(browser, pages["limits"])
+        test_names(browser, pages["names"])
         test_dark_and_print(browser, pages["compare"])
         print("every page opens without a request or a complaint")
 
