@@ -27,6 +27,21 @@ std::string against_naive(const Run& best, const Run& naive) {
          name_of(naive) + " (" + to_text(naive.metrics.iteration) + ").";
 }
 
+// A winner whose gradients come late may need more iterations to learn as much.
+std::string how_late(const Comparison& comparison) {
+  const Run& best = comparison.runs.front();
+  if (best.staleness.empty()) {
+    return "";
+  }
+  const auto punctual = std::find_if(comparison.runs.begin(), comparison.runs.end(),
+                                     [](const Run& run) { return run.feasible && run.staleness.empty(); });
+  return "It is " + staleness_remark(best.staleness) +
+         (punctual == comparison.runs.end() ? ""
+                                            : "; the fastest that is not is " + name_of(*punctual) + " (" +
+                                                  to_text(punctual->metrics.iteration) + ")") +
+         ".";
+}
+
 std::string against_bound(const Run& best) {
   if (best.lower_bound.value <= 0) {
     return "No lower bound is known here.";
@@ -148,6 +163,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison) {
     verdict.push_back(what_won(comparison, best));
     if (comparison.runs.size() > 1) {
       verdict.push_back(against_naive(best, comparison.runs[naive]));
+    }
+    if (std::string late = how_late(comparison); !late.empty()) {
+      verdict.push_back(std::move(late));
     }
     if (std::string sure = how_sure(comparison); !sure.empty()) {
       verdict.push_back(std::move(sure));

@@ -39,6 +39,19 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   CHECK_THAT(comparison.verdict[5], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
 }
 
+TEST_CASE("a winner whose weights are stale is told as such, with the fastest run whose are not", "[study]") {
+  const std::string study = "training: {global_batch: 8, micro_batches: [8]}\n"
+                            "compare: {strategies: [uniform], schedules: ";
+  const Comparison mixed = compare_text(chain_study(study + "[gpipe, 1f1b, pipedream-2bw]}\n")).comparison;
+  REQUIRE(mixed.runs[0].schedule == "pipedream-2bw");
+  CHECK_THAT(mixed.verdict[2], StartsWith("It is asynchronous: weights up to 1.0 steps old; the fastest that is not is "
+                                          "uniform under " +
+                                          mixed.runs[1].schedule + " with 8 micro-batches (" +
+                                          to_text(mixed.runs[1].metrics.iteration) + ")."));
+  const Comparison stale = compare_text(chain_study(study + "pipedream-2bw}\n")).comparison;
+  CHECK(stale.verdict[1] == "It is asynchronous: weights up to 1.0 steps old.");
+}
+
 // 4 MB in 10 s against F + B of 6 s: the link is what holds the pipeline back.
 TEST_CASE("a link that is busier than any device is named", "[study]") {
   const ComparisonResult result =

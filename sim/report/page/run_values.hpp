@@ -35,7 +35,7 @@ struct RunValues {
 
   std::string label() const {
     return strategy + ", " + schedule + ", M " + std::to_string(micro_batches) +
-           (recompute.empty() ? "" : ", recompute " + recompute);
+           (recompute.empty() || recompute == "none" ? "" : ", recompute " + recompute);
   }
 };
 
