@@ -244,16 +244,18 @@ std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run
   return row;
 }
 
-// What is wrong with a study; nothing also where a condition rules it out.
 std::optional<InputError> SweepPoints::failure_of(const Combination& combination) const {
-  if (is_allowed(inputs_.sweep, combination)) {
-    try {
-      study_of(inputs_, combination);
-    } catch (const InputError& failure) {
-      return failure;
-    }
+  try {
+    study_of(inputs_, combination);
+  } catch (const InputError& failure) {
+    return failure;
   }
   return std::nullopt;
+}
+
+// Whether a combination makes a good study, or none as a condition rules it out.
+bool SweepPoints::does(const Combination& combination) const {
+  return !is_allowed(inputs_.sweep, combination) || !failure_of(combination);
 }
 
 // Whether the study is a good one with some other values of the other axes: with any of them, or of a large number of
@@ -274,7 +276,7 @@ bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) cons
         rest /= size;
       }
     }
-    if (!failure_of(combination_of(inputs_.sweep, values))) {
+    if (does(combination_of(inputs_.sweep, values))) {
       return true;
     }
   }
@@ -282,9 +284,10 @@ bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) cons
 }
 
 // Blames a value without which the study has another fault or none, first the one asked for: that of an axis, if any.
-void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis, const InputError& failure) const {
+void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis) const {
   const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
   const Combination whole = combination_of(inputs_.sweep, values);
+  const InputError failure = failure_of(whole).value();
   std::vector<std::pair<std::size_t, const AxisKey*>> suspects; // each with its place among the settings
   for (std::size_t other = 0, at = 0; other < axes.size(); ++other) {
     for (const AxisKey& key : axes[other].keys) {
@@ -294,7 +297,7 @@ void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis
   for (const auto& [at, key] : suspects) {
     Combination without = whole;
     without.settings.erase(without.settings.begin() + static_cast<std::ptrdiff_t>(at));
-    const std::optional<InputError> other = failure_of(without);
+    const std::optional<InputError> other = failure_of(without); // conditions want all settings
     const bool blamed = !other || std::string_view(other->what()) != failure.what();
     if (blamed && whole.settings[at].parsed) {
       const Where& where = whole.settings[at].parsed->where;
@@ -326,9 +329,8 @@ void SweepPoints::check_values() {
       std::vector<std::size_t> one = first;
       std::vector<std::size_t> other = last;
       one[axis] = other[axis] = value_to_check(sweep.axes[axis], at);
-      const std::optional<InputError> failure = failure_of(combination_of(sweep, one));
-      if (failure && failure_of(combination_of(sweep, other)) && !may_do(one, axis)) {
-        blame(one, axis, *failure);
+      if (!does(combination_of(sweep, one)) && !does(combination_of(sweep, other)) && !may_do(one, axis)) {
+        blame(one, axis);
       }
     }
   }

@@ -69,9 +69,10 @@ public:
 private:
   std::shared_ptr<const Kind> kind_of(const Combination& combination);
   Kind find_kind(const Combination& combination);
-  std::optional<InputError> failure_of(const Combination& combination) const;
+  std::optional<InputError> failure_of(const Combination& combination) const; ///< conditions aside
+  bool does(const Combination& combination) const;
   bool may_do(std::vector<std::size_t> values, std::size_t axis) const;
-  [[noreturn]] void blame(const std::vector<std::size_t>& values, std::size_t axis, const InputError& failure) const;
+  [[noreturn]] void blame(const std::vector<std::size_t>& values, std::size_t axis) const;
   Fingerprint fingerprint_of(const Combination& combination, const Kind& kind) const;
   bool may_draw(const Combination& combination) const; ///< errors of the cost model
   std::uint64_t count_all();

@@ -558,6 +558,8 @@ TEST_CASE("a fault is blamed on the value that has it, and one of the study on n
   const std::string axes = "sweep: {platform.bandwidth: [1 GB/s, 2 GB/s], training.global_batch: [4, 8]";
   CHECK(wrong("training: {optimiser: adam}\n" + axes + "}\n").starts_with("study.yaml:3:12: unknown key 'optimiser'"));
   CHECK(wrong(axes + ", platform.devises: [2]}\n").starts_with("study.yaml:3:97: unknown key 'devises'"));
+  CHECK(wrong("training: {optimiser: adam}\n" + axes + ", where: [training.global_batch > 2, strategy != single]}\n")
+            .starts_with("study.yaml:3:12: unknown key 'optimiser'"));
   // 3 divides neither 4 nor 8: of two axes that do not go together both are told.
   CHECK(wrong(axes + ", training.micro_batches: [3]}\n")
             .starts_with("study.yaml:3:71: no value for 'training.global_batch': study.yaml:3:103: 'micro_batches' 3"));
