@@ -82,7 +82,9 @@ int explain_winner(Options options) {
 
 // The best point of a sweep, or the one asked for, from the inputs that its results keep.
 int explain_point(const Options& options) {
-  if (!settings_from(options).empty()) {
+  const bool has_flags = !(options.strategy + options.schedule + options.plan + options.platform).empty() ||
+                         options.devices > 0 || options.micro_batches > 0;
+  if (has_flags || !settings_from(options).empty()) {
     throw InputError({options.model, 0, 0}, "its points have their settings; allowed: --point KEY alone");
   }
   SweepStore store(options.model, SweepStore::Mode::read);

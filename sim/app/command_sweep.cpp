@@ -197,11 +197,12 @@ private:
 // "2 x + 3 y x 4 runs = 24 points, then the best 5 of them by simgrid".
 std::string plan_of(SweepPoints& points) {
   std::string text = points.product() + " = " + points_in_words(points.count());
-  if (const auto& screen = points.inputs().sweep.screen) {
+  if (points.has_first_pass()) {
+    const Sweep::Screen& screen = *points.inputs().sweep.screen;
     constexpr double kPercent = 100;
-    const std::string best = screen->share > 0 ? plain_digits(kPercent * screen->share, 4) + " % of the feasible ones"
-                                               : std::to_string(screen->keep) + " of them";
-    text += " by " + screen->engine + ", then the best " + best + " by " + points.engine();
+    const std::string best = screen.share > 0 ? plain_digits(kPercent * screen.share, 4) + " % of the feasible ones"
+                                              : std::to_string(screen.keep) + " of them";
+    text += " by " + screen.engine + ", then the best " + best + " by " + points.engine();
   }
   return text + "\n";
 }

@@ -68,8 +68,8 @@ void apply_to_sweep(yaml::Node& document, const Setting& setting) {
     return;
   }
   yaml::Node& sweep = entry_of(document, std::string(kSweepKey), where);
-  for (yaml::Node::Entry& entry : sweep.entries) {
-    if (rest.starts_with(entry.key + ".")) {
+  for (yaml::Node::Entry& entry : sweep.entries) { // a word of a range
+    if (entry.value.kind == yaml::Node::Kind::map && rest.starts_with(entry.key + ".")) {
       yaml::set(entry.value, rest.substr(entry.key.size() + 1), setting.value, where);
       return;
     }

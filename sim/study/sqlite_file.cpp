@@ -150,7 +150,7 @@ std::string SqliteFile::reason(int result) const {
     return "it is no file of results; allowed: a new name, or a file that `sweep` wrote";
   case SQLITE_READONLY:
   case SQLITE_CANTOPEN:
-    return "it cannot be written; allowed: a file in a folder of one's own";
+    return "it, or what lies beside it, cannot be opened or written; allowed: a file in a folder of one's own";
   default:
     return sqlite3_errmsg(connection_);
   }

@@ -37,7 +37,7 @@ struct SweepInputs {
   Folders folders;               ///< with files
 };
 
-/// The study of a combination. Throws InputError.
+/// The study of a combination, with what changes a model or a platform after what says which. Throws InputError.
 Study study_of(const SweepInputs& inputs, const Combination& combination);
 
 /// Makes a point's engine the study's: a name, kEstimate, or "" for its own. A first pass by another draws none of the

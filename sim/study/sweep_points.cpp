@@ -52,28 +52,20 @@ bool is_below_key(std::string_view key, std::string_view above) {
   return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
 }
 
-// A setting, and how many of those that stood before it are below its key and hold nevertheless.
-struct Effective {
-  const Setting* setting;
-  std::uint64_t earlier = 0;
-};
-
 // Settings in one order, whatever order they came in, without those that a later one of the same key or above it
-// undoes: what is left of a mapping stands before what changes it. What is below a model or a platform may change
-// whichever is named.
-std::vector<Effective> effective(const std::vector<Setting>& first, const std::vector<Setting>& then) {
-  std::vector<Effective> all;
+// undoes: what is left of a mapping stands before what changes it. Which model or platform it is, is said first.
+std::vector<const Setting*> effective(const std::vector<Setting>& first, const std::vector<Setting>& then) {
+  std::vector<const Setting*> all;
   for (const std::vector<Setting>* settings : {&first, &then}) {
     for (const Setting& setting : *settings) {
-      const auto is_below = [&](const Effective& one) { return is_below_key(one.setting->key, setting.key); };
-      const bool names = setting.key == "model" || setting.key == "platform";
-      std::erase_if(all,
-                    [&](const Effective& one) { return one.setting->key == setting.key || (!names && is_below(one)); });
-      all.push_back({&setting, static_cast<std::uint64_t>(std::count_if(all.begin(), all.end(), is_below))});
+      const bool says_which = setting.key == "model" || setting.key == "platform";
+      std::erase_if(all, [&](const Setting* earlier) {
+        return earlier->key == setting.key || (!says_which && is_below_key(earlier->key, setting.key));
+      });
+      all.push_back(&setting);
     }
   }
-  std::sort(all.begin(), all.end(),
-            [](const Effective& one, const Effective& other) { return one.setting->key < other.setting->key; });
+  std::sort(all.begin(), all.end(), [](const Setting* one, const Setting* other) { return one->key < other->key; });
   return all;
 }
 
@@ -190,9 +182,9 @@ SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
 Fingerprint SweepPoints::fingerprint_of(const Combination& combination, const Kind& kind) const {
   Fingerprint fingerprint = of_study_;
   fingerprint.add(to_text(kind.files_digest));
-  for (const auto& [setting, earlier] : effective(inputs_.settings, combination.settings)) {
+  for (const Setting* setting : effective(inputs_.settings, combination.settings)) {
     if (!is_of_runs(setting->key)) {
-      fingerprint.add(setting->key).add(setting->value).add(earlier);
+      fingerprint.add(setting->key).add(setting->value);
     }
   }
   return fingerprint;
@@ -258,8 +250,8 @@ bool SweepPoints::does(const Combination& combination) const {
   return !is_allowed(inputs_.sweep, combination) || !failure_of(combination);
 }
 
-// Whether the study is a good one with some other values of the other axes: with any of them, or of a large number of
-// combinations with any of some from all over them.
+// Whether some values of the other axes, and no condition, let the study be a good one: any of them, or of a large
+// number of combinations any of some from all over them.
 bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) const {
   const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
   double all = 1;
@@ -276,7 +268,8 @@ bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) cons
         rest /= size;
       }
     }
-    if (does(combination_of(inputs_.sweep, values))) {
+    const Combination combination = combination_of(inputs_.sweep, values);
+    if (is_allowed(inputs_.sweep, combination) && !failure_of(combination)) {
       return true;
     }
   }
@@ -409,6 +402,19 @@ std::string SweepPoints::engine() {
   return engine;
 }
 
+bool SweepPoints::has_first_pass() {
+  const std::optional<Sweep::Screen>& screen = inputs_.sweep.screen;
+  const auto differs = [&](const yaml::Node& engine) { return engine.text != screen->engine; };
+  for (const SweepAxis& axis : inputs_.sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      if (screen && key.key == "engine" && std::any_of(key.values.begin(), key.values.end(), differs)) {
+        return true;
+      }
+    }
+  }
+  return screen && screen->engine != engine();
+}
+
 SweepRecord SweepPoints::record() {
   SweepRecord record;
   record.name = inputs_.sweep.name;
@@ -424,7 +430,7 @@ SweepRecord SweepPoints::record() {
   }
   record.keys = keys.dump();
   record.goal = inputs_.sweep.goal.document;
-  record.screen = inputs_.sweep.screen && inputs_.sweep.screen->engine != engine() ? inputs_.sweep.screen->engine : "";
+  record.screen = has_first_pass() ? inputs_.sweep.screen->engine : "";
   record.study_folder = fs::absolute(inputs_.folders.study).lexically_normal().string();
   record.shipped_folder = fs::absolute(inputs_.folders.shipped).lexically_normal().string();
   for (const auto& [path, digest] : digests_) {

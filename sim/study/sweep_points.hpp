@@ -59,6 +59,8 @@ public:
   std::string product();
   /// The name of the study's engine, in the first combination that has runs; "" where none has.
   std::string engine();
+  /// Whether points are run by another engine than their own first; a screen by their own leaves one pass.
+  bool has_first_pass();
   /// The sweep as it was asked for.
   SweepRecord record();
   /// The files met so far and not asked for before, for the store.

@@ -206,7 +206,7 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
     store.add_file(outcome.sweep, kept_file(options.study, Fingerprint().add(bytes).digest(), bytes));
     store.commit();
   }
-  if (sweep.screen) {
+  if (points.has_first_pass()) {
     SweepPass first(points, store, options, sweep.screen->engine, outcome);
     first.run(all);
     if (outcome.whole) {

@@ -126,6 +126,9 @@ TEST_CASE("a sweep says which points come more than once, and how many a second 
   shop.write("screen.yaml", quick_sweep() + "  screen: {by: analytic, keep: 5}\n");
   CHECK(shop.succeed("sweep screen.yaml --count").out == "2 platform.devices x 3 platform.bandwidth x 12 runs = 72 "
                                                          "points by analytic, then the best 5 of them by simgrid\n");
+  shop.write("own.yaml", quick_sweep() + "  screen: {by: analytic, keep: 5}\nengine: analytic\n");
+  CHECK(shop.succeed("sweep own.yaml -o own.sqlite").err.find("then the best") == std::string::npos); // one pass
+  CHECK(shop.succeed("sweep own.yaml -o own.sqlite").out.find("more than once") == std::string::npos);
   shop.write("share.yaml", quick_sweep() + "  screen: {by: analytic, keep: 12.5 %}\n");
   CHECK(shop.succeed("sweep share.yaml --count").out.find("then the best 12.5 % of the feasible ones by simgrid") !=
         std::string::npos);

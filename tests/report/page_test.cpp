@@ -326,6 +326,7 @@ TEST_CASE("the page of a trace says which events it does not draw", "[report][pa
   const auto sentences = [](const std::string& events) {
     return read_document("trace", "{\"traceEvents\": [" + events + "]}").sections.at(0).sentences;
   };
+  CHECK(read_document("trace", R"({"timeline": {}, "traceEvents": []})").sections.at(0).timelines.empty());
   const std::string bar = R"({"ph": "X", "ts": 0, "dur": 1, "args": {"critical": "yes"}})"; // no boolean: it is not
   CHECK(sentences(bar).empty());
   CHECK(sentences(bar + R"(, {"ph": "i", "ts": 0}, {"ph": "b", "ts": 0})") ==

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "sim/study/plain_digits.hpp"
@@ -560,9 +561,37 @@ TEST_CASE("a fault is blamed on the value that has it, and one of the study on n
   CHECK(wrong(axes + ", platform.devises: [2]}\n").starts_with("study.yaml:3:97: unknown key 'devises'"));
   CHECK(wrong("training: {optimiser: adam}\n" + axes + ", where: [training.global_batch > 2, strategy != single]}\n")
             .starts_with("study.yaml:3:12: unknown key 'optimiser'"));
+  // What a condition leaves out is no proof that a value may do.
+  CHECK(wrong("sweep: {cost_model: [auto, nonsense], seed: [1, 2, 3], where: [seed != 2]}\n").find("'nonsense'") !=
+        std::string::npos);
   // 3 divides neither 4 nor 8: of two axes that do not go together both are told.
   CHECK(wrong(axes + ", training.micro_batches: [3]}\n")
             .starts_with("study.yaml:3:71: no value for 'training.global_batch': study.yaml:3:103: 'micro_batches' 3"));
+}
+
+TEST_CASE("what changes a platform changes whichever an axis says, before or after it", "[study][sweep]") {
+  Results results;
+  const std::string bandwidth = "platform.bandwidth: [1 MB/s, 1 GB/s]",
+                    platform = "platform: [{devices: 2}, {devices: 4}]";
+  const auto times = [&](const std::string& axes, const char* file) {
+    std::map<std::string, double> found;
+    for (const PointRow& row : run(chain_study("training: {global_batch: 4, micro_batches: 4}\nengine: analytic\n"
+                                               "compare: {strategies: uniform, schedules: gpipe}\nsweep: {" +
+                                               axes + "}\n"),
+                                   results.folder / file)) {
+      found[to_text(row.key)] = figure(row, "iteration_seconds");
+    }
+    return found;
+  };
+  const auto one = times(bandwidth + ", " + platform, "a.sqlite"),
+             other = times(platform + ", " + bandwidth, "b.sqlite");
+  CHECK(one.size() == 4);
+  CHECK(one == other);
+  std::set<double> distinct;
+  for (const auto& [key, time] : one) {
+    distinct.insert(time);
+  }
+  CHECK(distinct.size() == 4); // both axes tell
 }
 
 TEST_CASE("points are of one key where their settings come to the same, and of two where they do not",
@@ -583,7 +612,7 @@ TEST_CASE("points are of one key where their settings come to the same, and of t
   CHECK(keys({one, all}) == keys({all}));
   CHECK(keys({{"seed", "3"}, other}) == keys({other}));
   const Setting latency{"platform.latency", "3 us"}, platform{"platform", "{devices: 2, bandwidth: 1 GB/s}"};
-  CHECK(keys({latency, platform}) != keys({platform, latency}));
+  CHECK(keys({latency, platform}) == keys({platform, latency})); // which platform it is, is said first
 }
 
 TEST_CASE("conditions may speak of runs", "[study][sweep]") {

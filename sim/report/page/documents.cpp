@@ -44,8 +44,8 @@ std::int64_t id_at(const json& value, const char* key, TrackReader& reader) {
   if (found == value.end()) {
     return 0;
   }
-  return found->is_number() ? found->get<std::int64_t>()
-                            : reader.number_of(found->is_string() ? found->get<std::string>() : found->dump());
+  return found->is_number_integer() ? found->get<std::int64_t>()
+                                    : reader.number_of(found->is_string() ? found->get<std::string>() : found->dump());
 }
 
 TrackReader::Event event_of(const json& value, TrackReader& reader) {
@@ -205,8 +205,10 @@ DocumentPage trace_page(const JsonDocument& document) {
   PageSection section{.title = "Timeline", .sentences = {}};
   add_timeline(document, document.json, "trace", section.timelines);
   std::string left_out;
-  for (const auto& [what, count] : section.timelines.back().tracks.left_out) {
-    left_out += (left_out.empty() ? "" : ", ") + what + " (" + std::to_string(count) + ")";
+  for (const PageTimeline& timeline : section.timelines) {
+    for (const auto& [what, count] : timeline.tracks.left_out) {
+      left_out += (left_out.empty() ? "" : ", ") + what + " (" + std::to_string(count) + ")";
+    }
   }
   if (!left_out.empty()) {
     section.sentences.push_back("Not drawn of its events: " + left_out + ".");

@@ -118,8 +118,8 @@ bool says_something(const PageCell& cell) { return cell.number ? std::isfinite(*
 std::vector<std::size_t> telling_columns(const PageTable& table) {
   std::vector<std::size_t> columns;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    if (std::any_of(table.rows.begin(), table.rows.end(),
-                    [&](const auto& row) { return says_something(row[column]); })) {
+    if (table.rows.empty() || std::any_of(table.rows.begin(), table.rows.end(),
+                                          [&](const auto& row) { return says_something(row[column]); })) {
       columns.push_back(column);
     }
   }

@@ -73,8 +73,9 @@ Chart front(const SweepView& view, const Expense& expense) {
   }
   const std::vector<Mark> drawn = thinned(inside), faint = thinned(outside);
   if (const std::size_t all = inside.size() + outside.size(), shown = drawn.size() + faint.size(); shown < all) {
-    chart.note =
-        std::to_string(shown) + " of " + std::to_string(all) + " points are drawn, picked by lot; the front is of all.";
+    chart.note = std::to_string(shown) + " of " + std::to_string(all) +
+                 " points are drawn, picked by lot; the front is of all" +
+                 (outside.empty() ? "." : " that keep to the constraints.");
   }
   chart.series = cloud(view, drawn);
   if (!outside.empty()) {

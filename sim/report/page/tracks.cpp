@@ -76,7 +76,8 @@ TrackReader::Bar TrackReader::bar_of(const Event& event) {
 
 void TrackReader::take(const Event& event) {
   const Place place{event.process, event.row};
-  const bool timed = std::isfinite(event.microseconds);
+  const bool timed = std::isfinite(event.microseconds) &&
+                     !std::isinf(event.microseconds + event.duration); // a duration may be missing
   if (event.phase == 'M') {
     if (event.name == "process_name") {
       processes_[event.process] = event.argument_name;
@@ -98,7 +99,9 @@ void TrackReader::take(const Event& event) {
 
 std::int64_t TrackReader::number_of(const std::string& id) {
   constexpr std::int64_t kTexts = std::int64_t{1} << 62; // after all ids that are numbers
-  return ids_.try_emplace(id, kTexts + static_cast<std::int64_t>(ids_.size())).first->second;
+  const std::int64_t number = ids_.try_emplace(id, kTexts + static_cast<std::int64_t>(ids_.size())).first->second;
+  texts_.try_emplace(number, id);
+  return number;
 }
 
 // An end ends what was begun last in its row.
@@ -146,18 +149,23 @@ TrackReader::Clock TrackReader::clock() const {
 
 // "" of an id that is a number.
 std::string TrackReader::text_of(std::int64_t id) const {
-  const auto found = std::find_if(ids_.begin(), ids_.end(), [&](const auto& one) { return one.second == id; });
-  return found == ids_.end() ? "" : found->first;
+  const auto found = texts_.find(id);
+  return found == texts_.end() ? "" : found->second;
 }
 
 // Each bar is in the first row that is free, which for nested ones is that of their depth.
-void TrackReader::add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) const {
+void TrackReader::add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) {
+  constexpr std::size_t kMostRows = 64; // of one place
   std::vector<std::vector<const Bar*>> rows;
   std::vector<double> busy; // until, us
   for (const Bar& bar : bars) {
     const auto free =
         std::find_if(busy.begin(), busy.end(), [&](double until) { return until <= bar.start + clock.slack; });
     const std::size_t row = free - busy.begin();
+    if (row == kMostRows) {
+      ++left_out_["bars beside others at one time"];
+      continue;
+    }
     if (free == busy.end()) {
       rows.emplace_back();
       busy.push_back(bar.finish);
@@ -209,7 +217,7 @@ Tracks TrackReader::finish() {
     add_place({first, last}, now, tracks);
     first = last;
   }
-  tracks.track_begin.push_back(static_cast<std::uint32_t>(bars_.size()));
+  tracks.track_begin.push_back(static_cast<std::uint32_t>(tracks.start.size()));
   tracks.kinds.resize(kinds_.size());
   for (const auto& [kind, number] : kinds_) {
     tracks.kinds[number] = kind;

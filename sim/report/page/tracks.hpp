@@ -95,10 +95,11 @@ private:
   void pair_edges();
   Clock clock() const;
   std::string text_of(std::int64_t id) const;
-  void add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) const;
+  void add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks);
   void add_levels(const Clock& clock, Tracks& tracks);
 
   std::map<std::string, std::int64_t> ids_;
+  std::map<std::int64_t, std::string> texts_; // the same the other way round
   std::map<std::int64_t, std::string> processes_;
   std::map<Place, std::string> rows_;
   std::map<BarKind, std::uint32_t> kinds_;
