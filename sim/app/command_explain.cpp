@@ -80,11 +80,13 @@ int explain_winner(Options options) {
   return tell_prepared(options, study, result.prepared[result.of_run.front()], std::move(inputs));
 }
 
+bool asks_for_a_run(const Options& options) {
+  return !(options.strategy + options.schedule + options.plan + options.platform).empty() || options.devices > 0;
+}
+
 // The best point of a sweep, or the one asked for, from the inputs that its results keep.
 int explain_point(const Options& options) {
-  const bool has_flags = !(options.strategy + options.schedule + options.plan + options.platform).empty() ||
-                         options.devices > 0 || options.micro_batches > 0;
-  if (has_flags || !settings_from(options).empty()) {
+  if (asks_for_a_run(options) || !settings_from(options).empty()) {
     throw InputError({options.model, 0, 0}, "its points have their settings; allowed: --point KEY alone");
   }
   SweepStore store(options.model, SweepStore::Mode::read);
@@ -129,6 +131,11 @@ int command_explain(const Options& options) {
     throw InputError({"--point", 0, 0}, "'" + options.model + "' has no points; allowed: a file that `sweep` wrote");
   }
   if (is_study(options.model)) {
+    if (asks_for_a_run(options)) {
+      throw InputError({options.model, 0, 0},
+                       "the winner of a study is explained; allowed: --set compare.schedules=NAME "
+                       "and the like, or a model with these flags");
+    }
     return explain_winner(options);
   }
   std::vector<std::string> inputs;
