@@ -38,9 +38,8 @@ void check_key(const AxisKey& key) {
 
 // Settings come before axes; but those below a model or a platform change what the axis names.
 void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings) {
-  const bool names = key.key == "model" || key.key == "platform";
   for (const Setting& setting : settings) {
-    if (setting.key == key.key || (!names && setting.key.starts_with(key.key + "."))) {
+    if (setting.key == key.key || (!says_which(key.key) && is_below(setting.key, key.key))) {
       throw InputError({"--set " + setting.key, 0, 0},
                        "the sweep's axis '" + key.key + "' says its values; allowed: keys that are no axes, or sweep." +
                            key.key + "=VALUES");
@@ -69,7 +68,7 @@ void apply_to_sweep(yaml::Node& document, const Setting& setting) {
   }
   yaml::Node& sweep = entry_of(document, std::string(kSweepKey), where);
   for (yaml::Node::Entry& entry : sweep.entries) { // a word of a range
-    if (entry.value.kind == yaml::Node::Kind::map && rest.starts_with(entry.key + ".")) {
+    if (entry.value.kind == yaml::Node::Kind::map && is_below(rest, entry.key)) {
       yaml::set(entry.value, rest.substr(entry.key.size() + 1), setting.value, where);
       return;
     }
@@ -111,9 +110,7 @@ void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Swe
 
 // The plain values below a key, by dotted key, but for those of axes and those that a later setting replaces.
 void add_constants(const yaml::Node& node, const std::string& key, std::span<const Setting> later, Sweep& sweep) {
-  const auto replaces = [&](const Setting& setting) {
-    return key == setting.key || key.starts_with(setting.key + ".");
-  };
+  const auto replaces = [&](const Setting& setting) { return key == setting.key || is_below(key, setting.key); };
   if (std::any_of(later.begin(), later.end(), replaces)) {
     return;
   }
@@ -268,9 +265,13 @@ void check_screen(const yaml::Node& node, const Sweep& sweep) {
   }
 }
 
-bool is_of_sweep(const Setting& setting) {
-  return setting.key == kSweepKey || setting.key.starts_with(std::string(kSweepKey) + ".");
+bool is_below(std::string_view key, std::string_view above) {
+  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
 }
+
+bool says_which(std::string_view key) { return key == "model" || key == "platform"; }
+
+bool is_of_sweep(const Setting& setting) { return setting.key == kSweepKey || is_below(setting.key, kSweepKey); }
 
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) {
   Sweep sweep;

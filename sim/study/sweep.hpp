@@ -60,6 +60,12 @@ struct Sweep {
 /// What conditions may say of a run beside the axes.
 inline constexpr std::array<std::string_view, 3> kRunWords = {"strategy", "schedule", "micro_batches"};
 
+/// Whether a key stands below another: "platform.network" below "platform".
+bool is_below(std::string_view key, std::string_view above);
+
+/// Whether a key says which model or platform it is; what is below that changes whichever it is.
+bool says_which(std::string_view key);
+
 /// Whether a setting is of the key `sweep` or of something below it, which load_sweep() takes.
 bool is_of_sweep(const Setting& setting);
 

@@ -195,9 +195,9 @@ PointResult result_of(const Study& study, const Prepared& prepared, std::string_
 Study study_of(const SweepInputs& inputs, const Combination& combination) {
   std::vector<Setting> settings = inputs.settings;
   settings.insert(settings.end(), combination.settings.begin(), combination.settings.end());
-  const auto names = [](const Setting& setting) { return setting.key == "model" || setting.key == "platform"; };
-  if (!std::is_partitioned(settings.begin(), settings.end(), names)) {
-    std::stable_partition(settings.begin(), settings.end(), names);
+  const auto is_first = [](const Setting& setting) { return says_which(setting.key); };
+  if (!std::is_partitioned(settings.begin(), settings.end(), is_first)) {
+    std::stable_partition(settings.begin(), settings.end(), is_first);
   }
   return load_study(inputs.sweep.document, inputs.folders, settings);
 }

@@ -48,19 +48,14 @@ std::size_t value_to_check(const SweepAxis& axis, std::size_t at) {
   return axis.interval || axis.size() <= kMostChecked ? at : at * (axis.size() - 1);
 }
 
-bool is_below_key(std::string_view key, std::string_view above) {
-  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
-}
-
 // Settings in one order, whatever order they came in, without those that a later one of the same key or above it
 // undoes: what is left of a mapping stands before what changes it. Which model or platform it is, is said first.
 std::vector<const Setting*> effective(const std::vector<Setting>& first, const std::vector<Setting>& then) {
   std::vector<const Setting*> all;
   for (const std::vector<Setting>* settings : {&first, &then}) {
     for (const Setting& setting : *settings) {
-      const bool says_which = setting.key == "model" || setting.key == "platform";
       std::erase_if(all, [&](const Setting* earlier) {
-        return earlier->key == setting.key || (!says_which && is_below_key(earlier->key, setting.key));
+        return earlier->key == setting.key || (!says_which(setting.key) && is_below(earlier->key, setting.key));
       });
       all.push_back(&setting);
     }
