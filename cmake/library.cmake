@@ -1,5 +1,5 @@
 # stagecraft_library(FOLDER SOURCES … DEPENDS …): the library of one folder of sim/. DEPENDS are the folders that may
-# stand before it (tests/architecture_test.cpp holds the table) and outside packages.
+# stand before it (tests/architecture/architecture_test.cpp holds the table) and outside packages.
 function(stagecraft_library folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(stagecraft_${folder} STATIC ${ARG_SOURCES})

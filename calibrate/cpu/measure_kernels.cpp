@@ -9,7 +9,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "calibrate/gpu/budget.hpp"
+#include "calibrate/gpu/sweep/budget.hpp"
 
 namespace stagecraft::cpu {
 namespace {

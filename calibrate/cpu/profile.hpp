@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft::cpu {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "calibrate/cpu/profile.hpp"
-#include "calibrate/gpu/measurement_file.hpp"
+#include "calibrate/gpu/output/measurement_file.hpp"
 
 namespace stagecraft::cpu {
 namespace {

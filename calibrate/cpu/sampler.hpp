@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "calibrate/cpu/team.hpp"
-#include "calibrate/gpu/measurement_file.hpp"
+#include "calibrate/gpu/output/measurement_file.hpp"
 
 namespace stagecraft::cpu {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/gpu/sweep.hpp"
+#include "calibrate/gpu/sweep/sweep.hpp"
 
 namespace stagecraft::cpu {
 

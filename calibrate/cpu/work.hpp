@@ -6,7 +6,7 @@
 #include <string>
 
 #include "calibrate/cpu/arena.hpp"
-#include "calibrate/gpu/point.hpp"
+#include "calibrate/gpu/sweep/point.hpp"
 
 namespace stagecraft::cpu {
 

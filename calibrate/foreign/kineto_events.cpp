@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/workload/json_document.hpp"
+#include "sim/workload/import/json_document.hpp"
 
 namespace stagecraft::foreign {
 namespace {

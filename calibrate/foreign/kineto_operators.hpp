@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 
 #include "calibrate/foreign/kineto_events.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/workload/json_document.hpp"
+#include "sim/workload/import/json_document.hpp"
 
 namespace stagecraft::foreign {
 namespace {

@@ -9,10 +9,10 @@
 #include <iostream>
 #include <sstream>
 
-#include "calibrate/gpu/cuda_error.hpp"
-#include "calibrate/gpu/device.hpp"
-#include "calibrate/gpu/gpu_lanes.hpp"
-#include "calibrate/gpu/pipelines.hpp"
+#include "calibrate/gpu/device/cuda_error.hpp"
+#include "calibrate/gpu/device/device.hpp"
+#include "calibrate/gpu/pipelines/gpu_lanes.hpp"
+#include "calibrate/gpu/pipelines/pipelines.hpp"
 #include "calibrate/gpu/runner.hpp"
 
 namespace stagecraft::gpu {

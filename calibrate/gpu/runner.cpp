@@ -10,14 +10,14 @@
 #include <new>
 #include <optional>
 
-#include "calibrate/gpu/budget.hpp"
-#include "calibrate/gpu/collectives.hpp"
-#include "calibrate/gpu/copies.hpp"
-#include "calibrate/gpu/launches.hpp"
-#include "calibrate/gpu/operation.hpp"
-#include "calibrate/gpu/partitions.hpp"
-#include "calibrate/gpu/power.hpp"
+#include "calibrate/gpu/device/power.hpp"
+#include "calibrate/gpu/kernels/launches.hpp"
+#include "calibrate/gpu/kernels/operation.hpp"
+#include "calibrate/gpu/links/collectives.hpp"
+#include "calibrate/gpu/links/copies.hpp"
+#include "calibrate/gpu/pipelines/partitions.hpp"
 #include "calibrate/gpu/progress.hpp"
+#include "calibrate/gpu/sweep/budget.hpp"
 
 namespace stagecraft::gpu {
 namespace {

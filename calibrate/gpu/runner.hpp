@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "calibrate/gpu/options.hpp"
-#include "calibrate/gpu/sweep.hpp"
+#include "calibrate/gpu/sweep/options.hpp"
+#include "calibrate/gpu/sweep/sweep.hpp"
 
 namespace stagecraft::gpu {
 

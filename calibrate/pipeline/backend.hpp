@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/schedule/order_transfers.hpp"
+#include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/timeline/part_times.hpp"
 
 #include "calibrate/cpu/profile.hpp"

@@ -6,7 +6,7 @@
 
 #include "sim/timeline/part_times.hpp"
 
-#include "calibrate/gpu/carry_out.hpp"
+#include "calibrate/gpu/pipelines/carry_out.hpp"
 #include "calibrate/pipeline/backend.hpp"
 
 namespace stagecraft::pipeline {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <thread>
 
-#include "sim/schedule/add_edges.hpp"
+#include "sim/schedule/task_graph/add_edges.hpp"
 
 #include "calibrate/pipeline/part_chain.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/statistics.hpp"
-#include "sim/schedule/add_edges.hpp"
+#include "sim/schedule/task_graph/add_edges.hpp"
 
 #include "calibrate/fit/fit_line.hpp"
 

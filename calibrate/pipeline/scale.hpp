@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft::pipeline {
 

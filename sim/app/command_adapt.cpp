@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/analysis/adapt.hpp"
 #include "sim/app/options.hpp"
-#include "sim/study/adapt.hpp"
 
 namespace stagecraft {
 

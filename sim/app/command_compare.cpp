@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/analysis/explain.hpp"
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/base/file.hpp"
@@ -9,7 +10,6 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/compare.hpp"
-#include "sim/study/explain.hpp"
 
 namespace stagecraft {
 namespace {

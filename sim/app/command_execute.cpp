@@ -6,7 +6,7 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/describe_rounds.hpp"
-#include "sim/study/run_accuracy.hpp"
+#include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {
 namespace {

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "sim/analysis/explain.hpp"
 #include "sim/app/given_run.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/app/temporary_folder.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/study/compare.hpp"
-#include "sim/study/explain.hpp"
-#include "sim/study/run_record.hpp"
-#include "sim/study/sweep_replay.hpp"
+#include "sim/sweep/run/sweep_replay.hpp"
+#include "sim/validate/run_record.hpp"
 
 namespace stagecraft {
 namespace {

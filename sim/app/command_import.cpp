@@ -9,7 +9,7 @@
 #include "sim/base/schema.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"
-#include "sim/schedule/schedule_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/analysis/judge.hpp"
 #include "sim/app/options.hpp"
 #include "sim/app/progress.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/study/judge.hpp"
 
 namespace stagecraft {
 namespace {

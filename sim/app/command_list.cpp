@@ -8,9 +8,9 @@
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/report/table.hpp"
-#include "sim/schedule/schedule_file.hpp"
-#include "sim/study/plan_formats.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 

@@ -10,14 +10,14 @@
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/plan/estimate.hpp"
+#include "sim/plan_format/plan_file.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/compare.hpp"
-#include "sim/study/plan_file.hpp"
-#include "sim/study/plan_formats.hpp"
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/app/temporary_folder.hpp"
 #include "sim/base/file_writer.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/sweep_replay.hpp"
+#include "sim/sweep/run/sweep_replay.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,7 +9,7 @@
 #include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/platform/measurements.hpp"
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"
 #include "calibrate/cpu/profile.hpp"

@@ -5,7 +5,7 @@
 #include "sim/app/options.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/page/documents.hpp"
-#include "sim/study/sweep_results.hpp"
+#include "sim/sweep/store/sweep_results.hpp"
 
 namespace stagecraft {
 namespace {

@@ -9,8 +9,8 @@
 #include "sim/base/schema.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/report/ascii_timeline.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 #include "sim/schedule/place.hpp"
-#include "sim/schedule/schedule_file.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {

@@ -11,11 +11,11 @@
 #include "sim/app/options.hpp"
 #include "sim/app/point_lines.hpp"
 #include "sim/app/progress.hpp"
+#include "sim/base/process/worker_pool.hpp"
 #include "sim/base/schema.hpp"
-#include "sim/base/worker_pool.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/plain_digits.hpp"
-#include "sim/study/sweep_run.hpp"
+#include "sim/sweep/run/sweep_run.hpp"
+#include "sim/sweep/space/plain_digits.hpp"
 
 namespace stagecraft {
 namespace {

@@ -6,8 +6,8 @@
 #include "sim/base/file.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/validation_charts.hpp"
-#include "sim/study/run_figures.hpp"
-#include "sim/study/validators.hpp"
+#include "sim/validate/run_figures.hpp"
+#include "sim/validate/validators.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,7 +1,7 @@
 // Commands about real runs and measurements.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/commands.hpp"
-#include "sim/schedule/schedule_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 
 #include "calibrate/fit/kernel_tables.hpp"
 #include "calibrate/pipeline/backend.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/flags.hpp"
 
-#include "sim/schedule/schedule_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 
 namespace stagecraft {
 

@@ -2,7 +2,7 @@
 #include "sim/app/given_run.hpp"
 
 #include "sim/base/file.hpp"
-#include "sim/study/plan_formats.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "sim/app/options.hpp"
-#include "sim/schedule/schedule_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 #include "sim/study/simulator.hpp"
 
 namespace stagecraft {

@@ -11,7 +11,7 @@
 #include "sim/base/file.hpp"
 #include "sim/report/terminal.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/study/sweep_evaluate.hpp"
+#include "sim/sweep/run/sweep_evaluate.hpp"
 
 namespace stagecraft {
 

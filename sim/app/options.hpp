@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/judge.hpp"
 #include "sim/base/figure.hpp"
-#include "sim/study/judge.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
 
-struct SweepInputs; // sim/study/sweep_evaluate.hpp
+struct SweepInputs; // sim/sweep/run/sweep_evaluate.hpp
 
 /// Exit statuses, docs/formats/results.md.
 enum ExitStatus {

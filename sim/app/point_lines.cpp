@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/base/csv.hpp"
-#include "sim/study/sweep_figures.hpp"
+#include "sim/sweep/space/sweep_figures.hpp"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/sweep_row.hpp"
+#include "sim/sweep/store/sweep_row.hpp"
 
 namespace stagecraft {
 

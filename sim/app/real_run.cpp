@@ -11,10 +11,10 @@
 #include "sim/base/command.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
-#include "sim/schedule/schedule_file.hpp"
-#include "sim/study/plan_file.hpp"
+#include "sim/plan_format/plan_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 #include "sim/timeline/metrics.hpp"
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 
 #include "calibrate/pipeline/scale.hpp"
 #include "calibrate/pipeline/stage_kernels.hpp"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "sim/app/options.hpp"
-#include "sim/study/run_record.hpp"
 #include "sim/study/simulator.hpp"
+#include "sim/validate/run_record.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
 #include "calibrate/pipeline/gpu_pipeline.hpp"

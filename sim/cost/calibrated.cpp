@@ -5,7 +5,7 @@
 
 #include "sim/cost/passes.hpp"
 #include "sim/platform/kernel_fits.hpp"
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {
 namespace {

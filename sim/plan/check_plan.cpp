@@ -185,4 +185,23 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
   return defects;
 }
 
+std::string missing_kernel(const Problem& problem, const Plan& plan) {
+  for (const Stage& stage : plan.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::string lacks = missing_kernel(problem, problem.type_index(device), stage.operators); !lacks.empty()) {
+        return lacks;
+      }
+    }
+  }
+  return "";
+}
+
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
+                                            const std::function<double(int, int)>& in_flight, int versions,
+                                            Dealing dealing) {
+  const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
+  const bool named = is_pipeline(plan, chunks, dealing) || plan.stages.size() == 1;
+  return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
+}
+
 } // namespace stagecraft

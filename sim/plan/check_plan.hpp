@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/plan/plan.hpp"
+#include "sim/plan/estimate.hpp"
 
 namespace stagecraft {
 
@@ -17,5 +19,14 @@ std::string replicated_indivisible(const Plan& plan, const ModelGraph& model);
 /// devices exist and are listed once per stage, shares are positive and add up to 1, degrees are supported, operators
 /// that may not be replicated are not.
 std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model, const Platform& platform);
+
+/// The first operator of a plan whose device lacks its kernel, in words as of one stage; or "".
+std::string missing_kernel(const Problem& problem, const Plan& plan);
+
+/// The device that lacks most memory for a plan: with the schedule's counts where a named schedule can run the plan's
+/// shape, with all micro-batches in flight otherwise.
+std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
+                                            const std::function<double(int, int)>& in_flight, int versions,
+                                            Dealing dealing = Dealing::rounds);
 
 } // namespace stagecraft

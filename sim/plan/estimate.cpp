@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/cost/collective.hpp"
+#include "sim/collective/collective.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {

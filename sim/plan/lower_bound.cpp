@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/cost/collective.hpp"
+#include "sim/collective/collective.hpp"
 #include "sim/cost/streams.hpp"
 
 namespace stagecraft {

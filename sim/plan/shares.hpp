@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/strategy.hpp"
+#include "sim/plan/plan_request.hpp"
 
 namespace stagecraft {
 

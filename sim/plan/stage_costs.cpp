@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "sim/cost/collective.hpp"
+#include "sim/collective/collective.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 

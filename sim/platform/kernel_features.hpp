@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 
 namespace stagecraft {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "sim/base/yaml.hpp"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/platform/kernel_fits.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/kernel_kind.hpp"
+#include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/units.hpp"
 
 namespace stagecraft {

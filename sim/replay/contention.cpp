@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/schedule/unroll.hpp"
+#include "sim/schedule/task_graph/unroll.hpp"
 
 namespace stagecraft {
 namespace {

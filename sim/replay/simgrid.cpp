@@ -12,7 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/base/child.hpp"
+#include "sim/base/process/child.hpp"
 #include "sim/replay/simgrid_engine.hpp"
 #include "sim/replay/speeds.hpp"
 

@@ -135,29 +135,6 @@ std::vector<std::string> schedule_defects(const Schedule& schedule);
 /// micro-batch are fused.
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule);
 
-ScheduleResult make_naive(const ScheduleRequest&);
-ScheduleResult make_accumulate(const ScheduleRequest&);
-ScheduleResult make_gpipe(const ScheduleRequest&);
-ScheduleResult make_one_f_one_b(const ScheduleRequest&);
-ScheduleResult make_eager_one_f_one_b(const ScheduleRequest&);
-ScheduleResult make_interleaved(const ScheduleRequest&);
-ScheduleResult make_breadth_first(const ScheduleRequest&);
-ScheduleResult make_zb_h1(const ScheduleRequest&);
-ScheduleResult make_zb_auto(const ScheduleRequest&);
-ScheduleResult make_zb_h2(const ScheduleRequest&);
-ScheduleResult make_hanayo(const ScheduleRequest&);
-ScheduleResult make_search(const ScheduleRequest&);
-ScheduleResult make_zb_v(const ScheduleRequest&);
-ScheduleResult make_v_half(const ScheduleRequest&);
-ScheduleResult make_v_min(const ScheduleRequest&);
-ScheduleResult make_chimera(const ScheduleRequest&);
-ScheduleResult make_dual_pipe(const ScheduleRequest&);
-ScheduleResult make_dual_pipe_v(const ScheduleRequest&);
-ScheduleResult make_pipedream(const ScheduleRequest&);
-ScheduleResult make_pipedream_2bw(const ScheduleRequest&);
-ScheduleResult make_pipemare(const ScheduleRequest&);
-ScheduleResult make_xpipe(const ScheduleRequest&);
-
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
 /// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their
 /// time on an empty network. O(tasks log tasks).

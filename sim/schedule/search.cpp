@@ -359,7 +359,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
   ScheduleRequest asked = request;
   asked.evaluate = nullptr;
   for (const ScheduleRow& row : schedules()) {
-    if (row.make == make_search || row.chunks != 1 || row.both_ways || row.in_turn) {
+    if (row.name == "search" || row.chunks != 1 || row.both_ways || row.in_turn) {
       continue;
     }
     ScheduleResult made = make_schedule(row, asked);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/plan/plan.hpp"
-#include "sim/report/run.hpp"
+#include "sim/result/run.hpp"
 
 namespace stagecraft {
 

@@ -10,7 +10,7 @@
 
 #include "sim/base/yaml.hpp"
 #include "sim/platform/load_platform.hpp"
-#include "sim/workload/import.hpp"
+#include "sim/workload/import/import.hpp"
 #include "sim/workload/training.hpp"
 
 namespace stagecraft {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/study/input_files.hpp"
-#include "sim/study/plan_formats.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {

@@ -10,7 +10,7 @@
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/lower_bound.hpp"
-#include "sim/report/stage_json.hpp"
+#include "sim/result/stage_json.hpp"
 #include "sim/study/describe_rounds.hpp"
 
 namespace stagecraft {

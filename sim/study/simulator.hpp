@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/cost/device_speeds.hpp"
-#include "sim/report/run.hpp"
+#include "sim/result/run.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {

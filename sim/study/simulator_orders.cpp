@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "sim/plan/check_plan.hpp"
-#include "sim/schedule/order_transfers.hpp"
 #include "sim/schedule/place.hpp"
+#include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/simulator.hpp"
 
 namespace stagecraft {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "sim/plan/strategy.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "sim/strategy/strategy.hpp"
 #include "sim/study/inputs.hpp"
 #include "sim/study/perturb_runs.hpp"
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "sim/base/statistics.hpp"
-#include "sim/schedule/unroll.hpp"
+#include "sim/schedule/task_graph/unroll.hpp"
 
 namespace stagecraft {
 

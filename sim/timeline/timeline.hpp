@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "sim/base/units.hpp"
 
 namespace stagecraft {

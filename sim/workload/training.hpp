@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/kernel_kind.hpp"
+#include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/workload/model_graph.hpp"
 

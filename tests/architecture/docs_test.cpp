@@ -5,14 +5,14 @@
 
 #include "sim/base/file.hpp"
 #include "sim/cost/cost_model.hpp"
-#include "sim/plan/strategy.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "sim/study/plan_formats.hpp"
-#include "sim/study/sweep.hpp"
-#include "sim/study/sweep_figures.hpp"
-#include "sim/study/validators.hpp"
-#include "sim/workload/import.hpp"
+#include "sim/strategy/strategy.hpp"
+#include "sim/sweep/space/sweep.hpp"
+#include "sim/sweep/space/sweep_figures.hpp"
+#include "sim/validate/validators.hpp"
+#include "sim/workload/import/import.hpp"
 #include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
 #include "tests/catch.hpp"
@@ -102,7 +102,7 @@ TEST_CASE("links between documents and to files lead somewhere", "[architecture]
   }
 }
 
-// Paths in backquotes, as `sim/plan/strategies.cpp`, are promises too.
+// Paths in backquotes, as `sim/strategy/strategies.cpp`, are promises too.
 TEST_CASE("source files that documents name exist", "[architecture][docs]") {
   static const std::regex kPath("`((sim|tests|docs|platforms|workloads|reports|cmake)/[a-z0-9_./-]+\\.[a-z]+)`");
   for (const fs::path& document : documents()) {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/base/child.hpp"
+#include "sim/base/process/child.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

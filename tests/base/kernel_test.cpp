@@ -1,6 +1,6 @@
 // Kernels: arithmetic and traffic of each op, and the line that names one.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/base/worker_pool.hpp"
+#include "sim/base/process/worker_pool.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {

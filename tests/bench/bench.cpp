@@ -11,10 +11,10 @@
 #include <limits>
 #include <string>
 
-#include "sim/plan/strategy.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
-#include "sim/schedule/order_transfers.hpp"
+#include "sim/schedule/task_graph/order_transfers.hpp"
+#include "sim/strategy/strategy.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace {

@@ -11,8 +11,8 @@
 #include <ctime>
 #include <string>
 
-#include "sim/plan/strategy.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/strategy/strategy.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sim/study/sweep_store.hpp"
+#include "sim/sweep/store/sweep_store.hpp"
 
 int main(int count, char** arguments) {
   using namespace stagecraft;

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "sim/study/sweep_run.hpp"
+#include "sim/sweep/run/sweep_run.hpp"
 
 namespace {
 

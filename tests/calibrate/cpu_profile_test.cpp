@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "sim/workload/import.hpp"
+#include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 
 #include "calibrate/cpu/profile.hpp"

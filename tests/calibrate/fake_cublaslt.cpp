@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/calibrate/fake_cuda.hpp"
 
-#include "calibrate/gpu/cublaslt.hpp"
+#include "calibrate/gpu/device/cublaslt.hpp"
 
 namespace stagecraft::gpu {
 namespace lt {

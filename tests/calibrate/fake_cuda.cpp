@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "calibrate/gpu/kernels.hpp"
+#include "calibrate/gpu/device/kernels.hpp"
 
 // A stream knows until when it is busy, an event when it was reached.
 struct CUstream_st {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/budget.hpp"
 #include "calibrate/gpu/progress.hpp"
+#include "calibrate/gpu/sweep/budget.hpp"
 
 namespace stagecraft::gpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/calibrate/fake_cuda.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/operation.hpp"
+#include "calibrate/gpu/kernels/operation.hpp"
 
 namespace stagecraft::gpu {
 namespace {

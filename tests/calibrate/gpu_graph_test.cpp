@@ -6,9 +6,9 @@
 
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/attention_graph.hpp"
-#include "calibrate/gpu/convolution_graph.hpp"
-#include "calibrate/gpu/cuda_error.hpp"
+#include "calibrate/gpu/device/cuda_error.hpp"
+#include "calibrate/gpu/kernels/attention_graph.hpp"
+#include "calibrate/gpu/kernels/convolution_graph.hpp"
 
 namespace stagecraft::gpu {
 namespace {

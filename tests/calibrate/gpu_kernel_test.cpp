@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/sweep.hpp"
+#include "calibrate/gpu/sweep/sweep.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,7 +4,7 @@
 #include "tests/calibrate/pipelines.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/gpu_lanes.hpp"
+#include "calibrate/gpu/pipelines/gpu_lanes.hpp"
 
 namespace stagecraft::gpu {
 namespace {

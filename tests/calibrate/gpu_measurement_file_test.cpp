@@ -5,13 +5,13 @@
 #include <fstream>
 
 #include "sim/base/file.hpp"
-#include "sim/base/kernel.hpp"
+#include "sim/base/kernel/kernel.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/calibrate/fresh_file.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/measurement_file.hpp"
+#include "calibrate/gpu/output/measurement_file.hpp"
 
 namespace stagecraft::gpu {
 namespace {

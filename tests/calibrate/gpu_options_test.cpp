@@ -4,7 +4,7 @@
 
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/options.hpp"
+#include "calibrate/gpu/sweep/options.hpp"
 
 namespace stagecraft::gpu {
 namespace {

@@ -8,8 +8,8 @@
 #include "tests/calibrate/pipelines.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/host_lane.hpp"
-#include "calibrate/gpu/pipelines.hpp"
+#include "calibrate/gpu/pipelines/host_lane.hpp"
+#include "calibrate/gpu/pipelines/pipelines.hpp"
 
 namespace stagecraft::gpu {
 namespace {

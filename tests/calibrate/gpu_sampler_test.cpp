@@ -3,8 +3,8 @@
 #include "tests/calibrate/fake_cuda.hpp"
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/power.hpp"
-#include "calibrate/gpu/sampler.hpp"
+#include "calibrate/gpu/device/power.hpp"
+#include "calibrate/gpu/device/sampler.hpp"
 
 namespace stagecraft::gpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/statistics.hpp"
+#include "calibrate/gpu/sweep/statistics.hpp"
 
 namespace stagecraft::gpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/catch.hpp"
 
-#include "calibrate/gpu/sweep.hpp"
+#include "calibrate/gpu/sweep/sweep.hpp"
 
 namespace stagecraft::gpu {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "calibrate/gpu/carry_out.hpp"
+#include "calibrate/gpu/pipelines/carry_out.hpp"
 
 namespace stagecraft::test {
 

@@ -4,7 +4,7 @@
 
 #include "tests/cli/program.hpp"
 
-#include "calibrate/gpu/pipelines.hpp"
+#include "calibrate/gpu/pipelines/pipelines.hpp"
 
 namespace stagecraft::test {
 namespace {

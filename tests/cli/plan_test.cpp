@@ -1,6 +1,6 @@
 // stagecraft plan, check and replay --plan: a plan file goes round.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/strategy.hpp"
+#include "sim/strategy/strategy.hpp"
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {

@@ -4,10 +4,11 @@
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/lower_bound.hpp"
-#include "sim/plan/placement.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/place.hpp"
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
+#include "sim/strategy/first_plans.hpp"
+#include "sim/strategy/heuristic/placement.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/plan/estimate.hpp"
-#include "sim/plan/strategy.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/strategy/strategy.hpp"
 
 namespace stagecraft::test {
 

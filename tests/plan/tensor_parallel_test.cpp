@@ -4,7 +4,7 @@
 
 #include "sim/plan/tensor_parallel.hpp"
 #include "sim/replay/replay.hpp"
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/base/child.hpp"
+#include "sim/base/process/child.hpp"
 #include "sim/replay/simgrid_engine.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/analysis/judgement.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/report/chrome_trace.hpp"
-#include "sim/report/judgement.hpp"
 #include "sim/report/page/documents.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/sweep_page.hpp"
-#include "sim/report/run.hpp"
 #include "sim/report/validation.hpp"
+#include "sim/result/run.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"

@@ -9,7 +9,7 @@
 #include "sim/platform/route.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/schedule.hpp"
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft::test {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/analysis/judge.hpp"
 #include "sim/base/statistics.hpp"
-#include "sim/study/judge.hpp"
 #include "tests/reports/reports.hpp"
 
 namespace stagecraft {

@@ -10,9 +10,9 @@
 #include "sim/base/named_table.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/replay/replay.hpp"
-#include "sim/schedule/order_transfers.hpp"
 #include "sim/schedule/place.hpp"
-#include "sim/schedule/task_graph.hpp"
+#include "sim/schedule/task_graph/order_transfers.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft::test {
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <regex>
 
-#include "sim/schedule/schedule_file.hpp"
+#include "sim/schedule/format/schedule_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 #include "tests/schedule/pipelines.hpp"

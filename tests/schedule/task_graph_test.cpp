@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "sim/schedule/add_edges.hpp"
+#include "sim/schedule/task_graph/add_edges.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/schedule/random_pipelines.hpp"

@@ -2,7 +2,7 @@
 // "# expect: LINE:COLUMN: start" of the error, or "# defect: start" of a defect of the plan's shape.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/check_plan.hpp"
-#include "sim/study/plan_file.hpp"
+#include "sim/plan_format/plan_file.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/study/judge.hpp"
+#include "sim/analysis/judge.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {

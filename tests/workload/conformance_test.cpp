@@ -5,8 +5,8 @@
 #include <regex>
 
 #include "sim/base/file.hpp"
-#include "sim/workload/layers.hpp"
-#include "sim/workload/onnx_operators.hpp"
+#include "sim/workload/import/onnx_operators.hpp"
+#include "sim/workload/layer/layers.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 // Reading JSON: places of syntax errors, paths of bad values, unknown and duplicate keys.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/json_document.hpp"
+#include "sim/workload/import/json_document.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 // The kernels that operators run: their shapes against the costs that the layers' own equations give.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/kernel_list.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/workload/import.hpp"
+#include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
 

@@ -2,7 +2,7 @@
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_values.hpp"
-#include "sim/report/run.hpp"
+#include "sim/result/run.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,0 +1,97 @@
+// Timing on one stream: warm-up, flushed cache, a blocked stream so that launching costs nothing, samples until the
+// median is known well enough, and the clock that each was taken at.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "calibrate/gpu/device/buffers.hpp"
+#include "calibrate/gpu/output/measurement_file.hpp"
+
+namespace stagecraft::gpu {
+
+/// Enqueues one run of what is measured.
+using Launch = std::function<void(cudaStream_t)>;
+
+/// An event that is destroyed with its owner.
+class Event {
+public:
+  Event();
+  cudaEvent_t get() const { return event_.get(); }
+  void record(cudaStream_t stream) const { STAGECRAFT_CUDA_CHECK(cudaEventRecord(event_.get(), stream)); }
+
+private:
+  std::shared_ptr<CUevent_st> event_;
+};
+
+/// Seconds between two events that are over.
+double seconds_between(const Event& begin, const Event& end);
+
+/// Holds a stream from its making until release() or its end, or until a time-out on the device.
+class Blocker {
+public:
+  Blocker();
+  void hold(cudaStream_t stream);
+  void release() { *flag_.host() = 1; }
+  /// How often the device gave up waiting: something in between waited for the device.
+  int timed_out() const { return *timed_out_.host(); }
+
+private:
+  Shared<int> flag_, timed_out_;
+};
+
+/// How a sample is taken.
+struct Method {
+  bool flush = true;        ///< the cache, before each run
+  bool block = true;        ///< the stream, while it is filled
+  int runs = 1;             ///< a sample's, one after the other
+  double least_seconds = 0; ///< of a sample: more runs are taken until it lasts as long
+  bool drop_throttled = true;
+};
+
+/// Takes samples, in seconds, until they are enough by `rule`; one below 0 does not count.
+Timing sample_until_enough(const std::function<double()>& sample, const StopRule& rule);
+
+class Sampler {
+public:
+  /// On `stream`; `cache` is the size of the last-level cache to be flushed.
+  Sampler(cudaStream_t stream, double cache);
+
+  /// Measures `launch`: seconds of one run.
+  Timing measure(const Launch& launch, const Method& method, const StopRule& rule = {});
+
+  /// Seconds of one run while the same has run for `settle` seconds, sampled for `seconds`; calls `began` when sampling
+  /// begins.
+  Timing measure_sustained(const Launch& launch, double settle, double seconds,
+                           const std::function<void()>& began = {});
+
+  /// Holds the stream; for samples of more than one stream.
+  Blocker& blocker() { return blocker_; }
+  /// The clock of a busy device that nothing holds back, Hz; 0 where it cannot be told.
+  double reference_clock() const { return reference_clock_; }
+  cudaStream_t stream() const { return stream_; }
+
+private:
+  struct Sample {
+    double seconds = 0, clock = 0;
+    bool valid = true;
+  };
+
+  Sample take(const Launch& launch, const Method& method, int runs);
+  void find_reference_clock();
+  double clock() const;
+
+  cudaStream_t stream_;
+  std::shared_ptr<void> flush_;
+  std::size_t flush_bytes_ = 0;
+  Event begin_, end_;
+  Blocker blocker_;
+  Shared<Stamp> first_, last_;
+  double reference_clock_ = 0;
+};
+
+} // namespace stagecraft::gpu

@@ -1,0 +1,125 @@
+// Kernels by name: the lines of a shape list. The harness builds without the simulator, so it has a table of its own;
+// tests/calibrate holds it to sim/base/kernel/kernel.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::gpu {
+
+/// What a kernel computes; docs/formats/measurements.md says what its dimensions mean.
+enum class Op : std::uint8_t {
+  gemm,
+  convolution,
+  attention,
+  copy,
+  add,
+  relu,
+  gelu,
+  dropout,
+  layer_norm,
+  batch_norm,
+  softmax,
+  embedding,
+  sum,
+  adam,
+  launch,
+};
+
+enum class Pass : std::uint8_t { forward, backward_input, backward_weight };
+
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+
+inline constexpr std::size_t kMostDimensions = 10;
+
+struct OpRow {
+  std::string_view name;
+  Op op;
+  std::array<std::string_view, kMostDimensions> dimensions; ///< ends at the first empty name
+
+  /// How many dimensions it has.
+  constexpr std::size_t rank() const {
+    std::size_t count = 0;
+    while (count < kMostDimensions && !dimensions[count].empty()) {
+      ++count;
+    }
+    return count;
+  }
+};
+
+/// Every op, in the order of the enumeration.
+inline constexpr std::array<OpRow, 15> kOps = {{
+    {"gemm", Op::gemm, {"batch", "m", "n", "k"}},
+    {"convolution", Op::convolution, {"n", "c", "h", "w", "k", "r", "s", "stride", "padding", "groups"}},
+    {"attention", Op::attention, {"batch", "sequence", "heads", "kv_heads", "head_size", "causal"}},
+    {"copy", Op::copy, {"rows", "columns"}},
+    {"add", Op::add, {"rows", "columns"}},
+    {"relu", Op::relu, {"rows", "columns"}},
+    {"gelu", Op::gelu, {"rows", "columns"}},
+    {"dropout", Op::dropout, {"rows", "columns"}},
+    {"layer-norm", Op::layer_norm, {"rows", "columns"}},
+    {"batch-norm", Op::batch_norm, {"rows", "columns"}},
+    {"softmax", Op::softmax, {"rows", "columns"}},
+    {"embedding", Op::embedding, {"rows", "columns"}},
+    {"sum", Op::sum, {"rows", "columns"}},
+    {"adam", Op::adam, {"rows", "columns"}},
+    {"launch", Op::launch, {}},
+}};
+
+inline constexpr std::array<std::string_view, 3> kPasses = {"forward", "backward-input", "backward-weight"};
+inline constexpr std::array<std::string_view, 4> kPrecisions = {"fp32", "tf32", "fp16", "bf16"};
+
+constexpr const OpRow& row_of(Op op) { return kOps[static_cast<std::size_t>(op)]; }
+constexpr std::string_view name_of(Pass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
+constexpr std::string_view name_of(Precision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
+
+/// Of one element as stored.
+constexpr std::int64_t bytes_of(Precision precision) {
+  return precision == Precision::fp16 || precision == Precision::bf16 ? 2 : 4;
+}
+
+/// Rows of the table that an embedding looks up.
+inline constexpr int kVocabulary = 50304;
+
+using Shape = std::array<std::int64_t, kMostDimensions>;
+
+struct Kernel {
+  Op op = Op::gemm;
+  Pass pass = Pass::forward;
+  Precision precision = Precision::fp32;
+  Shape shape{};
+
+  bool operator==(const Kernel& other) const {
+    return op == other.op && pass == other.pass && precision == other.precision && shape == other.shape;
+  }
+};
+
+/// The kernel of the first so many extents; the others are 0.
+Kernel make_kernel(Op op, Pass pass, Precision precision, const std::vector<std::int64_t>& extents);
+
+/// "gemm forward bf16 batch=1 m=128 n=256 k=64".
+std::string to_text(const Kernel& kernel);
+
+/// Reads such a line; std::invalid_argument says what is wrong with it.
+Kernel parse_kernel(std::string_view line);
+
+/// Reads a list of them, one a line, '#' begins a comment; std::invalid_argument names `file`, the line and what is
+/// wrong. A kernel that stands twice is kept once.
+std::vector<Kernel> parse_shape_list(std::string_view text, const std::string& file);
+
+/// Side of a convolution's output along an edge of `in` values under a window of `window`.
+constexpr std::int64_t output_extent(std::int64_t in, std::int64_t window, std::int64_t stride, std::int64_t padding) {
+  return (in + 2 * padding - window) / stride + 1;
+}
+
+/// Its arithmetic.
+double flops_of(const Kernel& kernel);
+
+/// Device memory that its operands take, about.
+double bytes_of(const Kernel& kernel);
+
+} // namespace stagecraft::gpu

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/analysis/explain.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sim/timeline/critical_path.hpp"
+#include "sim/timeline/metrics.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNoMatter = 1e-9; // of an iteration
+
+class Explainer {
+public:
+  explicit Explainer(const ExplainRequest& request)
+      : request_(request), rig_{request.graph, request.platform},
+        iteration_(measure(request.graph, request.timeline, request.platform).iteration) {}
+
+  Explanation run() {
+    Explanation result{.iteration = iteration_};
+    result.shares = shares();
+    result.path = path();
+    const std::vector<Part> parts = parts_of(rig_.graph, rig_.platform);
+    const Seconds replayed = replay(rig_, request_.engine);
+    result.sensitivities = sensitivities(rig_, parts, replayed);
+    add_next(parts, result);
+    return result;
+  }
+
+private:
+  static constexpr std::size_t kNext = 2;
+  static constexpr double kMended = 2, kMostMended = 16; // times as fast, at once and in all
+
+  Seconds replay(const Rig& rig, ReplayFunction engine) const {
+    const ReplayRequest request{&rig.graph, request_.timeline.iterations};
+    Timeline timeline = std::move(engine(rig.platform, {&request, 1}).front());
+    timeline.window = request_.timeline.window;
+    return measure(rig.graph, timeline, rig.platform).iteration;
+  }
+
+  // What devices compute, in the mean over them, by kind; and the sum.
+  Seconds add_computing(std::vector<TimeShare>& shares) const {
+    const Timeline& timeline = request_.timeline;
+    std::vector<double> seconds(kTaskNames.size(), 0.0);
+    const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
+    const std::size_t first = tasks * std::max(0, timeline.iterations - timeline.window);
+    for (std::size_t entry = first; entry < timeline.start.size(); ++entry) {
+      const Work& work = rig_.graph.works[rig_.graph.work[entry % tasks]];
+      if (work.computes()) {
+        seconds[static_cast<std::size_t>(work.kind)] += timeline.finish[entry] - timeline.start[entry];
+      }
+    }
+    Seconds sum;
+    for (std::size_t kind = 0; kind < seconds.size(); ++kind) {
+      if (seconds[kind] > 0) {
+        const double devices = static_cast<double>(rig_.graph.devices.size()) * timeline.window;
+        shares.push_back({std::string(kTaskNames[kind]), Seconds{seconds[kind] / devices}});
+        sum += shares.back().time;
+      }
+    }
+    return sum;
+  }
+
+  std::vector<TimeShare> shares() const {
+    std::vector<TimeShare> shares;
+    Seconds before = add_computing(shares);
+    const auto step = [&](const char* cause, Seconds now) {
+      shares.push_back({cause, now - before});
+      before = now;
+    };
+    Rig bare = rig_;
+    keep_transfers(bare, [](const Work&) { return false; });
+    const bool loads = silence_loader(bare);
+    Rig balanced = bare;
+    balance(balanced.graph);
+    step("fill and drain", replay(balanced, replay_analytic));
+    step("unequal stages", replay(bare, replay_analytic));
+    Rig unreduced = rig_;
+    keep_transfers(unreduced, [](const Work& work) { return work.kind == TaskKind::transfer; });
+    silence_loader(unreduced);
+    step("transfers between stages", replay(unreduced, replay_analytic));
+    Rig fed = rig_;
+    silence_loader(fed);
+    step("gradient reduction", replay(fed, replay_analytic));
+    if (request_.engine != replay_analytic) {
+      step("sharing of links", replay(fed, request_.engine));
+    }
+    if (loads) {
+      step("loader", replay(rig_, request_.engine));
+    }
+    if (std::abs((iteration_ - before) / iteration_) > kNoMatter) {
+      step("what the replay does not know", iteration_);
+    }
+    return shares;
+  }
+
+  // Transfers that are not kept, and not the loader's, take no time.
+  template <class Keep> static void keep_transfers(Rig& rig, const Keep& keep) {
+    for (Work& work : rig.graph.works) {
+      const bool between = work.kind == TaskKind::transfer || work.kind == TaskKind::all_reduce;
+      if (work.transfers() && between && !keep(work)) {
+        work.seconds = work.latency = Seconds{0};
+        work.bytes = 0;
+      }
+    }
+  }
+
+  // The loader takes no time; whether there is one.
+  static bool silence_loader(Rig& rig) {
+    bool any = false;
+    for (Work& work : rig.graph.works) {
+      if (work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy) {
+        any = true;
+        work.seconds = work.latency = Seconds{0};
+        work.bytes = 0;
+      }
+    }
+    return any;
+  }
+
+  // Every task of a kind takes what they take in the mean.
+  static void balance(TaskGraph& graph) {
+    std::vector<double> seconds(kTaskNames.size(), 0.0), tasks(kTaskNames.size(), 0.0);
+    for (const std::int32_t index : graph.work) {
+      const Work& work = graph.works[index];
+      if (work.computes()) {
+        seconds[static_cast<std::size_t>(work.kind)] += work.seconds.value;
+        ++tasks[static_cast<std::size_t>(work.kind)];
+      }
+    }
+    for (Work& work : graph.works) {
+      const auto kind = static_cast<std::size_t>(work.kind);
+      if (work.computes() && tasks[kind] > 0) {
+        work.seconds = Seconds{seconds[kind] / tasks[kind]};
+      }
+    }
+  }
+
+  std::string name_of_step(const Work& work) const {
+    const std::string kind(name_of(work.kind));
+    if (work.computes()) {
+      return kind + ", stage " + std::to_string(work.stage) + " on " +
+             rig_.platform.devices[rig_.graph.devices[work.device]].name;
+    }
+    if (work.kind == TaskKind::transfer) {
+      return kind + ", stage " + std::to_string(work.stage) + " to " + std::to_string(work.to_stage);
+    }
+    return work.transfers() || work.loads() ? kind + ", stage " + std::to_string(work.stage) : "";
+  }
+
+  // A transfer's time beyond what it takes alone is a share of its own.
+  std::vector<PathShare> path() const {
+    std::map<std::string, PathShare> shares;
+    const auto add = [&](const std::string& what, double seconds) {
+      PathShare& share = shares[what];
+      share.time += Seconds{seconds / request_.timeline.window};
+      ++share.steps;
+    };
+    double reached =
+        end_of_iteration(rig_.graph, request_.timeline, request_.timeline.iterations - 1 - request_.timeline.window);
+    for (const PathStep& step : critical_path(rig_.graph, request_.timeline)) {
+      const Work& work = rig_.graph.works[rig_.graph.work[step.entry % rig_.graph.tasks()]];
+      const double took = step.finish - step.start;
+      const double alone = work.transfers() ? std::min(took, work.seconds.value) : took;
+      if (step.start - reached > kNoMatter * iteration_.value) {
+        add("hand-over", step.start - reached);
+      }
+      reached = step.finish;
+      if (alone > 0) {
+        add(name_of_step(work), alone);
+      }
+      if (took - alone > kNoMatter * iteration_.value) {
+        add("waiting for links that others use, " + name_of_step(work), took - alone);
+      }
+    }
+    std::vector<PathShare> longest;
+    for (auto& [what, share] : shares) {
+      share.what = what;
+      share.steps /= request_.timeline.window;
+      longest.push_back(std::move(share));
+    }
+    std::stable_sort(longest.begin(), longest.end(),
+                     [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+    return longest;
+  }
+
+  std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts, Seconds before) const {
+    std::vector<Sensitivity> ranked;
+    for (const Part& part : parts) {
+      const Seconds faster = replay(with_faster(rig, part, Explanation::kFaster), request_.engine);
+      ranked.push_back({part.name, iteration_ * (faster / before)});
+    }
+    std::stable_sort(ranked.begin(), ranked.end(), [this](const Sensitivity& a, const Sensitivity& b) {
+      return a.iteration.value < b.iteration.value - kNoMatter * iteration_.value;
+    });
+    return ranked;
+  }
+
+  // Mends the most helpful part until another helps more, looks again, and so on.
+  void add_next(const std::vector<Part>& parts, Explanation& result) const {
+    Rig rig = rig_;
+    const Seconds replayed = replay(rig_, request_.engine);
+    const std::vector<Sensitivity>* ranked = &result.sensitivities;
+    Seconds now = iteration_;
+    const auto helps = [&] {
+      return !ranked->empty() && ranked->front().iteration.value < now.value * (1 - kNoMatter);
+    };
+    const auto is_mended = [&] { return !result.next.empty() && result.next.back().mended == ranked->front().part; };
+    while (result.next.size() < kNext && helps() && !is_mended()) {
+      NextBottleneck next{.mended = ranked->front().part};
+      const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.name == next.mended; });
+      do {
+        rig = with_faster(std::move(rig), *part, kMended);
+        next.factor *= kMended;
+        next.iteration = now = iteration_ * (replay(rig, request_.engine) / replayed);
+        next.sensitivities = sensitivities(rig, parts, replayed);
+        ranked = &next.sensitivities;
+      } while (next.factor < kMostMended && helps() && ranked->front().part == next.mended);
+      result.next.push_back(std::move(next));
+      ranked = &result.next.back().sensitivities;
+    }
+  }
+
+  const ExplainRequest& request_;
+  Rig rig_;
+  Seconds iteration_;
+};
+
+} // namespace
+
+Explanation explain(const ExplainRequest& request) { return Explainer(request).run(); }
+
+} // namespace stagecraft

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/analysis/explain_parts.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostSingle = 64;
+
+// Ids with weights: the heaviest so many, in the order of their ids.
+template <class Id> std::vector<Id> heaviest(std::vector<std::pair<double, Id>> weighted) {
+  std::stable_sort(weighted.begin(), weighted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  weighted.resize(std::min(weighted.size(), kMostSingle));
+  std::vector<Id> ids;
+  for (const auto& [weight, id] : weighted) {
+    ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+/// What each device computes and each link carries in an iteration.
+struct Usage {
+  std::vector<double> seconds; ///< [device of the graph]
+  std::vector<double> bytes;   ///< [link]
+  bool loads = false;
+};
+
+Usage usage_of(const TaskGraph& graph, const Platform& platform) {
+  Usage usage{std::vector<double>(graph.devices.size(), 0.0), std::vector<double>(platform.links.size(), 0.0)};
+  for (const std::int32_t index : graph.work) {
+    const Work& work = graph.works[index];
+    usage.loads = usage.loads || work.loads();
+    if (work.computes()) {
+      usage.seconds[work.device] += work.seconds.value;
+    } else if (work.transfers()) {
+      for (const LinkId link : graph.legs[work.leg].links) {
+        usage.bytes[link] += work.bytes;
+      }
+    }
+  }
+  return usage;
+}
+
+void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& usage, std::vector<Part>& parts) {
+  std::map<int, std::vector<DeviceId>> of_type;
+  std::vector<std::pair<double, DeviceId>> weighted;
+  for (std::size_t device = 0; device < graph.devices.size(); ++device) {
+    of_type[platform.devices[graph.devices[device]].type].push_back(graph.devices[device]);
+    weighted.emplace_back(usage.seconds[device], graph.devices[device]);
+  }
+  for (const auto& [type, devices] : of_type) {
+    if (devices.size() > 1) {
+      const std::string& name = platform.types[type].name;
+      parts.push_back({"all " + (name.empty() ? "devices" : name), devices, {}});
+    }
+  }
+  for (const DeviceId device : heaviest(weighted)) {
+    parts.push_back({platform.devices[device].name, {device}, {}});
+  }
+}
+
+bool is(const Platform& platform, int vertex, Vertex::Kind kind) { return platform.vertices[vertex].kind == kind; }
+
+// Of a run that was executed links are known by name alone, not by where they are.
+bool knows_places(const Platform& platform) { return !platform.vertices.empty(); }
+
+// The group of a link: where in the cluster it is.
+std::string group_of(const Platform& platform, const Link& link) {
+  if (!knows_places(platform)) {
+    return "all links";
+  }
+  if (is(platform, link.from, Vertex::Kind::disk) || is(platform, link.to, Vertex::Kind::disk)) {
+    return "disks";
+  }
+  const auto between = Vertex::Kind::fabric_switch;
+  return is(platform, link.from, between) || is(platform, link.to, between) ? "all links between nodes"
+                                                                            : "all links within nodes";
+}
+
+void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& parts) {
+  std::map<std::string, std::vector<LinkId>> groups;
+  std::map<std::pair<int, int>, std::vector<LinkId>> wires; // by their ends
+  std::map<std::pair<int, int>, double> bytes;
+  for (LinkId id = 0; id < static_cast<LinkId>(platform.links.size()); ++id) {
+    const Link& link = platform.links[id];
+    if (usage.bytes[id] > 0) {
+      const std::pair<int, int> ends =
+          knows_places(platform) ? std::pair<int, int>(std::minmax(link.from, link.to)) : std::pair(id, id);
+      groups[group_of(platform, link)].push_back(id);
+      wires[ends].push_back(id);
+      bytes[ends] += usage.bytes[id];
+    }
+  }
+  for (const auto& [name, links] : groups) {
+    if (links.size() > 1) {
+      parts.push_back({name, {}, links});
+    }
+  }
+  std::vector<std::pair<double, std::pair<int, int>>> weighted;
+  for (const auto& [ends, carried] : bytes) {
+    weighted.emplace_back(carried, ends);
+  }
+  for (const auto& ends : heaviest(weighted)) {
+    const std::string name = knows_places(platform)
+                                 ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
+                                 : platform.links[ends.first].name;
+    parts.push_back({"link " + name, {}, wires[ends]});
+  }
+}
+
+template <class T> bool among(const std::vector<T>& values, T wanted) {
+  return std::find(values.begin(), values.end(), wanted) != values.end();
+}
+
+double narrowest(const Platform& platform, const Leg& leg) {
+  double bandwidth = std::numeric_limits<double>::infinity();
+  for (const LinkId link : leg.links) {
+    bandwidth = std::min(bandwidth, platform.links[link].bandwidth.value);
+  }
+  return bandwidth;
+}
+
+// Legs keep what they have beyond their links, as one that was measured does.
+void widen_links(Rig& rig, const Part& part, double factor) {
+  std::vector<double> gains; // [leg]
+  for (const Leg& leg : rig.graph.legs) {
+    gains.push_back(1 / narrowest(rig.platform, leg));
+  }
+  for (const LinkId link : part.links) {
+    rig.platform.links[link].bandwidth = rig.platform.links[link].bandwidth * factor;
+  }
+  for (std::size_t leg = 0; leg < gains.size(); ++leg) {
+    gains[leg] = gains[leg] > 0 ? gains[leg] * narrowest(rig.platform, rig.graph.legs[leg]) : 1;
+    rig.graph.legs[leg].bandwidth = rig.graph.legs[leg].bandwidth * gains[leg];
+  }
+  for (Work& work : rig.graph.works) {
+    if (work.transfers()) {
+      work.seconds = work.latency + (1 / gains[work.leg]) * (work.seconds - work.latency);
+    }
+  }
+}
+
+void shorten_latencies(Rig& rig, double factor) {
+  for (Link& link : rig.platform.links) {
+    link.latency = link.latency / factor;
+  }
+  for (Leg& leg : rig.graph.legs) {
+    leg.latency = leg.latency / factor;
+  }
+  for (Work& work : rig.graph.works) {
+    if (work.transfers()) {
+      work.seconds = work.seconds - work.latency + work.latency / factor;
+      work.latency = work.latency / factor;
+    }
+  }
+}
+
+} // namespace
+
+std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform) {
+  const Usage usage = usage_of(graph, platform);
+  std::vector<Part> parts;
+  add_devices(graph, platform, usage, parts);
+  const std::size_t before = parts.size();
+  add_links(platform, usage, parts);
+  if (parts.size() > before) {
+    parts.push_back({.name = "latencies of all links", .latencies = true});
+  }
+  if (usage.loads) {
+    parts.push_back({.name = "cores that load", .loading = true});
+  }
+  return parts;
+}
+
+Rig with_faster(Rig rig, const Part& part, double factor) {
+  for (Work& work : rig.graph.works) {
+    const bool computes = work.computes() && among(part.devices, rig.graph.devices[work.device]);
+    if (computes || (part.loading && work.loads())) {
+      work.seconds = work.seconds / factor;
+    }
+  }
+  if (!part.links.empty()) {
+    widen_links(rig, part, factor);
+  }
+  if (part.latencies) {
+    shorten_latencies(rig, factor);
+  }
+  return rig;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,72 @@
+// Judging planners: every planner's plan for every model on every platform, replayed. docs/formats/study.md, "judge".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/analysis/judgement.hpp"
+#include "sim/base/command.hpp"
+#include "sim/study/simulator.hpp"
+
+namespace stagecraft {
+
+/// A strategy, drawn with several seeds where `draws` > 1, or a foreign command.
+struct Planner {
+  std::string name;
+  const StrategyRow* strategy = nullptr; ///< null: a command
+  int draws = 1;
+  Command command;
+};
+
+/// What it would take a person to split a model: trials * (edit + launch + iterations * iteration time of the trial).
+/// And what it takes to measure every operator, forward and backward, on one device of each type.
+struct ManualWork {
+  int trials = 5;
+  Seconds edit{60}, launch{30};
+  int iterations = 20;
+  int profile_repetitions = 100;
+};
+
+/// What a planner's number of micro-batches is chosen by.
+enum class ChosenBy { estimate, replay };
+
+struct ChosenByRow {
+  std::string_view name, help;
+  ChosenBy by;
+};
+inline constexpr std::array kChosenBy = {
+    ChosenByRow{"estimate", "the least estimate of an iteration that flushes, as planners themselves know it",
+                ChosenBy::estimate},
+    ChosenByRow{"replay", "the fastest replay", ChosenBy::replay},
+};
+
+/// Right by construction but for the models and platforms, which are read one by one as they are judged.
+struct JudgeStudy {
+  std::string name;
+  yaml::Node rest; ///< the study's other keys, the same for every model and platform
+  std::vector<yaml::Node> models, platforms;
+  std::vector<Planner> planners;
+  const ScheduleRow* schedule = nullptr;
+  ChosenBy micro_batches = ChosenBy::estimate;
+  std::optional<ManualWork> manual;
+  Folders folders;
+  std::vector<Setting> settings; ///< of models and platforms
+};
+
+/// Reads a judge study with settings on top. Throws InputError.
+JudgeStudy load_judge_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
+
+/// Plans with every planner, the number of micro-batches of each as the study says, replays the plans of one model and
+/// platform in one batch, and scores them. A foreign command that fails, takes too long or prints no plan is
+/// a row with its reason. Throws InputError for a model or platform that cannot be read.
+Judgement judge(const JudgeStudy& study, const ProgressCall& progress = {});
+
+/// A problem as JSON, schema stagecraft/1, as foreign planners get it on standard input: operators with their times per
+/// device type, bytes and edges; devices, and paths between them; training. docs/formats/planner.md.
+std::string problem_to_json(const Problem& problem, const std::string& schedule);
+
+} // namespace stagecraft

@@ -1,0 +1,46 @@
+// What a planner is asked, and what it may look at.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/balance_options.hpp"
+#include "sim/plan/estimate.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+/// What a replay of one plan measured, over one period of its steady state.
+struct Evaluation {
+  Seconds iteration;
+  std::vector<DeviceId> devices; ///< in use
+  std::vector<Seconds> busy;     ///< of each of them
+  std::vector<Seconds> tail;     ///< of each, from its last task to the end of the iteration
+  std::string why_not;           ///< why the plan cannot run; the rest is empty then
+  double noise = 0;              ///< standard error of `iteration`, relative, where several were measured
+};
+
+/// What a strategy is called with. Planners that need to know the schedule get it through here.
+struct PlanRequest {
+  const Problem& problem;
+  std::vector<DeviceId> devices;     ///< in the given order, each once
+  int chunks = 1;                    ///< stages per device that the schedule wants
+  Dealing dealing = Dealing::rounds; ///< and where it has them
+  /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
+  std::function<double(int stage, int stages)> in_flight;
+  int versions = 1;       ///< of weights that the schedule keeps; the fewest of any stage, the replay knows them all
+  std::uint64_t seed = 1; ///< for strategies that draw
+  bool drawn = false;     ///< one of many draws: by-hand gives the first guess of one person of many
+  /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
+  /// estimate_iteration().
+  std::function<Evaluation(const Plan&)> evaluate;
+  int budget = 200;       ///< most plans that a strategy may have evaluated
+  BalanceOptions balance; ///< of the strategy dynamic
+  int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
+};
+
+} // namespace stagecraft

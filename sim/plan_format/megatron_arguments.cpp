@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan_format/megatron_arguments.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/named_table.hpp"
+#include "sim/plan_format/plan_names.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The words of a shell script: blanks separate, quotes hold together, # begins a comment, a backslash ends no line.
+// The parentheses of an array, ARGS=( … ), are dropped.
+class Words {
+public:
+  Words(const std::string& text, const std::string& file) : text_(text), at_{file, 1, 1} {}
+
+  std::vector<ShellWord> read() {
+    while (next_ < text_.size()) {
+      const char c = text_[next_];
+      if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || (c == '\\' && is_line_end(next_ + 1))) {
+        finish();
+        step();
+      } else if (c == '#' && !open_) {
+        while (next_ < text_.size() && text_[next_] != '\n') {
+          step();
+        }
+      } else if (c == '\'' || c == '"') {
+        quoted(c);
+      } else if (c == '(' && open_ && word_.text.ends_with('=')) {
+        open_ = false;
+        step();
+      } else {
+        put(c);
+        step();
+      }
+    }
+    finish();
+    return std::move(words_);
+  }
+
+private:
+  bool is_line_end(std::size_t at) const { return at >= text_.size() || text_[at] == '\n' || text_[at] == '\r'; }
+
+  void step() {
+    const bool line = text_[next_++] == '\n';
+    at_.line += line ? 1 : 0;
+    at_.column = line ? 1 : at_.column + 1;
+  }
+
+  void put(char c) {
+    if (!open_) {
+      word_ = {"", at_};
+      open_ = true;
+    }
+    word_.text += c;
+  }
+
+  void quoted(char quote) {
+    const Where start = at_;
+    if (!open_) {
+      word_ = {"", {at_.file, at_.line, at_.column + 1}};
+      open_ = true;
+    }
+    step();
+    for (; next_ < text_.size() && text_[next_] != quote; step()) {
+      word_.text += text_[next_];
+    }
+    if (next_ == text_.size()) {
+      throw InputError(start, "a quotation without its end");
+    }
+    step();
+  }
+
+  void finish() {
+    if (open_ && word_.text.find('(') == std::string::npos && word_.text.ends_with(')')) {
+      word_.text.pop_back();
+    }
+    if (open_ && !word_.text.empty()) {
+      words_.push_back(std::move(word_));
+    }
+    open_ = false;
+  }
+
+  const std::string& text_;
+  std::size_t next_ = 0;
+  Where at_;
+  ShellWord word_;
+  bool open_ = false;
+  std::vector<ShellWord> words_;
+};
+
+constexpr std::array kFlags = {
+    MegatronFlag{"num-layers", true},
+    MegatronFlag{"tensor-model-parallel-size", true},
+    MegatronFlag{"pipeline-model-parallel-size", true},
+    MegatronFlag{"pipeline-model-parallel-layout", true},
+    MegatronFlag{"num-layers-per-virtual-pipeline-stage", true},
+    MegatronFlag{"num-virtual-stages-per-pipeline-rank", true},
+    MegatronFlag{"decoder-first-pipeline-num-layers", true},
+    MegatronFlag{"decoder-last-pipeline-num-layers", true},
+    MegatronFlag{"account-for-embedding-in-pipeline-split", false},
+    MegatronFlag{"account-for-loss-in-pipeline-split", false},
+    MegatronFlag{"context-parallel-size", true},
+    MegatronFlag{"expert-model-parallel-size", true},
+    MegatronFlag{"expert-tensor-parallel-size", true},
+    MegatronFlag{"data-parallel-size", true},
+    MegatronFlag{"micro-batch-size", true},
+    MegatronFlag{"global-batch-size", true},
+    MegatronFlag{"recompute-granularity", true},
+    MegatronFlag{"recompute-method", true},
+    MegatronFlag{"recompute-num-layers", true},
+    MegatronFlag{"recompute-modules", true},
+    MegatronFlag{"recompute-activations", false},
+    MegatronFlag{"nproc-per-node", true},
+    MegatronFlag{"nnodes", true},
+};
+
+const MegatronFlag* find_flag(std::string_view name) {
+  const auto found =
+      std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
+  return found == kFlags.end() ? nullptr : &*found;
+}
+
+// "--num_layers=24" → "num-layers"; "" for what is no flag.
+std::string flag_name(const std::string& word) {
+  if (word.size() < 3 || !word.starts_with("--") || word[2] < 'a' || word[2] > 'z') {
+    return "";
+  }
+  std::string name = word.substr(2, word.find('=') - 2);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+// Arguments are many and most change no plan; one that would is not passed over.
+bool places_layers(const std::string& name) {
+  return name.find("pipeline-model") != std::string::npos || name.find("virtual") != std::string::npos ||
+         name.find("pipeline-num") != std::string::npos || name.find("pipeline-split") != std::string::npos ||
+         name.find("parallel-size") != std::string::npos || name == "num-layer" || name == "encoder-num-layers" ||
+         name == "decoder-num-layers";
+}
+
+} // namespace
+
+MegatronArguments::MegatronArguments(const PlanSource& source) : whole_{source.file, 1, 1} {
+  const std::vector<ShellWord> words = Words(source.text, source.file).read();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = flag_name(words[i].text);
+    if (name.empty()) {
+      remember_variable(words[i]);
+    } else if (const MegatronFlag* flag = find_flag(name)) {
+      add(*flag, words, i);
+    } else if (places_layers(name)) {
+      throw InputError(words[i].where, "unknown argument '--" + name.substr(0, 60) + "'; known of those that place " +
+                                           "layers: " + join(names_of(kFlags)));
+    }
+  }
+}
+
+int MegatronArguments::integer(std::string_view name, int low, int high, int otherwise) const {
+  return has(name) ? parse_integer(text(name), low, high, where(name)) : otherwise;
+}
+
+int MegatronArguments::world() const {
+  if (const auto found = variables_.find("WORLD_SIZE"); found != variables_.end()) {
+    return parse_integer(found->second.text, 1, kMostRank, found->second.where);
+  }
+  const bool given = has("nproc-per-node");
+  return given ? integer("nproc-per-node", 1, 1024, 1) * integer("nnodes", 1, 1024, 1) : 0;
+}
+
+void MegatronArguments::remember_variable(const ShellWord& word) {
+  const std::size_t equals = word.text.find('=');
+  if (equals != std::string::npos && equals > 0 &&
+      word.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == equals) {
+    variables_[word.text.substr(0, equals)] = {word.text.substr(equals + 1), word.where};
+  }
+}
+
+void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i) {
+  ShellWord value = words[i];
+  const std::size_t equals = value.text.find('=');
+  if (flag.valued && equals != std::string::npos) {
+    value.text.erase(0, equals + 1);
+    value.where.column += static_cast<int>(equals) + 1;
+  } else if (flag.valued) {
+    if (i + 1 == words.size() || !flag_name(words[i + 1].text).empty()) {
+      throw InputError(value.where, "'--" + std::string(flag.name) + "' has no value");
+    }
+    value = words[i + 1];
+  }
+  if (value.text.starts_with('$')) {
+    std::string name = value.text.substr(1);
+    name = name.starts_with('{') && name.ends_with('}') ? name.substr(1, name.size() - 2) : name;
+    const auto found = variables_.find(name);
+    if (found == variables_.end()) {
+      throw InputError(value.where, "the variable '" + value.text.substr(0, 60) + "' is not set in this file; " +
+                                        "allowed: a value, or NAME=value before it");
+    }
+    value.text = found->second.text;
+  }
+  if (!values_.emplace(flag.name, std::move(value)).second) {
+    throw InputError(words[i].where, "'--" + std::string(flag.name) + "' is given twice; allowed: once");
+  }
+}
+
+} // namespace stagecraft

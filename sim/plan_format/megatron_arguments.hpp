@@ -1,0 +1,50 @@
+// The arguments of Megatron-LM as a launch script gives them. docs/formats/foreign-plans.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/plan_format/plan_formats.hpp"
+
+namespace stagecraft {
+
+/// A word of a shell script.
+struct ShellWord {
+  std::string text;
+  Where where;
+};
+
+/// An argument that a plan follows from, and whether it takes a value.
+struct MegatronFlag {
+  std::string_view name;
+  bool valued;
+};
+
+/// The flags of a file that concern a plan, with the variables that it sets put in. Names have no dashes in front.
+class MegatronArguments {
+public:
+  /// InputError for a flag that would place layers and is not known, for one without its value or given twice, and for
+  /// a variable that the file does not set.
+  explicit MegatronArguments(const PlanSource& source);
+
+  bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
+  /// Of the value; the file's beginning where the flag is not given.
+  Where where(std::string_view name) const { return has(name) ? values_.at(std::string(name)).where : whole_; }
+  /// The value; "" where the flag is not given.
+  std::string text(std::string_view name) const { return has(name) ? values_.at(std::string(name)).text : ""; }
+  int integer(std::string_view name, int low, int high, int otherwise) const;
+  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 where the file does not say.
+  int world() const;
+
+private:
+  void remember_variable(const ShellWord& word);
+  void add(const MegatronFlag& flag, const std::vector<ShellWord>& words, std::size_t i);
+
+  Where whole_;
+  std::map<std::string, ShellWord> values_, variables_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan_format/plan_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "sim/base/schema.hpp"
+#include "sim/plan_format/plan_formats.hpp"
+#include "sim/plan_format/plan_names.hpp"
+#include "sim/result/stage_json.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Operators that nobody knows are added to `unknown`.
+Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<const yaml::Node*>& unknown) {
+  yaml::Map map(node, "stage");
+  Stage stage;
+  stage.operators = names.operators_of(map.list("operators"), unknown);
+  for (const yaml::Node* item : map.list("devices")) {
+    stage.devices.push_back(names.device_of(*item));
+  }
+  for (const yaml::Node* item : map.list("shares")) {
+    stage.shares.push_back(yaml::number(*item, "shares", yaml::kFraction));
+  }
+  constexpr int kMostDegree = 1 << 20;
+  stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
+  stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
+  stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
+  constexpr int kMostStreams = 128;
+  stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
+  for (const char* derived : {"chunk", "seconds"}) { // written for readers
+    map.find(derived);
+  }
+  map.finish();
+  return stage;
+}
+
+} // namespace
+
+Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platform& platform) {
+  yaml::Map map(document, "plan");
+  const PlanNames names(model, platform);
+  Plan plan;
+  plan.strategy = map.text("strategy", "given");
+  std::vector<const yaml::Node*> unknown;
+  for (const yaml::Node* node : map.list("stages")) {
+    plan.stages.push_back(read_stage(*node, names, unknown));
+  }
+  names.refuse(unknown);
+  if (const std::string schema = map.text("schema", kSchema); schema != kSchema) {
+    throw InputError(map.where("schema"), "'schema' is '" + schema.substr(0, 60) + "'; allowed: " + kSchema);
+  }
+  for (const char* derived :
+       {"bottleneck_seconds", "objective", "estimate_seconds", "lower_bound_seconds", "note", "timing"}) {
+    map.find(derived);
+  }
+  map.finish();
+  if (plan.stages.empty()) {
+    throw InputError(map.where("stages"), "a plan needs 'stages', a list of at least one");
+  }
+  return plan;
+}
+
+std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigures& figures, const ModelGraph& model,
+                         const Platform& platform, bool timing) {
+  Json json = {{"schema", kSchema}, {"strategy", plan.strategy}, {"stages", Json::array()}};
+  for (const RunStage& stage : describe_stages(model, platform, plan, cost)) {
+    json["stages"].push_back(to_value(stage));
+  }
+  json["bottleneck_seconds"] = figures.bottleneck.value;
+  json["objective"] =
+      plan.objective ? Json{{"name", plan.objective->name}, {"seconds", plan.objective->value.value}} : Json();
+  json["estimate_seconds"] = figures.estimate.value;
+  json["lower_bound_seconds"] = figures.lower_bound.value;
+  json["note"] = plan.note.empty() ? Json() : Json(plan.note);
+  if (timing) {
+    json["timing"] = {{"planning_seconds", figures.planning_seconds}};
+  }
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platform& platform) {
+  const auto quoted = [](const std::string& text) {
+    return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }; // JSON strings are YAML strings
+  std::string text = "# A plan of Stagecraft: operators of '" + model.name + "' on devices of '" + platform.name +
+                     "'; docs/formats/plan.md\nschema: " + kSchema + "\nstrategy: " + quoted(plan.strategy) +
+                     "\nstages:\n";
+  for (const Stage& stage : plan.stages) {
+    std::vector<std::string> operators;
+    for (const OperatorId op : stage.operators) {
+      operators.push_back(quoted(model.operators[op].name));
+    }
+    std::vector<std::string> devices;
+    for (const DeviceId device : stage.devices) {
+      devices.push_back(quoted(platform.devices[device].name));
+    }
+    text += "  - devices: [" + join(devices) + "]\n";
+    if (!stage.shares.empty()) {
+      text += "    shares: " + Json(stage.shares).dump() + "\n";
+    }
+    if (stage.tensor_parallel > 1) {
+      text += "    tensor_parallel: " + std::to_string(stage.tensor_parallel) + "\n";
+    }
+    if (stage.streams > 0) {
+      text += "    streams: " + std::to_string(stage.streams) + "\n";
+    }
+    text += "    recompute: " + std::string(name_of(stage.recompute)) + "\n";
+    if (!stage.recomputed.empty()) {
+      std::vector<std::string> recomputed;
+      for (const OperatorId op : stage.recomputed) {
+        recomputed.push_back(quoted(model.operators[op].name));
+      }
+      text += "    recomputed: [" + join(recomputed) + "]\n";
+    }
+    text += "    operators: [" + join(operators) + "]\n";
+  }
+  return text;
+}
+
+Plan read_stagecraft_plan(const PlanSource& source) {
+  Plan plan = read_plan(source.document(), source.model, source.platform);
+  if (source.document().find("strategy") == nullptr) {
+    plan.strategy.clear(); // the file's name tells more than "given"
+  }
+  return plan;
+}
+
+WrittenPlan write_stagecraft_plan(const PlanToWrite& what) {
+  return plan_to_yaml(what.plan, what.model, what.platform);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,414 @@
+// Megatron-LM's arguments as a plan: the sizes of its groups and the layout of its pipeline, "Ett|(ttt|)*6,ttttL".
+// docs/formats/foreign-plans.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/plan_format/megatron_arguments.hpp"
+#include "sim/plan_format/plan_names.hpp"
+#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostDegree = 1 << 20;
+constexpr std::size_t kMostTokens = 1'000'000;
+
+// A layout written out, with where each token stands: commas drop out, (x)*n and x*n repeat.
+struct Token {
+  char kind = 't';
+  Where where;
+};
+
+class Layout {
+public:
+  explicit Layout(const ShellWord& layout) : layout_(layout) {}
+
+  std::vector<Token> read() {
+    for (next_ = 0; next_ < layout_.text.size();) {
+      append(unit(), tokens_);
+    }
+    return std::move(tokens_);
+  }
+
+private:
+  Where where() const {
+    return {layout_.where.file, layout_.where.line, layout_.where.column + static_cast<int>(next_)};
+  }
+
+  // One token or group with its repetition.
+  std::vector<Token> unit() {
+    std::vector<Token> one;
+    if (layout_.text[next_] == '(') {
+      const Where start = where();
+      for (++next_; next_ < layout_.text.size() && layout_.text[next_] != ')';) {
+        if (layout_.text[next_] == '(') {
+          throw InputError(where(), "a group within a group; allowed: (…)*n");
+        }
+        append(unit(), one);
+      }
+      if (next_ == layout_.text.size() || layout_.text.compare(next_, 2, ")*") != 0) {
+        throw InputError(start, "a group without its repetition; allowed: (…)*n");
+      }
+      ++next_;
+    } else {
+      one = token();
+    }
+    return repeated(std::move(one));
+  }
+
+  std::vector<Token> token() {
+    const char c = layout_.text[next_];
+    if (std::string_view("Et|L,").find(c) == std::string_view::npos) {
+      throw InputError(where(), "unknown layer '" + std::string(1, c) + "' in the layout; allowed: E (embedding), t " +
+                                    "(transformer layer), L (loss), | between stages, x*n and (…)*n");
+    }
+    const Token token{c, where()};
+    ++next_;
+    return c == ',' ? std::vector<Token>{} : std::vector<Token>{token};
+  }
+
+  std::vector<Token> repeated(std::vector<Token> one) {
+    if (next_ >= layout_.text.size() || layout_.text[next_] != '*') {
+      return one;
+    }
+    ++next_;
+    const std::size_t end = std::min(layout_.text.find_first_not_of("0123456789", next_), layout_.text.size());
+    const int count = parse_integer(layout_.text.substr(next_, end - next_), 0, kMostDegree, where());
+    std::vector<Token> many;
+    for (int i = 0; i < count && !one.empty(); ++i) {
+      append(one, many);
+    }
+    next_ = end;
+    return many;
+  }
+
+  void append(const std::vector<Token>& from, std::vector<Token>& to) const {
+    if (from.size() + to.size() > kMostTokens) {
+      throw InputError(layout_.where, "the layout is longer than 1000000 layers and stages");
+    }
+    to.insert(to.end(), from.begin(), from.end());
+  }
+
+  const ShellWord& layout_;
+  std::size_t next_ = 0;
+  std::vector<Token> tokens_;
+};
+
+/// Per stage its layers: 'E', 't' and 'L'.
+using Stages = std::vector<std::string>;
+
+Stages split_layout(const std::vector<Token>& tokens) {
+  Stages stages(1);
+  bool embedded = false;
+  bool ended = false;
+  for (const Token& token : tokens) {
+    if (token.kind == '|') {
+      stages.emplace_back();
+      continue;
+    }
+    if (ended || (token.kind == 'E' ? embedded || stages != Stages(1) : !embedded)) {
+      throw InputError(token.where, "the layout is out of order; allowed: one E first, then t, one L last");
+    }
+    embedded = embedded || token.kind == 'E';
+    ended = ended || token.kind == 'L';
+    stages.back() += token.kind;
+  }
+  if (!ended) {
+    throw InputError(tokens.empty() ? Where{} : tokens.back().where, "the layout has no L; allowed: one L last");
+  }
+  return stages;
+}
+
+// Without a layout: as many layers for each stage, but for the first and last where their numbers are given.
+Stages split_evenly(const MegatronArguments& arguments, int layers, int ranks, int chunks) {
+  const int stages = ranks * chunks;
+  const bool embedding = arguments.has("account-for-embedding-in-pipeline-split");
+  const bool loss = arguments.has("account-for-loss-in-pipeline-split");
+  std::string row = (embedding ? "E" : "") + std::string(layers, 't') + (loss ? "L" : "");
+  const int first = arguments.integer("decoder-first-pipeline-num-layers", 0, layers, -1);
+  const int last = arguments.integer("decoder-last-pipeline-num-layers", 0, layers, -1);
+  const int rest = static_cast<int>(row.size()) - std::max(0, first) - std::max(0, last);
+  const int among = stages - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
+  if (chunks > 1 && (first >= 0 || last >= 0)) {
+    throw InputError(
+        arguments.where(first >= 0 ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers"),
+        "given beside virtual stages; allowed: a layout, which can say both");
+  }
+  if (rest < 0 || (among > 0 ? rest % among != 0 : rest != 0)) {
+    throw InputError(arguments.where("num-layers"), std::to_string(row.size()) + " layers do not spread evenly over " +
+                                                        std::to_string(stages) + " stages; allowed: a multiple, or " +
+                                                        "--pipeline-model-parallel-layout");
+  }
+  Stages split;
+  for (int s = 0; s < stages; ++s) {
+    const bool given = (s == 0 && first >= 0) || (s == stages - 1 && last >= 0);
+    const int count = !given ? rest / among : s == 0 && first >= 0 ? first : last;
+    split.push_back(row.substr(0, count));
+    row.erase(0, count);
+  }
+  split.front().insert(0, embedding ? "" : "E");
+  split.back() += loss ? "" : "L";
+  return split;
+}
+
+int chunks_of(const MegatronArguments& arguments, int layers, int ranks) {
+  const int per_stage = arguments.integer("num-layers-per-virtual-pipeline-stage", 1, kMostDegree, 0);
+  const int chunks = arguments.integer("num-virtual-stages-per-pipeline-rank", 1, kMostDegree, 1);
+  if (per_stage == 0) {
+    return chunks;
+  }
+  if (layers % (ranks * per_stage) != 0) {
+    throw InputError(arguments.where("num-layers-per-virtual-pipeline-stage"),
+                     "virtual stages of " + std::to_string(per_stage) + " layers do not divide " +
+                         std::to_string(layers) + " layers on " + std::to_string(ranks) + " ranks");
+  }
+  return layers / (ranks * per_stage);
+}
+
+Stages read_stages(const MegatronArguments& arguments, int ranks) {
+  const int layers = arguments.integer("num-layers", 1, kMostDegree, 0);
+  if (!arguments.has("pipeline-model-parallel-layout")) {
+    if (layers == 0) {
+      throw InputError(arguments.where("num-layers"), "no number of layers; needed: --num-layers N or "
+                                                      "--pipeline-model-parallel-layout LAYOUT");
+    }
+    const int chunks = chunks_of(arguments, layers, ranks);
+    if (static_cast<long long>(ranks) * chunks > kMostDegree) {
+      throw InputError(arguments.where("pipeline-model-parallel-size"), "more than 1048576 stages");
+    }
+    return split_evenly(arguments, layers, ranks, chunks);
+  }
+  const ShellWord layout{arguments.text("pipeline-model-parallel-layout"),
+                         arguments.where("pipeline-model-parallel-layout")};
+  Stages stages = split_layout(Layout(layout).read());
+  std::size_t laid = 0;
+  for (const std::string& stage : stages) {
+    laid += std::count(stage.begin(), stage.end(), 't');
+  }
+  if (layers > 0 && laid != static_cast<std::size_t>(layers)) {
+    throw InputError(layout.where, "the layout has " + std::to_string(laid) + " transformer layers, --num-layers is " +
+                                       std::to_string(layers) + "; allowed: the same");
+  }
+  if (stages.size() % ranks != 0) {
+    throw InputError(layout.where, "the layout has " + std::to_string(stages.size()) + " stages; allowed: a multiple " +
+                                       "of --pipeline-model-parallel-size, " + std::to_string(ranks));
+  }
+  return stages;
+}
+
+// Degrees that a plan here has no words for.
+void refuse_other_degrees(const MegatronArguments& arguments) {
+  for (const char* name : {"context-parallel-size", "expert-model-parallel-size", "expert-tensor-parallel-size"}) {
+    if (arguments.integer(name, 1, kMostDegree, 1) != 1) {
+      throw InputError(arguments.where(name), "'--" + std::string(name) + "' is more than a plan can say; allowed: 1");
+    }
+  }
+}
+
+/// Ranks count tensors first, then replicas, then the pipeline: "tp-dp-pp".
+struct Mesh {
+  int tensor = 1, replicas = 1, ranks = 1;
+};
+
+Mesh read_mesh(const MegatronArguments& arguments, const Platform& platform) {
+  Mesh mesh;
+  mesh.tensor = arguments.integer("tensor-model-parallel-size", 1, kMostDegree, 1);
+  mesh.ranks = arguments.integer("pipeline-model-parallel-size", 1, kMostDegree, 1);
+  const long long model = static_cast<long long>(mesh.tensor) * mesh.ranks;
+  const int world = arguments.world();
+  if (world > 0 && world % model != 0) {
+    throw InputError(arguments.where("tensor-model-parallel-size"),
+                     std::to_string(world) + " ranks are no multiple of tensor x pipeline sizes, " +
+                         std::to_string(model) + "; allowed: a multiple");
+  }
+  const long long all = world > 0 ? world : static_cast<long long>(platform.devices.size());
+  mesh.replicas = static_cast<int>(std::max(1LL, all / model));
+  mesh.replicas = arguments.integer("data-parallel-size", 1, kMostDegree, mesh.replicas);
+  if (mesh.replicas * model > kMostRank) {
+    throw InputError(arguments.where("tensor-model-parallel-size"),
+                     "more than " + std::to_string(kMostRank) + " ranks");
+  }
+  return mesh;
+}
+
+Recompute read_recompute(const MegatronArguments& arguments, std::string& note) {
+  const std::string granularity = arguments.text("recompute-granularity");
+  if (granularity == "full") {
+    note += "; full recompute counted per stage";
+    return Recompute::full;
+  }
+  if (!granularity.empty() && granularity != "selective") {
+    throw InputError(arguments.where("recompute-granularity"),
+                     "unknown granularity '" + granularity.substr(0, 60) + "'; known: full, selective");
+  }
+  if (granularity == "selective" || arguments.has("recompute-activations")) {
+    note += "; selective recompute counted as none";
+  }
+  return Recompute::none;
+}
+
+std::string read_note(const MegatronArguments& arguments, const Mesh& mesh) {
+  const int batch = arguments.integer("global-batch-size", 1, 1 << 30, 0);
+  const long long step = static_cast<long long>(arguments.integer("micro-batch-size", 1, 1 << 30, 1)) * mesh.replicas;
+  return batch > 0 && batch % step == 0 ? "; made for " + std::to_string(batch / step) + " micro-batches" : "";
+}
+
+} // namespace
+
+bool is_megatron_plan(const PlanSource& source) {
+  for (const char* name : {"--num-layers", "--pipeline-model-parallel-", "--tensor-model-parallel-size"}) {
+    std::size_t at = source.text.find(name);
+    for (; at != std::string::npos; at = source.text.find(name, at + 1)) {
+      const std::size_t line = source.text.rfind('\n', at) + 1; // npos + 1 is 0
+      if (source.text.find('#', line) > at) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+Plan read_megatron_plan(const PlanSource& source) {
+  const MegatronArguments arguments(source);
+  refuse_other_degrees(arguments);
+  const Mesh mesh = read_mesh(arguments, source.platform);
+  const Stages stages = read_stages(arguments, mesh.ranks);
+  const LayerRow row = layer_row_of(source.model);
+  std::size_t layers = 0;
+  for (const std::string& stage : stages) {
+    layers += std::count(stage.begin(), stage.end(), 't');
+  }
+  if (layers != row.layers.size()) {
+    const bool laid = arguments.has("pipeline-model-parallel-layout");
+    throw InputError(arguments.where(laid ? "pipeline-model-parallel-layout" : "num-layers"),
+                     std::to_string(layers) + " transformer layers here, and '" + source.model.name.substr(0, 60) +
+                         "' has " + std::to_string(row.layers.size()) + " numbered blocks; allowed: the same number");
+  }
+  Plan plan;
+  std::string note = read_note(arguments, mesh);
+  const Recompute recompute = read_recompute(arguments, note);
+  plan.note = note.empty() ? "" : note.substr(2);
+  std::size_t next = 0;
+  const int group = mesh.tensor * mesh.replicas;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    Stage& stage = plan.stages.emplace_back();
+    stage.tensor_parallel = mesh.tensor;
+    stage.recompute = recompute;
+    for (int rank = 0; rank < group; ++rank) {
+      stage.devices.push_back(static_cast<int>(s % mesh.ranks) * group + rank);
+    }
+    for (const char layer : stages[s]) {
+      const auto& operators = layer == 'E' ? row.before : layer == 'L' ? row.after : row.layers[next++].operators;
+      stage.operators.insert(stage.operators.end(), operators.begin(), operators.end());
+    }
+    std::sort(stage.operators.begin(), stage.operators.end());
+  }
+  return plan;
+}
+
+namespace {
+
+// The stage that holds all of a layer's operators, or the reason in `why`. Of no operator: `otherwise`.
+int stage_of_layer(const std::vector<int>& stage_of, const std::vector<OperatorId>& operators, int otherwise,
+                   const std::string& name, std::string& why) {
+  const int stage = operators.empty() ? otherwise : stage_of[operators.front()];
+  for (const OperatorId op : operators) {
+    if (stage_of[op] != stage && why.empty()) {
+      why = name + " is split between stage " + std::to_string(stage) + " and stage " + std::to_string(stage_of[op]) +
+            ", and Megatron-LM places whole layers";
+    }
+  }
+  return stage;
+}
+
+// "Ett|ttL", or the reason in `why`.
+std::string write_layout(const PlanToWrite& what, std::string& why) {
+  const LayerRow row = layer_row_of(what.model);
+  if (row.layers.empty()) {
+    why = "'" + what.model.name + "' has no numbered blocks, which Megatron-LM would call layers";
+    return "";
+  }
+  std::vector<int> stage_of(what.model.size());
+  for (std::size_t s = 0; s < what.plan.stages.size(); ++s) {
+    for (const OperatorId op : what.plan.stages[s].operators) {
+      stage_of[op] = static_cast<int>(s);
+    }
+  }
+  const int last = static_cast<int>(what.plan.stages.size()) - 1;
+  std::vector<std::pair<int, char>> tokens = {
+      {stage_of_layer(stage_of, row.before, 0, "what stands before '" + row.layers.front().name + "'", why), 'E'}};
+  for (const Block& layer : row.layers) {
+    tokens.emplace_back(stage_of_layer(stage_of, layer.operators, 0, "'" + layer.name + "'", why), 't');
+  }
+  tokens.emplace_back(
+      stage_of_layer(stage_of, row.after, last, "what stands behind '" + row.layers.back().name + "'", why), 'L');
+  if (why.empty() &&
+      (!std::is_sorted(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.first < b.first; }) ||
+       tokens.front().first != 0 || tokens.back().first != last)) {
+    why = "the layers do not follow the order of the stages";
+  }
+  std::string layout;
+  int stage = 0;
+  for (const auto& [at, kind] : tokens) {
+    for (; stage < at; ++stage) {
+      layout += '|';
+    }
+    layout += kind;
+  }
+  return layout;
+}
+
+// Whether stage s has the ranks that Megatron-LM gives it.
+std::string not_in_rank_order(const Plan& plan, std::size_t ranks) {
+  const std::size_t group = plan.stages.front().devices.size();
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    if (stage.devices.size() != group || stage.tensor_parallel != plan.stages.front().tensor_parallel) {
+      return "stage " + std::to_string(s) + " has another mesh of devices than stage 0, and Megatron-LM has one size";
+    }
+    for (std::size_t i = 0; i < group; ++i) {
+      if (stage.devices[i] != static_cast<DeviceId>(s % ranks * group + i)) {
+        return "stage " + std::to_string(s) +
+               " is not on the devices that come next on the platform, and Megatron-LM "
+               "gives out ranks in order";
+      }
+    }
+  }
+  return "";
+}
+
+} // namespace
+
+WrittenPlan write_megatron_plan(const PlanToWrite& what) {
+  const Plan& plan = what.plan;
+  const Stage& first = plan.stages.front();
+  const std::size_t devices = devices_of(plan).size();
+  const std::size_t ranks = std::max<std::size_t>(1, devices / first.devices.size());
+  std::string why = not_plain(plan, "Megatron-LM", true);
+  why = why.empty() ? not_in_rank_order(plan, ranks) : why;
+  const std::string layout = why.empty() ? write_layout(what, why) : "";
+  const int replicas = static_cast<int>(first.devices.size()) / first.tensor_parallel;
+  if (why.empty() && what.training.global_batch % (what.micro_batches * replicas) != 0) {
+    why = "a batch of " + std::to_string(what.training.global_batch) + " in " + std::to_string(what.micro_batches) +
+          " micro-batches leaves no whole sample for each of " + std::to_string(replicas) + " replicas";
+  }
+  if (!why.empty()) {
+    return Infeasible{std::move(why)};
+  }
+  const auto line = [](const std::string& flag, const std::string& value) { return "--" + flag + " " + value + "\n"; };
+  const auto layers = std::count(layout.begin(), layout.end(), 't');
+  std::string text =
+      "WORLD_SIZE=" + std::to_string(devices) + "\n" + line("num-layers", std::to_string(layers)) +
+      line("tensor-model-parallel-size", std::to_string(first.tensor_parallel)) +
+      line("pipeline-model-parallel-size", std::to_string(ranks)) +
+      line("pipeline-model-parallel-layout", "\"" + layout + "\"") +
+      line("micro-batch-size", std::to_string(what.training.global_batch / (what.micro_batches * replicas))) +
+      line("global-batch-size", std::to_string(what.training.global_batch));
+  if (first.recompute == Recompute::full) {
+    text += "--recompute-granularity full\n--recompute-method uniform\n";
+  }
+  return text;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "sim/base/statistics.hpp"
+#include "sim/base/units.hpp"
+#include "sim/result/stage_json.hpp"
+
+namespace stagecraft {
+
+std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& platform, const Plan& plan,
+                                      const PlanCost& cost) {
+  std::vector<RunStage> stages;
+  const std::size_t ranks = std::max<std::size_t>(1, devices_of(plan).size());
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    RunStage& shown = stages.emplace_back();
+    for (const OperatorId op : stage.operators) {
+      shown.operators.push_back(model.operators[op].name);
+    }
+    for (const DeviceId device : stage.devices) {
+      shown.devices.push_back(platform.devices[device].name);
+    }
+    shown.shares = stage.shares;
+    shown.tensor_parallel = stage.tensor_parallel;
+    shown.streams = stage.streams;
+    shown.recompute = name_of(stage.recompute);
+    for (const OperatorId op : stage.recomputed) {
+      shown.recomputed.push_back(model.operators[op].name);
+    }
+    shown.chunk = stage.devices.size() > 1 ? 0 : static_cast<int>(s / ranks);
+    for (const ReplicaCost& replica : cost.stages[s].replicas) {
+      shown.seconds = std::max(shown.seconds, replica.busy());
+    }
+  }
+  return stages;
+}
+
+RunSpread spread_of(const std::vector<double>& seconds) {
+  constexpr double kLow = 0.05;
+  constexpr double kHigh = 0.95;
+  return {static_cast<int>(seconds.size()), Seconds{quantile(seconds, kLow)}, Seconds{quantile(seconds, 0.5)},
+          Seconds{quantile(seconds, kHigh)}};
+}
+
+std::string staleness_remark(const std::vector<double>& staleness) {
+  const double most = *std::max_element(staleness.begin(), staleness.end());
+  return "asynchronous: weights up to " + to_text(most, 1) + " steps old";
+}
+
+std::vector<std::string> remarks_of(const Run& run) {
+  std::vector<std::string> remarks;
+  if (!run.note.empty()) {
+    remarks.push_back(run.note);
+  }
+  if (!run.staleness.empty()) {
+    remarks.push_back(staleness_remark(run.staleness));
+  }
+  if (run.recompute.what != "none") {
+    remarks.push_back("recomputes: " + to_text(run.recompute));
+  }
+  return remarks;
+}
+
+nlohmann::ordered_json to_value(const RunStage& stage) {
+  nlohmann::ordered_json json = {{"operators", stage.operators}, {"devices", stage.devices}};
+  if (!stage.shares.empty()) {
+    json["shares"] = stage.shares;
+  }
+  json["tensor_parallel"] = stage.tensor_parallel;
+  json["recompute"] = stage.recompute;
+  if (!stage.recomputed.empty()) {
+    json["recomputed"] = stage.recomputed;
+  }
+  if (stage.streams > 0) {
+    json["streams"] = stage.streams;
+  }
+  json["chunk"] = stage.chunk;
+  json["seconds"] = stage.seconds.value;
+  return json;
+}
+
+} // namespace stagecraft

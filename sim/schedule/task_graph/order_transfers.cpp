@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/task_graph/order_transfers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "sim/schedule/task_graph/add_edges.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Transfers between stages, behind the computations that make their data.
+class Carriers {
+public:
+  explicit Carriers(const TaskGraph& graph) : graph_(graph) {
+    for (const Work& work : graph.works) {
+      carries_.push_back(work.transfers() && work.kind == TaskKind::transfer ? 1 : 0);
+    }
+  }
+
+  /// Calls visit(transfer, place of its maker in the programs), in the order of the programs; later legs after earlier
+  /// ones. A transfer that several computations feed is visited behind each of them.
+  template <class Visit> void for_each(const Visit& visit) const {
+    for (std::size_t at = 0; at < graph_.program.size(); ++at) {
+      visit_behind(graph_.program[at], static_cast<std::int32_t>(at), visit);
+    }
+  }
+
+private:
+  template <class Visit> void visit_behind(TaskId task, std::int32_t at, const Visit& visit) const {
+    for (const TaskId next : graph_.successors_of(task)) {
+      if (carries_[graph_.work[next]] != 0) {
+        visit(next, at);
+        visit_behind(next, at, visit);
+      }
+    }
+  }
+
+  const TaskGraph& graph_;
+  std::vector<char> carries_; // [work]
+};
+
+// Orders transfers by what those of one way have in common: the sender, whether they reduce gradients, and the links.
+struct ByWay {
+  const TaskGraph& graph;
+
+  bool operator()(const Work* one, const Work* other) const {
+    const bool reduces = one->kind == TaskKind::all_reduce, other_reduces = other->kind == TaskKind::all_reduce;
+    return std::tie(one->device, reduces, graph.legs[one->leg].links) <
+           std::tie(other->device, other_reduces, graph.legs[other->leg].links);
+  }
+};
+using KnownWays = std::map<const Work*, std::int32_t, ByWay>;
+
+} // namespace
+
+Ways ways_of(const TaskGraph& graph) {
+  KnownWays known(ByWay{graph});
+  Ways ways;
+  for (std::size_t work = 0; work < graph.works.size(); ++work) {
+    const Work& one = graph.works[work];
+    ways.of_work.push_back(-1);
+    if (one.transfers()) {
+      const auto [slot, fresh] = known.try_emplace(&one, static_cast<std::int32_t>(ways.work_of.size()));
+      if (fresh) {
+        ways.work_of.push_back(static_cast<std::int32_t>(work));
+        ways.transfers.push_back(0);
+      }
+      ways.of_work.back() = slot->second;
+    }
+  }
+  for (const std::int32_t work : graph.work) {
+    if (ways.of_work[work] >= 0) {
+      ++ways.transfers[ways.of_work[work]];
+    }
+  }
+  return ways;
+}
+
+void order_transfers(TaskGraph& graph) {
+  KnownWays known(ByWay{graph});
+  for (Work& work : graph.works) {
+    if (work.transfers() && work.kind == TaskKind::transfer) {
+      work.way = known.try_emplace(&work, static_cast<std::int32_t>(known.size())).first->second;
+    }
+  }
+  graph.ways = static_cast<int>(known.size());
+}
+
+TaskGraph chain_transfers(TaskGraph graph) {
+  constexpr std::int32_t kDone = -1;
+  const Ways ways = ways_of(graph);
+  const Carriers carriers(graph);
+  std::vector<std::int32_t> last_maker(graph.tasks(), kDone); // its place: what several make is sent after the last
+  carriers.for_each(
+      [&](TaskId transfer, std::int32_t at) { last_maker[transfer] = std::max(last_maker[transfer], at); });
+  std::vector<TaskId> sent(ways.work_of.size(), -1); // [way]: the last transfer
+  std::vector<Edge> edges;
+  carriers.for_each([&](TaskId transfer, std::int32_t at) {
+    if (last_maker[transfer] != at) {
+      return;
+    }
+    last_maker[transfer] = kDone;
+    TaskId& before = sent[ways.of_work[graph.work[transfer]]];
+    if (before >= 0) {
+      edges.push_back({before, transfer});
+    }
+    before = transfer;
+  });
+  add_edges(graph, edges);
+  for (Work& work : graph.works) {
+    work.way = -1;
+  }
+  graph.ways = 0;
+  return graph;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,29 @@
+// Transfers that follow one another: what one device sends another over one connection arrives in the order it was
+// made. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/schedule/task_graph/task_graph.hpp"
+
+namespace stagecraft {
+
+/// Transfers of one sender over the same links; those of a gradient reduction go a way of their own, as they have a
+/// communicator of their own.
+struct Ways {
+  std::vector<std::int32_t> of_work;   ///< [work]: its way, or -1 where it is no transfer
+  std::vector<std::int32_t> work_of;   ///< [way]: the first of its works
+  std::vector<std::int32_t> transfers; ///< [way]: how many tasks go it in an iteration
+};
+Ways ways_of(const TaskGraph& graph);
+
+/// Gives each transfer between stages its way (Work::way): engines then let the bytes of one follow those of the other,
+/// in the order in which they become ready, which is that of the sender's program. Latencies run meanwhile, as on one
+/// connection of any network. Without, transfers of one sender share their links whenever they meet. O(works).
+void order_transfers(TaskGraph& graph);
+
+/// For runs that are carried out, whose senders wait for a transfer's latency too before they send the next: the graph
+/// with an edge from each transfer between stages to the next one of its way, and no ways any more. O(tasks + edges).
+TaskGraph chain_transfers(TaskGraph graph);
+
+} // namespace stagecraft

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/task_graph/task_graph.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "sim/schedule/task_graph/task_graph_builder.hpp"
+
+namespace stagecraft {
+
+TaskGraph TaskGraphBuilder::build() {
+  list_devices();
+  reserve();
+  make_lanes();
+  for (const StageEdge& edge : cost_.edges) {
+    connect(edge);
+  }
+  write_programs();
+  if (!fused_.empty()) {
+    join_fused();
+  }
+  finish_iteration();
+  if (request_.blocking_sends) {
+    block_sends();
+  }
+  if (request_.loading != nullptr) {
+    load_batches(*request_.loading);
+  }
+  if (!request_.schedule.flushes) {
+    overlap_iterations();
+  }
+  write_edges();
+  write_ties();
+  return std::move(graph_);
+}
+
+void TaskGraphBuilder::list_devices() {
+  DeviceId largest = -1;
+  for (const StageCost& stage : cost_.stages) {
+    for (const ReplicaCost& replica : stage.replicas) {
+      largest = std::max(largest, replica.device);
+    }
+  }
+  index_of_.assign(largest + 1, -1);
+  for (const StageCost& stage : cost_.stages) {
+    for (const ReplicaCost& replica : stage.replicas) {
+      if (index_of_[replica.device] < 0) {
+        index_of_[replica.device] = static_cast<int>(graph_.devices.size());
+        graph_.devices.push_back(replica.device);
+        graph_.fixed_memory.emplace_back();
+      }
+    }
+  }
+}
+
+// Room for every block, so that nothing is copied while the graph grows.
+void TaskGraphBuilder::reserve() {
+  std::size_t lanes = 0;
+  for (const StageCost& stage : cost_.stages) {
+    lanes += stage.replicas.size();
+  }
+  std::size_t actions = 0;
+  for (const auto& order : request_.schedule.orders) {
+    actions += order.size();
+    recomputes_ = recomputes_ || std::any_of(order.begin(), order.end(),
+                                             [](const Action& action) { return action.kind == TaskKind::recompute; });
+  }
+  const std::size_t blocks = 4 * lanes + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
+  graph_.work.reserve(blocks * micro_batches_ + 2 * lanes);
+  graph_.micro_batch.reserve(blocks * micro_batches_ + 2 * lanes);
+  graph_.program.reserve(actions + lanes);
+  runs_.reserve(2 * blocks);
+}
+
+// Adds `count` tasks of one work; their micro-batches are 0 … count-1.
+TaskId TaskGraphBuilder::add(const Work& work, int count) {
+  const auto index = static_cast<std::int32_t>(graph_.works.size());
+  const auto first = static_cast<TaskId>(graph_.work.size());
+  graph_.works.push_back(work);
+  graph_.work.resize(first + count, index);
+  graph_.micro_batch.resize(first + count);
+  std::iota(graph_.micro_batch.begin() + first, graph_.micro_batch.end(), 0);
+  return first;
+}
+
+void TaskGraphBuilder::write_ties() {
+  if (ties_.empty()) {
+    return;
+  }
+  std::stable_sort(ties_.begin(), ties_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  graph_.tie_begin.assign(graph_.work.size() + 1, 0);
+  for (const auto& [from, tie] : ties_) {
+    ++graph_.tie_begin[from + 1];
+    graph_.ties.push_back(tie);
+  }
+  std::partial_sum(graph_.tie_begin.begin(), graph_.tie_begin.end(), graph_.tie_begin.begin());
+}
+
+void TaskGraphBuilder::write_edges() {
+  const std::size_t tasks = graph_.work.size();
+  graph_.waits.assign(tasks, 0);
+  graph_.successor_begin.assign(tasks + 1, 0);
+  std::int32_t* const begin = graph_.successor_begin.data();
+  for (const Run& run : runs_) { // each array for itself, so that several at once are counted
+    std::for_each_n(begin + run.from + 1, run.count, [](std::int32_t& count) { ++count; });
+    std::for_each_n(graph_.waits.data() + run.to, run.count, [](std::int32_t& count) { ++count; });
+  }
+  for (std::size_t task = 0; task < tasks; ++task) {
+    begin[task + 1] += begin[task];
+  }
+  graph_.successors.resize(begin[tasks]);
+  TaskId* const successors = graph_.successors.data();
+  for (const auto [from, to, count] : runs_) { // fills each list from its front, moving its begin; undone below
+    for (std::int32_t i = 0; i < count; ++i) {
+      successors[begin[from + i]++] = to + i;
+    }
+  }
+  std::copy_backward(begin, begin + tasks, begin + tasks + 1);
+  begin[0] = 0;
+}
+
+template <class Count> std::vector<Count> TaskGraph::waits_over(int iterations) const {
+  std::vector<Count> counts;
+  counts.reserve(waits.size() * iterations);
+  for (int i = 0; i < iterations; ++i) {
+    counts.insert(counts.end(), waits.begin(), waits.end());
+  }
+  for (const Tie& tie : ties) {
+    for (int i = tie.iterations; i < iterations; ++i) {
+      ++counts[static_cast<std::size_t>(i) * waits.size() + tie.to];
+    }
+  }
+  return counts;
+}
+template std::vector<std::int32_t> TaskGraph::waits_over(int iterations) const;
+template std::vector<double> TaskGraph::waits_over(int iterations) const;
+
+TaskGraph make_task_graph(const TaskGraphRequest& request) { return TaskGraphBuilder(request).build(); }
+
+} // namespace stagecraft

@@ -1,0 +1,140 @@
+// Builds a task graph: the works of stages, the transfers between them, the order of each device, the end of an
+// iteration. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/schedule/task_graph/task_graph.hpp"
+
+namespace stagecraft {
+
+/// One graph, for make_task_graph(). Tasks are added in blocks, one task per micro-batch; edges are collected as runs
+/// and written last.
+class TaskGraphBuilder {
+public:
+  explicit TaskGraphBuilder(const TaskGraphRequest& request)
+      : request_(request), cost_(request.cost), micro_batches_(request.schedule.micro_batches) {}
+
+  TaskGraph build();
+
+private:
+  static constexpr TaskId kNone = -1;
+
+  // Which micro-batches a replica runs that takes whole ones in turn.
+  struct Turns {
+    std::vector<std::int32_t> micro_batches; // ascending
+    std::vector<std::int32_t> place;         // of each micro-batch among them, or -1
+  };
+
+  // The tasks of one replica of one stage: blocks of one task per micro-batch that it runs.
+  struct Lane {
+    int device = 0; // index into the graph's devices
+    TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
+    TaskId last = kNone;                  // task after which the stage's gradients are complete
+    std::vector<TaskId> parts;            // of the last backward, one per bucket of gradients; none: it is one
+    const Turns* turns = nullptr;         // nothing: all micro-batches
+    std::vector<std::int32_t> recomputed; // of each micro-batch its place in the block of R, or -1; empty: no R
+
+    std::int32_t place(std::int32_t micro_batch) const {
+      return turns != nullptr ? turns->place[micro_batch] : micro_batch;
+    }
+  };
+
+  // Edges are collected as runs: `count` edges from task `from + i` to task `to + i`.
+  struct Run {
+    TaskId from, to;
+    std::int32_t count;
+  };
+
+  // What B takes (gradients that W needs, where they outweigh what B frees) or frees of a micro-batch that holds `all`,
+  // and what W frees.
+  struct Handover {
+    Bytes more, less, rest;
+  };
+
+  int stages() const { return static_cast<int>(cost_.stages.size()); }
+
+  // task_graph.cpp
+  void list_devices();
+  void reserve();
+  TaskId add(const Work& work, int count);
+  void write_ties();
+  void write_edges();
+
+  // task_graph_lanes.cpp: the works of each stage's replicas: forwards, backwards, recompute
+  void make_lanes();
+  void read_orders(int stage, Lane& lane);
+  int count_of(const Lane& lane) const;
+  TaskId add(const Work& work, const Lane& lane);
+  Handover hand_over(const StageMemory& memory, Bytes all) const;
+  void fill_lane(int stage, const ReplicaCost& replica, Lane& lane);
+  void add_recompute(const Work& work, const StageMemory& memory, Lane& lane);
+  const Lane* lane_on(int stage, int device) const;
+  std::size_t rank_of(int device) const;
+
+  // task_graph_transfers.cpp: transfers between stages, and who waits for them
+  std::pair<TaskId, TaskId> add_transfer(TaskKind kind, int from_device, int to_device, int from_stage, int to_stage,
+                                         double bytes, int latencies, int count,
+                                         const std::vector<std::int32_t>& micro_batches = {});
+  void connect(const StageEdge& edge);
+  std::vector<std::int32_t> common_turns(const Lane& one, const Lane& other) const;
+  void connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to, double bytes,
+               const std::vector<std::int32_t>& common);
+  void add_runs(TaskId from, const Lane* sender, TaskId to, const Lane* receiver,
+                const std::vector<std::int32_t>& common);
+  void wait_for_gradient(const Lane& lane, TaskId gradient, const std::vector<std::int32_t>& common);
+  void block_sends();
+
+  // task_graph_programs.cpp: what each device runs, in which order, and what is one task of it
+  TaskId task_of(const Lane& lane, TaskKind kind, std::int32_t micro_batch) const {
+    switch (kind) {
+    case TaskKind::forward:
+      return lane.forward + lane.place(micro_batch);
+    case TaskKind::backward:
+      return lane.backward + lane.place(micro_batch);
+    case TaskKind::weight:
+      return lane.weight + lane.place(micro_batch);
+    default:
+      return lane.recompute + lane.recomputed[micro_batch];
+    }
+  }
+  void write_programs();
+  void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of);
+  void divide_last(Lane& lane, const std::vector<GradientBucket>& buckets);
+  void set_ahead(TaskId task, int iterations);
+  TaskId add_optimizer(int stage, const Lane& lane);
+  void join_fused();
+  void shorten_fused(const std::vector<TaskId>& head);
+
+  // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and what of the next one begins before it
+  TaskId add_join(TaskKind kind, int count);
+  void finish_iteration();
+  TaskId complete(const Lane& lane) const;
+  TaskId add_all_reduce(int stage, int rank, int steps);
+  TaskId add_ring(int stage, const std::vector<const Lane*>& ring, Bytes gradients, const std::vector<TaskId>& made,
+                  int steps);
+  void overlap_iterations();
+
+  // task_graph_loading.cpp: what loads batches for the first stage
+  void load_batches(const Loading& loading);
+  TaskId add_copies(TaskKind kind, const Lane& lane, const Leg& leg, Bytes bytes);
+
+  const TaskGraphRequest& request_;
+  const PlanCost& cost_;
+  int micro_batches_;
+  TaskGraph graph_;
+  std::vector<int> index_of_;
+  std::vector<std::vector<Lane>> lanes_;
+  std::vector<std::unique_ptr<Turns>> turns_;
+  bool recomputes_ = false;         // any micro-batch
+  std::vector<int> backwards_left_; // [stage], while a program is written, where any is divided
+  std::vector<Run> runs_;
+  std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
+  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short
+  std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
+};
+
+} // namespace stagecraft

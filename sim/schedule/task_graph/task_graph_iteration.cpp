@@ -1,0 +1,125 @@
+// The end of an iteration: gradients, optimizers, and what of the next one begins before it.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "sim/collective/collective.hpp"
+#include "sim/schedule/task_graph/task_graph_builder.hpp"
+
+namespace stagecraft {
+
+TaskId TaskGraphBuilder::add_join(TaskKind kind, int count) {
+  graph_.joins += count;
+  return add({.kind = kind}, count);
+}
+
+// Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser.
+void TaskGraphBuilder::finish_iteration() {
+  const bool together = request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
+  const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
+  for (int s = 0; s < stages(); ++s) {
+    const int degree = cost_.stages[s].tensor_parallel;
+    const bool replicated = static_cast<int>(lanes_[s].size()) > degree;
+    for (int rank = 0; rank < degree; ++rank) {
+      const int steps = request_.schedule.steps_each_micro_batch ? count_of(lanes_[s][rank]) : 1;
+      const TaskId reduced = replicated ? add_all_reduce(s, rank, steps) : kNone;
+      for (std::size_t i = rank; i < lanes_[s].size(); i += degree) {
+        const Lane& lane = lanes_[s][i];
+        if (barrier != kNone) {
+          runs_.push_back({reduced != kNone ? reduced : lane.last, barrier, 1});
+          runs_.push_back({barrier, lane.optimizer, 1});
+        } else if (reduced != kNone) {
+          runs_.push_back({reduced, lane.optimizer, steps});
+        }
+      }
+    }
+  }
+}
+
+// The task after which a lane's gradients are complete, of the iteration; or the block of them, of micro-batches.
+TaskId TaskGraphBuilder::complete(const Lane& lane) const {
+  if (!request_.schedule.steps_each_micro_batch) {
+    return lane.last;
+  }
+  return lane.weight != kNone ? lane.weight : lane.backward;
+}
+
+// A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once
+// or bucket by bucket; a join stands before and after. `steps` times an iteration. Returns the block of the joins
+// after.
+TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
+  std::vector<const Lane*> ring;
+  for (std::size_t i = rank; i < lanes_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
+    ring.push_back(&lanes_[stage][i]);
+  }
+  if (ring.front()->parts.empty()) {
+    std::vector<TaskId> made;
+    for (const Lane* lane : ring) {
+      made.push_back(complete(*lane));
+    }
+    return add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
+  }
+  TaskId before = kNone;
+  for (std::size_t k = 0; k < ring.front()->parts.size(); ++k) { // one after the other, as on one stream
+    std::vector<TaskId> made;
+    for (const Lane* lane : ring) {
+      made.push_back(lane->parts[k]);
+    }
+    if (before != kNone) {
+      made.push_back(before);
+    }
+    before = add_ring(stage, ring, cost_.stages[stage].buckets[k].bytes, made, 1);
+  }
+  return before;
+}
+
+// One ring of `gradients` once all of `made` are; returns the block of the joins after it.
+TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const Lane*>& ring, Bytes gradients,
+                                  const std::vector<TaskId>& made, int steps) {
+  const int ranks = static_cast<int>(ring.size());
+  const TaskId begin = add_join(TaskKind::all_reduce, steps);
+  const TaskId end = add_join(TaskKind::all_reduce, steps);
+  const double bytes = std::round(ring_all_reduce_bytes(ranks, gradients).value);
+  for (const TaskId task : made) {
+    runs_.push_back({task, begin, steps});
+  }
+  for (int i = 0; i < ranks; ++i) {
+    const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
+                                   bytes, ring_all_reduce_steps(ranks), steps);
+    runs_.push_back({begin, sent.first, steps});
+    runs_.push_back({sent.second, end, steps});
+  }
+  return end;
+}
+
+// Where iterations overlap, an edge from a task that runs ahead of its iteration leads into a later one.
+void TaskGraphBuilder::overlap_iterations() {
+  graph_.overlaps = true;
+  ahead_.resize(graph_.work.size(), 0);
+  std::vector<TaskId> maker(graph_.work.size(), kNone);
+  for (const Run& run : runs_) {
+    for (int i = 0; i < run.count; ++i) {
+      maker[run.to + i] = run.from + i;
+    }
+  }
+  for (TaskId task = 0; task < graph_.tasks(); ++task) { // what is made early leaves early; legs stand in order
+    if (maker[task] != kNone && graph_.works[graph_.work[task]].transfers()) {
+      ahead_[task] = ahead_[maker[task]];
+    }
+  }
+  std::vector<Run> runs;
+  runs.reserve(runs_.size());
+  for (const Run& run : runs_) {
+    for (int i = 0; i < run.count; ++i) {
+      const int later = ahead_[run.from + i] - ahead_[run.to + i];
+      if (later > 0) {
+        ties_.emplace_back(run.from + i, Tie{run.to + i, later, false});
+      } else {
+        runs.push_back({run.from + i, run.to + i, 1});
+      }
+    }
+  }
+  runs_ = std::move(runs);
+  graph_.ahead = std::move(ahead_);
+}
+
+} // namespace stagecraft

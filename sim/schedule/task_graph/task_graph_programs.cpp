@@ -1,0 +1,168 @@
+// What each device runs, in which order, and what is one task of it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "sim/schedule/task_graph/task_graph_builder.hpp"
+
+namespace stagecraft {
+
+void TaskGraphBuilder::write_programs() {
+  std::vector<Lane*> lane_of(stages());
+  for (int device = 0; device < static_cast<int>(graph_.devices.size()); ++device) {
+    std::fill(lane_of.begin(), lane_of.end(), nullptr);
+    for (auto& lanes : lanes_) {
+      for (Lane& lane : lanes) {
+        if (lane.device == device) {
+          lane_of[&lanes - lanes_.data()] = &lane;
+        }
+      }
+    }
+    graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
+    write_program(request_.schedule.orders[rank_of(device)], lane_of);
+    for (std::size_t s = 0; s < lane_of.size(); ++s) {
+      if (Lane* lane = lane_of[s]; lane != nullptr && lane->optimizer == kNone) {
+        lane->optimizer = add_optimizer(static_cast<int>(s), *lane);
+        graph_.program.push_back(lane->optimizer);
+      }
+    }
+  }
+  graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
+}
+
+void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
+  const Schedule& schedule = request_.schedule;
+  const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
+  const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
+  const bool divides = std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                                   [](const StageCost& stage) { return stage.buckets.size() > 1; });
+  if (divides) {
+    backwards_left_.assign(lane_of.size(), 0);
+    for (const Action& action : order) {
+      backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
+    }
+  }
+  for (const Action& action : order) {
+    Lane* lane = lane_of[action.stage];
+    const std::int32_t m = flushes ? action.micro_batch : action.micro_batch % micro_batches_;
+    const TaskId task = task_of(*lane, action.kind, m);
+    if (action.fused) {
+      fused_.emplace_back(graph_.program.back(), task);
+    }
+    if (!flushes) {
+      set_ahead(task, action.micro_batch / micro_batches_);
+    }
+    graph_.program.push_back(task);
+    if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
+      lane->last = task;
+    }
+    if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
+      divide_last(*lane, cost_.stages[action.stage].buckets);
+    }
+    if (steps && action.kind == completes) {
+      graph_.program.push_back(lane->optimizer + lane->place(m));
+    }
+  }
+}
+
+// The last backward of a stage that reduces its gradients bucket by bucket is one task per bucket. Activations are
+// kept until the last of them.
+void TaskGraphBuilder::divide_last(Lane& lane, const std::vector<GradientBucket>& buckets) {
+  if (buckets.size() < 2 || request_.schedule.steps_each_micro_batch) {
+    return;
+  }
+  Work work = graph_.works[graph_.work[lane.last]];
+  const Seconds whole = work.seconds;
+  const Bytes release = std::exchange(work.release, Bytes{0});
+  const std::int32_t micro_batch = graph_.micro_batch[lane.last];
+  for (std::size_t k = 0; k < buckets.size(); ++k) {
+    work.seconds = whole * buckets[k].part;
+    work.release = k + 1 == buckets.size() ? release : Bytes{0};
+    if (k == 0) {
+      graph_.work[lane.last] = static_cast<std::int32_t>(graph_.works.size());
+      graph_.works.push_back(work);
+    } else {
+      work.acquire = Bytes{0};
+      const TaskId part = add(work, 1);
+      graph_.micro_batch[part] = micro_batch;
+      fused_.emplace_back(lane.last, part);
+      graph_.program.push_back(part);
+      lane.last = part;
+    }
+    lane.parts.push_back(lane.last);
+  }
+}
+
+// Tasks run so many iterations before the one that their micro-batch belongs to.
+void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
+  if (iterations > 0) {
+    ahead_.resize(graph_.work.size(), 0);
+    ahead_[task] = iterations;
+  }
+}
+
+TaskId TaskGraphBuilder::add_optimizer(int stage, const Lane& lane) {
+  Seconds seconds;
+  for (const ReplicaCost& replica : cost_.stages[stage].replicas) {
+    seconds = index_of_[replica.device] == lane.device ? replica.optimizer : seconds;
+  }
+  return add(
+      {.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
+}
+
+// Fused tasks are one: the first waits for what any of them needs, and what any of them makes leaves after the last.
+// Forward and backward together take `fused` of the time that they take one after the other.
+void TaskGraphBuilder::join_fused() {
+  std::vector<TaskId> head(graph_.work.size());
+  std::iota(head.begin(), head.end(), 0);
+  std::vector<TaskId> tail = head;
+  for (const auto& [before, task] : fused_) { // in program order
+    head[task] = head[before];
+  }
+  for (auto pair = fused_.rbegin(); pair != fused_.rend(); ++pair) {
+    tail[pair->first] = tail[pair->second];
+  }
+  shorten_fused(head);
+  std::vector<Run> runs;
+  runs.reserve(runs_.size());
+  for (const Run& run : runs_) {
+    for (int i = 0; i < run.count; ++i) {
+      runs.push_back({tail[run.from + i], head[run.to + i], 1});
+    }
+  }
+  runs_ = std::move(runs);
+}
+
+void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
+  const auto kind_of = [&](TaskId task) { return graph_.works[graph_.work[task]].kind; };
+  std::map<TaskId, std::vector<TaskId>> groups;
+  for (const auto& [before, task] : fused_) {
+    std::vector<TaskId>& group = groups[head[task]];
+    if (group.empty()) {
+      group.push_back(before);
+    }
+    group.push_back(task);
+  }
+  std::map<std::int32_t, std::int32_t> shorter; // work -> the same in a group of both kinds
+  for (const auto& [first, group] : groups) {
+    const auto has = [&](TaskKind kind) {
+      return std::any_of(group.begin(), group.end(), [&](TaskId task) { return kind_of(task) == kind; });
+    };
+    if (request_.fused == 1 || !has(TaskKind::forward) || !has(TaskKind::backward)) {
+      continue;
+    }
+    for (const TaskId task : group) {
+      const auto [slot, fresh] = shorter.try_emplace(graph_.work[task], static_cast<std::int32_t>(graph_.works.size()));
+      if (fresh) {
+        Work work = graph_.works[graph_.work[task]];
+        work.seconds = work.seconds * request_.fused;
+        graph_.works.push_back(work);
+      }
+      graph_.work[task] = slot->second;
+    }
+  }
+}
+
+} // namespace stagecraft

@@ -1,0 +1,161 @@
+// Transfers between stages, and who waits for them.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "sim/schedule/task_graph/task_graph_builder.hpp"
+
+namespace stagecraft {
+
+// Adds the legs between two devices as a chain of transfers, `count` of each, of the micro-batches given or of all in
+// order; returns {first block, last block}, or none where nothing moves.
+std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from_device, int to_device, int from_stage,
+                                                         int to_stage, double bytes, int latencies, int count,
+                                                         const std::vector<std::int32_t>& micro_batches) {
+  const Route* route = request_.router.find(graph_.devices[from_device], graph_.devices[to_device]);
+  check(route != nullptr, "two devices of a plan have no route");
+  std::pair<TaskId, TaskId> blocks{kNone, kNone};
+  for (const Leg& leg : route->legs) {
+    const Seconds latency = leg.latency * latencies;
+    const Work work{.kind = kind,
+                    .device = from_device,
+                    .leg = static_cast<std::int32_t>(graph_.legs.size()),
+                    .stage = from_stage,
+                    .to_stage = to_stage,
+                    .seconds = latency + Bytes{bytes} / leg.bandwidth,
+                    .latency = latency,
+                    .bytes = bytes};
+    graph_.legs.push_back(leg);
+    const TaskId block = add(work, count);
+    std::copy(micro_batches.begin(), micro_batches.end(), graph_.micro_batch.begin() + block);
+    if (blocks.first == kNone) {
+      blocks.first = block;
+    } else {
+      runs_.push_back({blocks.second, block, count});
+    }
+    blocks.second = block;
+  }
+  return blocks;
+}
+
+// Sends between the replicas of two stages that share a micro-batch: whose shares of it overlap, or whose turn it is.
+void TaskGraphBuilder::connect(const StageEdge& edge) {
+  const StageCost& sender = cost_.stages[edge.from];
+  const StageCost& receiver = cost_.stages[edge.to];
+  const auto from_degree = static_cast<std::size_t>(sender.tensor_parallel);
+  const auto to_degree = static_cast<std::size_t>(receiver.tensor_parallel);
+  double from_start = 0;
+  for (std::size_t i = 0; i < lanes_[edge.from].size(); i += from_degree) {
+    const double from_end = from_start + sender.replicas[i].share;
+    double to_start = 0;
+    for (std::size_t j = 0; j < lanes_[edge.to].size(); j += to_degree) {
+      const double to_end = to_start + receiver.replicas[j].share;
+      const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
+      const std::span<const Lane> from{lanes_[edge.from].data() + i, from_degree};
+      const std::span<const Lane> to{lanes_[edge.to].data() + j, to_degree};
+      const std::vector<std::int32_t> common = common_turns(from.front(), to.front());
+      const bool all = from.front().turns == nullptr && to.front().turns == nullptr;
+      if (overlap > 1e-12 && (all || !common.empty())) {
+        const double bytes = std::round(edge.bytes.value * std::min(overlap, 1.0));
+        connect(edge, from, to, bytes, common);
+      }
+      to_start = receiver.in_turn ? 0 : to_end;
+    }
+    from_start = sender.in_turn ? 0 : from_end;
+  }
+}
+
+// Micro-batches that both run; none where both run all.
+std::vector<std::int32_t> TaskGraphBuilder::common_turns(const Lane& one, const Lane& other) const {
+  if (one.turns == nullptr || other.turns == nullptr) {
+    const Turns* turns = one.turns != nullptr ? one.turns : other.turns;
+    return turns != nullptr ? turns->micro_batches : std::vector<std::int32_t>{};
+  }
+  std::vector<std::int32_t> common;
+  std::copy_if(one.turns->micro_batches.begin(), one.turns->micro_batches.end(), std::back_inserter(common),
+               [&](std::int32_t m) { return other.turns->place[m] >= 0; });
+  return common;
+}
+
+// Between two replicas: every rank receives from one, and all ranks of the receiver wait for what any of them
+// receives, since they compute together. `common`: the micro-batches; none where all.
+void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to,
+                               double bytes, const std::vector<std::int32_t>& common) {
+  const int from_degree = static_cast<int>(from.size());
+  const int to_degree = static_cast<int>(to.size());
+  const auto count = common.empty() ? micro_batches_ : static_cast<int>(common.size());
+  for (int i = 0; i < from_degree; ++i) {
+    for (int j = 0; j < to_degree; ++j) {
+      if (from[i].device == to[j].device) {
+        continue; // program order holds them
+      }
+      if (sends_to(i, from_degree, j)) {
+        const auto activation =
+            add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to, bytes, 1, count, common);
+        add_runs(from[i].forward, &from[i], activation.first, nullptr, common);
+        for (const Lane& lane : to) {
+          add_runs(activation.second, nullptr, lane.forward, &lane, common);
+        }
+      }
+      if (sends_to(j, to_degree, i)) {
+        const auto gradient =
+            add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from, bytes, 1, count, common);
+        add_runs(to[j].backward, &to[j], gradient.first, nullptr, common);
+        for (const Lane& lane : from) {
+          wait_for_gradient(lane, gradient.second, common);
+        }
+      }
+    }
+  }
+}
+
+// Edges between two blocks for each micro-batch of `common`. A block of a lane has a task for each of the lane's
+// micro-batches, a block of transfers one for each of `common`.
+void TaskGraphBuilder::add_runs(TaskId from, const Lane* sender, TaskId to, const Lane* receiver,
+                                const std::vector<std::int32_t>& common) {
+  if (common.empty()) {
+    runs_.push_back({from, to, micro_batches_});
+    return;
+  }
+  for (std::int32_t n = 0; n < static_cast<std::int32_t>(common.size()); ++n) {
+    runs_.push_back({from + (sender != nullptr ? sender->place(common[n]) : n),
+                     to + (receiver != nullptr ? receiver->place(common[n]) : n), 1});
+  }
+}
+
+void TaskGraphBuilder::wait_for_gradient(const Lane& lane, TaskId gradient, const std::vector<std::int32_t>& common) {
+  if (lane.recompute == kNone || request_.early_recompute) {
+    add_runs(gradient, nullptr, lane.backward, &lane, common);
+    return;
+  }
+  const auto count = common.empty() ? micro_batches_ : static_cast<std::int32_t>(common.size());
+  for (std::int32_t n = 0; n < count; ++n) {
+    const std::int32_t m = common.empty() ? n : common[n];
+    const std::int32_t again = lane.recomputed[m];
+    runs_.push_back({gradient + n, again >= 0 ? lane.recompute + again : lane.backward + lane.place(m), 1});
+  }
+}
+
+// A device computes nothing while one of its sends is under way.
+void TaskGraphBuilder::block_sends() {
+  std::vector<TaskId> next(graph_.work.size(), kNone);
+  for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+    const auto program = graph_.program_of(device);
+    for (std::size_t at = 0; at + 1 < program.size(); ++at) {
+      next[program[at]] = program[at + 1];
+    }
+  }
+  const std::size_t runs = runs_.size();
+  for (std::size_t r = 0; r < runs; ++r) {
+    const Run run = runs_[r];
+    for (int i = 0; i < run.count; ++i) {
+      const Work& to = graph_.works[graph_.work[run.to + i]];
+      if (to.transfers() && graph_.works[graph_.work[run.from + i]].computes() && next[run.from + i] != kNone) {
+        runs_.push_back({run.to + i, next[run.from + i], 1});
+      }
+    }
+  }
+}
+
+} // namespace stagecraft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/dynamic_programming/dapple_latency.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft {
+namespace {
+
+double both_ways(const PipelinePart& part) { return part.forward + part.backward; }
+
+std::size_t pivot_of(std::span<const PipelinePart> parts, int micro_batches) {
+  std::size_t pivot = parts.size() - 1;
+  for (std::size_t s = parts.size() - 1; s-- > 0;) {
+    double between = 0;
+    for (std::size_t a = s + 1; a < pivot; ++a) {
+      between += both_ways(parts[a]);
+    }
+    if ((micro_batches - 1) * both_ways(parts[s]) > (micro_batches - 1) * both_ways(parts[pivot]) + between) {
+      pivot = s;
+    }
+  }
+  return pivot;
+}
+
+} // namespace
+
+double dapple_latency(std::span<const PipelinePart> parts, int micro_batches) {
+  const std::size_t pivot = pivot_of(parts, micro_batches);
+  double warm_up = 0;
+  for (std::size_t s = 0; s <= pivot; ++s) {
+    warm_up += parts[s].forward;
+  }
+  double ending = -std::numeric_limits<double>::infinity();
+  double backward = 0; // from s to the pivot, or less than nothing after it
+  for (std::size_t s = pivot + 1; s-- > 0;) {
+    backward += parts[s].backward;
+    ending = std::max(ending, parts[s].reduction + backward);
+  }
+  backward = 0;
+  for (std::size_t s = pivot + 1; s < parts.size(); ++s) {
+    backward -= parts[s].backward;
+    ending = std::max(ending, parts[s].reduction + backward);
+  }
+  return warm_up + (micro_batches - 1) * both_ways(parts[pivot]) + ending;
+}
+
+double dapple_score(std::span<const PipelinePart> parts, int micro_batches) {
+  double block = 0;
+  double total = 0;
+  for (const PipelinePart& part : parts) {
+    block = std::max(block, both_ways(part));
+    total += both_ways(part);
+  }
+  double exposed = 0;
+  for (std::size_t s = 0; s < parts.size(); s += 2) { // stages; transfers stand between them
+    exposed = std::max(exposed, parts[s].reduction - static_cast<double>(s / 2) * block);
+  }
+  return (micro_batches - 1) * block + total + exposed;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/dynamic_programming/device_orders.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostNodes = 200'000;
+
+// One node per vector of used counts and class used last, breadth first by stages. Of twin classes the earlier is
+// opened first. Empty when there are too many.
+DeviceChoices class_choices(const Problem& problem, const TypeSpeeds& speeds, const DeviceClasses& device_classes) {
+  const auto& classes = device_classes.members;
+  DeviceChoices choices;
+  // Sums what is left afresh: memory may be unlimited, which no subtraction brings back.
+  const auto make_node = [&](DeviceId last, int stages, const std::vector<int>& used) {
+    DeviceChoices::Node node{.device = last, .stages = stages};
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      for (std::size_t left = used[c]; left < classes[c].size(); ++left) {
+        node.speed_left += speeds.of(problem, classes[c].front());
+        node.memory_left += problem.platform.type_of(classes[c].front()).memory;
+      }
+    }
+    return node;
+  };
+  choices.nodes.push_back(make_node(-1, 0, std::vector<int>(classes.size(), 0)));
+  std::vector<int> class_of_node = {-1};
+  std::vector<std::vector<int>> counts = {std::vector<int>(classes.size(), 0)};
+  std::map<std::pair<std::vector<int>, int>, int> known;
+  for (std::size_t at = 0; at < choices.nodes.size(); ++at) {
+    for (int next = 0; next < static_cast<int>(classes.size()); ++next) {
+      std::vector<int> used = counts[at];
+      const int twin = device_classes.twin[next];
+      const bool opens_before_twin = twin >= 0 && used[next] == 0 && used[twin] == 0; // the same with names swapped
+      if (used[next] == static_cast<int>(classes[next].size()) || opens_before_twin) {
+        continue;
+      }
+      const int last = class_of_node[at];
+      const DeviceId device = classes[next][used[next]];
+      const PathCost path = last < 0 ? PathCost{} : problem.path(classes[last][used[last] - 1], device);
+      ++used[next];
+      const auto [slot, is_new] = known.try_emplace({used, next}, static_cast<int>(choices.nodes.size()));
+      if (is_new) {
+        choices.nodes.push_back(make_node(device, choices.nodes[at].stages + 1, used));
+        counts.push_back(used);
+        class_of_node.push_back(next);
+      }
+      choices.nodes[at].next.push_back({slot->second, path});
+      choices.most_stages = std::max(choices.most_stages, choices.nodes[at].stages + 1);
+    }
+    if (choices.nodes.size() > kMostNodes) {
+      return {};
+    }
+  }
+  return choices;
+}
+
+} // namespace
+
+std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId> devices) {
+  std::stable_sort(devices.begin(), devices.end(), [&](DeviceId a, DeviceId b) {
+    return problem.prefix.seconds[problem.type_index(a)].back() < problem.prefix.seconds[problem.type_index(b)].back();
+  });
+  return devices;
+}
+
+namespace {
+
+// The best of two orders of devices bounds the search over all of them.
+double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                           const TypeSpeeds& speeds) {
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<DeviceId>> orders = {request.devices};
+  if (const auto sorted = fastest_first(request.problem, request.devices); sorted != request.devices) {
+    orders.push_back(sorted);
+  }
+  for (const auto& order : orders) {
+    const auto found =
+        best_ideal_pipeline(request, states, costs, ordered_choices(request.problem, speeds, order, false), 0, best);
+    best = found ? std::min(best, found->bottleneck) : best;
+  }
+  return best;
+}
+
+} // namespace
+
+PlanResult best_over_orders(const PlanRequest& request) {
+  if (const std::string reason = too_many_devices(request); !reason.empty()) {
+    return Infeasible{reason};
+  }
+  const Problem& problem = request.problem;
+  const AntichainStates states = antichain_states(problem.model, request.state_cap);
+  const StateCosts costs = cost_states(problem, states);
+  const TypeSpeeds speeds = type_speeds(problem, costs);
+  DeviceChoices choices = class_choices(problem, speeds, device_classes(problem, request.devices));
+  std::string note = note_of(states, request.state_cap);
+  if (choices.nodes.empty() || work_of(choices, costs) > kMostPipelineWork) {
+    choices = ordered_choices(problem, speeds, fastest_first(problem, request.devices), false);
+    note +=
+        std::string(note.empty() ? "" : "; ") + "too many classes of devices: only the order fastest first was tried";
+  }
+  const double known = bottleneck_in_order(request, states, costs, speeds);
+  const auto found = best_ideal_pipeline(request, states, costs, choices, 0, known);
+  if (!found) {
+    return why_no_pipeline(request, states, costs, choices, 0);
+  }
+  std::vector<DeviceId> used;
+  for (const int node : found->nodes) {
+    used.push_back(choices.nodes[node].device);
+  }
+  Plan plan = make_ideal_plan(request, states, *found, used);
+  plan.objective = Objective{"bottleneck", Seconds{found->bottleneck}};
+  plan.note = note;
+  return plan;
+}
+
+} // namespace stagecraft

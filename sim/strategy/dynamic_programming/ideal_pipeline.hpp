@@ -1,0 +1,77 @@
+// Min-max dynamic programming over antichain states and devices; `antichain` and `optimal` differ only in the devices
+// they let follow each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/plan/device_classes.hpp"
+#include "sim/plan/plan_request.hpp"
+#include "sim/strategy/dynamic_programming/antichains.hpp"
+
+namespace stagecraft {
+
+/// Weights by device type for the work bound of sim/plan/estimate.hpp: 1 / time of the whole model, 0 without a kernel.
+struct TypeSpeeds {
+  std::vector<double> of_type;
+  double of(const Problem& problem, DeviceId device) const { return of_type[problem.type_index(device)]; }
+};
+TypeSpeeds type_speeds(const Problem& problem, const StateCosts& costs);
+
+/// What has been used up when a stage ends: a node per "these devices so far, this one last". Node 0 is the start.
+struct DeviceChoices {
+  struct Next {
+    int node = 0;
+    PathCost path; ///< from the last device of this node to that of the next
+  };
+  struct Node {
+    DeviceId device = -1; ///< or one like it; -1 at the start
+    int stages = 0;
+    double speed_left = 0; ///< of the devices that may still follow, as TypeSpeeds has it
+    Bytes memory_left;     ///< of the same devices
+    std::vector<Next> next;
+  };
+  std::vector<Node> nodes; ///< ascending in stages
+  int most_stages = 0;
+};
+
+/// The stages found: state s[i] ends stage i on the device of node d[i].
+struct IdealPipeline {
+  std::vector<int> states, nodes;
+  double bottleneck = 0;
+  bool memory_bound = false; ///< a better one does not fit
+};
+
+/// More devices than this are refused: the choices alone grow with their square and cube.
+inline constexpr std::size_t kMostPipelineDevices = 256;
+/// The reason when a request has more, or "".
+std::string too_many_devices(const PlanRequest& request);
+
+/// Steps that the search takes at worst, and what we let it take: about ten seconds if nothing were pruned.
+double work_of(const DeviceChoices& choices, const StateCosts& costs);
+inline constexpr double kMostPipelineWork = 1e10;
+
+/// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
+/// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks
+/// for so many. Nothing when none fits, or none is as good as `at_most`. Cost: at worst edges of the choices * pairs of
+/// states, and again per number of stages where memory binds; the work left against the speed left prunes most of it.
+std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
+                                                 const StateCosts& costs, const DeviceChoices& choices,
+                                                 int exact_stages, double at_most);
+
+/// Why no pipeline was found: the kernel that lacks, or the bytes that the best pipeline without limits lacks and
+/// where.
+Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                           const DeviceChoices& choices, int exact_stages);
+
+/// The operators between two consecutive states of a pipeline, stage by stage; devices are those of the nodes.
+Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
+                     const std::vector<DeviceId>& devices);
+
+/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out. Of devices
+/// of one class, the first that comes is taken: leaving it out for a later one would change nothing.
+DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, const std::vector<DeviceId>& devices,
+                              bool all);
+
+/// The request's devices, repeated once per chunk.
+std::vector<DeviceId> chunked_devices(const PlanRequest& request);
+
+} // namespace stagecraft

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/dynamic_programming/max_load.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "sim/plan/estimate.hpp"
+#include "sim/plan/shares.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kTie = 1e-9;
+
+// A route without its last link, or, `inbound`, without its first; a lone link stays.
+PathCost without_far_link(const Platform& platform, const Route& route, bool inbound) {
+  std::size_t links = 0;
+  for (const Leg& leg : route.legs) {
+    links += leg.links.size();
+  }
+  const std::size_t skipped = inbound ? 0 : links - 1;
+  PathCost cost;
+  std::size_t at = 0;
+  for (const Leg& leg : route.legs) {
+    double slowest = 0;
+    for (const LinkId link : leg.links) {
+      if (at++ != skipped || links == 1) {
+        cost.latency += platform.links[link].latency;
+        slowest = std::max(slowest, 1 / platform.links[link].bandwidth.value);
+      }
+    }
+    cost.seconds_per_byte += slowest;
+  }
+  return cost;
+}
+
+PathCost way_of(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId device) {
+  PathCost way;
+  for (const DeviceId other : devices) {
+    if (other == device) {
+      continue;
+    }
+    for (const bool inbound : {false, true}) {
+      const Route* route = inbound ? problem.router.find(other, device) : problem.router.find(device, other);
+      const PathCost cost = without_far_link(problem.platform, *route, inbound);
+      way.latency = std::max(way.latency, cost.latency);
+      way.seconds_per_byte = std::max(way.seconds_per_byte, cost.seconds_per_byte);
+    }
+  }
+  return way;
+}
+
+} // namespace
+
+std::vector<LoadGroup> load_groups(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::vector<LoadGroup> groups;
+  for (const DeviceId device : devices) {
+    const PathCost way = way_of(problem, devices, device);
+    const int type = problem.type_index(device);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const LoadGroup& group) {
+      return group.type == type && group.way.latency == way.latency &&
+             group.way.seconds_per_byte == way.seconds_per_byte;
+    });
+    (same == groups.end() ? groups.emplace_back(LoadGroup{type, way, {}}) : *same).devices.push_back(device);
+  }
+  return groups;
+}
+
+std::vector<CrossingTensor> crossing_tensors(const Problem& problem) {
+  std::vector<CrossingTensor> tensors;
+  for (const SharedTensor& tensor : problem.model.tensors) {
+    const double bytes = problem.samples * tensor.elements * row_of(problem.training.precision).bytes;
+    tensors.push_back({tensor.ends, bytes, 1});
+  }
+  for (OperatorId op = 0; op < problem.model.size() && problem.model.tensors.empty(); ++op) {
+    const auto& users = problem.model.successors[op];
+    if (!users.empty()) {
+      tensors.push_back({{op}, 2 * problem.output_bytes(op).value, 2});
+      tensors.back().ends.insert(tensors.back().ends.end(), users.begin(), users.end());
+    }
+  }
+  return tensors;
+}
+
+double stage_load(const Problem& problem, const LoadGroup& group, const std::vector<CrossingTensor>& tensors,
+                  const std::vector<char>& inside) {
+  double load = 0;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    load += inside[op] != 0 ? problem.seconds(group.type, op) : 0;
+  }
+  for (const CrossingTensor& tensor : tensors) {
+    const auto within =
+        std::count_if(tensor.ends.begin(), tensor.ends.end(), [&](OperatorId end) { return inside[end] != 0; });
+    if (within > 0 && within < static_cast<std::ptrdiff_t>(tensor.ends.size())) {
+      load += tensor.transfers * group.way.latency.value + tensor.bytes * group.way.seconds_per_byte;
+    }
+  }
+  return load;
+}
+
+namespace {
+
+// Sums over each ideal, so that sums over a stage are differences.
+struct IdealSums {
+  std::vector<std::vector<double>> seconds; ///< [group][ideal], over operators that have a kernel
+  std::vector<std::vector<int>> lacking;    ///< [group][ideal]
+  std::vector<Activations> stash;
+  std::vector<double> parameters, resident, input;
+  std::vector<double> cut_bytes;  ///< [ideal]: of operators inside with a user outside
+  std::vector<double> open_bytes; ///< [ideal]: of crossing tensors with ends inside and outside
+  std::vector<int> open_transfers;
+  std::vector<double> left;  ///< [ideal]: least share of a group's whole work that is left outside
+  BitRows open;              ///< [ideal]: those tensors
+  BitRows ends;              ///< [tensor]: its operators
+  std::vector<double> speed; ///< [group]: whole works per second
+};
+
+void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, const BitRows& ideals, IdealSums& sums) {
+  const int n = problem.model.size();
+  std::vector<double> share(n, kNever);
+  for (const LoadGroup& group : groups) {
+    double whole = 0;
+    for (OperatorId op = 0; op < n; ++op) {
+      const double time = problem.seconds(group.type, op);
+      whole += std::isinf(time) ? 0 : time;
+    }
+    sums.speed.push_back(whole > 0 ? 1 / whole : 0);
+    for (OperatorId op = 0; op < n; ++op) {
+      share[op] = std::min(share[op], problem.seconds(group.type, op) * (whole > 0 ? 1 / whole : 0));
+    }
+    auto& seconds = sums.seconds.emplace_back(ideals.rows(), 0.0);
+    auto& lacking = sums.lacking.emplace_back(ideals.rows(), 0);
+    for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
+      for (OperatorId op = 0; op < n; ++op) {
+        if (has_bit(ideals.row(ideal), op)) {
+          const double time = problem.seconds(group.type, op);
+          seconds[ideal] += std::isinf(time) ? 0 : time;
+          lacking[ideal] += std::isinf(time) ? 1 : 0;
+        }
+      }
+    }
+  }
+  sums.left.assign(ideals.rows(), 0.0);
+  for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
+    for (OperatorId op = 0; op < n; ++op) {
+      sums.left[ideal] += has_bit(ideals.row(ideal), op) || !std::isfinite(share[op]) ? 0 : share[op];
+    }
+  }
+}
+
+void sum_memory(const Problem& problem, const BitRows& ideals, IdealSums& sums) {
+  const int n = problem.model.size();
+  for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
+    double parameters = 0;
+    double resident = 0;
+    Activations stash;
+    double input = 0;
+    std::vector<char> inside(n, 0);
+    for (OperatorId op = 0; op < n; ++op) {
+      if (has_bit(ideals.row(ideal), op)) {
+        inside[op] = 1;
+        parameters += problem.model.operators[op].parameters;
+        resident += problem.model.operators[op].resident_bytes;
+        stash += problem.stash(op);
+        input += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
+      }
+    }
+    sums.parameters.push_back(parameters);
+    sums.resident.push_back(resident);
+    sums.stash.push_back(stash);
+    sums.input.push_back(input);
+    sums.cut_bytes.push_back(problem.cut_bytes(inside).value);
+  }
+}
+
+void sum_tensors(const Problem& problem, const std::vector<CrossingTensor>& tensors, const BitRows& ideals,
+                 IdealSums& sums) {
+  const int count = static_cast<int>(tensors.size());
+  sums.open = BitRows(ideals.rows(), count);
+  sums.ends = BitRows(count, problem.model.size());
+  sums.open_bytes.assign(ideals.rows(), 0.0);
+  sums.open_transfers.assign(ideals.rows(), 0);
+  for (int tensor = 0; tensor < count; ++tensor) {
+    for (const OperatorId end : tensors[tensor].ends) {
+      set_bit(sums.ends.row(tensor), end);
+    }
+    for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
+      const auto& ends = tensors[tensor].ends;
+      const auto inside =
+          std::count_if(ends.begin(), ends.end(), [&](OperatorId end) { return has_bit(ideals.row(ideal), end); });
+      if (inside > 0 && inside < static_cast<std::ptrdiff_t>(ends.size())) {
+        set_bit(sums.open.row(ideal), tensor);
+        sums.open_bytes[ideal] += tensors[tensor].bytes;
+        sums.open_transfers[ideal] += tensors[tensor].transfers;
+      }
+    }
+  }
+}
+
+// dp[ideal][c]: the least max-load of stages that fill the ideal with c[g] devices of group g (a number in mixed
+// radix).
+class Search {
+public:
+  Search(const PlanRequest& request, const std::vector<LoadGroup>& groups, const BitRows& ideals)
+      : request_(request), groups_(groups), ideals_(ideals), tensors_(crossing_tensors(request.problem)) {
+    sum_times(request.problem, groups, ideals, sums_);
+    sum_memory(request.problem, ideals, sums_);
+    sum_tensors(request.problem, tensors_, ideals, sums_);
+    number_counts();
+  }
+
+  std::size_t counts() const { return used_.size(); }
+
+  // With `total` stages in all; 0: any number. `limited`: stages fit in memory, as in a pipeline of `total` stages.
+  std::optional<LoadSplit> run(int total, bool limited, double below) {
+    total_ = total;
+    limited_ = limited;
+    below_ = std::min(below, std::numeric_limits<double>::max());
+    refused_ = false;
+    held_.assign(request_.devices.size(), 0.0);
+    for (int stage = 0; stage < total; ++stage) {
+      held_[stage] = request_.in_flight(stage, total);
+    }
+    const int last = ideals_.rows() - 1;
+    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kNever);
+    least_.assign(ideals_.rows(), kNever);
+    dp_[0] = least_[0] = 0;
+    for (int ideal = 1; ideal <= last; ++ideal) {
+      fill(ideal);
+    }
+    const double least = least_[last];
+    if (least == kNever) {
+      return std::nullopt;
+    }
+    std::size_t best = 0; // of equal ones the fewest devices
+    for (std::size_t c = 1; c < counts(); ++c) {
+      const bool good = dp(last)[c] <= least * (1 + kTie);
+      best = good && (best == 0 || used_[c] < used_[best]) ? c : best;
+    }
+    return trace(best);
+  }
+
+  bool refused() const { return refused_; } ///< whether memory kept a stage from being tried
+
+private:
+  double* dp(int ideal) { return dp_.data() + static_cast<std::size_t>(ideal) * counts(); }
+
+  void number_counts() {
+    std::size_t product = 1;
+    for (const LoadGroup& group : groups_) {
+      stride_.push_back(product);
+      product *= group.devices.size() + 1;
+    }
+    double speed = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      speed += sums_.speed[g] * static_cast<double>(groups_[g].devices.size());
+    }
+    targets_.resize(groups_.size());
+    for (std::size_t c = 0; c < product; ++c) {
+      double left = speed;
+      int used = 0;
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const std::size_t digit = c / stride_[g] % (groups_[g].devices.size() + 1);
+        used += static_cast<int>(digit);
+        left -= sums_.speed[g] * static_cast<double>(digit);
+        if (digit > 0) {
+          targets_[g].push_back(c);
+        }
+      }
+      used_.push_back(used);
+      speed_left_.push_back(left + kTie * speed);
+    }
+  }
+
+  void fill(int ideal) {
+    double* here = dp(ideal);
+    const bool whole = ideal + 1 == ideals_.rows();
+    for (int before = 0; before < ideal; ++before) {
+      if (least_[before] < below_ && may_improve(before, ideal)) {
+        relax(before, ideal, here);
+      }
+    }
+    // The devices left must be able to do the rest, each in less than the best known.
+    for (std::size_t c = 0; c < counts(); ++c) {
+      if (sums_.left[ideal] > speed_left_[c] * below_ || (whole && total_ > 0 && used_[c] != total_)) {
+        here[c] = kNever;
+      }
+      least_[ideal] = std::min(least_[ideal], here[c]);
+    }
+  }
+
+  // Whether some group could run the difference in less than the best known, and whether it is a difference at all.
+  bool may_improve(int before, int ideal) const {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (sums_.seconds[g][ideal] - sums_.seconds[g][before] < below_ &&
+          sums_.lacking[g][ideal] == sums_.lacking[g][before]) {
+        return is_subset(ideals_.row(before), ideals_.row(ideal));
+      }
+    }
+    return false;
+  }
+
+  struct Crossing {
+    double bytes = 0;
+    int transfers = 0;
+  };
+
+  // Tensors with an end in the stage and one outside: those open at one of its two borders, less those open at both
+  // that only pass by.
+  Crossing crossing(int before, int ideal) const {
+    Crossing sum{sums_.open_bytes[before] + sums_.open_bytes[ideal],
+                 sums_.open_transfers[before] + sums_.open_transfers[ideal]};
+    const auto a = sums_.open.row(before);
+    const auto b = sums_.open.row(ideal);
+    for (std::size_t word = 0; word < a.size(); ++word) {
+      for (std::uint64_t both = a[word] & b[word]; both != 0; both &= both - 1) {
+        const int tensor = static_cast<int>(word) * 64 + std::countr_zero(both);
+        const int times = touches(tensor, before, ideal) ? 1 : 2;
+        sum.bytes -= times * tensors_[tensor].bytes;
+        sum.transfers -= times * tensors_[tensor].transfers;
+      }
+    }
+    return {std::max(sum.bytes, 0.0), sum.transfers};
+  }
+
+  bool touches(int tensor, int before, int ideal) const {
+    const auto ends = sums_.ends.row(tensor);
+    const auto low = ideals_.row(before);
+    const auto high = ideals_.row(ideal);
+    for (std::size_t word = 0; word < ends.size(); ++word) {
+      if ((ends[word] & high[word] & ~low[word]) != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  double load(std::size_t g, int before, int ideal, const Crossing& tensors) const {
+    const PathCost& way = groups_[g].way;
+    return std::max(0.0, sums_.seconds[g][ideal] - sums_.seconds[g][before]) + tensors.bytes * way.seconds_per_byte +
+           tensors.transfers * way.latency.value;
+  }
+
+  void relax(int before, int ideal, double* here) {
+    const Crossing tensors = crossing(before, ideal);
+    const double* from = dp(before);
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const double time = load(g, before, ideal, tensors);
+      if (time >= below_ || sums_.lacking[g][ideal] != sums_.lacking[g][before]) {
+        continue;
+      }
+      if (!limited_) {
+        for (const std::size_t c : targets_[g]) {
+          here[c] = std::min(here[c], std::max(from[c - stride_[g]], time));
+        }
+        continue;
+      }
+      relax_limited(g, before, ideal, time);
+    }
+  }
+
+  // The same where memory counts; whether a stage fits depends on its place alone, and is asked once.
+  void relax_limited(std::size_t g, int before, int ideal, double time) {
+    const double* from = dp(before);
+    double* here = dp(ideal);
+    fits_.assign(held_.size(), -1);
+    for (const std::size_t c : targets_[g]) {
+      const double value = std::max(from[c - stride_[g]], time);
+      if (value >= here[c]) {
+        continue;
+      }
+      signed char& fits = fits_[used_[c] - 1];
+      if (fits < 0) {
+        fits = stage_fits(g, before, ideal, used_[c] - 1) ? 1 : 0;
+      }
+      here[c] = fits == 1 ? value : here[c];
+    }
+  }
+
+  bool stage_fits(std::size_t g, int before, int ideal, int stage) {
+    if (total_ > 0 && stage >= total_) {
+      return false;
+    }
+    const Problem& problem = request_.problem;
+    const Bytes have = problem.platform.types[groups_[g].type].memory;
+    if (std::isinf(have.value)) {
+      return true;
+    }
+    const double held = held_[stage];
+    const auto needs = [&](Bytes incoming, Bytes outgoing) {
+      const StageAmounts amounts{sums_.parameters[ideal] - sums_.parameters[before],
+                                 Bytes{sums_.resident[ideal] - sums_.resident[before]},
+                                 sums_.stash[ideal] - sums_.stash[before], incoming, outgoing};
+      return memory_of_stage(problem, amounts, problem.training.recompute.what).total(held, request_.versions);
+    };
+    const Bytes input{sums_.input[ideal] - sums_.input[before]};
+    const bool fits = needs(input + Bytes{sums_.cut_bytes[before]}, Bytes{sums_.cut_bytes[ideal]}) <= have ||
+                      (needs(input, Bytes{0}) <= have && exact_need(before, ideal, needs) <= have);
+    refused_ = refused_ || !fits;
+    return fits;
+  }
+
+  template <class Needs> Bytes exact_need(int before, int ideal, const Needs& needs) const {
+    const Problem::Border border = request_.problem.border(difference(before, ideal));
+    return needs(border.incoming, border.outgoing);
+  }
+
+  std::vector<char> difference(int before, int ideal) const {
+    std::vector<char> inside(request_.problem.model.size(), 0);
+    for (OperatorId op = 0; op < request_.problem.model.size(); ++op) {
+      inside[op] = has_bit(ideals_.row(ideal), op) && !has_bit(ideals_.row(before), op) ? 1 : 0;
+    }
+    return inside;
+  }
+
+  // The stages behind dp[all][c], found again from the values: of equal ones the first ideal, the first group.
+  LoadSplit trace(std::size_t c) {
+    LoadSplit split;
+    std::vector<std::size_t> taken(groups_.size());
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      taken[g] = c / stride_[g] % (groups_[g].devices.size() + 1);
+    }
+    int ideal = ideals_.rows() - 1;
+    while (ideal > 0) {
+      const auto [before, g] = step_to(ideal, c);
+      Stage stage;
+      const std::vector<char> inside = difference(before, ideal);
+      for (OperatorId op = 0; op < request_.problem.model.size(); ++op) {
+        if (inside[op] != 0) {
+          stage.operators.push_back(op);
+        }
+      }
+      stage.devices = {groups_[g].devices[--taken[g]]};
+      recompute_as_trained(request_.problem, stage);
+      split.max_load = std::max(split.max_load, stage_load(request_.problem, groups_[g], tensors_, inside));
+      split.plan.stages.insert(split.plan.stages.begin(), std::move(stage));
+      ideal = before;
+      c -= stride_[g];
+    }
+    return split;
+  }
+
+  std::pair<int, std::size_t> step_to(int ideal, std::size_t c) {
+    const double value = dp(ideal)[c];
+    for (int before = 0; before < ideal; ++before) {
+      if (least_[before] > value || !is_subset(ideals_.row(before), ideals_.row(ideal))) {
+        continue;
+      }
+      const Crossing tensors = crossing(before, ideal);
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const std::size_t digit = c / stride_[g] % (groups_[g].devices.size() + 1);
+        if (digit > 0 && sums_.lacking[g][ideal] == sums_.lacking[g][before] &&
+            std::max(dp(before)[c - stride_[g]], load(g, before, ideal, tensors)) == value &&
+            (!limited_ || stage_fits(g, before, ideal, used_[c] - 1))) {
+          return {before, g};
+        }
+      }
+    }
+    throw std::logic_error("a value of the dynamic program without a stage that gives it");
+  }
+
+  const PlanRequest& request_;
+  const std::vector<LoadGroup>& groups_;
+  const BitRows& ideals_;
+  std::vector<CrossingTensor> tensors_;
+  IdealSums sums_;
+  std::vector<std::size_t> stride_;               ///< [group]: of its digit
+  std::vector<std::vector<std::size_t>> targets_; ///< [group]: numbers whose digit is not 0
+  std::vector<int> used_;                         ///< [number]: devices in all
+  std::vector<double> speed_left_;                ///< [number]: of the devices not used
+  int total_ = 0;
+  bool limited_ = false, refused_ = false;
+  std::vector<double> held_;      ///< [stage]: micro-batches in flight
+  std::vector<signed char> fits_; ///< [stage]: of the difference at hand; -1: not asked yet
+  double below_ = kNever;
+  std::vector<double> dp_, least_; ///< least_[ideal]: over all numbers
+};
+
+// Whether what a stage holds depends on where in the pipeline it stands.
+bool depends_on_place(const Problem& problem) {
+  const auto& operators = problem.model.operators;
+  return problem.training.recompute.what != Recompute::none ||
+         std::any_of(operators.begin(), operators.end(), [](const Operator& op) { return op.stash_elements > 0; });
+}
+
+std::optional<MemoryShortage> shortage_of(const PlanRequest& request, const Plan& plan) {
+  return memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+}
+
+std::string why_no_kernel(const PlanRequest& request) {
+  return "no chain of stages over these devices finds every kernel: " + able_devices(request).lacks;
+}
+
+// Stages of the least max-load whatever memory there is do not fit: one search for each number of stages.
+std::optional<LoadSplit> best_of_totals(const PlanRequest& request, Search& search, double below) {
+  std::optional<LoadSplit> best;
+  for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
+    auto found = search.run(total, true, below);
+    if (found && found->max_load < below * (1 - kTie)) {
+      below = found->max_load;
+      best = std::move(found);
+    }
+  }
+  return best;
+}
+
+// Numbers that the program holds, and visits at worst: 1 GiB, and a minute or so if nothing drops out.
+std::string too_large(std::size_t ideals, std::size_t counts) {
+  constexpr double kMostCells = 1.3e8;
+  constexpr double kMostVisits = 3e10;
+  const double cells = static_cast<double>(ideals) * static_cast<double>(counts);
+  if (cells <= kMostCells && cells * static_cast<double>(ideals) / 2 <= kMostVisits) {
+    return "";
+  }
+  return std::to_string(ideals) + " ideals and " + std::to_string(counts) +
+         " numbers of devices of each kind are too many for the dynamic program";
+}
+
+} // namespace
+
+LoadResult least_max_load(const PlanRequest& request, const BitRows& ideals, double below) {
+  const std::vector<LoadGroup> groups = load_groups(request.problem, request.devices);
+  std::size_t counts = 1;
+  for (const LoadGroup& group : groups) {
+    counts = std::min(counts * (group.devices.size() + 1), std::size_t{1} << 32);
+  }
+  if (std::string reason = too_large(ideals.rows(), counts); !reason.empty()) {
+    return {std::nullopt, std::move(reason)};
+  }
+  Search search(request, groups, ideals);
+  const bool by_place = depends_on_place(request.problem);
+  std::optional<LoadSplit> found = search.run(0, !by_place, below);
+  if (found && !shortage_of(request, found->plan)) {
+    found->plan.memory_bound = search.refused();
+    return {std::move(found), ""};
+  }
+  if (by_place && found) {
+    if (auto fitting = best_of_totals(request, search, below)) {
+      fitting->plan.memory_bound = true;
+      return {std::move(fitting), ""};
+    }
+  }
+  if (!std::isinf(below)) {
+    return {};
+  }
+  if (!found) {
+    found = search.run(0, false, below);
+  }
+  if (!found) {
+    return {std::nullopt, why_no_kernel(request)};
+  }
+  const auto shortage = shortage_of(request, found->plan);
+  return {std::nullopt,
+          "no chain of stages fits in memory; of the least max-load without that limit, " +
+              (shortage ? to_text(*shortage, request.problem.platform) : "a stage needs more than it has")};
+}
+
+std::vector<OperatorId> depth_first_order(const ModelGraph& model) {
+  std::vector<std::size_t> waiting(model.size());
+  std::vector<OperatorId> ready;
+  for (OperatorId op = model.size() - 1; op >= 0; --op) { // the first source on top
+    waiting[op] = model.predecessors[op].size();
+    if (waiting[op] == 0) {
+      ready.push_back(op);
+    }
+  }
+  std::vector<OperatorId> order;
+  while (!ready.empty()) {
+    const OperatorId op = ready.back();
+    ready.pop_back();
+    order.push_back(op);
+    for (const OperatorId user : model.successors[op]) {
+      if (--waiting[user] == 0) {
+        ready.push_back(user);
+      }
+    }
+  }
+  return order;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/dynamic_programming/piper_costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "sim/collective/collective.hpp"
+#include "sim/plan/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// The slowest path between any two of the devices, or between any two of one node.
+PathCost slowest_path(const Problem& problem, const std::vector<DeviceId>& devices, bool within_nodes) {
+  PathCost slowest;
+  for (const DeviceId a : devices) {
+    for (const DeviceId b : devices) {
+      if (a != b && (!within_nodes || problem.platform.devices[a].node == problem.platform.devices[b].node)) {
+        const PathCost path = problem.path(a, b);
+        slowest.latency = std::max(slowest.latency, path.latency);
+        slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+      }
+    }
+  }
+  return slowest;
+}
+
+std::vector<int> types_of(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::set<int> types;
+  for (const DeviceId device : devices) {
+    types.insert(problem.type_index(device));
+  }
+  return {types.begin(), types.end()};
+}
+
+// Whether groups of so many devices fit into the nodes without a rest.
+bool divides_nodes(const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
+  std::map<int, int> count;
+  for (const DeviceId device : devices) {
+    ++count[problem.platform.devices[device].node];
+  }
+  if (count.size() == 1) {
+    return degree <= static_cast<int>(devices.size());
+  }
+  return std::all_of(count.begin(), count.end(), [&](const auto& node) { return node.second % degree == 0; });
+}
+
+// The file's own configurations at a degree. Times on another device type scale as the cost model says.
+PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, int degree) {
+  PiperDegree made{degree, {}};
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    auto& options = made.options.emplace_back();
+    double scale = 0;
+    double vanilla = 0;
+    for (const int type : types) {
+      const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
+                                                   problem.training.precision, {degree});
+      scale = std::max(scale, time ? (time->forward + time->backward_input + time->backward_weight).value : kNever);
+    }
+    for (const Configuration& one : problem.model.configurations[op]) {
+      if (one.tensor_parallel == degree && (vanilla == 0 || !one.recompute)) {
+        vanilla = one.seconds.value;
+      }
+    }
+    for (Configuration one : problem.model.configurations[op]) {
+      const bool forced = problem.recomputes(op);
+      if (one.tensor_parallel == degree && std::isfinite(scale) && (one.recompute || !forced)) {
+        one.seconds = vanilla > 0 ? one.seconds * (scale / vanilla) : one.seconds;
+        options.push_back(std::move(one));
+      }
+    }
+    std::stable_sort(options.begin(), options.end(),
+                     [](const auto& a, const auto& b) { return a.recompute < b.recompute; });
+  }
+  return made;
+}
+
+// Configurations from the cost model. Recompute is an option of an operator only where its inputs are less than its
+// stash: they stay.
+PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& devices, const std::vector<int>& types,
+                           int degree) {
+  const ModelGraph& model = problem.model;
+  std::vector<OperatorId> all(model.size());
+  std::iota(all.begin(), all.end(), 0);
+  const TensorSplit split = degree > 1 ? split_tensors(problem, all, degree) : TensorSplit{};
+  const PathCost path = slowest_path(problem, devices, true);
+  const Bytes per_parameter = stage_memory(problem.training, 1, {}, {}, {}, Recompute::none).fixed(1);
+  PiperDegree made{degree, {}};
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    const Shard shard = degree > 1 ? split.shards[op] : Shard{};
+    OperatorTime slowest{};
+    for (const int type : types) {
+      const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
+                                                   problem.training.precision, shard);
+      slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kNever});
+      slowest.backward_input =
+          std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kNever});
+    }
+    auto& options = made.options.emplace_back();
+    made.forward.push_back(slowest.forward.value);
+    if (!std::isfinite(slowest.forward.value)) {
+      continue;
+    }
+    if (degree > 1) {
+      const auto collective = [&](std::optional<Bytes> bytes) {
+        return bytes ? ring_all_reduce_time(degree, *bytes, path) : Seconds{0};
+      };
+      slowest.forward += collective(split.forward[op]);
+      slowest.backward_input += collective(split.backward[op]);
+      made.forward.back() = slowest.forward.value;
+    }
+    Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};
+    for (const OperatorId before : model.predecessors[op]) {
+      input += problem.output_bytes(before);
+    }
+    const double parameters = model.operators[op].parameters / degree;
+    const Bytes stash = problem.stash_bytes(op) / (shard.splits_activations ? degree : 1);
+    Configuration one{.tensor_parallel = degree,
+                      .seconds = slowest.forward + slowest.backward_input,
+                      .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
+                      .per_micro_batch = stash,
+                      .resident = per_parameter * parameters +
+                                  Bytes{model.memory_given ? model.operators[op].resident_bytes / degree : 0}};
+    const bool forced = problem.recomputes(op);
+    if (!forced) {
+      options.push_back(one);
+    }
+    if (forced || input < stash) {
+      one.recompute = true;
+      one.seconds += slowest.forward;
+      one.per_micro_batch = forced ? Bytes{0} : input;
+      one.resident += stash; // brought back for one micro-batch
+      options.push_back(one);
+    }
+  }
+  return made;
+}
+
+} // namespace
+
+double PiperInstance::held(int s, int replicas) const {
+  return given ? std::ceil(static_cast<double>(s) / replicas) : in_flight[s] / replicas;
+}
+
+bool PiperInstance::allows_replicas(int replicas) const {
+  if (given) {
+    return problem.micro_batches % replicas == 0;
+  }
+  const double samples = problem.samples / replicas;
+  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+}
+
+PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices) {
+  const Problem& problem = request.problem;
+  PiperInstance made{.problem = problem, .devices = std::move(devices)};
+  made.given = !problem.model.configurations.empty();
+  made.memory = kNever;
+  for (const DeviceId device : made.devices) {
+    made.memory = std::min(made.memory, problem.platform.type_of(device).memory.value);
+  }
+  made.seconds_per_byte = slowest_path(problem, made.devices, false).seconds_per_byte;
+  const std::vector<int> types = types_of(problem, made.devices);
+  std::set<int> degrees = {1, 2, 4, 8};
+  if (made.given) {
+    degrees.clear();
+    for (const auto& configurations : problem.model.configurations) {
+      for (const Configuration& one : configurations) {
+        degrees.insert(one.tensor_parallel);
+      }
+    }
+  }
+  for (const int degree : degrees) {
+    if (divides_nodes(problem, made.devices, degree)) {
+      made.degrees.push_back(made.given ? given_degree(problem, types, degree)
+                                        : derived_degree(problem, made.devices, types, degree));
+    }
+  }
+  const int most = static_cast<int>(made.devices.size());
+  made.in_flight.assign(most + 1, 0.0);
+  for (int s = 1; s <= most && !made.given; ++s) { // the s-th stage from the end, of any number of stages
+    for (int stages = s; stages <= most; ++stages) {
+      made.in_flight[s] = std::max(made.in_flight[s], request.in_flight(stages - s, stages));
+    }
+  }
+  return made;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,71 @@
+// Dynamic load balancing (a 2022 patent): weights per device follow from waiting times, and the next split from the
+// weights, until nothing changes. The balancer proposes plans and is told what they measured; it measures nothing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/plan_request.hpp"
+
+namespace stagecraft {
+
+/// Devices that each operator may run on (present, kernel, memory).
+std::vector<Candidates> candidate_devices(const PlanRequest& request);
+
+/// The loop as a state machine: propose(), run, observe(), again. It holds the best plan when the load is balanced, the
+/// plan stays the same three times, or steps have become too small; it searches anew when what it holds measures
+/// otherwise than before, or when devices come or go. docs/model.md has the rules one by one.
+class Balancer {
+public:
+  /// The request's devices are those present; its problem must outlive the balancer.
+  explicit Balancer(PlanRequest request, const BalanceOptions& options = {});
+
+  /// The plan of the next round. Infeasible when no placement works, or a plan without rival does not run.
+  PlanResult propose();
+  /// What the proposed plan measured.
+  void observe(const Evaluation& measured);
+  /// Devices that are present from the next round on. Weights of those that stay are kept.
+  void set_devices(std::vector<DeviceId> devices);
+
+  bool holds() const { return holding_; }
+  /// The best plan of the present search, and its time; nullptr before the first round.
+  const Plan* best() const { return best_ ? &best_->plan : nullptr; }
+  Seconds best_iteration() const { return best_->iteration; }
+  const std::vector<BalanceRound>& rounds() const { return rounds_; }
+
+private:
+  struct Measured {
+    Plan plan;
+    std::vector<double> weights;
+    Seconds iteration;
+    std::vector<Seconds> waiting;
+  };
+
+  void forget();
+  bool differs_from_record(const BalanceRound& round, double noise) const;
+  void search_on(const BalanceRound& round, std::string& action);
+  bool halve_step();
+  void restart_from_best(std::string why, std::string& action);
+  std::vector<double> updated(const Measured& base) const;
+  bool was_seen(const Plan& plan) const;
+
+  PlanRequest request_;
+  BalanceOptions options_;
+  std::vector<Candidates> candidates_;
+  std::vector<double> weights_;
+  double step_ = 1;
+  std::optional<Measured> best_;
+  std::vector<std::vector<Stage>> seen_; ///< plans measured in this search
+  std::vector<Stage> previous_;
+  int unchanged_ = 0; ///< rounds in which the plan was the one before
+  int searched_ = 0;  ///< rounds of this search
+  bool holding_ = false;
+  std::string failure_; ///< of the only plan there is
+  Plan proposed_;
+  std::vector<double> proposed_weights_; ///< that the proposed plan was made with
+  std::vector<BalanceRound> rounds_;
+};
+
+} // namespace stagecraft

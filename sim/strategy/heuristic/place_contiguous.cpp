@@ -1,0 +1,178 @@
+// Contiguous placement by weights: in a running pipeline a device finishes M times its load, so the greedy gives each
+// device in turn as much as it finishes by a common time, the earliest by which everything is placed.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "sim/strategy/heuristic/balance.hpp"
+#include "sim/strategy/heuristic/placement.hpp"
+
+namespace stagecraft {
+namespace {
+
+class Fill {
+public:
+  Fill(const PlanRequest& request, std::span<const double> weights)
+      : request_(request), problem_(request.problem), weights_(weights), devices_(static_cast<int>(weights.size())) {
+    const PathCost path = mean_path(request);
+    const auto& successors = problem_.model.successors;
+    const auto transfer = [&](int from, int) { return path.time(problem_.output_bytes(from)).value; };
+    order_ = order_by_rank(successors, upward_ranks(successors, mean_seconds(request), transfer));
+    fill_cuts();
+  }
+
+  /// The first operator of each device and the end, where all are placed by `limit`; else as far as it goes.
+  std::vector<int> ends(double limit, bool& memory_bound) const {
+    std::vector<int> ends = {0};
+    for (int d = 0; d < devices_; ++d) {
+      ends.push_back(end_of(d, ends.back(), limit, memory_bound));
+    }
+    return ends;
+  }
+
+  bool is_whole(const std::vector<int>& ends) const { return ends.back() == static_cast<int>(order_.size()); }
+
+  /// Time of one micro-batch that is enough for every operator on every device that has its kernel.
+  double enough() const {
+    double sum = 0;
+    for (const OperatorId op : order_) {
+      double largest = 0;
+      for (int d = 0; d < devices_; ++d) {
+        const double time = seconds(d, op);
+        largest = std::isinf(time) ? largest : std::max(largest, time);
+      }
+      sum += largest;
+    }
+    for (const Bytes cut : cuts_) {
+      for (int d = 0; d + 1 < devices_; ++d) {
+        sum = std::max(sum, 2 * hop(d, cut));
+      }
+    }
+    return sum;
+  }
+
+  Plan plan(const std::vector<int>& ends) const {
+    Plan plan;
+    for (int d = 0; d < devices_; ++d) {
+      if (ends[d] < ends[d + 1]) {
+        Stage& stage = plan.stages.emplace_back();
+        stage.operators.assign(order_.begin() + ends[d], order_.begin() + ends[d + 1]);
+        std::sort(stage.operators.begin(), stage.operators.end());
+        stage.devices = {request_.devices[d]};
+        recompute_as_trained(problem_, stage);
+      }
+    }
+    return plan;
+  }
+
+  std::string reason(const std::vector<int>& ends) const {
+    std::vector<Bytes> need;
+    const OperatorId op = order_[ends.back()];
+    for (int d = 0; d < devices_; ++d) {
+      need.push_back(memory(d, ends[d], ends[d + 1]) + placed_bytes(request_, op, held(d)));
+    }
+    // Devices before it may have room, but what stands behind this operator's predecessors is not theirs any more.
+    const auto last = std::find(ends.begin() + 1, ends.end(), ends.back()) - ends.begin() - 1;
+    return why_no_device(request_, op, static_cast<int>(last), need);
+  }
+
+private:
+  // cuts_[k]: bytes of the distinct tensors made before position k of the order and needed from there on.
+  void fill_cuts() {
+    std::vector<int> position(order_.size());
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      position[order_[k]] = static_cast<int>(k);
+    }
+    cuts_.assign(order_.size() + 1, Bytes{0});
+    for (const OperatorId op : order_) {
+      int last = position[op];
+      for (const OperatorId user : problem_.model.successors[op]) {
+        last = std::max(last, position[user]);
+      }
+      for (int k = position[op] + 1; k <= last; ++k) {
+        cuts_[k] += problem_.output_bytes(op);
+      }
+    }
+  }
+
+  double seconds(int d, OperatorId op) const {
+    return problem_.seconds(problem_.type_index(request_.devices[d]), op) / weights_[d];
+  }
+
+  double hop(int d, Bytes bytes) const {
+    return problem_.path(request_.devices[d], request_.devices[d + 1]).time(bytes).value;
+  }
+
+  double held(int d) const { return request_.in_flight(d, devices_); }
+
+  // Of the operators at positions first … end - 1 as one stage on device d.
+  Bytes memory(int d, int first, int end) const {
+    double parameters = 0;
+    Activations stash;
+    for (int k = first; k < end; ++k) {
+      parameters += problem_.model.operators[order_[k]].parameters;
+      stash += problem_.stash(order_[k]);
+    }
+    return stage_memory(problem_.training, parameters, stash, cuts_[first], cuts_[end],
+                        problem_.training.recompute.what)
+        .total(held(d), request_.versions);
+  }
+
+  // The largest end that device d finishes by `limit`, has memory for, and whose cut the next hop carries by then both
+  // ways. A larger end is never worse for the devices behind, so taking the largest finds a split if there is one.
+  int end_of(int d, int first, double limit, bool& memory_bound) const {
+    int best = first;
+    double load = 0;
+    const Bytes have = problem_.platform.type_of(request_.devices[d]).memory;
+    for (int end = first + 1; end <= static_cast<int>(order_.size()); ++end) {
+      load += seconds(d, order_[end - 1]);
+      if (load > limit) {
+        break;
+      }
+      const bool carried =
+          end == static_cast<int>(order_.size()) || d + 1 == devices_ || 2 * hop(d, cuts_[end]) <= limit;
+      if (!std::isinf(have.value) && memory(d, first, end) > have) {
+        memory_bound = true;
+      } else if (carried) {
+        best = end;
+      }
+    }
+    return best;
+  }
+
+  const PlanRequest& request_;
+  const Problem& problem_;
+  std::span<const double> weights_;
+  int devices_;
+  std::vector<OperatorId> order_;
+  std::vector<Bytes> cuts_;
+};
+
+} // namespace
+
+PlanResult place_contiguous(const PlanRequest& request, std::span<const double> weights) {
+  const Fill fill(request, weights);
+  bool memory_bound = false;
+  double low = 0;
+  double high = fill.enough() * (1 + 1e-9);
+  std::vector<int> ends = fill.ends(high, memory_bound);
+  if (!fill.is_whole(ends)) {
+    return Infeasible{fill.reason(ends)};
+  }
+  constexpr double kPrecision = 1e-10; // relative; nearer limits give the same split but for rounding
+  while (high - low > kPrecision * high) {
+    const double middle = (low + high) / 2;
+    std::vector<int> tried = fill.ends(middle, memory_bound);
+    if (fill.is_whole(tried)) {
+      high = middle;
+      ends = std::move(tried);
+    } else {
+      low = middle;
+    }
+  }
+  Plan plan = fill.plan(ends);
+  plan.memory_bound = memory_bound;
+  return plan;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,22 @@
+// How good a plan is to a strategy that searches.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include "sim/plan/plan_request.hpp"
+
+namespace stagecraft {
+
+struct PlanScore {
+  double seconds = std::numeric_limits<double>::infinity(); ///< of an iteration
+  std::string why_not;                                      ///< why the plan cannot run; "" when it can
+
+  bool runs() const { return why_not.empty(); }
+};
+
+/// Checks what make_plan() checks, then asks for a replay, or for estimate_iteration() without one.
+PlanScore score_plan(const PlanRequest& request, const Plan& plan);
+
+} // namespace stagecraft

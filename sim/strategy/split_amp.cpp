@@ -1,0 +1,339 @@
+// AMP (Li et al. 2022): for every tensor, data and pipeline degree ranks are placed pipeline first and the layers cut
+// for the least latency; the configuration with the least estimate wins. Times are those of each device, not an
+// average. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "sim/collective/collective.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/plan_request.hpp"
+#include "sim/plan/shares.hpp"
+#include "sim/plan/tensor_parallel.hpp"
+#include "sim/strategy/dynamic_programming/latency_cuts.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Degrees {
+  int tensor = 1, data = 1, pipeline = 1;
+};
+
+// Stage s of replica i has the group of `tensor` devices number i * pipeline + s: neighbours in the list are neighbours
+// in the pipeline. Empty where a group would lie in two nodes.
+std::vector<std::vector<DeviceId>> place_ranks(const PlanRequest& request, const Degrees& degrees) {
+  std::vector<std::vector<DeviceId>> stages(degrees.pipeline);
+  for (int replica = 0; replica < degrees.data; ++replica) {
+    for (int stage = 0; stage < degrees.pipeline; ++stage) {
+      const auto first = static_cast<std::size_t>(replica * degrees.pipeline + stage) * degrees.tensor;
+      for (int rank = 0; rank < degrees.tensor; ++rank) {
+        const DeviceId device = request.devices[first + rank];
+        if (request.problem.platform.devices[device].node !=
+            request.problem.platform.devices[request.devices[first]].node) {
+          return {};
+        }
+        stages[stage].push_back(device);
+      }
+    }
+  }
+  return stages;
+}
+
+// Prefix sums of operators' times for one configuration, once per device type or group of devices.
+class LayerTimes {
+public:
+  LayerTimes(const Problem& problem, const Degrees& degrees) : problem_(problem), degrees_(degrees) {
+    std::vector<OperatorId> all(problem.model.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (degrees.tensor > 1) {
+      split_ = split_tensors(problem, all, degrees.tensor); // pairs that a cut parts are as rare as cuts
+    }
+  }
+
+  // The distinct prefix sums of a stage's groups.
+  std::vector<const std::vector<double>*> of(const std::vector<DeviceId>& devices) {
+    std::vector<const std::vector<double>*> sums;
+    for (std::size_t first = 0; first < devices.size(); first += degrees_.tensor) {
+      const std::vector<double>* one =
+          &of_group({devices.begin() + static_cast<std::ptrdiff_t>(first),
+                     devices.begin() + static_cast<std::ptrdiff_t>(first) + degrees_.tensor});
+      if (std::find(sums.begin(), sums.end(), one) == sums.end()) {
+        sums.push_back(one);
+      }
+    }
+    return sums;
+  }
+
+private:
+  using Key = std::tuple<std::vector<int>, double, double>;
+
+  const std::vector<double>& of_group(const std::vector<DeviceId>& group) {
+    const PathCost path = slowest_of_ring(problem_, group);
+    std::vector<int> types;
+    for (const DeviceId device : group) {
+      types.push_back(problem_.type_index(device));
+    }
+    std::sort(types.begin(), types.end());
+    types.erase(std::unique(types.begin(), types.end()), types.end());
+    std::vector<double>& sums = sums_[{types, path.latency.value, path.seconds_per_byte}];
+    if (sums.empty()) {
+      sums.push_back(0);
+      for (OperatorId op = 0; op < problem_.model.size(); ++op) {
+        double slowest = 0;
+        for (const int type : types) {
+          slowest = std::max(slowest, seconds(op, problem_.platform.types[type], path));
+        }
+        sums.push_back(sums.back() + slowest);
+      }
+    }
+    return sums;
+  }
+
+  double seconds(OperatorId op, const DeviceType& type, const PathCost& path) const {
+    const double share = 1.0 / degrees_.data;
+    const Shard shard = degrees_.tensor > 1 ? split_.shards[op] : Shard{};
+    const auto time =
+        problem_.cost.time_of_shard(op, type, problem_.samples * share, problem_.training.precision, shard);
+    if (!time) {
+      return kNever;
+    }
+    if (degrees_.tensor * degrees_.data > 1 && !problem_.model.operators[op].divisible) {
+      return kNever;
+    }
+    const auto collective = [&](const std::vector<std::optional<Bytes>>& bytes) {
+      return degrees_.tensor > 1 && bytes[op] ? ring_all_reduce_time(degrees_.tensor, *bytes[op] * share, path)
+                                              : Seconds{0};
+    };
+    const Seconds forward = time->forward + collective(split_.forward);
+    const int passes = problem_.recomputes(op) ? 2 : 1;
+    return (forward * passes + time->backward_input + time->backward_weight + collective(split_.backward)).value;
+  }
+
+  const Problem& problem_;
+  Degrees degrees_;
+  TensorSplit split_;
+  std::map<Key, std::vector<double>> sums_;
+};
+
+// The distinct paths between two stages: tensors go from rank to rank, replica by replica.
+std::vector<PathCost> paths_between(const Problem& problem, const std::vector<DeviceId>& from,
+                                    const std::vector<DeviceId>& to) {
+  std::vector<PathCost> paths;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const PathCost path = problem.path(from[i], to[i]);
+    if (std::none_of(paths.begin(), paths.end(), [&](const PathCost& known) {
+          return known.latency == path.latency && known.seconds_per_byte == path.seconds_per_byte;
+        })) {
+      paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+// The least memory of a stage's devices.
+Bytes least_memory(const Problem& problem, const std::vector<DeviceId>& devices) {
+  Bytes least{kNever};
+  for (const DeviceId device : devices) {
+    least = std::min(least, problem.platform.type_of(device).memory);
+  }
+  return least;
+}
+
+// Memory of layers [first, last) on a device of a stage, which is linear in what they hold. What crosses its borders
+// and which activations a group divides is only known of a whole plan: the bound is from below, or from above where
+// `careful`.
+class MemoryBound {
+public:
+  MemoryBound(const PlanRequest& request, const Degrees& degrees, int part, bool careful)
+      : prefix_(request.problem.prefix), input_(request.problem.input_bytes().value) {
+    const Problem& problem = request.problem;
+    const double in_flight = request.in_flight(part, degrees.pipeline);
+    const auto bytes_of = [&](const StageAmounts& amounts) {
+      return memory_of_stage(problem, amounts, problem.training.recompute.what)
+          .total(in_flight, request.versions)
+          .value;
+    };
+    const double share = 1.0 / degrees.data;
+    const Bytes border{careful ? share : 0};
+    parameter_ = bytes_of({.parameters = 1.0 / degrees.tensor});
+    resident_ = bytes_of({.resident = Bytes{1.0 / degrees.tensor}});
+    const Bytes stash{share / (careful ? 1 : degrees.tensor)};
+    held_ = bytes_of({.stash = {stash, Bytes{0}}});
+    again_ = bytes_of({.stash = {Bytes{0}, stash}});
+    incoming_ = bytes_of({.incoming = border});
+    outgoing_ = bytes_of({.outgoing = border});
+  }
+
+  double bytes(int first, int last) const {
+    const auto between = [&](const std::vector<double>& sums) { return sums[last] - sums[first]; };
+    const Activations stash = prefix_.stash[last] - prefix_.stash[first];
+    return between(prefix_.parameters) * parameter_ + between(prefix_.resident_bytes) * resident_ +
+           stash.held.value * held_ + stash.again.value * again_ +
+           (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ + prefix_.cut_bytes[last] * outgoing_;
+  }
+
+private:
+  const Prefix& prefix_;
+  double input_;
+  double parameter_ = 0, resident_ = 0, held_ = 0, again_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
+};
+
+// The plan of one configuration, or nothing.
+std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool careful) {
+  const Problem& problem = request.problem;
+  const auto stages = place_ranks(request, degrees);
+  if (stages.empty()) {
+    return std::nullopt;
+  }
+  LayerTimes times(problem, degrees);
+  std::vector<std::vector<const std::vector<double>*>> sums;
+  sums.reserve(stages.size());
+  for (const auto& devices : stages) {
+    sums.push_back(times.of(devices));
+  }
+  std::vector<Bytes> memory;
+  std::vector<MemoryBound> needs;
+  std::vector<std::vector<PathCost>> paths(1);
+  for (std::size_t part = 0; part < stages.size(); ++part) {
+    memory.push_back(least_memory(problem, stages[part]));
+    needs.emplace_back(request, degrees, static_cast<int>(part), careful);
+    if (part > 0) {
+      paths.push_back(paths_between(problem, stages[part - 1], stages[part]));
+    }
+  }
+  LatencyChain chain{.layers = problem.model.size(), .parts = degrees.pipeline};
+  chain.repeats = problem.micro_batches - 1;
+  chain.seconds = [&](int part, int first, int last) {
+    if (needs[part].bytes(first, last) > memory[part].value) {
+      return kNever;
+    }
+    double slowest = 0;
+    for (const std::vector<double>* one : sums[part]) {
+      const double seconds = (*one)[last] - (*one)[first];
+      slowest = std::max(slowest, std::isfinite(seconds) ? seconds : kNever);
+    }
+    return slowest;
+  };
+  chain.transfer = [&](int part, int at) {
+    Seconds worst;
+    for (const PathCost& path : paths[part]) {
+      worst = std::max(worst, path.time(Bytes{problem.prefix.cut_bytes[at] / degrees.data}));
+    }
+    return 2 * worst.value; // the activation and its gradient
+  };
+  const auto found = latency_cuts(chain);
+  if (!found) {
+    return std::nullopt;
+  }
+  Plan plan;
+  for (int part = 0; part < degrees.pipeline; ++part) {
+    Stage stage;
+    stage.operators.resize(found->bounds[part + 1] - found->bounds[part]);
+    std::iota(stage.operators.begin(), stage.operators.end(), found->bounds[part]);
+    stage.devices = stages[part];
+    stage.tensor_parallel = degrees.tensor;
+    recompute_as_trained(problem, stage);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+// Whether d replicas can share a micro-batch in whole samples.
+bool divides_samples(const Problem& problem, int replicas) {
+  const double samples = problem.samples / replicas;
+  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+}
+
+class Search {
+public:
+  explicit Search(const PlanRequest& request) : request_(request) {}
+
+  // All products of three degrees that use so many devices.
+  void try_devices(int devices) {
+    constexpr int kMostTensor = 8;
+    const double layers = request_.problem.model.size();
+    for (int tensor = 1; tensor <= std::min(devices, kMostTensor); tensor *= 2) {
+      for (int data = 1; data * tensor <= devices; ++data) {
+        const int pipeline = devices / (tensor * data);
+        if (pipeline * tensor * data != devices || pipeline > layers || !divides_samples(request_.problem, data)) {
+          continue;
+        }
+        if (pipeline * layers * layers > kMostCells) {
+          fewest_left_out = fewest_left_out > 0 ? std::min(fewest_left_out, pipeline) : pipeline;
+        } else {
+          consider({tensor, data, pipeline});
+        }
+      }
+    }
+  }
+
+  std::optional<Plan> best;
+  int fewest_left_out = 0; ///< pipelines of so many stages and more were too large to plan
+
+private:
+  static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
+
+  void consider(const Degrees& degrees) {
+    for (const bool careful : {false, true}) {
+      std::optional<Plan> plan = cut(request_, degrees, careful);
+      if (!plan) {
+        return;
+      }
+      const Problem& problem = request_.problem;
+      if (plan_shortage(problem, *plan, 1, request_.in_flight, request_.versions)) {
+        continue;
+      }
+      const double latency = estimate_iteration(problem, *plan, cost_plan(problem, *plan)).value;
+      if (latency < least_ * (1 - 1e-9) || (std::isinf(least_) && latency < kNever)) {
+        least_ = latency;
+        plan->objective = Objective{"latency", Seconds{latency}};
+        plan->memory_bound = true;
+        best = std::move(plan);
+      }
+      return;
+    }
+  }
+
+  const PlanRequest& request_;
+  double least_ = kNever;
+};
+
+std::string why_none(const PlanRequest& request) {
+  const AbleDevices able = able_devices(request);
+  if (!able.lacks.empty()) {
+    return able.lacks;
+  }
+  return "no tensor, data and pipeline degrees over the first devices fit into memory; the largest has " +
+         to_text(most_memory(request.problem.platform, able.devices));
+}
+
+} // namespace
+
+PlanResult split_amp(const PlanRequest& request) {
+  Search search{request};
+  int used = static_cast<int>(request.devices.size());
+  for (; used > 0 && !search.best; --used) {
+    search.try_devices(used);
+  }
+  std::string left_out;
+  if (search.fewest_left_out > 0) {
+    left_out = "pipelines of " + std::to_string(search.fewest_left_out) +
+               " and more stages were left out: too many cuts of " + std::to_string(request.problem.model.size()) +
+               " layers";
+  }
+  if (!search.best) {
+    return Infeasible{why_none(request) + (left_out.empty() ? "" : "; " + left_out)};
+  }
+  std::string& note = search.best->note;
+  if (++used < static_cast<int>(request.devices.size())) {
+    note = "no degrees use more than " + std::to_string(used) + " devices";
+  }
+  note += (note.empty() || left_out.empty() ? "" : "; ") + left_out;
+  return std::move(*search.best);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,21 @@
+// Splitting by hand, modelled: what a person does who can edit the split, launch it and look at the devices.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/plan/plan_request.hpp"
+
+namespace stagecraft {
+
+/// The best split tried, and how long an iteration of each one took that ran, in order.
+struct HandSplit {
+  PlanResult result;
+  std::vector<Seconds> tried;
+  int trials = 0; ///< launches, those that ran out of memory among them
+};
+
+/// A uniform split, then one boundary moved by one operator per trial: away from the busiest device, or from the one
+/// that ran out of memory, towards the less loaded neighbour; a move that does not help is taken back and not tried
+/// again. Trials are replays where the request has them, the closed-form estimate otherwise.
+HandSplit try_by_hand(const PlanRequest& request, int trials);
+
+} // namespace stagecraft

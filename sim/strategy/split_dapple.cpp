@@ -1,0 +1,531 @@
+// DAPPLE (Fan et al. 2021): stages with replicas for synchronous pipelines, placed on servers by three policies.
+// docs/model.md, "DAPPLE".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/collective/collective.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/shares.hpp"
+#include "sim/strategy/dynamic_programming/antichains.hpp"
+#include "sim/strategy/dynamic_programming/dapple_latency.hpp"
+#include "sim/strategy/dynamic_programming/device_sets.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kTie = 1e-9;     // a candidate must be better by this share to replace the incumbent
+constexpr double kNearTie = 0.06; // what the latency is off by, on uneven stages
+constexpr int kMostStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
+constexpr std::size_t kMostDevices = 256, kMostEdges = 4000;
+
+// Stages as the edges that take their devices and the states where they end.
+struct Candidate {
+  std::vector<int> edges, states;
+  double score = 0, latency = 0;
+};
+
+class Search {
+public:
+  Search(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
+      : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
+        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0), need_(states.count(), 0.0),
+        least_need_after_(need_), left_bytes_(need_) {
+    for (int state = 0; state <= last_; ++state) {
+      for (OperatorId op = 0; op < problem_.model.size(); ++op) {
+        const bool whole = has_bit(states_.ideals.row(state), op) && !problem_.model.operators[op].divisible;
+        indivisible_[state] += whole ? 1 : 0;
+      }
+    }
+    measure_work();
+    measure_devices();
+    pick_few_states();
+  }
+
+  // All pipelines of two stages by their score, and for each number of stages those of least block; with `total` > 0
+  // only those of so many stages, each of which fits in memory.
+  std::vector<Candidate> candidates(int total) {
+    total_ = total;
+    in_flight_.clear();
+    for (int stage = 0; stage < total; ++stage) {
+      in_flight_.push_back(request_.in_flight(stage, total));
+    }
+    std::vector<Candidate> found;
+    if (total == 0 || total == 2) {
+      found = best_pairs();
+    }
+    double least = kNever;
+    for (const Candidate& pair : found) {
+      least = std::min(least, pair.score);
+    }
+    const std::size_t pairs = found.size();
+    for (const double slack : total == 0 ? std::vector<double>{kNever} : std::vector<double>{1.25, 2, 4, kNever}) {
+      for (const bool amortised : {false, true}) {
+        least_blocks(amortised, slack == kNever ? kNever : slack * balanced_, least, found);
+      }
+      if (found.size() > pairs) {
+        break;
+      }
+    }
+    return found;
+  }
+
+  Plan plan_of(const Candidate& candidate) const {
+    Plan plan;
+    int from = 0;
+    for (std::size_t s = 0; s < candidate.states.size(); ++s) {
+      std::vector<OperatorId> operators;
+      for (OperatorId op = 0; op < problem_.model.size(); ++op) {
+        if (has_bit(states_.ideals.row(candidate.states[s]), op) && !has_bit(states_.ideals.row(from), op)) {
+          operators.push_back(op);
+        }
+      }
+      plan.stages.push_back(
+          make_replicated_stage(problem_, std::move(operators), sets_.edges[candidate.edges[s]].devices));
+      from = candidate.states[s];
+    }
+    plan.objective = Objective{"latency", Seconds{candidate.score}};
+    return plan;
+  }
+
+private:
+  struct Cell {
+    double block = kNever;
+    std::int32_t edge = -1, state = -1; // of the last stage, and where it begins
+  };
+
+  // left_[state]: the work after it, at least, as a share of the whole model; speed_left_[node]: how much of that the
+  // devices not in use do in a second. least_after_[type][state]: the least time up to any state from there on, which
+  // ends the inner loop early.
+  void measure_work() {
+    std::vector<double> speed;
+    for (const auto& seconds : costs_.seconds) {
+      speed.push_back(1 / std::max(seconds.back(), 1e-300));
+      std::vector<double>& least = least_after_.emplace_back(seconds);
+      for (int state = last_; state > 0; --state) {
+        least[state - 1] = std::min(least[state - 1], least[state]);
+      }
+    }
+    for (int state = 0; state <= last_; ++state) {
+      chain_ = chain_ && static_cast<int>(costs_.above[state].size()) == last_ - state;
+      left_.push_back(costs_.weighted.back() - costs_.weighted[state]);
+    }
+    std::vector<double> used(sets_.leaving.size(), 0.0);
+    for (const DeviceSets::Edge& edge : sets_.edges) {
+      used[edge.to] = used[edge.from];
+      for (std::size_t type = 0; type < speed.size(); ++type) {
+        used[edge.to] += edge.of_type[type] * speed[type];
+      }
+    }
+    const double all = *std::max_element(used.begin(), used.end());
+    for (const double part : used) {
+      speed_left_.push_back(all - part + kTie * all);
+    }
+    balanced_ = costs_.weighted.back() / all;
+  }
+
+  // Per edge its device types and least memory, per node the memory of the devices not in use; edges that enter a node
+  // are numbered, so that paths between edges that can follow each other lie in a table.
+  void measure_devices() {
+    std::vector<int> entering(sets_.leaving.size(), 0);
+    std::vector<double> used(sets_.leaving.size(), 0.0);
+    for (const DeviceSets::Edge& edge : sets_.edges) {
+      auto& types = types_.emplace_back();
+      for (std::size_t type = 0; type < edge.of_type.size(); ++type) {
+        if (edge.of_type[type] > 0) {
+          types.push_back({type, edge.of_type[type]});
+        }
+      }
+      Bytes least{kNever};
+      double all = 0;
+      for (const DeviceId device : edge.devices) {
+        least = std::min(least, problem_.platform.type_of(device).memory);
+        all += problem_.platform.type_of(device).memory.value;
+      }
+      least_memory_.push_back(least);
+      used[edge.to] = used[edge.from] + all;
+      entering_.push_back(entering[edge.to]++);
+    }
+    const double all = *std::max_element(used.begin(), used.end());
+    for (std::size_t node = 0; node < used.size(); ++node) {
+      memory_left_.push_back(std::isinf(all) ? kNever : (all - used[node]) + kTie * all);
+    }
+    for (const DeviceSets::Edge& edge : sets_.edges) {
+      paths_.emplace_back(entering[edge.from]);
+    }
+  }
+
+  // Shares in proportion to speed: 1 / sum of speeds.
+  double seconds_of(const std::vector<std::vector<double>>& upto, int edge, int from, int to) const {
+    double speed = 0;
+    for (const auto& [type, count] : types_[edge]) {
+      speed += count / std::max(0.0, upto[type][to] - costs_.seconds[type][from]);
+    }
+    return 1 / speed;
+  }
+  double seconds(int edge, int from, int to) const { return seconds_of(costs_.seconds, edge, from, to); }
+
+  // Every replica sends its share at once, over the slowest path between the two sets.
+  double sending(int from_edge, int to_edge, int state) {
+    const auto& from = sets_.edges[from_edge].devices;
+    const auto& to = sets_.edges[to_edge].devices;
+    std::optional<PathCost>& known = paths_[to_edge][entering_[from_edge]];
+    if (!known) {
+      known.emplace();
+      for (const DeviceId a : from) {
+        for (const DeviceId b : to) {
+          const PathCost one = problem_.path(a, b);
+          known->latency = std::max(known->latency, one.latency);
+          known->seconds_per_byte = std::max(known->seconds_per_byte, one.seconds_per_byte);
+        }
+      }
+    }
+    const PathCost& path = *known;
+    const double parallel = static_cast<double>(std::min(from.size(), to.size()));
+    return path.time(Bytes{costs_.cut_bytes[state] / parallel}).value;
+  }
+
+  double reduction(int edge, int from, int to) const {
+    const double bytes =
+        (costs_.parameters[to] - costs_.parameters[from]) * parameter_bytes(problem_.training).gradient;
+    const int ranks = static_cast<int>(sets_.edges[edge].devices.size());
+    return ring_all_reduce_time(ranks, Bytes{bytes}, sets_.edges[edge].slowest).value;
+  }
+
+  bool can_be(int edge, int from, int to, int stage) const {
+    const auto& devices = sets_.edges[edge].devices;
+    if (devices.size() > 1 && indivisible_[to] > indivisible_[from]) {
+      return false;
+    }
+    if (total_ == 0) {
+      return true;
+    }
+    const double share = 1.0 / static_cast<double>(devices.size());
+    const StageMemory need =
+        stage_memory(problem_.training, costs_.parameters[to] - costs_.parameters[from],
+                     (costs_.stash[to] - costs_.stash[from]) * share,
+                     Bytes{costs_.cut_bytes[from] + costs_.input_bytes[to] - costs_.input_bytes[from]} * share,
+                     Bytes{costs_.cut_bytes[to]} * share, problem_.training.recompute.what);
+    return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
+  }
+
+  // What a stage on `share` of the samples needs at least, as differences of sums up to a state: to the state itself,
+  // and to whichever of those from there on needs least. Of the rest all stages together need `left_bytes_`.
+  void measure_memory(int stage, double share) {
+    const Training& training = problem_.training;
+    const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
+    double held_later = stage + 1 < total_ ? in_flight_[stage + 1] : 0;
+    for (int later = stage + 2; later < total_; ++later) {
+      held_later = std::min(held_later, in_flight_[later]);
+    }
+    for (int state = last_; state >= 0; --state) {
+      need_[state] =
+          costs_.parameters[state] * per_parameter + (costs_.stash[state] * share).total(in_flight_[stage]).value;
+      least_need_after_[state] = state == last_ ? need_[state] : std::min(need_[state], least_need_after_[state + 1]);
+      left_bytes_[state] = (costs_.parameters[last_] - costs_.parameters[state]) * per_parameter +
+                           (costs_.stash[last_] - costs_.stash[state]).total(held_later).value;
+    }
+  }
+
+  void rate(Candidate& candidate) {
+    std::vector<PipelinePart> parts;
+    for (std::size_t s = 0; s < candidate.states.size(); ++s) {
+      const int from = s == 0 ? 0 : candidate.states[s - 1];
+      if (s > 0) {
+        const double sent = sending(candidate.edges[s - 1], candidate.edges[s], from);
+        parts.push_back({sent, sent, 0});
+      }
+      const double both = seconds(candidate.edges[s], from, candidate.states[s]);
+      parts.push_back({both / 3, both * 2 / 3, reduction(candidate.edges[s], from, candidate.states[s])});
+    }
+    candidate.score = dapple_score(parts, problem_.micro_batches);
+    candidate.latency = dapple_latency(parts, problem_.micro_batches);
+  }
+
+  // The score of two stages if transfers and reductions took no time.
+  double computing_score(int first, int second, int cut) const {
+    const double before = seconds(first, 0, cut);
+    const double after = seconds(second, cut, last_);
+    return ((problem_.micro_batches - 1) * std::max(before, after) + before + after) * (1 - kTie);
+  }
+
+  std::vector<Candidate> best_pairs() {
+    std::vector<Candidate> best; // ascending in score
+    for (const int first : sets_.leaving[0]) {
+      for (const int second : sets_.leaving[sets_.edges[first].to]) {
+        for (int cut = 1; cut < last_; ++cut) {
+          const bool is_full = best.size() == static_cast<std::size_t>(kMostPairs);
+          if (is_full && computing_score(first, second, cut) >= best.back().score) {
+            continue;
+          }
+          Candidate pair{{first, second}, {cut, last_}};
+          rate(pair);
+          if ((is_full && pair.score >= best.back().score * (1 - kTie)) || !can_be(first, 0, cut, 0) ||
+              !can_be(second, cut, last_, 1)) {
+            continue;
+          }
+          if (is_full) {
+            best.pop_back();
+          }
+          const auto at = std::upper_bound(best.begin(), best.end(), pair,
+                                           [](const auto& a, const auto& b) { return a.score < b.score; });
+          best.insert(at, std::move(pair));
+        }
+      }
+    }
+    return best;
+  }
+
+  using Above = std::vector<std::vector<std::int32_t>>; // [state]: where a stage that begins there may end
+
+  // The least block for each number of stages, with the pipeline that has it. A search over few states limits that over
+  // all; a cell knows one way to it only, so where the limit turns out too low it is dropped.
+  void least_blocks(bool amortised, double at_most, double least, std::vector<Candidate>& found) {
+    const int most = std::min({total_ > 0 ? total_ : kMostStages, last_, static_cast<int>(sets_.leaving.size())});
+    std::vector<double> limits(most, at_most); // of the blocks of each stage
+    std::vector<double> coarse(most, kNever);  // [stages - 1]
+    const std::size_t before = found.size();
+    if (last_ > 2 * kCoarseStates) {
+      fill_blocks(few_above_, limits, amortised, least, [&](int stages, double block, const auto& /*trace*/) {
+        coarse[stages - 1] = block;
+        return kNever;
+      });
+      double largest = 0;
+      for (int stage = most; stage-- > 0;) {
+        constexpr double kRounding = 1e-6;
+        largest = total_ > 0 && stage + 1 != total_ ? largest : std::max(largest, coarse[stage] * (1 + kRounding));
+        limits[stage] = std::min(at_most, largest);
+      }
+    }
+    int missed = 0;
+    const auto keep = [&](int stages, double block, const auto& trace) {
+      if (block == kNever) {
+        missed += coarse[stages - 1] < kNever ? 1 : 0;
+        return kNever;
+      }
+      found.push_back(trace());
+      return found.back().score;
+    };
+    fill_blocks(costs_.above, limits, amortised, least, keep);
+    if (missed > 0) {
+      found.resize(before);
+      fill_blocks(costs_.above, std::vector<double>(most, at_most), amortised, least, keep);
+    }
+  }
+
+  // A[n][node][state]: the least block of n stages up to the state on the node's devices; `amortised` counts each
+  // micro-batch's part of the reductions into the blocks. A pipeline is no faster than M times its block, so blocks
+  // beyond the best score are dropped. Tells keep(stages, block, trace) of the best pipeline of each number of stages,
+  // which returns its score.
+  template <class Keep>
+  void fill_blocks(const Above& above, const std::vector<double>& limits, bool amortised, double least,
+                   const Keep& keep) {
+    const int most = static_cast<int>(limits.size());
+    const std::size_t width = static_cast<std::size_t>(last_) + 1;
+    std::vector<std::vector<Cell>> cells(most + 1, std::vector<Cell>(sets_.leaving.size() * width));
+    cells[0][0].block = 0;
+    for (int n = 0; n < most; ++n) {
+      for (std::size_t edge = 0; edge < sets_.edges.size(); ++edge) {
+        const double limit = std::min(limits[n], (1 + kNearTie) * least / problem_.micro_batches);
+        extend(above, cells[n], cells[n + 1], static_cast<int>(edge), n, limit, amortised,
+               n + 1 == total_ || n + 1 == most);
+      }
+      if (total_ > 0 && n + 1 != total_) {
+        continue;
+      }
+      std::size_t best = 0;
+      for (std::size_t node = 1; node < sets_.leaving.size(); ++node) {
+        const double block = cells[n + 1][node * width + last_].block;
+        best = block < cells[n + 1][best * width + last_].block * (1 - kTie) ? node : best;
+      }
+      const double score = keep(n + 1, cells[n + 1][best * width + last_].block, [&] {
+        Candidate candidate = trace(cells, n + 1, best);
+        rate(candidate);
+        return candidate;
+      });
+      least = std::min(least, score);
+    }
+  }
+
+  Candidate trace(const std::vector<std::vector<Cell>>& cells, int stages, std::size_t node) const {
+    Candidate candidate;
+    int state = last_;
+    for (int stage = stages; stage > 0; --stage) {
+      const Cell& cell = cells[stage][node * (static_cast<std::size_t>(last_) + 1) + state];
+      candidate.edges.insert(candidate.edges.begin(), cell.edge);
+      candidate.states.insert(candidate.states.begin(), state);
+      state = cell.state;
+      node = sets_.edges[cell.edge].from;
+    }
+    return candidate;
+  }
+
+  // Some states, each of which holds the one before it.
+  void pick_few_states() {
+    std::vector<std::int32_t> nested = {0};
+    while (!costs_.above[nested.back()].empty()) {
+      nested.push_back(costs_.above[nested.back()].front());
+    }
+    std::vector<std::int32_t> few;
+    for (std::size_t i = 0; i <= kCoarseStates; ++i) {
+      few.push_back(nested[i * (nested.size() - 1) / kCoarseStates]);
+    }
+    few.erase(std::unique(few.begin(), few.end()), few.end());
+    few_above_.resize(costs_.above.size());
+    for (std::size_t at = 0; at < few.size(); ++at) {
+      few_above_[few[at]].assign(few.begin() + static_cast<std::ptrdiff_t>(at) + 1, few.end());
+    }
+  }
+
+  void extend(const Above& above_of, const std::vector<Cell>& before, std::vector<Cell>& after, int edge, int stage,
+              double limit, bool amortised, bool must_end) {
+    const std::size_t width = static_cast<std::size_t>(last_) + 1;
+    const DeviceSets::Edge& set = sets_.edges[edge];
+    if (total_ > 0) {
+      measure_memory(stage, 1.0 / static_cast<double>(set.devices.size()));
+    }
+    const double most_bytes = least_memory_[edge].value * (1 + kTie);
+    const double most_work = limit * speed_left_[set.to] * (1 + kTie);
+    const auto first = std::partition_point(left_.begin(), left_.end(), [&](double left) { return left > most_work; });
+    const auto nearest = static_cast<std::int32_t>(first - left_.begin()); // where states form a chain
+    const Cell* here = before.data() + set.from * width;
+    Cell* there = after.data() + set.to * width;
+    for (int k = 0; k < last_; ++k) {
+      if (here[k].block > limit || here[k].block == kNever ||
+          left_[k] > limit * speed_left_[sets_.edges[edge].from] * (1 + kTie)) {
+        continue;
+      }
+      const double base = stage == 0 ? 0 : std::max(here[k].block, 2 * sending(here[k].edge, edge, k));
+      if (base > limit) {
+        continue;
+      }
+      const auto& above = above_of[k];
+      auto at = must_end ? above.end() - 1 : above.begin();
+      if (chain_ && !must_end) {
+        at = std::lower_bound(at, above.end(), nearest);
+      }
+      for (; at != above.end(); ++at) {
+        if (total_ > 0 && least_need_after_[*at] - need_[k] > most_bytes) {
+          break;
+        }
+        if (left_[*at] > most_work || left_bytes_[*at] > memory_left_[set.to]) {
+          continue;
+        }
+        const double busy = seconds(edge, k, *at);
+        if ((chain_ ? busy : seconds_of(least_after_, edge, k, *at)) > limit) {
+          break;
+        }
+        const double spread = amortised ? reduction(edge, k, *at) / problem_.micro_batches : 0;
+        const double block = std::max(base, busy + spread);
+        if (block <= limit && block < there[*at].block * (1 - kTie) && can_be(edge, k, *at, stage)) {
+          there[*at] = {block, edge, k};
+        }
+      }
+    }
+  }
+
+  const PlanRequest& request_;
+  const Problem& problem_;
+  const AntichainStates& states_;
+  StateCosts costs_;
+  DeviceSets sets_;
+  int last_;
+  int total_ = 0;
+  bool chain_ = true;            // every state holds the one before it
+  std::vector<int> indivisible_; // [state]
+  std::vector<double> left_, speed_left_;
+  std::vector<std::vector<double>> least_after_;
+  double balanced_ = 0;                                            ///< the block if all work were spread evenly
+  std::vector<std::vector<std::pair<std::size_t, double>>> types_; // [edge]: device types and how many
+  std::vector<Bytes> least_memory_;                                // [edge]
+  std::vector<double> memory_left_;                                // [node]
+  std::vector<int> entering_;                                      // [edge]: its number at the node it leads to
+  std::vector<std::vector<std::optional<PathCost>>> paths_;        // [edge][number of the one before]
+  std::vector<double> in_flight_;                                  // [stage] of `total_`
+  Above few_above_;
+  std::vector<double> need_, least_need_after_, left_bytes_; // [state], of measure_memory()
+};
+
+// Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
+PlanResult choose(const PlanRequest& request, const Search& search, std::vector<Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
+  PlanResult best = Infeasible{"no pipeline was found"};
+  std::string why_not;
+  double least = kNever;
+  double least_score = kNever;
+  int replayed = 0;
+  for (const Candidate& candidate : candidates) {
+    Plan plan = search.plan_of(candidate);
+    if (const auto shortage = plan_shortage(request.problem, plan, 1, request.in_flight, request.versions)) {
+      why_not = why_not.empty() ? to_text(*shortage, request.problem.platform) : why_not;
+      continue;
+    }
+    least_score = std::min(least_score, candidate.score);
+    if (candidate.score > (1 + kNearTie) * least_score || replayed >= std::min(kMostReplayed, request.budget)) {
+      break;
+    }
+    double seconds = candidate.latency;
+    if (request.evaluate) {
+      ++replayed;
+      const Evaluation measured = request.evaluate(plan);
+      seconds = measured.why_not.empty() ? measured.iteration.value : kNever;
+    }
+    if (std::holds_alternative<Infeasible>(best) || seconds < least * (1 - kTie)) {
+      least = seconds;
+      best = std::move(plan);
+    }
+  }
+  return least_score < kNever || why_not.empty() ? best : PlanResult{Infeasible{why_not}};
+}
+
+} // namespace
+
+PlanResult split_dapple(const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  if (request.devices.size() > kMostDevices) {
+    return Infeasible{std::to_string(request.devices.size()) + " devices are too many for dapple; allowed: at most " +
+                      std::to_string(kMostDevices)};
+  }
+  const AbleDevices able = able_devices(request);
+  if (able.devices.empty()) {
+    return Infeasible{able.lacks};
+  }
+  const int count = static_cast<int>(able.devices.size());
+  const int most = problem.divisible_at_will ? count : static_cast<int>(std::min<double>(count, problem.samples));
+  int grain = 1;
+  auto sets = device_sets(problem, able.devices, most, grain, kMostEdges);
+  while (!sets) {
+    grain *= 2;
+    sets = device_sets(problem, able.devices, most, grain, kMostEdges);
+  }
+  const int cap = std::min(request.state_cap, kMostStates);
+  const AntichainStates states = antichain_states(problem.model, cap);
+  Search search(request, states, std::move(*sets));
+  PlanResult result = choose(request, search, search.candidates(0));
+  if (std::holds_alternative<Infeasible>(result)) {
+    std::vector<Candidate> fitting;
+    for (int stages = 1; stages <= std::min(count, kMostStages); ++stages) {
+      const std::vector<Candidate> more = search.candidates(stages);
+      fitting.insert(fitting.end(), more.begin(), more.end());
+    }
+    PlanResult smaller = choose(request, search, std::move(fitting));
+    if (Plan* plan = std::get_if<Plan>(&smaller)) {
+      plan->memory_bound = true;
+      result = std::move(smaller);
+    }
+  }
+  if (Plan* plan = std::get_if<Plan>(&result)) {
+    plan->note = note_of(states, cap);
+    if (grain > 1) {
+      plan->note +=
+          (plan->note.empty() ? "" : "; ") + std::string("devices were taken in groups of ") + std::to_string(grain);
+    }
+  }
+  return result;
+}
+
+} // namespace stagecraft

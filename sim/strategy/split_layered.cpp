@@ -1,0 +1,203 @@
+// Layered graph scheduling over devices, Wang et al. 2024: levels of the graph are grouped into stages, as many as the
+// pipeline (M - 1) max + sum likes best, and each stage's kernels run on the streams of its device.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate.hpp"
+#include "sim/plan/plan_request.hpp"
+#include "sim/plan/stream_times.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kStreams = 4; // where the study leaves it open
+
+class Layers {
+public:
+  Layers(const PlanRequest& request, int streams)
+      : request_(request), problem_(request.problem), streams_(streams), seconds_(problem_.platform.types.size()) {
+    const int n = problem_.model.size();
+    std::vector<int> level(n, 0);
+    for (OperatorId op = 0; op < n; ++op) {
+      for (const OperatorId before : problem_.model.predecessors[op]) {
+        level[op] = std::max(level[op], level[before] + 1);
+      }
+    }
+    levels_.resize(*std::max_element(level.begin(), level.end()) + 1);
+    for (OperatorId op = 0; op < n; ++op) {
+      levels_[level[op]].push_back(op);
+    }
+    sum_borders(level);
+  }
+
+  int count() const { return static_cast<int>(levels_.size()); }
+
+  // Bounds of the stages with the least largest stage time or boundary, each stage fitting into its device; empty where
+  // none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
+  std::vector<int> cut(const std::vector<DeviceId>& devices) {
+    const int layers = count();
+    const int parts = static_cast<int>(devices.size());
+    std::vector<double> least(layers + 1, kNever);
+    least[0] = 0;
+    std::vector<std::vector<int>> from(parts, std::vector<int>(layers + 1, -1));
+    for (int part = 0; part < parts; ++part) {
+      std::vector<double> next(layers + 1, kNever);
+      for (int k = part; k < layers; ++k) {
+        if (least[k] == kNever) {
+          continue;
+        }
+        const double border =
+            part > 0 ? 2 * problem_.path(devices[part - 1], devices[part]).time(crossing_[k]).value : 0;
+        double load = 0;
+        for (int j = k + 1; j <= layers - (parts - 1 - part); ++j) {
+          load += seconds_of(j - 1, problem_.type_index(devices[part]));
+          const double value = std::max({least[k], load, border});
+          if (value < next[j] - 1e-9 * std::max(1e-300, value) && fits(k, j, part, parts, devices[part])) {
+            next[j] = value;
+            from[part][j] = k;
+          }
+        }
+      }
+      least = std::move(next);
+    }
+    if (least[layers] == kNever) {
+      return {};
+    }
+    std::vector<int> bounds(parts + 1, layers);
+    for (int part = parts - 1; part >= 0; --part) {
+      bounds[part] = from[part][bounds[part + 1]];
+    }
+    return bounds;
+  }
+
+  Plan plan(const std::vector<int>& bounds, const std::vector<DeviceId>& devices) const {
+    Plan plan;
+    for (std::size_t part = 0; part + 1 < bounds.size(); ++part) {
+      Stage stage;
+      for (int level = bounds[part]; level < bounds[part + 1]; ++level) {
+        stage.operators.insert(stage.operators.end(), levels_[level].begin(), levels_[level].end());
+      }
+      std::sort(stage.operators.begin(), stage.operators.end());
+      stage.devices = {devices[part]};
+      recompute_as_trained(problem_, stage);
+      stage.streams = streams_;
+      plan.stages.push_back(std::move(stage));
+    }
+    return plan;
+  }
+
+private:
+  // Tensors made below level k and needed from it on; sums of parameters and stash.
+  void sum_borders(const std::vector<int>& level) {
+    crossing_.resize(levels_.size() + 1);
+    parameters_.assign(levels_.size() + 1, 0.0);
+    stash_.assign(levels_.size() + 1, {});
+    resident_.assign(levels_.size() + 1, 0.0);
+    for (OperatorId op = 0; op < problem_.model.size(); ++op) {
+      int last = level[op];
+      for (const OperatorId user : problem_.model.successors[op]) {
+        last = std::max(last, level[user]);
+      }
+      for (int k = level[op] + 1; k <= last; ++k) {
+        crossing_[k] += problem_.output_bytes(op);
+      }
+      parameters_[level[op] + 1] += problem_.model.operators[op].parameters;
+      stash_[level[op] + 1] += problem_.stash(op);
+      resident_[level[op] + 1] += problem_.model.operators[op].resident_bytes;
+    }
+    crossing_.front() = problem_.input_bytes();
+    std::partial_sum(parameters_.begin(), parameters_.end(), parameters_.begin());
+    std::partial_sum(stash_.begin(), stash_.end(), stash_.begin(),
+                     [](Activations sum, const Activations& one) { return sum += one; });
+    std::partial_sum(resident_.begin(), resident_.end(), resident_.begin());
+  }
+
+  double seconds_of(int level, int type) {
+    if (seconds_[type].empty()) {
+      for (const auto& operators : levels_) {
+        const StreamTimes times = stream_times(problem_, operators, type, 1, streams_);
+        std::vector<OperatorId> again;
+        std::copy_if(operators.begin(), operators.end(), std::back_inserter(again),
+                     [&](OperatorId op) { return problem_.recomputes(op); });
+        seconds_[type].push_back(times.forward + times.backward +
+                                 stream_times(problem_, again, type, 1, streams_).forward);
+      }
+    }
+    return seconds_[type][level];
+  }
+
+  bool fits(int first, int last, int part, int parts, DeviceId device) const {
+    const StageMemory memory = memory_of_stage(problem_,
+                                               {.parameters = parameters_[last] - parameters_[first],
+                                                .resident = Bytes{resident_[last] - resident_[first]},
+                                                .stash = stash_[last] - stash_[first],
+                                                .incoming = crossing_[first],
+                                                .outgoing = crossing_[last]},
+                                               problem_.training.recompute.what);
+    return memory.total(request_.in_flight(part, parts), request_.versions) <= problem_.platform.type_of(device).memory;
+  }
+
+  const PlanRequest& request_;
+  const Problem& problem_;
+  int streams_;
+  std::vector<std::vector<OperatorId>> levels_;
+  std::vector<Bytes> crossing_;
+  std::vector<double> parameters_, resident_; // over the levels below
+  std::vector<Activations> stash_;            // the same
+  std::vector<std::vector<double>> seconds_;  // [type][level], filled when asked for
+};
+
+// The `count` fastest devices, in the given order, as often as there are chunks.
+std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
+  std::vector<DeviceId> sorted = request.devices;
+  std::stable_sort(sorted.begin(), sorted.end(), [&](DeviceId a, DeviceId b) {
+    const auto& seconds = request.problem.prefix.seconds;
+    return seconds[request.problem.type_index(a)].back() < seconds[request.problem.type_index(b)].back();
+  });
+  sorted.resize(count);
+  std::vector<DeviceId> chosen;
+  std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
+               [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
+  return deal(chosen, request.chunks, request.dealing);
+}
+
+} // namespace
+
+PlanResult split_layered(const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  Layers layers(request, problem.training.streams > 1 ? problem.training.streams : kStreams);
+  if (layers.count() < request.chunks) {
+    return Infeasible{"the model has " + std::to_string(layers.count()) + " levels, fewer than the " +
+                      std::to_string(request.chunks) + " stages asked for"};
+  }
+  Plan best;
+  Seconds least{kNever};
+  for (std::size_t count = 1; count <= request.devices.size(); ++count) {
+    const std::vector<DeviceId> devices = fastest(request, count);
+    if (static_cast<int>(devices.size()) > layers.count()) {
+      break;
+    }
+    const std::vector<int> bounds = layers.cut(devices);
+    if (bounds.empty()) {
+      continue;
+    }
+    Plan plan = layers.plan(bounds, devices);
+    const Seconds estimate = estimate_iteration(problem, plan, cost_plan(problem, plan));
+    if (estimate < (1 - 1e-9) * least &&
+        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+      least = estimate;
+      best = std::move(plan);
+    }
+  }
+  if (best.stages.empty()) { // one stage says what lacks
+    return layers.plan({0, layers.count()}, fastest(request, 1));
+  }
+  best.objective = Objective{"(M - 1) max + sum", least};
+  return best;
+}
+
+} // namespace stagecraft

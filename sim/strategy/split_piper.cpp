@@ -1,0 +1,420 @@
+// Piper (Tarnawski et al. 2021): data, tensor and pipeline parallelism with recompute, by dynamic programming over
+// ideals, devices and what is in flight. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "sim/plan/shares.hpp"
+#include "sim/strategy/dynamic_programming/piper_segments.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kTie = 1e-9;
+constexpr int kMostStates = 1500;
+constexpr double kMostWork = 1e10; // pairs of states x devices x stages x degrees
+constexpr double kMostCells = 2e7; // of the table
+
+// One stage of the answer: operators between two states, and how they run.
+struct Choice {
+  int upper = -1; // state after the stage
+  std::int32_t degree = 0, replicas = 0;
+};
+
+struct Solution {
+  double load = kNever;
+  int devices = 0, s = 0;
+  std::vector<int> states; // of the stages' lower ends
+  std::vector<Choice> choices;
+  std::vector<int> in_flight; // s of each stage
+};
+
+// dp[state][k][s]: the least largest load of what lies above a state, on at most k devices and with at most s in flight
+// at its first stage. States are closed under predecessors, so a stage stands in front of what its upper state leaves.
+class Solver {
+public:
+  /// Loads above `limit` are of no use.
+  Solver(PiperSums& sums, std::vector<int> used, double limit)
+      : instance_(sums.instance()), states_(sums.states()), sums_(sums), segment_(sums), used_(std::move(used)),
+        limit_(limit), devices_(static_cast<int>(instance_.devices.size())) {
+    most_ = instance_.given ? std::min(instance_.problem.micro_batches, devices_) : devices_;
+    width_ = static_cast<std::size_t>(devices_ + 1) * (most_ + 1);
+    best_.assign(used_.size() * width_, kNever);
+    choice_.resize(used_.size() * width_);
+    std::fill_n(best_.begin() + static_cast<std::ptrdiff_t>((used_.size() - 1) * width_), width_, 0.0);
+    sum_up();
+    bound_devices();
+  }
+
+  Solution run() {
+    for (int lower = static_cast<int>(used_.size()) - 2; lower >= 0; --lower) {
+      for (int upper = lower + 1; upper < static_cast<int>(used_.size()) && least_[lower] <= most_devices_[lower];
+           ++upper) {
+        for (std::size_t t = 0; t < instance_.degrees.size(); ++t) {
+          if (may_be_stage(lower, upper, t)) {
+            add_stage(lower, upper, t);
+          }
+        }
+      }
+      spread(lower);
+    }
+    return trace();
+  }
+
+private:
+  std::size_t cell(int state, int k, int s) const {
+    return state * width_ + static_cast<std::size_t>(k) * (most_ + 1) + s;
+  }
+
+  std::vector<double> of_used(const std::vector<double>& of_all) const {
+    std::vector<double> values;
+    for (const int state : used_) {
+      values.push_back(of_all[state]);
+    }
+    return values;
+  }
+
+  // Per state and degree, over its ideal: least times, least memory, operators that cannot run.
+  void sum_up() {
+    for (const PiperDegree& degree : instance_.degrees) {
+      const auto least = [&](OperatorId op, const auto& of) {
+        double value = degree.options[op].empty() ? 0 : kNever;
+        for (const Configuration& one : degree.options[op]) {
+          value = std::min(value, of(one));
+        }
+        return value;
+      };
+      seconds_.push_back(of_used(sums_.sum(
+          [&](OperatorId op) { return least(op, [](const Configuration& one) { return one.seconds.value; }); })));
+      bytes_.push_back(of_used(sums_.sum(
+          [&](OperatorId op) { return least(op, [](const Configuration& one) { return one.resident.value; }); })));
+      lacking_.push_back(of_used(sums_.sum([&](OperatorId op) { return degree.options[op].empty() ? 1.0 : 0.0; })));
+    }
+  }
+
+  // The numbers of devices that may run what lies above a state: enough for that, and enough left for the rest, within
+  // the limit. A device of a group of t that runs for s seconds does at most t s of an operator's time at degree t.
+  void bound_devices() {
+    const std::vector<double> work = of_used(sums_.sum([&](OperatorId op) {
+      double least = kNever;
+      for (const PiperDegree& degree : instance_.degrees) {
+        for (const Configuration& one : degree.options[op]) {
+          least = std::min(least, degree.degree * one.seconds.value);
+        }
+      }
+      return std::isinf(least) ? 0 : least;
+    }));
+    constexpr double kRounding = 1e-6;
+    const double room = std::min(limit_ * (1 + kRounding), std::numeric_limits<double>::max()); // infinity times 0
+    for (const double below : work) {
+      int least = 0;
+      while (least < devices_ && work.back() - below > room * least) {
+        ++least;
+      }
+      int most = devices_;
+      while (most > 0 && below > room * (devices_ - most)) {
+        --most;
+      }
+      least_.push_back(least);
+      most_devices_.push_back(most);
+    }
+  }
+
+  // Cheap bounds first: kernels, memory that no choice can save, the fastest times.
+  bool may_be_stage(int lower, int upper, std::size_t t) const {
+    const int replicas = devices_ / instance_.degrees[t].degree;
+    return lacking_[t][upper] == lacking_[t][lower] && least_[upper] <= most_devices_[upper] &&
+           (bytes_[t][upper] - bytes_[t][lower]) * (1 - kTie) <= instance_.memory &&
+           (seconds_[t][upper] - seconds_[t][lower]) / replicas <= limit_ * (1 + kTie) &&
+           is_subset(states_.ideals.row(used_[lower]), states_.ideals.row(used_[upper]));
+  }
+
+  // A stage between two states, its devices, what it and the stages after it have in flight.
+  struct Candidate {
+    int lower, upper, degree, replicas;
+    int devices, step, first, last; ///< of k
+  };
+
+  void add_stage(int lower, int upper, std::size_t t) {
+    const int degree = instance_.degrees[t].degree;
+    segment_.set(used_[lower], used_[upper], static_cast<int>(t));
+    for (int replicas = 1; replicas * degree <= devices_; ++replicas) {
+      const int devices = replicas * degree;
+      const Candidate candidate{lower,
+                                upper,
+                                static_cast<int>(t),
+                                replicas,
+                                devices,
+                                instance_.step(replicas),
+                                std::max({devices, least_[lower], devices + least_[upper]}),
+                                std::min(most_devices_[lower], devices + most_devices_[upper])};
+      const double least = (seconds_[t][upper] - seconds_[t][lower]) / replicas;
+      if (candidate.first <= candidate.last && instance_.allows_replicas(replicas) && least <= limit_ * (1 + kTie) &&
+          segment_.fastest(replicas) * (1 - kTie) <= limit_) {
+        add_candidate(candidate);
+      }
+    }
+  }
+
+  void add_candidate(const Candidate& one) {
+    const double fastest = segment_.fastest(one.replicas);
+    double held = -1;
+    double load = -1; // not known yet
+    for (int s = one.step; s <= most_; ++s) {
+      if (const double now = instance_.held(s, one.replicas); now != held) {
+        held = now;
+        load = -1;
+      }
+      for (int k = one.first; k <= one.last; ++k) {
+        const double after = best_[cell(one.upper, k - one.devices, s - one.step)];
+        double& best = best_[cell(one.lower, k, s)];
+        if (!is_better(std::max(fastest * (1 - kTie), after), best)) {
+          continue; // whatever memory asks for
+        }
+        if (load < 0) {
+          load = segment_.load(one.replicas, held);
+        }
+        if (std::isinf(load)) {
+          return; // more in flight needs no less memory
+        }
+        if (load > limit_ * (1 + kTie)) {
+          break;
+        }
+        if (const double value = std::max(load, after); is_better(value, best)) {
+          best = value;
+          choice_[cell(one.lower, k, s)] = {one.upper, one.degree, one.replicas};
+        }
+      }
+    }
+  }
+
+  static bool is_better(double value, double best) {
+    return value < best * (1 - kTie) || (std::isinf(best) && value < kNever);
+  }
+
+  // "At most": fewer devices or less in flight serve too.
+  void spread(int lower) {
+    for (int k = 0; k <= devices_; ++k) {
+      for (int s = 0; s <= most_; ++s) {
+        const auto take = [&](std::size_t other) {
+          const std::size_t here = cell(lower, k, s);
+          if (is_better(best_[other], best_[here])) {
+            best_[here] = best_[other];
+            choice_[here] = choice_[other];
+          }
+        };
+        if (k > 0) {
+          take(cell(lower, k - 1, s));
+        }
+        if (s > 0) {
+          take(cell(lower, k, s - 1));
+        }
+      }
+    }
+  }
+
+  Solution trace() const {
+    Solution found;
+    for (int k = 1; k <= devices_; ++k) {
+      for (int s = 1; s <= most_; ++s) {
+        const double value = best_[cell(0, k, s)];
+        if (is_better(value, found.load)) {
+          found.load = value;
+          found.devices = k;
+          found.s = s;
+        }
+      }
+    }
+    const int last = static_cast<int>(used_.size()) - 1;
+    int k = found.devices;
+    int s = found.s;
+    for (int state = 0; state != last && found.load < kNever;) {
+      const Choice& choice = choice_[cell(state, k, s)];
+      found.states.push_back(used_[state]);
+      found.choices.push_back({used_[choice.upper], choice.degree, choice.replicas});
+      found.in_flight.push_back(s);
+      k -= choice.replicas * instance_.degrees[choice.degree].degree;
+      s -= instance_.step(choice.replicas);
+      state = choice.upper;
+    }
+    return found;
+  }
+
+  const PiperInstance& instance_;
+  const AntichainStates& states_;
+  PiperSums& sums_;
+  PiperSegment segment_;
+  std::vector<int> used_; // states, from the empty one to the whole graph
+  double limit_;
+  int devices_, most_ = 0;
+  std::size_t width_ = 0;
+  std::vector<double> best_;
+  std::vector<Choice> choice_;
+  std::vector<std::vector<double>> seconds_, bytes_, lacking_; // [degree][used state]
+  std::vector<int> least_, most_devices_;                      // [used state]
+};
+
+// Some of the prefixes of the topological order: they are nested, so a coarse plan can be made of them.
+std::vector<int> coarse_states(const AntichainStates& states, int operators, int count) {
+  std::vector<int> prefixes;
+  for (int state = 0; state < states.count(); ++state) {
+    const auto row = states.ideals.row(state);
+    int size = 0;
+    while (size < operators && has_bit(row, size)) {
+      ++size;
+    }
+    bool prefix = true;
+    for (int op = size; op < operators && prefix; ++op) {
+      prefix = !has_bit(row, op);
+    }
+    if (prefix) {
+      prefixes.push_back(state);
+    }
+  }
+  const int last = static_cast<int>(prefixes.size()) - 1;
+  std::vector<int> coarse;
+  for (int i = 0; i <= std::min(count, last); ++i) {
+    coarse.push_back(prefixes[static_cast<std::size_t>(i) * last / std::min(count, last)]);
+  }
+  return coarse;
+}
+
+// Plans over few states bound those over more, and at last over all: the result is the least load over all of them, or
+// nothing when none is below `limit`.
+Solution solve(PiperSums& sums, double limit) {
+  const int operators = sums.instance().problem.model.size();
+  for (const int count : {24, 96}) {
+    const Solution coarse = Solver(sums, coarse_states(sums.states(), operators, count), limit).run();
+    limit = std::min(limit, coarse.load);
+  }
+  std::vector<int> all(sums.states().count());
+  std::iota(all.begin(), all.end(), 0);
+  return Solver(sums, std::move(all), limit).run();
+}
+
+// The devices of each stage: groups of t within a node, the largest groups first, so that none is torn.
+std::vector<std::vector<DeviceId>> place(const PiperInstance& instance, const Solution& solution) {
+  const Platform& platform = instance.problem.platform;
+  std::map<int, std::vector<DeviceId>> free; // per node
+  for (const DeviceId device : instance.devices) {
+    free[platform.devices[device].node].push_back(device);
+  }
+  std::vector<std::size_t> order(solution.choices.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto degree_of = [&](std::size_t stage) { return instance.degrees[solution.choices[stage].degree].degree; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return degree_of(a) > degree_of(b); });
+  std::vector<std::vector<DeviceId>> placed(order.size());
+  for (const std::size_t stage : order) {
+    for (int replica = 0; replica < solution.choices[stage].replicas; ++replica) {
+      const auto node = std::find_if(free.begin(), free.end(), [&](const auto& one) {
+        return static_cast<int>(one.second.size()) >= degree_of(stage);
+      });
+      check(node != free.end(), "a tensor-parallel group finds no node");
+      const auto end = node->second.begin() + degree_of(stage);
+      placed[stage].insert(placed[stage].end(), node->second.begin(), end);
+      node->second.erase(node->second.begin(), end);
+    }
+  }
+  return placed;
+}
+
+Plan make_piper_plan(PiperSums& sums, const Solution& solution) {
+  const PiperInstance& instance = sums.instance();
+  Plan plan;
+  const auto placed = place(instance, solution);
+  PiperSegment segment(sums);
+  for (std::size_t i = 0; i < solution.choices.size(); ++i) {
+    const Choice& choice = solution.choices[i];
+    segment.set(solution.states[i], choice.upper, choice.degree);
+    PiperStage chosen = segment.stage(choice.replicas, instance.held(solution.in_flight[i], choice.replicas));
+    plan.stages.push_back({.operators = segment.operators(),
+                           .devices = placed[i],
+                           .tensor_parallel = instance.degrees[choice.degree].degree,
+                           .recompute = chosen.recompute,
+                           .recomputed = std::move(chosen.recomputed)});
+  }
+  plan.objective = Objective{"max-load", Seconds{solution.load}};
+  plan.memory_bound = true;
+  return plan;
+}
+
+// As many states as the dynamic program can hold and pair.
+int state_cap(const PlanRequest& request) {
+  const double n = static_cast<double>(request.devices.size());
+  const double by_work = std::sqrt(2 * kMostWork / (n * n * 4 * (std::log2(n) + 1)));
+  return static_cast<int>(std::min(
+      {static_cast<double>(request.state_cap), static_cast<double>(kMostStates), by_work, kMostCells / (n * n)}));
+}
+
+// Device types from fastest to slowest for the whole model; those that lack a kernel last.
+std::vector<int> types_by_speed(const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  std::vector<int> types;
+  for (const DeviceId device : request.devices) {
+    if (std::find(types.begin(), types.end(), problem.type_index(device)) == types.end()) {
+      types.push_back(problem.type_index(device));
+    }
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [&](int a, int b) { return problem.prefix.seconds[a].back() < problem.prefix.seconds[b].back(); });
+  return types;
+}
+
+std::string why_none(const PlanRequest& request) {
+  const AbleDevices able = able_devices(request);
+  if (able.devices.empty()) {
+    return able.lacks;
+  }
+  return "no split over " + std::to_string(request.devices.size()) +
+         " devices fits into the memory that all of them have, recomputed or not; the largest has " +
+         to_text(most_memory(request.problem.platform, able.devices));
+}
+
+} // namespace
+
+PlanResult split_piper(const PlanRequest& request) {
+  const int cap = state_cap(request);
+  if (cap < 2) {
+    return Infeasible{std::to_string(request.devices.size()) +
+                      " devices are too many for the dynamic program; allowed: fewer devices"};
+  }
+  const AntichainStates states = antichain_states(request.problem.model, cap);
+  if (states.count() > 2 * cap && states.count() > kMostStates) {
+    return Infeasible{std::to_string(states.count()) + " states on " + std::to_string(request.devices.size()) +
+                      " devices are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
+  }
+  const std::vector<int> types = types_by_speed(request);
+  PlanResult best = Infeasible{""};
+  double least = kNever;
+  for (std::size_t count = 1; count <= types.size(); ++count) {
+    std::vector<DeviceId> devices;
+    for (const DeviceId device : request.devices) {
+      const auto at = std::find(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(count),
+                                request.problem.type_index(device));
+      if (at != types.begin() + static_cast<std::ptrdiff_t>(count)) {
+        devices.push_back(device);
+      }
+    }
+    const PiperInstance instance = piper_instance(request, devices);
+    PiperSums sums(instance, states);
+    const Solution solution = solve(sums, least);
+    if (solution.load < least * (1 - kTie) || (std::isinf(least) && solution.load < kNever)) {
+      least = solution.load;
+      Plan plan = make_piper_plan(sums, solution);
+      plan.note = note_of(states, cap);
+      if (types.size() > 1) {
+        plan.note += std::string(plan.note.empty() ? "" : "; ") + "planned as if the " +
+                     std::to_string(devices.size()) + " devices of " + std::to_string(count) + " of " +
+                     std::to_string(types.size()) + " types were all like the slowest, with the least memory";
+      }
+      best = std::move(plan);
+    }
+  }
+  return std::isinf(least) ? PlanResult{Infeasible{why_none(request)}} : best;
+}
+
+} // namespace stagecraft

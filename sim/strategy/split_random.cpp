@@ -1,0 +1,73 @@
+// A sanity floor for planners: cuts and order of devices by chance, once or as often as the budget allows.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/random.hpp"
+#include "sim/strategy/dynamic_programming/cuts.hpp"
+#include "sim/strategy/heuristic/plan_score.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Every set of cuts is as likely: each place between two operators is taken with probability cuts left / places left.
+std::vector<int> random_cuts(int operators, int parts, Random& random) {
+  std::vector<int> bounds = {0};
+  for (int place = 1; place < operators; ++place) {
+    const int cuts_left = parts - static_cast<int>(bounds.size());
+    if (random.below(operators - place) < cuts_left) {
+      bounds.push_back(place);
+    }
+  }
+  bounds.push_back(operators);
+  return bounds;
+}
+
+std::vector<DeviceId> random_order(std::vector<DeviceId> devices, Random& random) {
+  for (int left = static_cast<int>(devices.size()); left > 1; --left) {
+    std::swap(devices[left - 1], devices[random.below(left)]);
+  }
+  return devices;
+}
+
+// As many devices as get an operator for each of their chunks; at least one.
+Plan random_chain(const PlanRequest& request, Random& random) {
+  const int operators = request.problem.model.size();
+  std::vector<DeviceId> order = random_order(request.devices, random);
+  order.resize(std::min(order.size(), static_cast<std::size_t>(operators / request.chunks)));
+  const std::vector<DeviceId> devices = deal(order, request.chunks, request.dealing);
+  return make_chain_plan(request, random_cuts(operators, static_cast<int>(devices.size()), random), devices);
+}
+
+} // namespace
+
+PlanResult split_random(const PlanRequest& request) {
+  if (request.problem.model.size() < request.chunks) {
+    return Infeasible{too_many_stages(request)};
+  }
+  Random random(request.seed);
+  return random_chain(request, random);
+}
+
+PlanResult split_best_of_random(const PlanRequest& request) {
+  if (request.problem.model.size() < request.chunks) {
+    return Infeasible{too_many_stages(request)};
+  }
+  Random random(request.seed);
+  Plan best;
+  PlanScore least;
+  std::string reason;
+  for (int drawn = 0; drawn < request.budget; ++drawn) {
+    Plan plan = random_chain(request, random);
+    const PlanScore score = score_plan(request, plan);
+    if (score.runs() && (best.stages.empty() || score.seconds < least.seconds * (1 - 1e-9))) {
+      best = std::move(plan);
+      least = score;
+    }
+    reason = reason.empty() ? score.why_not : reason;
+  }
+  if (best.stages.empty()) {
+    return Infeasible{"none of " + std::to_string(request.budget) + " random splits runs; the first: " + reason};
+  }
+  best.objective = Objective{"iteration", Seconds{least.seconds}};
+  return best;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,24 @@
+// Strategies: how a model is split over devices. One file each, one row each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sim/plan/plan_request.hpp"
+
+namespace stagecraft {
+
+/// A strategy as users name it.
+struct StrategyRow {
+  std::string_view name, help;
+  PlanResult (*split)(const PlanRequest& request);
+  bool pipeline = false; ///< one stage after another along the devices; false: placements of other shapes
+  bool searches = false; ///< asks for replays, so that each schedule and number of micro-batches has its own plan
+};
+std::span<const StrategyRow> strategies();
+
+/// Splits, then checks the plan against memory and kernels: what comes back feasible fits.
+PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);
+
+} // namespace stagecraft

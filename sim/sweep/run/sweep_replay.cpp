@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/sweep/run/sweep_replay.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "sim/base/file.hpp"
+#include "sim/study/compare.hpp"
+
+namespace stagecraft {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Where each kept file lies now: shipped ones below folder/shipped, the others beside those of their own folder.
+std::map<fs::path, fs::path> lay_out(const SweepStore::Found& point, const fs::path& folder) {
+  std::map<fs::path, fs::path> places;
+  std::map<fs::path, int> folders;
+  for (const KeptFile& file : point.files) {
+    const fs::path was = file.path;
+    if (!file.bytes) {
+      throw InputError({file.path, 0, 0}, "the file was too large to keep; allowed: the study itself, once more");
+    }
+    const fs::path below = was.lexically_relative(point.sweep.shipped_folder);
+    const bool shipped = !below.empty() && *below.begin() != "..";
+    const int number = folders.emplace(was.parent_path(), static_cast<int>(folders.size())).first->second;
+    const fs::path now = shipped ? folder / "shipped" / below : folder / std::to_string(number) / was.filename();
+    fs::create_directories(now.parent_path());
+    write_file(now, *file.bytes);
+    places[was] = now;
+  }
+  return places;
+}
+
+// A name of a file becomes the place where that lies now.
+void rename(yaml::Node* node, std::string_view kind, const SweepStore::Found& point,
+            const std::map<fs::path, fs::path>& places) {
+  if (node == nullptr || node->kind != yaml::Node::Kind::scalar) {
+    return;
+  }
+  const fs::path shipped = point.sweep.shipped_folder;
+  const fs::path study = point.sweep.study_folder;
+  for (const fs::path& candidate :
+       {study / node->text, fs::absolute(node->text), shipped / node->text, shipped / kind / (node->text + ".yaml")}) {
+    const auto found = places.find(candidate.lexically_normal());
+    if (found != places.end()) {
+      node->text = found->second.string();
+      return;
+    }
+  }
+}
+
+yaml::Node* child(yaml::Node* node, std::string_view key) {
+  return node != nullptr ? const_cast<yaml::Node*>(node->find(key)) : nullptr;
+}
+
+void rename_files(yaml::Node& document, const SweepStore::Found& point, const std::map<fs::path, fs::path>& places) {
+  rename(child(&document, "model"), "workloads", point, places);
+  rename(child(child(&document, "model"), "file"), "workloads", point, places);
+  rename(child(&document, "platform"), "platforms", point, places);
+  yaml::Node* plans = child(child(&document, "compare"), "plans");
+  rename(plans, "", point, places);
+  for (std::size_t i = 0; plans != nullptr && i < plans->items.size(); ++i) {
+    rename(&plans->items[i], "", point, places);
+    rename(child(&plans->items[i], "file"), "", point, places);
+  }
+}
+
+} // namespace
+
+ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folder) {
+  if (point.row.strategy.empty()) {
+    throw InputError({"point " + to_text(point.row.key), 0, 0}, "it has no run: " + point.row.reason);
+  }
+  const std::map<fs::path, fs::path> places = lay_out(point, folder);
+  yaml::Node document = yaml::parse(point.sweep.document, "study");
+  std::vector<Setting> later; // below the names of files
+  for (const std::string* text : {&point.sweep.settings, &point.row.settings}) {
+    const auto object = nlohmann::ordered_json::parse(*text);
+    for (const auto& [key, value] : object.items()) {
+      const bool below = key.starts_with("model.") || key.starts_with("platform.");
+      const Setting setting{key, value.get<std::string>()};
+      below ? later.push_back(setting) : apply(document, setting);
+    }
+  }
+  for (auto setting = later.begin(); setting != later.end();) { // below mappings of the study itself
+    const yaml::Node* top = document.find(setting->key.substr(0, setting->key.find('.')));
+    const bool of_study = top != nullptr && top->kind == yaml::Node::Kind::map;
+    if (of_study) {
+      apply(document, *setting);
+    }
+    setting = of_study ? later.erase(setting) : setting + 1;
+  }
+  rename_files(document, point, places);
+  ReplayedPoint replayed;
+  replayed.study = std::make_unique<Study>(load_study(document, {folder, folder / "shipped"}, later));
+  set_engine(*replayed.study, point.row.engine);
+  const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
+  if (point.row.run >= scenarios.size()) {
+    throw InputError({"point " + to_text(point.row.key), 0, 0}, "its study has fewer runs now");
+  }
+  Simulator simulator(*replayed.study);
+  std::vector<Prepared> prepared = simulator.prepare({scenarios[point.row.run]});
+  if (point.row.engine != kEstimate) {
+    simulator.replay(prepared);
+  }
+  if (replayed.study->confidence > 0) {
+    simulator.add_confidence(prepared);
+    if (std::optional<RunConfidence>& own = prepared.front().run.confidence) {
+      own->best = std::numeric_limits<double>::quiet_NaN(); // nothing else is there to be faster
+    }
+  }
+  replayed.result = result_of(*replayed.study, prepared.front(), point.row.engine);
+  replayed.prepared = std::move(prepared.front());
+  replayed.prepared.run.strategy = point.row.strategy; // a plan may be called after the folder where it lay
+  return replayed;
+}
+
+} // namespace stagecraft

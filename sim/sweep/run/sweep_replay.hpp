@@ -1,0 +1,22 @@
+// One point of a sweep alone, from the inputs that its results keep.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/study/simulator.hpp"
+#include "sim/sweep/run/sweep_evaluate.hpp"
+#include "sim/sweep/store/sweep_store.hpp"
+
+namespace stagecraft {
+
+/// A run, the study that it points into, and what a sweep would store of it.
+struct ReplayedPoint {
+  std::unique_ptr<Study> study;
+  Prepared prepared; ///< of a point by closed forms: not replayed
+  PointResult result;
+};
+
+/// Runs a point again by its engine, whole, with names and bounds. Its files are laid out below `folder`, which must be
+/// there and empty. Throws InputError, also where a file was too large to keep.
+ReplayedPoint replay_point(const SweepStore::Found& point, const std::filesystem::path& folder);
+
+} // namespace stagecraft

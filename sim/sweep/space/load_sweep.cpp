@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "sim/schedule/schedule.hpp"
+#include "sim/strategy/strategy.hpp"
+#include "sim/sweep/space/sweep_condition_kinds.hpp"
+#include "sim/sweep/space/sweep_figures.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The keys of `sweep` that are no axes; no key of a study is called so.
+constexpr std::string_view kSweepKey = "sweep";
+constexpr std::array<std::string_view, 6> kWords = {"zip", "where", "sample", "screen", "objective", "constraints"};
+constexpr std::array<std::string_view, 18> kStudyKeys = {
+    "model",  "platform",   "training", "loader", "compare", "perturb", "confidence", "believed",  "dynamic",
+    "engine", "cost_model", "seed",     "zip",    "where",   "sample",  "screen",     "objective", "constraints"};
+
+// How dear a key is to change: a model is read anew, a platform built anew, the rest is settings.
+int rank_of(const SweepAxis& axis) {
+  int rank = 2;
+  for (const AxisKey& key : axis.keys) {
+    rank = std::min(rank, key.key.starts_with("model") ? 0 : key.key.starts_with("platform") ? 1 : 2);
+  }
+  return rank;
+}
+
+void check_key(const AxisKey& key) {
+  const std::string top = key.key.substr(0, key.key.find('.'));
+  if (std::find(kStudyKeys.begin(), kStudyKeys.end(), top) == kStudyKeys.end()) {
+    throw InputError(key.where, unknown_name("key", top, {kStudyKeys.begin(), kStudyKeys.end()}) +
+                                    " (an axis is a dotted key of the study, such as platform.network.bandwidth)");
+  }
+}
+
+// Settings come before axes; but those below a model or a platform change what the axis names.
+void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    if (setting.key == key.key || (!says_which(key.key) && is_below(setting.key, key.key))) {
+      throw InputError({"--set " + setting.key, 0, 0},
+                       "the sweep's axis '" + key.key + "' says its values; allowed: keys that are no axes, or sweep." +
+                           key.key + "=VALUES");
+    }
+  }
+}
+
+// The value of a key, dots and all; a mapping is put there where it is not.
+yaml::Node& entry_of(yaml::Node& node, const std::string& key, const Where& where) {
+  const auto found = std::find_if(node.entries.begin(), node.entries.end(),
+                                  [&](const yaml::Node::Entry& entry) { return entry.key == key; });
+  if (found != node.entries.end()) {
+    return found->value;
+  }
+  node.entries.push_back({key, where, {.kind = yaml::Node::Kind::map, .where = where}});
+  return node.entries.back().value;
+}
+
+// A change of the sweep itself: of all of it, of one of its words, of an axis whose key has dots, or of what such has.
+void apply_to_sweep(yaml::Node& document, const Setting& setting) {
+  const std::string rest = setting.key.substr(kSweepKey.size() + 1);
+  const Where where{"--set " + setting.key, 0, 0};
+  if (std::find(kWords.begin(), kWords.end(), rest.substr(0, rest.find('.'))) != kWords.end()) {
+    apply(document, setting);
+    return;
+  }
+  yaml::Node& sweep = entry_of(document, std::string(kSweepKey), where);
+  for (yaml::Node::Entry& entry : sweep.entries) { // a word of a range
+    if (entry.value.kind == yaml::Node::Kind::map && is_below(rest, entry.key)) {
+      yaml::set(entry.value, rest.substr(entry.key.size() + 1), setting.value, where);
+      return;
+    }
+  }
+  yaml::Node holder{.kind = yaml::Node::Kind::map, .where = where};
+  yaml::set(holder, "value", setting.value, where);
+  entry_of(sweep, rest, where) = *holder.find("value");
+}
+
+void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
+  for (const yaml::Node::Entry& entry : node.entries) {
+    if (std::find(kWords.begin(), kWords.end(), entry.key) == kWords.end()) {
+      check_key({entry.key, entry.where, {}}); // a misspelt word is told before its values are
+      sweep.axes.push_back(read_axis(entry.key, entry.where, entry.value));
+    }
+  }
+  if (const yaml::Node* zip = node.find("zip")) {
+    if (zip->kind == yaml::Node::Kind::map) {
+      sweep.axes.push_back(read_zip(*zip));
+    }
+    for (const yaml::Node& item : zip->items) {
+      sweep.axes.push_back(read_zip(item));
+    }
+  }
+  std::vector<std::string> keys;
+  for (const SweepAxis& axis : sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      check_key(key);
+      check_key_is_free(key, settings);
+      if (std::find(keys.begin(), keys.end(), key.key) != keys.end()) {
+        throw InputError(key.where, "a second axis '" + key.key + "'; allowed: each key once");
+      }
+      keys.push_back(key.key);
+    }
+  }
+  std::stable_sort(sweep.axes.begin(), sweep.axes.end(),
+                   [](const SweepAxis& one, const SweepAxis& other) { return rank_of(one) < rank_of(other); });
+}
+
+// The plain values below a key, by dotted key, but for those of axes and those that a later setting replaces.
+void add_constants(const yaml::Node& node, const std::string& key, std::span<const Setting> later, Sweep& sweep) {
+  const auto replaces = [&](const Setting& setting) { return key == setting.key || is_below(key, setting.key); };
+  if (std::any_of(later.begin(), later.end(), replaces)) {
+    return;
+  }
+  if (node.kind == yaml::Node::Kind::scalar &&
+      std::find(sweep.words.begin(), sweep.words.end(), key) == sweep.words.end()) {
+    sweep.words.push_back(key);
+    sweep.constants.push_back(condition_value(node.text));
+  }
+  for (const yaml::Node::Entry& entry : node.entries) {
+    add_constants(entry.value, key.empty() ? entry.key : key + "." + entry.key, later, sweep);
+  }
+}
+
+// Of the study, and of the command line, whose last word on a key holds.
+void add_constants(std::span<const Setting> settings, Sweep& sweep) {
+  add_constants(sweep.document, "", settings, sweep);
+  for (std::size_t at = 0; at < settings.size(); ++at) {
+    const Setting& setting = settings[at];
+    if (!is_of_sweep(setting)) {
+      add_constants(setting.value.empty() ? yaml::Node{} : yaml::parse(setting.value, "--set " + setting.key),
+                    setting.key, settings.subspan(at + 1), sweep);
+    }
+  }
+}
+
+// No run is called otherwise, unless by a plan file.
+void check_names(const Condition& condition, const Where& where, const Sweep& sweep) {
+  const bool has_plans = std::any_of(sweep.words.begin(), sweep.words.end(),
+                                     [](const std::string& word) { return word == "compare.plans"; });
+  condition.each_text([&](std::size_t known, const std::string& text) {
+    if (sweep.words[known] == "schedule") {
+      find_by_name(schedules(), text, "schedule", where);
+    }
+    if (sweep.words[known] == "strategy" && !has_plans) {
+      find_by_name(strategies(), text, "strategy", where);
+    }
+  });
+}
+
+void read_conditions(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
+  for (const SweepAxis& axis : sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      sweep.words.push_back(key.key);
+      for (const yaml::Node& value : node.find("where") != nullptr ? key.values : std::vector<yaml::Node>{}) {
+        sweep.values.try_emplace(value.text, condition_value(value.text));
+      }
+    }
+  }
+  sweep.words.insert(sweep.words.end(), kRunWords.begin(), kRunWords.end());
+  add_constants(settings, sweep);
+  yaml::Map map(node, "sweep");
+  for (const yaml::Node* item : map.list("where")) {
+    sweep.conditions.emplace_back(yaml::scalar(*item, "where"), item->where, sweep.words);
+    check_names(sweep.conditions.back(), item->where, sweep);
+    check_kinds(sweep, sweep.conditions.back());
+  }
+}
+
+void read_sample(const yaml::Node* node, Sweep& sweep) {
+  constexpr int kMost = 1'000'000'000;
+  if (node != nullptr) {
+    yaml::Map map(*node, "sample");
+    sweep.sampling = map.choice("method", kSamplings).sampling;
+    for (const char* key : {"points", "seed"}) {
+      if (sweep.sampling == Sampling::grid && map.has(key)) {
+        throw InputError(map.where(key), "a grid has all points, so it takes no '" + std::string(key) +
+                                             "'; allowed: method random or latin-hypercube beside it");
+      }
+    }
+    if (sweep.sampling != Sampling::grid) {
+      sweep.samples = static_cast<std::uint64_t>(map.integer("points", 1, kMost));
+      sweep.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMost, 1));
+    }
+    map.finish();
+  }
+  for (const SweepAxis& axis : sweep.axes) {
+    if (axis.interval && sweep.sampling == Sampling::grid) {
+      throw InputError(axis.keys.front().where, "a range without 'count' or 'step' is continuous, and a grid needs "
+                                                "values; allowed: 'count', 'step', or 'sample' beside it");
+    }
+  }
+  if (sweep.sampling == Sampling::grid && combinations(sweep) > (1ULL << 53U)) {
+    throw InputError(sweep.axes.front().keys.front().where,
+                     "the axes have more than 9007199254740992 combinations; allowed: fewer, or 'sample'");
+  }
+}
+
+void read_screen(const yaml::Node* node, Sweep& sweep) {
+  if (node == nullptr) {
+    return;
+  }
+  struct Quick {
+    std::string_view name;
+  };
+  constexpr std::array kQuick = {Quick{"analytic"}, Quick{"estimate"}};
+  constexpr double kHundred = 100;
+  yaml::Map map(*node, "screen");
+  Sweep::Screen screen;
+  screen.engine = map.choice("by", kQuick, "analytic").name;
+  const std::string keep = map.text("keep");
+  const Where where = map.where("keep");
+  if (keep.ends_with('%')) {
+    screen.share = parse_number(keep.substr(0, keep.find_last_not_of(" %") + 1), where) / kHundred;
+    if (!(screen.share > 0 && screen.share <= 1)) {
+      throw InputError(where, "'keep' must be more than 0 %, at most 100 %, or a number of points");
+    }
+  } else {
+    screen.keep = static_cast<std::uint64_t>(parse_integer(keep, 1, 1'000'000'000, where));
+  }
+  map.finish();
+  sweep.screen = screen;
+}
+
+// All that says which points there are and what their numbers are, first passes among them.
+std::string text_of_points(yaml::Node node) {
+  erase(node, {"objective", "constraints"});
+  for (yaml::Node::Entry& entry : node.entries) {
+    if (entry.key == "screen") {
+      erase(entry.value, {"keep"});
+    }
+  }
+  return yaml::flow_text(node);
+}
+
+} // namespace
+
+std::size_t Sweep::keys() const {
+  std::size_t count = 0;
+  for (const SweepAxis& axis : axes) {
+    count += axis.keys.size();
+  }
+  return count;
+}
+
+// A first pass must know what it picks by.
+void check_screen(const yaml::Node& node, const Sweep& sweep) {
+  if (!sweep.screen || sweep.screen->engine != kEstimate) {
+    return;
+  }
+  const auto check = [&](std::string_view name, std::string_view expression) {
+    for (const FigureRow& figure : figures()) {
+      if (!is_estimated(figure.name) && expression.find(figure.name) != std::string_view::npos) {
+        throw InputError(node.find("screen")->where, "closed forms do not know " + std::string(figure.name) +
+                                                         ", by which '" + std::string(name) +
+                                                         "' goes; allowed: 'by: analytic'");
+      }
+    }
+  };
+  check(sweep.goal.objective->name, sweep.goal.objective->expression);
+  for (const SweepGoal::Limit& limit : sweep.goal.limits) {
+    check(limit.row->name, limit.row->expression);
+  }
+}
+
+bool is_below(std::string_view key, std::string_view above) {
+  return key.size() > above.size() && key[above.size()] == '.' && key.starts_with(above);
+}
+
+bool says_which(std::string_view key) { return key == "model" || key == "platform"; }
+
+bool is_of_sweep(const Setting& setting) { return setting.key == kSweepKey || is_below(setting.key, kSweepKey); }
+
+Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) {
+  Sweep sweep;
+  yaml::Node document = study;
+  const yaml::Node nothing{.kind = yaml::Node::Kind::map, .where = study.where};
+  for (const Setting& setting : settings) {
+    if (is_of_sweep(setting)) {
+      setting.key == kSweepKey ? apply(document, setting) : apply_to_sweep(document, setting);
+    }
+  }
+  const yaml::Node* found = document.find("sweep");
+  const yaml::Node node = found != nullptr ? *found : nothing;
+  if (node.kind != yaml::Node::Kind::map) {
+    throw InputError(node.where, "'sweep' is a mapping from keys to values, such as {platform.network.bandwidth: [10 "
+                                 "Gb/s, 100 Gb/s]}");
+  }
+  sweep.asked = text_of_points(node);
+  const yaml::Node* name = document.find("name");
+  sweep.name = name != nullptr ? name->text : "";
+  erase(document, {"sweep", "name", "description"});
+  sweep.document = std::move(document);
+  read_axes(node, settings, sweep);
+  read_conditions(node, settings, sweep);
+  read_sample(node.find("sample"), sweep);
+  read_screen(node.find("screen"), sweep);
+  sweep.goal = read_goal(node);
+  check_screen(node, sweep);
+  return sweep;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/sweep/store/sweep_store.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <fstream>
+#include <span>
+
+#include "sim/sweep/store/sqlite_file.hpp"
+
+namespace stagecraft {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTables = R"(
+create table sweeps (
+  id integer primary key, digest blob not null unique, name text not null, program text not null,
+  document text not null, settings text not null, keys text not null, goal text not null, screen text not null,
+  study_folder text not null,
+  shipped_folder text not null);
+create table files (
+  sweep integer not null references sweeps(id), path text not null, digest blob not null,
+  primary key (sweep, path)) without rowid;
+create table contents (digest blob primary key, bytes blob not null);
+create table also (
+  sweep integer not null references sweeps(id), point integer not null, number integer not null, run integer not null,
+  primary key (sweep, point)) without rowid;
+create view members as
+  select sweep, id as point, number, run from points union all select sweep, point, number, run from also;
+)";
+
+std::string create_points() {
+  std::string text = "create table points (id integer primary key, key blob not null unique, sweep integer not null "
+                     "references sweeps(id), number integer not null, run integer not null, settings text not null, "
+                     "strategy text not null, schedule text not null, micro_batches integer not null, recompute text "
+                     "not null, engine text not null, status text not null, ran text not null, reason text not null";
+  for (const FigureRow& figure : figures()) {
+    text += ", " + std::string(figure.name) + " real";
+  }
+  return text + ");";
+}
+
+SqliteFormat format() {
+  return {.application = 0x53746763 /* "Stgc" */, .schema = 3, .tables = create_points() + kTables};
+}
+
+// Columns of points after id, key and sweep.
+std::string columns(const std::string& prefix) {
+  std::string text;
+  for (const char* column : {"number", "run", "settings", "strategy", "schedule", "micro_batches", "recompute",
+                             "engine", "status", "ran", "reason"}) {
+    text += (text.empty() ? "" : ", ") + prefix + column;
+  }
+  for (const FigureRow& figure : figures()) {
+    text += ", " + prefix + std::string(figure.name);
+  }
+  return text;
+}
+
+constexpr int kPlainColumns = 11;
+
+// Assigns each column of what became of a point, in the order of set_result(): another row's, or, "", a parameter.
+std::string assignments(const std::string& row) {
+  std::string words;
+  const auto add = [&](std::string_view column) {
+    words +=
+        (words.empty() ? "" : ", ") + std::string(column) + " = " + (row.empty() ? "?" : row + std::string(column));
+  };
+  for (const char* column : {"status", "ran", "reason"}) {
+    add(column);
+  }
+  for (const FigureRow& figure : figures()) {
+    add(figure.name);
+  }
+  return words;
+}
+
+// A statement for so many points at once; those that are there stay. (One that could fail half-way, as an upsert can,
+// would keep a journal of its own: three times the bytes.)
+std::string insertion(std::size_t points) {
+  std::string row = ", (?, ?";
+  for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
+    row += ", ?";
+  }
+  row += ")";
+  std::string rows;
+  for (std::size_t i = 0; i < points; ++i) {
+    rows += row;
+  }
+  return "insert or ignore into points (key, sweep, " + columns("") + ") values " + rows.substr(2);
+}
+
+// Another in the place of a point that has failed, and that no later one than `newest` is.
+const std::string kReplacement =
+    "update points set " + assignments("") + " where key = ? and id <= :newest and status = 'failed'";
+
+// Binds what became of a point to the statement's parameters from `at` on; gives the first parameter after it.
+int set_result(sqlite3_stmt* statement, int at, const PointView& row) {
+  set_parameter(statement, at++, name_of(row.status));
+  set_parameter(statement, at++, row.order);
+  set_parameter(statement, at++, row.reason);
+  for (const double figure : row.figures) {
+    if (row.status == PointStatus::feasible && std::isfinite(figure)) {
+      sqlite3_bind_double(statement, at++, figure);
+    } else {
+      sqlite3_bind_null(statement, at++);
+    }
+  }
+  return at;
+}
+
+// The same for a whole point.
+int set_point(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
+  sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
+  set_parameter(insertion, at++, sweep);
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.number));
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.run));
+  set_parameter(insertion, at++, row.settings);
+  set_parameter(insertion, at++, row.strategy);
+  set_parameter(insertion, at++, row.schedule);
+  set_parameter(insertion, at++, static_cast<std::int64_t>(row.micro_batches));
+  set_parameter(insertion, at++, row.recompute);
+  set_parameter(insertion, at++, row.engine);
+  return set_result(insertion, at, row);
+}
+
+PointStatus status_of(const std::string& name) {
+  const auto found = std::find_if(kAllStatuses.begin(), kAllStatuses.end() - 1,
+                                  [&](PointStatus status) { return name_of(status) == name; });
+  return *found;
+}
+
+// From a row whose columns from `at` on are key and columns().
+PointRow row_at(sqlite3_stmt* statement, int at) {
+  PointRow row;
+  row.key = digest_at(statement, at++);
+  row.number = static_cast<std::uint64_t>(sqlite3_column_int64(statement, at++));
+  row.run = static_cast<std::uint32_t>(sqlite3_column_int64(statement, at++));
+  row.settings = text_at(statement, at++);
+  row.strategy = text_at(statement, at++);
+  row.schedule = text_at(statement, at++);
+  row.micro_batches = sqlite3_column_int(statement, at++);
+  row.recompute = text_at(statement, at++);
+  row.engine = text_at(statement, at++);
+  row.status = status_of(text_at(statement, at++));
+  row.order = text_at(statement, at++);
+  row.reason = text_at(statement, at++);
+  for (double& figure : row.figures) {
+    figure = sqlite3_column_type(statement, at) == SQLITE_NULL ? std::nan("") : sqlite3_column_double(statement, at);
+    ++at;
+  }
+  return row;
+}
+
+} // namespace
+
+SweepStore::SweepStore(const fs::path& path, Mode mode)
+    : file_(std::make_unique<SqliteFile>(path, mode == Mode::write ? SqliteFile::Mode::write : SqliteFile::Mode::read,
+                                         format())) {}
+SweepStore::~SweepStore() = default;
+
+bool SweepStore::is_one(const fs::path& path) {
+  constexpr std::string_view kBegin = "SQLite format 3"; // sqlite.org/fileformat.html
+  std::error_code failure;
+  std::string begin(kBegin.size(), '\0');
+  return fs::is_regular_file(path, failure) &&
+         std::ifstream(path, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size())) &&
+         begin == kBegin;
+}
+
+std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
+  file_->begin();
+  sqlite3_stmt* insert = file_->statement(
+      "insert into sweeps (digest, name, program, document, settings, keys, goal, screen, study_folder, "
+      "shipped_folder) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
+  set_parameter(insert, 1, record.digest);
+  int at = 2;
+  for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
+                                  &record.goal, &record.screen, &record.study_folder, &record.shipped_folder}) {
+    set_parameter(insert, at++, *text);
+  }
+  file_->step(insert);
+  sqlite3_stmt* asked = file_->statement("select id from sweeps where digest = ?");
+  set_parameter(asked, 1, record.digest);
+  file_->step(asked);
+  const std::int64_t id = sqlite3_column_int64(asked, 0);
+  sqlite3_reset(asked);
+  file_->commit();
+  return id;
+}
+
+void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
+  file_->begin();
+  sqlite3_stmt* insert = file_->statement("insert or ignore into files values (?, ?, ?)");
+  set_parameter(insert, 1, sweep);
+  set_parameter(insert, 2, file.path);
+  set_parameter(insert, 3, file.digest);
+  file_->step(insert);
+  if (file.bytes) {
+    sqlite3_stmt* keep = file_->statement("insert or ignore into contents values (?, ?)");
+    set_parameter(keep, 1, file.digest);
+    sqlite3_bind_blob(keep, 2, file.bytes->data(), static_cast<int>(file.bytes->size()), SQLITE_STATIC);
+    file_->step(keep);
+  }
+}
+
+const KeyFilter& SweepStore::keys() {
+  if (!keys_) {
+    keys_.emplace();
+    sqlite3_stmt* asked = file_->statement("select key from points");
+    while (file_->step(asked)) {
+      keys_->add(digest_at(asked, 0));
+    }
+  }
+  return *keys_;
+}
+
+bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
+  sqlite3_stmt* asked = file_->statement("select id, sweep, status from points where key = ?");
+  set_parameter(asked, 1, key);
+  if (!file_->step(asked)) {
+    return false;
+  }
+  const std::int64_t id = sqlite3_column_int64(asked, 0);
+  const bool own = sqlite3_column_int64(asked, 1) == sweep;
+  const bool failed = text_at(asked, 2) == name_of(PointStatus::failed);
+  sqlite3_reset(asked);
+  if (!own) {
+    file_->begin();
+    sqlite3_stmt* insert = file_->statement("insert or ignore into also values (?, ?, ?, ?)");
+    set_parameter(insert, 1, sweep);
+    set_parameter(insert, 2, id);
+    set_parameter(insert, 3, static_cast<std::int64_t>(number));
+    set_parameter(insert, 4, static_cast<std::int64_t>(run));
+    file_->step(insert);
+  }
+  return !(failed && retry);
+}
+
+void SweepStore::add(std::int64_t sweep, PackedPoints points) {
+  added_count_ += points.size();
+  added_.push_back({sweep, std::move(points)});
+}
+
+void SweepStore::add(std::int64_t sweep, const PointRow& row) {
+  PackedPoints one;
+  one.add(row);
+  add(sweep, std::move(one));
+}
+
+std::uint64_t SweepStore::write() {
+  std::uint64_t doubles = 0;
+  if (!added_.empty()) {
+    doubles = insert(added_);
+    added_.clear();
+    added_count_ = 0;
+  }
+  return doubles;
+}
+
+std::uint64_t SweepStore::commit() {
+  const std::uint64_t doubles = write();
+  file_->commit();
+  return doubles;
+}
+
+namespace {
+
+// As a number that sorts as the bytes do.
+std::uint64_t first_bytes(const Digest& key) {
+  std::uint64_t number = 0;
+  constexpr unsigned kByte = 8;
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    number = number << kByte | key.bytes.at(i);
+  }
+  return number;
+}
+
+// A point to be written.
+struct Placed {
+  std::uint64_t first; // bytes of its key
+  std::string_view point;
+  std::int64_t sweep;
+
+  bool operator<(const Placed& other) const {
+    return first != other.first ? first < other.first : key_of(point) < key_of(other.point);
+  }
+};
+
+} // namespace
+
+// In the order of keys, so that each page of their index is changed once.
+std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
+  std::uint64_t doubles = 0;
+  std::vector<Placed> sorted;
+  sorted.reserve(added_count_);
+  std::vector<std::string_view> points;
+  for (const Added& one : added) {
+    points.clear();
+    one.points.list(points);
+    for (const std::string_view point : points) {
+      sorted.push_back({first_bytes(key_of(point)), point, one.sweep});
+    }
+  }
+  std::sort(sorted.begin(), sorted.end());
+  constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
+  static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
+  file_->begin();
+  std::int64_t newest = file_->number("select max(id) from points"); // of those before this statement
+  sqlite3_stmt* const one = file_->statement(kOne);
+  sqlite3_stmt* const many = file_->statement(kMany);
+  for (std::size_t first = 0; first < sorted.size();) {
+    const std::size_t count = sorted.size() - first < kAtOnce ? 1 : kAtOnce;
+    const auto now = std::span(sorted).subspan(first, count);
+    sqlite3_stmt* const statement = count == 1 ? one : many;
+    int at = 1;
+    for (const auto& [bytes, point, sweep] : now) {
+      const PointView view = view_of(point);
+      at = set_point(statement, at, sweep, view);
+      if (keys_) {
+        keys_->add(view.key);
+      }
+    }
+    file_->step(statement);
+    const std::uint64_t changed = file_->changes();
+    if (changed < count) { // another process or another combination was faster, or they had failed
+      doubles += count - changed;
+      for (const auto& [bytes, point, sweep] : now) {
+        doubles -= settle(sweep, view_of(point), newest) ? 1 : 0;
+      }
+    }
+    newest = changed > 0 ? file_->last_row() : newest;
+    first += count;
+  }
+  return doubles;
+}
+
+// What becomes of a point that may have been there already: it counts for this sweep too, or takes the place of one
+// that had failed, which is one of the first `newest`. Gives whether it did that.
+bool SweepStore::settle(std::int64_t sweep, const PointView& row, std::int64_t newest) {
+  has(sweep, row.key, row.number, row.run, false);
+  sqlite3_stmt* const update = file_->statement(kReplacement);
+  set_parameter(update, set_result(update, 1, row), row.key);
+  sqlite3_bind_int64(update, sqlite3_bind_parameter_index(update, ":newest"), newest);
+  file_->step(update);
+  return file_->changes() > 0;
+}
+
+namespace {
+
+// A condition on points: SweepShard::has() of their keys.
+std::string of_shard(const SweepShard& shard) {
+  if (shard.count == 1) {
+    return "";
+  }
+  std::string number = "0";
+  for (const char* digit : {"1", "2", "3", "4"}) {
+    number = "(" + number + " * 16 + instr('0123456789ABCDEF', substr(hex(key), " + digit + ", 1)) - 1)";
+  }
+  return " and " + number + " % " + std::to_string(shard.count) + " = " + std::to_string(shard.index - 1);
+}
+
+} // namespace
+
+std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, const std::string& engine,
+                                                        const SweepShard& shard) {
+  std::string words;
+  for (const PointStatus status : kAllStatuses) {
+    words += words.empty() ? "select " : ", ";
+    words += "count(*) filter (where status = '" + std::string(name_of(status)) + "')";
+  }
+  sqlite3_stmt* asked = file_->statement(words +
+                                         " from points where (?1 = 0 or sweep = ?1 or id in (select point "
+                                         "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
+                                         of_shard(shard));
+  set_parameter(asked, 1, sweep);
+  set_parameter(asked, 2, engine);
+  file_->step(asked);
+  std::array<std::uint64_t, kStatuses> found{};
+  for (std::size_t i = 0; i < kStatuses; ++i) {
+    found.at(i) = static_cast<std::uint64_t>(sqlite3_column_int64(asked, static_cast<int>(i)));
+  }
+  sqlite3_reset(asked);
+  return found;
+}
+
+std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const std::string& engine,
+                                const SweepShard& shard) {
+  return counts(sweep, engine, shard).at(static_cast<std::size_t>(status));
+}
+
+std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
+                                          std::uint64_t most, const SweepShard& shard) {
+  const char* const way = goal.objective->largest ? " desc" : " asc";
+  const std::string score(goal.objective->expression);
+  std::string within = " and (engine = :engine or :engine = '' and engine <> (select screen from sweeps where id = "
+                       ":sweep)) and status = 'feasible' and " +
+                       score + " is not null" + of_shard(shard);
+  for (std::size_t i = 0; i < goal.limits.size(); ++i) {
+    within += " and " + std::string(goal.limits[i].row->expression) + " <= :limit" + std::to_string(i);
+  }
+  // Ranked by what ranks alone, then read whole.
+  const std::string ranked = "select id, number, run, " + score + " as score from points where sweep = :sweep" +
+                             within + " union all select p.id, a.number, a.run, " + score +
+                             " from also a join points p on p.id = a.point where a.sweep = :sweep" + within +
+                             " order by score" + way + ", number, run limit :most";
+  sqlite3_stmt* statement = file_->statement(
+      "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
+      ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
+  const auto place = [&](const std::string& name) { return sqlite3_bind_parameter_index(statement, name.c_str()); };
+  set_parameter(statement, place(":sweep"), sweep);
+  set_parameter(statement, place(":engine"), engine);
+  set_parameter(statement, place(":most"), static_cast<std::int64_t>(most));
+  if (place(":samples") > 0) {
+    sqlite3_bind_double(statement, place(":samples"), goal.samples);
+  }
+  for (std::size_t i = 0; i < goal.limits.size(); ++i) {
+    sqlite3_bind_double(statement, place(":limit" + std::to_string(i)), goal.limits[i].most);
+  }
+  constexpr int kScore = 1 + kPlainColumns + static_cast<int>(kFigures);
+  std::vector<RankedPoint> points;
+  while (file_->step(statement)) {
+    points.push_back({row_at(statement, 0), sqlite3_column_double(statement, kScore)});
+  }
+  return points;
+}
+
+namespace {
+
+// Of a point p of a sweep s: a first pass found it, and no other sweep asked for it as its own.
+constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and p.status = 'feasible' and not exists "
+                                    "(select 1 from sweeps t join also "
+                                    "a on a.sweep = t.id and a.point = p.id where t.screen <> p.engine))";
+
+} // namespace
+
+void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, bool last_pass) {
+  sqlite3_stmt* statement =
+      file_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
+                       (last_pass ? std::string(" where not ") + kIsScreened : "") +
+                       " order by s.digest, p.number, p.run, p.engine, p.key");
+  while (file_->step(statement)) {
+    visit(row_at(statement, 0));
+  }
+}
+
+std::uint64_t SweepStore::screened() {
+  return static_cast<std::uint64_t>(
+      file_->number(std::string("select count(*) from points p join sweeps s on s.id = p.sweep where ") + kIsScreened));
+}
+
+std::vector<SweepStore::Asked> SweepStore::asked() {
+  std::vector<Asked> asked;
+  sqlite3_stmt* statement = file_->statement("select id, name, goal from sweeps order by digest");
+  while (file_->step(statement)) {
+    asked.push_back({sqlite3_column_int64(statement, 0), text_at(statement, 1), text_at(statement, 2)});
+  }
+  return asked;
+}
+
+std::vector<std::string> SweepStore::names() {
+  return file_->texts("select distinct name from sweeps where name != '' order by name");
+}
+
+std::vector<std::string> SweepStore::paths() { return file_->texts("select distinct path from files order by path"); }
+
+std::vector<std::string> SweepStore::axis_keys() {
+  std::vector<std::string> keys;
+  sqlite3_stmt* statement = file_->statement("select keys from sweeps order by digest");
+  while (file_->step(statement)) {
+    for (const auto& item : nlohmann::json::parse(text_at(statement, 0))) {
+      const auto key = item.get<std::string>();
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+        keys.push_back(key);
+      }
+    }
+  }
+  return keys;
+}
+
+SweepStore::Found SweepStore::find(const std::string& digits) {
+  sqlite3_stmt* statement = file_->statement("select p.key, " + columns("p.") +
+                                             ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
+                                             "s.study_folder, s.shipped_folder from points p join sweeps s on "
+                                             "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
+                                             "limit 2");
+  std::string small = digits;
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char digit) { return std::tolower(digit); });
+  set_parameter(statement, 1, small);
+  std::vector<Found> found;
+  std::int64_t sweep = 0;
+  while (file_->step(statement)) {
+    int at = 1 + kPlainColumns + static_cast<int>(kFigures);
+    sweep = sqlite3_column_int64(statement, at++);
+    Found one{row_at(statement, 0), {}, {}};
+    one.sweep.digest = digest_at(statement, at++);
+    for (std::string* text : {&one.sweep.name, &one.sweep.program, &one.sweep.document, &one.sweep.settings,
+                              &one.sweep.keys, &one.sweep.study_folder, &one.sweep.shipped_folder}) {
+      *text = text_at(statement, at++);
+    }
+    found.push_back(std::move(one));
+  }
+  if (found.size() != 1) {
+    throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `points FILE` lists their keys"
+                                                              : "several points begin so; allowed: more digits");
+  }
+  sqlite3_stmt* files = file_->statement(
+      "select f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest where f.sweep = ? "
+      "order by f.path");
+  set_parameter(files, 1, sweep);
+  while (file_->step(files)) {
+    KeptFile file{text_at(files, 0), digest_at(files, 1), std::nullopt};
+    if (sqlite3_column_type(files, 2) != SQLITE_NULL) {
+      file.bytes = std::string(static_cast<const char*>(sqlite3_column_blob(files, 2)),
+                               static_cast<std::size_t>(sqlite3_column_bytes(files, 2)));
+    }
+    found.front().files.push_back(std::move(file));
+  }
+  return std::move(found.front());
+}
+
+std::uint64_t SweepStore::merge(const fs::path& other) {
+  { const SweepStore read(other, Mode::read); } // it is one of ours, and its journal is taken in
+  file_->attach(other, "other");
+  file_->begin();
+  file_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
+                 "screen, study_folder, shipped_folder) select digest, name, program, document, settings, keys, "
+                 "goal, screen, study_folder, shipped_folder from other.sweeps order by id");
+  file_->execute("create temp table of_sweep as select o.id as there, s.id as here from other.sweeps o join "
+                 "main.sweeps s on s.digest = o.digest");
+  file_->execute("insert or ignore into contents select * from other.contents");
+  file_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
+                 "on t.there = f.sweep");
+  const std::string names = columns("");
+  file_->execute(
+      "insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+      " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id on conflict (key) do "
+      "update set " +
+      assignments("excluded.") +
+      " where points.status = 'failed' and excluded.status <> "
+      "'failed'");
+  const std::uint64_t added = file_->changes();
+  // What is here already counts for the other file's sweeps too.
+  file_->execute("insert or ignore into also select t.here, h.id, m.number, m.run from other.members m join "
+                 "other.points p on p.id = m.point join of_sweep t on t.there = m.sweep join main.points h on "
+                 "h.key = p.key where h.sweep <> t.here");
+  file_->execute("drop table of_sweep");
+  file_->commit();
+  file_->execute("detach other");
+  return added;
+}
+
+} // namespace stagecraft

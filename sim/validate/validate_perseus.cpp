@@ -1,0 +1,496 @@
+// Measured pipelines replayed: 1F1B with merged blocking sends and receives, every micro-batch at its own clocks. What
+// is fitted on which runs, and never on the run predicted: docs/validation.md. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/schedule/task_graph/retime.hpp"
+#include "sim/validate/grid_search.hpp"
+#include "sim/validate/perseus_data.hpp"
+#include "sim/validate/validators.hpp"
+
+namespace stagecraft {
+namespace {
+
+using perseus::Clocks;
+using perseus::Data;
+using perseus::InstructionTimes;
+using perseus::StageTimes;
+
+constexpr std::array kFiles = {"runs.csv", "stages.csv", "plans.csv"};
+
+constexpr int kGpusPerNode = 4; // of both machines (Chung et al. 2024, section 6.1); rank r runs stage r mod stages
+constexpr double kPerMilli = 1e3;
+
+/// What the files do not record: seconds of an exchange between neighbouring stages within a node and between nodes,
+/// and of the gradient reduction.
+struct Communication {
+  double inside = 0, between = 0, reduction = 0;
+};
+constexpr std::array kParts = {&Communication::inside, &Communication::between, &Communication::reduction};
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// What is known of an instruction at each clock, without those that a run used itself, where its own window is in the
+// pool and makes up more than a share of it.
+std::map<int, double> known_times(const InstructionTimes& times, const perseus::Run& run, const Clocks& own,
+                                  double largest_share) {
+  std::map<int, double> known;
+  for (const auto& [clock, pool] : times.pooled) {
+    const auto used = static_cast<double>(std::count(own.begin(), own.end(), clock));
+    if (!run.pooled ||
+        used * run.iterations * run.data_parallel * run.tensor_parallel <= largest_share * pool.samples) {
+      known[clock] = pool.seconds;
+    }
+  }
+  known[times.highest] = times.at_highest;
+  return known;
+}
+
+// Seconds of an instruction at a clock, between its neighbours along a straight line over the period of a clock cycle.
+// No clock that the run used says anything about it, unless there is no other; then its own window may be a tenth of
+// the pool. Nothing where too little is left.
+std::optional<double> seconds_at(const InstructionTimes& times, int clock, const perseus::Run& run, const Clocks& own) {
+  constexpr double kTenth = 0.1;
+  if (clock == 0 || clock >= times.highest) {
+    return times.at_highest;
+  }
+  std::map<int, double> known = known_times(times, run, own, 0);
+  if (known.size() < 2) {
+    known = known_times(times, run, own, kTenth);
+  }
+  if (known.size() < 2) {
+    return std::nullopt;
+  }
+  auto above = known.lower_bound(clock);
+  above = above == known.begin() ? std::next(above) : above; // below the lowest: the line through the lowest two
+  const auto below = std::prev(above);
+  const double share = (1.0 / clock - 1.0 / below->first) / (1.0 / above->first - 1.0 / below->first);
+  return below->second + share * (above->second - below->second);
+}
+
+/// A measured run, ready to be replayed.
+class Pipeline {
+public:
+  Pipeline(const perseus::Run& run, const std::vector<StageTimes>& stages) : run_(&run), stages_(&stages) {
+    for (int s = 0; s < run.stages && why_not_.empty(); ++s) {
+      forward_.push_back(times_of(s, "forward", stages[s].forward, run.clocks[s].forward));
+      backward_.push_back(times_of(s, "backward", stages[s].backward, run.clocks[s].backward));
+    }
+    if (why_not_.empty()) {
+      build();
+    }
+  }
+
+  const perseus::Run& run() const { return *run_; }
+  const std::string& why_not() const { return why_not_; }
+
+  /// Iteration time.
+  double seconds(const Communication& communication) {
+    for (Work& work : graph_.works) {
+      if (work.transfers()) {
+        work.seconds = work.latency =
+            Seconds{leaves_node(std::min(work.stage, work.to_stage)) ? communication.between : communication.inside};
+      }
+    }
+    const ReplayRequest request{&graph_, 1};
+    const Timeline timeline = std::move(replay_analytic(platform_, {&request, 1}).front());
+    return timeline.end() + communication.reduction;
+  }
+
+  /// Whether data from a stage to the next passes between nodes.
+  static bool leaves_node(int stage) { return (stage + 1) % kGpusPerNode == 0; }
+
+  /// Calls `add(seconds, clock as a share of the highest)` for every instruction of one copy of the pipeline.
+  template <class Add> void for_each_instruction(const Add& add) const {
+    for (int s = 0; s < run_->stages; ++s) {
+      for (int m = 0; m < run_->micro_batches; ++m) {
+        add(forward_[s][m], share_of((*stages_)[s].forward, run_->clocks[s].forward[m]));
+        add(backward_[s][m], share_of((*stages_)[s].backward, run_->clocks[s].backward[m]));
+      }
+    }
+  }
+
+  /// Micro-batches times the slowest stage: a baseline.
+  double busiest_stage() const {
+    double most = 0;
+    for (int s = 0; s < run_->stages; ++s) {
+      double busy = 0;
+      for (int m = 0; m < run_->micro_batches; ++m) {
+        busy += (*stages_)[s].load + forward_[s][m] + backward_[s][m];
+      }
+      most = std::max(most, busy);
+    }
+    return most;
+  }
+
+private:
+  static double share_of(const InstructionTimes& times, int clock) {
+    return clock == 0 ? 1.0 : std::min(1.0, static_cast<double>(clock) / times.highest);
+  }
+
+  std::vector<double> times_of(int stage, const char* instruction, const InstructionTimes& times,
+                               const Clocks& clocks) {
+    std::vector<double> seconds;
+    const std::string where = " of stage " + std::to_string(stage);
+    if (!why_not_.empty()) {
+      return seconds;
+    }
+    if (clocks.empty()) {
+      why_not_ = std::string("plans.csv has no clock for the ") + instruction + where;
+    } else if (times.highest == 0) {
+      why_not_ = std::string("stages.csv has no baseline time for the ") + instruction + where;
+    }
+    for (std::size_t m = 0; m < clocks.size() && why_not_.empty(); ++m) {
+      const auto time = seconds_at(times, clocks[m], *run_, clocks);
+      if (!time) {
+        why_not_ = std::string("the ") + instruction + where + " is known at too few clocks that this run did not use";
+      }
+      seconds.push_back(time.value_or(0));
+    }
+    return seconds;
+  }
+
+  // Loading is host work before a forward on the stage's own GPU: it takes the time, and not the power, of computing.
+  void build() {
+    platform_ =
+        make_star_platform({}, run_->stages, BytesPerSecond{std::numeric_limits<double>::infinity()}, Seconds{0});
+    PlanCost cost;
+    for (int s = 0; s < run_->stages; ++s) {
+      cost.stages.push_back({{ReplicaCost{.device = s}}, Bytes{0}});
+      if (s > 0) {
+        cost.edges.push_back({s - 1, s, Bytes{0}});
+      }
+    }
+    const ScheduleRow& row = find_by_name(schedules(), "1f1b", "schedule", {});
+    const ScheduleResult made = make_schedule(row, {run_->stages, run_->micro_batches, 1});
+    Router router(platform_);
+    graph_ = make_task_graph({.cost = cost,
+                              .schedule = std::get<Schedule>(made),
+                              .router = router,
+                              .barrier = false,
+                              .blocking_sends = true});
+    retime(graph_, [&](TaskKind kind, int stage, int micro_batch) {
+      return Seconds{kind == TaskKind::forward ? forward_[stage][micro_batch] + (*stages_)[stage].load
+                                               : backward_[stage][micro_batch]};
+    });
+  }
+
+  const perseus::Run* run_;
+  const std::vector<StageTimes>* stages_;
+  std::string why_not_;
+  std::vector<std::vector<double>> forward_, backward_; ///< [stage][micro-batch]
+  Platform platform_;
+  TaskGraph graph_;
+};
+
+/// A run to predict. Halves alternate in the order of the file; the power law of each is fitted on the other.
+struct Case {
+  Pipeline pipeline;
+  int half = 0;
+  double seconds = 0; ///< predicted
+};
+
+double squared_error(double predicted, double measured) {
+  const double error = predicted / measured - 1;
+  return error * error;
+}
+
+// The least squares of relative errors over runs of one configuration.
+Communication fit_communication(const std::vector<Pipeline*>& runs) {
+  const perseus::Run& first = runs.front()->run();
+  Communication fitted;
+  std::vector<double*> unknowns;
+  std::vector<double> largest;
+  const auto add = [&](double& unknown, double most) {
+    unknowns.push_back(&unknown);
+    largest.push_back(most);
+  };
+  bool inside = false;
+  bool between = false;
+  for (int s = 0; s + 1 < first.stages; ++s) {
+    (Pipeline::leaves_node(s) ? between : inside) = true;
+  }
+  if (inside) {
+    add(fitted.inside, first.seconds / first.micro_batches);
+  }
+  if (between) {
+    add(fitted.between, first.seconds / first.micro_batches);
+  }
+  if (first.data_parallel > 1) {
+    add(fitted.reduction, first.seconds);
+  }
+  const auto set = [&](std::span<const double> values) {
+    for (std::size_t i = 0; i < unknowns.size(); ++i) {
+      *unknowns[i] = values[i];
+    }
+  };
+  const auto cost = [&](std::span<const double> values) {
+    set(values);
+    double sum = 0;
+    for (Pipeline* run : runs) {
+      sum += squared_error(run->seconds(fitted), run->run().seconds);
+    }
+    return sum;
+  };
+  const std::vector<double> best = least_on_grids(cost, largest);
+  set(best);
+  return fitted;
+}
+
+/// What a GPU of one type draws at its highest clock.
+struct Power {
+  double busy = 0, blocked = 0;
+  double mean = 0;  ///< over the reference run, per GPU: a baseline
+  std::string from; ///< the reference run
+  std::string why_not;
+};
+
+double spread_of_busy(const perseus::Run& run) {
+  const auto [least, most] = std::minmax_element(run.rank_busy.begin(), run.rank_busy.end());
+  return (*most - *least) / run.seconds;
+}
+
+// Joules of a rank = busy W x busy s + blocked W x the rest: least squares over the ranks of one reference run, the one
+// whose ranks differ most in how busy they are.
+Power fit_power(const Data& data, const std::string& gpu) {
+  const perseus::Run* reference = nullptr;
+  for (const perseus::Run& run : data.runs) {
+    if (run.gpu == gpu && run.plan == perseus::kReference &&
+        (reference == nullptr || spread_of_busy(run) > spread_of_busy(*reference))) {
+      reference = &run;
+    }
+  }
+  Power power;
+  if (reference == nullptr) {
+    power.why_not = "no run '" + std::string(perseus::kReference) + "' on " + gpu + " to take powers from";
+    return power;
+  }
+  power.from = reference->name();
+  double bb = 0;
+  double bw = 0;
+  double ww = 0;
+  double bj = 0;
+  double wj = 0;
+  for (int rank = 0; rank < reference->ranks(); ++rank) {
+    const double busy = reference->rank_busy[rank];
+    const double waiting = reference->seconds - busy;
+    const double joules = reference->rank_joules[rank];
+    bb += busy * busy;
+    bw += busy * waiting;
+    ww += waiting * waiting;
+    bj += busy * joules;
+    wj += waiting * joules;
+    power.mean += joules / reference->seconds / reference->ranks();
+  }
+  const double determinant = bb * ww - bw * bw;
+  power.busy = (bj * ww - wj * bw) / determinant;
+  power.blocked = (bb * wj - bw * bj) / determinant;
+  if (!(determinant > 1e-9 * bb * ww) || power.blocked < 0 || power.busy < power.blocked) {
+    power.why_not = "the ranks of '" + power.from + "' are too alike to tell busy from blocked power";
+  }
+  return power;
+}
+
+// Energy of all GPUs: busy power falls with the clock as a power law, blocked power stays.
+double joules_of(const Pipeline& pipeline, double seconds, const Power& power, double exponent) {
+  const perseus::Run& run = pipeline.run();
+  double busy = 0;
+  double joules = 0;
+  pipeline.for_each_instruction([&](double time, double share) {
+    busy += time;
+    joules += time * power.busy * (share < 1 ? std::pow(share, exponent) : 1.0);
+  });
+  return run.copies() * (joules + power.blocked * (run.stages * seconds - busy));
+}
+
+/// Of one GPU type.
+struct PowerLaw {
+  Power power;
+  std::optional<double> exponent[2]; ///< fitted on either half
+};
+
+// The exponent that fits the runs at reduced clocks of one half best, over all configurations of the GPU type.
+std::optional<double> fit_exponent(const std::vector<Case>& cases, const std::string& gpu, const Power& power,
+                                   int half) {
+  std::vector<const Case*> runs;
+  for (const Case& one : cases) {
+    if (one.half == half && !one.pipeline.run().full_clock && one.pipeline.run().gpu == gpu) {
+      runs.push_back(&one);
+    }
+  }
+  if (runs.empty()) {
+    return std::nullopt;
+  }
+  constexpr double kMostExponent = 4; // dynamic power is at most cubic in the clock
+  const double most[] = {kMostExponent};
+  return least_on_grids(
+             [&](std::span<const double> exponent) {
+               double sum = 0;
+               for (const Case* one : runs) {
+                 const perseus::Run& run = one->pipeline.run();
+                 sum += squared_error(joules_of(one->pipeline, run.seconds, power, exponent.front()), run.joules);
+               }
+               return sum;
+             },
+             most)
+      .front();
+}
+
+class Validator {
+public:
+  explicit Validator(Data data) : data_(std::move(data)) {}
+
+  Validation run() {
+    std::vector<std::string> configurations;
+    for (const perseus::Run& run : data_.runs) {
+      if (std::find(configurations.begin(), configurations.end(), run.configuration) == configurations.end()) {
+        configurations.push_back(run.configuration);
+      }
+    }
+    for (const std::string& configuration : configurations) {
+      predict_times(configuration);
+    }
+    for (const Case& one : cases_) {
+      report(one);
+    }
+    return std::move(validation_);
+  }
+
+private:
+  // Makes the cases of one configuration, and times them all.
+  void predict_times(const std::string& configuration) {
+    const auto stages = data_.stages.find(configuration);
+    std::optional<Pipeline> reference;
+    std::vector<Case> cases;
+    for (const perseus::Run& run : data_.runs) {
+      if (run.configuration != configuration) {
+        continue;
+      }
+      if (stages == data_.stages.end() || static_cast<int>(stages->second.size()) != run.stages) {
+        validation_.skipped.push_back({run.name(), "stages.csv does not have the stages of this configuration"});
+        continue;
+      }
+      Pipeline pipeline(run, stages->second);
+      if (!pipeline.why_not().empty()) {
+        validation_.skipped.push_back({run.name(), pipeline.why_not()});
+      } else if (run.plan == perseus::kReference) {
+        validation_.skipped.push_back(
+            {run.name(), "the reference: instruction times at the highest clock are from its window"});
+        reference.emplace(std::move(pipeline));
+      } else {
+        cases.push_back({std::move(pipeline), static_cast<int>(cases.size() % 2)});
+      }
+    }
+    if (!cases.empty()) {
+      fit(configuration, reference ? &*reference : nullptr, cases);
+    }
+  }
+
+  // Every run is timed with the communication that all the others of its configuration show, those of cold GPUs aside.
+  void fit(const std::string& configuration, Pipeline* reference, std::vector<Case>& cases) {
+    Communication least{kNever, kNever, kNever};
+    Communication most;
+    for (Case& one : cases) {
+      std::vector<Pipeline*> others;
+      if (reference != nullptr) {
+        others.push_back(reference);
+      }
+      for (Case& other : cases) {
+        if (&other != &one && !other.pipeline.run().cold) {
+          others.push_back(&other.pipeline);
+        }
+      }
+      const Communication fitted = others.empty() ? Communication{} : fit_communication(others);
+      one.seconds = one.pipeline.seconds(fitted);
+      for (double Communication::*part : kParts) {
+        least.*part = std::min(least.*part, fitted.*part);
+        most.*part = std::max(most.*part, fitted.*part);
+      }
+    }
+    constexpr std::array kNames = {"an exchange within a node", "an exchange between nodes", "gradient reduction"};
+    std::string note;
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+      if (most.*kParts[i] > 0) {
+        note += (note.empty() ? configuration + ": as the others of each run say, " : "; ") + std::string(kNames[i]) +
+                " takes " + to_text(kPerMilli * (least.*kParts[i]), 2) + " to " +
+                to_text(kPerMilli * (most.*kParts[i]), 2) + " ms";
+      }
+    }
+    if (!note.empty()) {
+      validation_.notes.push_back(note + ".");
+    }
+    std::move(cases.begin(), cases.end(), std::back_inserter(cases_));
+  }
+
+  const PowerLaw& law_of(const std::string& gpu) {
+    const auto [slot, is_new] = laws_.try_emplace(gpu);
+    PowerLaw& law = slot->second;
+    if (is_new) {
+      law.power = fit_power(data_, gpu);
+      if (law.power.why_not.empty()) {
+        std::string note = gpu + ": " + to_text(law.power.busy, 1) + " W busy and " + to_text(law.power.blocked, 1) +
+                           " W blocked, from " + law.power.from;
+        for (const int half : {0, 1}) {
+          law.exponent[half] = fit_exponent(cases_, gpu, law.power, half);
+          note += "; exponent over the clock, half " + std::to_string(half + 1) + ": " +
+                  (law.exponent[half] ? to_text(*law.exponent[half], 3) : "none");
+        }
+        validation_.notes.push_back(note + ".");
+      }
+    }
+    return law;
+  }
+
+  void report(const Case& one) {
+    const perseus::Run& run = one.pipeline.run();
+    const int other = 1 - one.half;
+    ValidationRow row{run.name(), "iteration_seconds", run.full_clock ? "full clock" : "reduced clocks", run.seconds,
+                      one.seconds};
+    validation_.rows.push_back(row);
+    row.predicted = one.pipeline.busiest_stage();
+    validation_.baselines["micro-batches x slowest stage"].push_back(row);
+    const PowerLaw& law = law_of(run.gpu);
+    if (!law.power.why_not.empty() || (!run.full_clock && !law.exponent[other])) {
+      validation_.skipped.push_back(
+          {run.name(),
+           "energy: " + (law.power.why_not.empty() ? std::string("no run at reduced clocks in the other half")
+                                                   : law.power.why_not)});
+      return;
+    }
+    row.metric = "energy_joules";
+    row.measured = run.joules;
+    row.predicted = joules_of(one.pipeline, one.seconds, law.power, law.exponent[other].value_or(0));
+    validation_.rows.push_back(row);
+    row.predicted = law.power.mean * run.ranks() * one.seconds;
+    validation_.baselines["mean power of the reference x time"].push_back(row);
+  }
+
+  Data data_;
+  std::vector<Case> cases_;
+  std::map<std::string, PowerLaw> laws_; ///< by GPU type
+  Validation validation_;
+};
+
+} // namespace
+
+bool is_perseus(const std::filesystem::path& folder) {
+  return std::all_of(kFiles.begin(), kFiles.end(),
+                     [&](const char* name) { return std::filesystem::is_regular_file(folder / name); });
+}
+
+Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& /*shipped*/) {
+  Validation validation = Validator(perseus::read(folder)).run();
+  validation.source = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
+  for (const char* name : kFiles) {
+    validation.inputs.push_back((folder / name).string());
+  }
+  return validation;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/validate/validators.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array kValidators = {
+    ValidatorRow{"perseus", "a folder of runs.csv, stages.csv, plans.csv: pipelines at many clocks, time and energy",
+                 is_perseus, validate_perseus},
+    ValidatorRow{"runs", "a file that `execute` wrote, or a folder of them: real runs beside their prediction", is_runs,
+                 validate_runs},
+    ValidatorRow{"witness",
+                 "a file with the key `witness`, or a folder of them: layers, step and memory in a framework",
+                 is_witness, validate_witness},
+};
+
+} // namespace
+
+std::span<const ValidatorRow> validators() { return kValidators; }
+
+std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
+                                            bool (*accepts)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, failure)) {
+      files.push_back(entry.path());
+    }
+  } else {
+    files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  std::erase_if(files, [&](const std::filesystem::path& file) { return !accepts(file); });
+  return files;
+}
+
+Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped) {
+  if (!std::filesystem::exists(path)) {
+    throw InputError({path.string()}, "no such file or folder");
+  }
+  std::string known;
+  for (const ValidatorRow& row : kValidators) {
+    if (row.accepts(path)) {
+      return row.validate(path, shipped);
+    }
+    known += (known.empty() ? "" : "; ") + std::string(row.help);
+  }
+  throw InputError({path.string()}, "no measured runs of a known kind; allowed: " + known);
+}
+
+} // namespace stagecraft

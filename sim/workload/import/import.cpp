@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/import/import.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/file.hpp"
+#include "sim/workload/import/json_document.hpp"
+
+namespace stagecraft {
+namespace {
+
+ModelGraph read_yaml(const std::string& bytes, const std::string& file, const ImportOptions&) {
+  return load_workload(yaml::parse(bytes, file));
+}
+
+ModelGraph read_pipedream(const std::string& bytes, const std::string& file, const ImportOptions&) {
+  return import_pipedream(bytes, file);
+}
+
+ModelGraph read_onnx_bytes(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return import_onnx(bytes, file, options);
+}
+
+ModelGraph read_dnn_partitioning(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return import_dnn_partitioning(bytes, file, options);
+}
+
+constexpr std::array kModelFormats = {
+    ModelFormat{"yaml", "stagecraft's own workload file", ".yaml", read_yaml},
+    ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
+    ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},
+    ModelFormat{"dnn-partitioning",
+                "problem of dnn-partitioning: nodes with times on two device types, and the devices", ".json",
+                read_dnn_partitioning, "maxFPGAs", true},
+    ModelFormat{"piper", "Piper's planning input: times and memory per tensor degree, and devices", ".json",
+                import_piper, "maxMemoryPerDevice", true},
+};
+
+} // namespace
+
+std::span<const ModelFormat> model_formats() { return kModelFormats; }
+
+ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
+                        const ImportOptions& options) {
+  if (options.cost_scale && !format.has_edge_costs) {
+    throw InputError({file, 0, 0}, "a cost scale is given, and files of the format '" + std::string(format.name) +
+                                       "' have no costs of edges; allowed: none");
+  }
+  return format.read(bytes, file, options);
+}
+
+ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
+  const std::string suffix = path.extension().string();
+  std::vector<std::string> suffixes;
+  std::vector<std::string> keys;
+  std::string bytes;
+  json::Value document;
+  for (const ModelFormat& format : kModelFormats) {
+    if (std::find(suffixes.begin(), suffixes.end(), format.suffix) == suffixes.end()) {
+      suffixes.emplace_back(format.suffix);
+    }
+    if (suffix != format.suffix) {
+      continue;
+    }
+    if (bytes.empty()) {
+      bytes = read_file(path);
+    }
+    if (!format.key.empty()) {
+      document = document.is_null() ? json::parse(bytes, path.string()) : document;
+      keys.push_back("'" + std::string(format.key) + "' (" + std::string(format.name) + ")");
+    }
+    if (format.key.empty() || (document.is_object() && document.contains(format.key))) {
+      return import_model(format, bytes, path.string(), options);
+    }
+  }
+  if (!keys.empty()) {
+    throw InputError({path.string(), 0, 0}, "unknown kind of JSON; models are known by a key: " + join(keys));
+  }
+  throw InputError({path.string(), 0, 0}, "unknown kind of model file; known suffixes: " + join(suffixes));
+}
+
+} // namespace stagecraft

@@ -1,0 +1,314 @@
+// Planning inputs of Piper (Tarnawski et al. 2021): operators with times and memory per tensor degree, with and without
+// recompute, and the devices to split them over. docs/formats/piper.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "sim/workload/import/import.hpp"
+#include "sim/workload/import/json_document.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostDevices = 100'000;
+constexpr double kBytes = 4; // of an element: the file counts bytes, the model fp32 elements
+constexpr const char* kDevice = "accelerator";
+
+struct Edge {
+  int from = 0, to = 0; // positions of nodes
+  double bytes = 0;
+};
+
+// A configuration as the file has it: exchanges by the number of the node at the other end.
+struct ReadConfiguration {
+  Configuration plain;
+  std::map<int, double> incoming, outgoing;
+};
+
+struct ReadNode {
+  int id = 0;
+  std::string type;
+  std::vector<ReadConfiguration> configurations;
+};
+
+class Reader {
+public:
+  Reader(const std::string& bytes, const std::string& file, double scale)
+      : file_(file), scale_(scale), document_(json::parse(bytes, file)) {}
+
+  ModelGraph read() {
+    json::Object whole(document_, file_, "");
+    const int devices = whole.integer("maxDevices", 1, kMostDevices);
+    const double memory = positive(whole, "maxMemoryPerDevice");
+    const double bandwidth = positive(whole, "bandwidth");
+    const int micro_batches = whole.integer("mbsInBatch", 1, kMostDevices * 1000);
+    read_nodes(whole);
+    read_edges(whole);
+    whole.finish();
+    check_exchanges();
+    ModelGraph model = make_model();
+    model.micro_batches = micro_batches;
+    model.devices = {{kDevice, devices, Bytes{memory}, BytesPerSecond{bandwidth}}};
+    return model;
+  }
+
+private:
+  static double positive(json::Object& object, const std::string& key) {
+    const double value = object.amount(key);
+    if (!(value > 0)) {
+      throw object.error(key, "must be more than 0");
+    }
+    return value;
+  }
+
+  void read_nodes(json::Object& whole) {
+    const json::Value& nodes = whole.list("nodes");
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      json::Object node(nodes[i], file_, "nodes[" + std::to_string(i) + "]");
+      ReadNode read;
+      read.id = node.integer("id", 0);
+      if (!position_.emplace(read.id, static_cast<int>(i)).second) {
+        throw node.error("id", std::to_string(read.id) + " is the id of an earlier node too; allowed: each once");
+      }
+      read.type = node.text("name", "");
+      read_configurations(node, read);
+      node.finish();
+      nodes_.push_back(std::move(read));
+    }
+    if (nodes_.empty()) {
+      throw whole.error("nodes", "is empty; allowed: one node or more");
+    }
+  }
+
+  void read_configurations(json::Object& node, ReadNode& read) {
+    const json::Value& degrees = node.value("TMPCs");
+    if (!degrees.is_object() || degrees.empty()) {
+      throw node.error("TMPCs", "must be an object from tensor degrees to lists, of one degree or more");
+    }
+    for (const auto& [key, list] : degrees.items()) {
+      const std::string path = node.path("TMPCs") + "." + key;
+      const int degree = number_of(key, path, 1, kMostDevices);
+      if (!list.is_array()) {
+        throw InputError({file_, 0, 0}, path + ": must be an array, got " + list.type_name());
+      }
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        json::Object entry(list[i], file_, path + "[" + std::to_string(i) + "]");
+        read.configurations.push_back(read_configuration(entry, degree, read));
+      }
+    }
+  }
+
+  ReadConfiguration read_configuration(json::Object& entry, int degree, const ReadNode& node) {
+    ReadConfiguration made;
+    Configuration& plain = made.plain;
+    plain.tensor_parallel = degree;
+    const std::string id = entry.text("id", "vanilla");
+    if (id != "vanilla" && id != "activation recomp") {
+      throw entry.error("id", "is '" + id.substr(0, 60) + "'; allowed: vanilla, activation recomp");
+    }
+    plain.recompute = id != "vanilla";
+    for (const ReadConfiguration& earlier : node.configurations) {
+      if (earlier.plain.tensor_parallel == degree && earlier.plain.recompute == plain.recompute) {
+        throw entry.error("id", "is '" + id + "' for the second time at this degree; allowed: each once");
+      }
+    }
+    plain.seconds = Seconds{entry.amount("timePerSample")};
+    plain.parameters = Bytes{entry.amount("parameterSize")};
+    plain.per_micro_batch = Bytes{entry.amount("memoryUsageA")};
+    plain.resident = Bytes{entry.amount("memoryUsageB")};
+    made.incoming = read_exchanges(entry, "syncTimeFw");
+    made.outgoing = read_exchanges(entry, "syncTimeBw");
+    entry.finish();
+    return made;
+  }
+
+  std::map<int, double> read_exchanges(json::Object& entry, const std::string& key) {
+    std::map<int, double> exchanges;
+    json::Object object(entry.value(key), file_, entry.path(key));
+    for (const auto& [other, value] : entry.value(key).items()) {
+      exchanges[number_of(other, object.path(other), 0, std::numeric_limits<int>::max())] =
+          object.amount(other) * scale_;
+    }
+    return exchanges;
+  }
+
+  int number_of(const std::string& key, const std::string& path, int low, int high) const {
+    try {
+      return parse_integer(key, low, high, {file_, 0, 0});
+    } catch (const InputError&) {
+      throw InputError({file_, 0, 0}, path + ": a key that must be a whole number of at least " + std::to_string(low));
+    }
+  }
+
+  void read_edges(json::Object& whole) {
+    const json::Value& edges = whole.list("edges");
+    std::map<std::pair<int, int>, int> seen;
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      json::Object edge(edges[i], file_, "edges[" + std::to_string(i) + "]");
+      const auto end = [&](const char* key) {
+        const auto found = position_.find(edge.integer(key, 0));
+        if (found == position_.end()) {
+          throw edge.error(key, "names no node");
+        }
+        return found->second;
+      };
+      const Edge read{end("sourceId"), end("destId"), edge.amount("communicationCost") * scale_};
+      edge.finish();
+      if (!seen.emplace(std::pair(read.from, read.to), 0).second) {
+        throw edge.error("", "joins two nodes for the second time; allowed: once");
+      }
+      edges_.push_back(read);
+    }
+  }
+
+  // What a configuration exchanges belongs to edges, and every edge has its exchanges.
+  void check_exchanges() const {
+    std::vector<std::vector<int>> before(nodes_.size());
+    std::vector<std::vector<int>> after(nodes_.size());
+    for (const Edge& edge : edges_) {
+      before[edge.to].push_back(nodes_[edge.from].id);
+      after[edge.from].push_back(nodes_[edge.to].id);
+    }
+    const auto check = [&](const std::map<int, double>& exchanges, std::vector<int> ends, std::size_t node,
+                           const char* key) {
+      std::sort(ends.begin(), ends.end());
+      const bool same = std::equal(exchanges.begin(), exchanges.end(), ends.begin(), ends.end(),
+                                   [](const auto& exchange, int end) { return exchange.first == end; });
+      if (!same) {
+        throw InputError({file_, 0, 0}, "nodes[" + std::to_string(node) + "]: " + key +
+                                            " does not name the node's neighbours; allowed: one entry per edge");
+      }
+    };
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (const ReadConfiguration& configuration : nodes_[node].configurations) {
+        check(configuration.incoming, before[node], node, "syncTimeFw");
+        check(configuration.outgoing, after[node], node, "syncTimeBw");
+      }
+    }
+  }
+
+  static const ReadConfiguration* find(const ReadNode& node, int degree, bool recompute) {
+    for (const ReadConfiguration& one : node.configurations) {
+      if (one.plain.tensor_parallel == degree && one.plain.recompute == recompute) {
+        return &one;
+      }
+    }
+    return nullptr;
+  }
+
+  // What is given at a degree without recompute, or else with it.
+  static const ReadConfiguration* plainest(const ReadNode& node, int degree) {
+    const ReadConfiguration* vanilla = find(node, degree, false);
+    return vanilla != nullptr ? vanilla : find(node, degree, true);
+  }
+
+  // Forward is what recompute adds; a third of the time where the file does not tell.
+  static MeasuredTime measured(const ReadNode& node, int degree) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    const ReadConfiguration* vanilla = find(node, degree, false);
+    const ReadConfiguration* again = find(node, degree, true);
+    if (vanilla == nullptr && again == nullptr) {
+      return {Seconds{kNever}, Seconds{kNever}};
+    }
+    const Seconds whole = plainest(node, degree)->plain.seconds;
+    const Seconds forward = vanilla != nullptr && again != nullptr
+                                ? std::clamp(again->plain.seconds - whole, Seconds{0}, whole)
+                                : whole / 3;
+    return {forward, whole - forward};
+  }
+
+  std::vector<Operator> make_operators() const {
+    std::vector<double> output(nodes_.size(), 0.0);
+    for (const Edge& edge : edges_) {
+      output[edge.from] = std::max(output[edge.from], edge.bytes);
+    }
+    std::vector<Operator> operators;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      Operator made;
+      made.name = std::to_string(nodes_[i].id);
+      made.type = nodes_[i].type;
+      made.output_elements = output[i] / kBytes;
+      if (const ReadConfiguration* one = plainest(nodes_[i], 1)) {
+        made.parameters = one->plain.parameters.value / kBytes;
+        made.stash_elements = one->plain.per_micro_batch.value / kBytes;
+        made.resident_bytes = one->plain.resident.value;
+      }
+      operators.push_back(std::move(made));
+    }
+    return operators;
+  }
+
+  // One profile per tensor degree that any node has, 1 first.
+  std::vector<Profile> make_profiles(const std::vector<int>& node_of) const {
+    std::map<int, Profile> profiles;
+    profiles[1] = {};
+    for (const ReadNode& node : nodes_) {
+      for (const ReadConfiguration& one : node.configurations) {
+        profiles[one.plain.tensor_parallel] = {};
+      }
+    }
+    std::vector<Profile> list;
+    for (auto& [degree, profile] : profiles) {
+      profile.device = kDevice;
+      profile.samples = 1;
+      profile.tensor_parallel = degree;
+      for (const int node : node_of) {
+        profile.times.push_back(measured(nodes_[node], degree));
+      }
+      list.push_back(std::move(profile));
+    }
+    return list;
+  }
+
+  ModelGraph make_model() const {
+    std::vector<std::pair<int, int>> ends;
+    std::map<std::pair<int, int>, double> bytes_of;
+    for (const Edge& edge : edges_) {
+      ends.emplace_back(edge.from, edge.to);
+      bytes_of[{edge.from, edge.to}] = edge.bytes;
+    }
+    const std::string name = std::filesystem::path(file_).stem().string();
+    ModelGraph model = make_graph(name, make_operators(), std::move(ends), {}, {file_, 0, 0});
+    std::vector<int> node_of; // the graph is sorted, the nodes are not
+    for (const Operator& op : model.operators) {
+      node_of.push_back(position_.at(std::stoi(op.name)));
+    }
+    for (OperatorId op = 0; op < model.size(); ++op) {
+      const ReadNode& node = nodes_[node_of[op]];
+      auto& configurations = model.configurations.emplace_back();
+      for (const ReadConfiguration& read : node.configurations) {
+        Configuration& made = configurations.emplace_back(read.plain);
+        for (const OperatorId before : model.predecessors[op]) {
+          made.incoming.push_back(Bytes{read.incoming.at(nodes_[node_of[before]].id)});
+        }
+        for (const OperatorId after : model.successors[op]) {
+          made.outgoing.push_back(Bytes{read.outgoing.at(nodes_[node_of[after]].id)});
+        }
+      }
+      auto& edges = model.edge_bytes.emplace_back();
+      for (const OperatorId after : model.successors[op]) {
+        edges.push_back(Bytes{bytes_of.at({node_of[op], node_of[after]})});
+      }
+    }
+    model.profiles = make_profiles(node_of);
+    model.memory_given = true;
+    return model;
+  }
+
+  const std::string& file_;
+  double scale_;
+  json::Value document_;
+  std::vector<ReadNode> nodes_;
+  std::map<int, int> position_; // of a node's id
+  std::vector<Edge> edges_;
+};
+
+} // namespace
+
+ModelGraph import_piper(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return Reader(bytes, file, options.cost_scale.value_or(1)).read();
+}
+
+} // namespace stagecraft

@@ -1,0 +1,300 @@
+// Our own workload files: docs/formats/workload.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/workload/import/import.hpp"
+#include "sim/workload/layer/expand_blocks.hpp"
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kMostElements = 1e15; // doubles count exactly, and products stay finite
+constexpr yaml::Range kCount{0, kMostElements, true, "0 or more, at most 1e15"};
+constexpr std::string_view kCustom = "custom";
+
+Shape read_shape(const yaml::Node& node, std::string_view key) {
+  constexpr int kLargestSize = 1'000'000'000;
+  if (node.kind != yaml::Node::Kind::sequence || node.items.empty()) {
+    throw InputError(node.where, "'" + std::string(key) + "' must be a list of sizes, such as [3, 224, 224]");
+  }
+  Shape shape;
+  for (const yaml::Node& item : node.items) {
+    shape.push_back(yaml::integer(item, key, 1, kLargestSize));
+  }
+  return shape;
+}
+
+void check_size(const Shape& shape, const Where& where) {
+  if (elements_of(shape) > kMostElements) {
+    throw InputError(where, "the shape " + to_text(shape) + " has more than 1e15 elements");
+  }
+}
+
+// The file while it is read: layers so far, what their outputs look like.
+class Reader {
+public:
+  explicit Reader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
+    if (const yaml::Node* node = document.find("input")) {
+      yaml::Map input(*node, "input");
+      input_ = read_shape(input.node("shape"), "shape");
+      input.finish();
+      check_size(input_, node->where);
+    }
+    if (const yaml::Node* node = document.find("profile")) {
+      read_profiles(*node);
+    }
+  }
+
+  ModelGraph read(const std::string& name) {
+    index_names();
+    std::vector<std::pair<int, int>> edges;
+    for (size_t v = 0; v < placed_.layers.size(); ++v) {
+      read_layer(static_cast<int>(v));
+      for (const int input : layers_.back().inputs) {
+        if (input != kModelInput) {
+          edges.emplace_back(input, static_cast<int>(v));
+        }
+      }
+    }
+    fill_defaults();
+    const double input_elements = input_.empty() ? 0 : elements_of(input_);
+    ModelGraph graph = make_graph(name, make_operators(std::move(layers_), input_elements), std::move(edges),
+                                  std::move(profiles_), input_where_);
+    graph.input_elements = input_elements;
+    return graph;
+  }
+
+private:
+  static PlacedLayers expand(yaml::Map& document) {
+    const yaml::Node& layers = document.node("layers");
+    const yaml::Node* blocks = document.find("blocks");
+    for (const yaml::Node* node : {blocks, &layers}) {
+      if (node != nullptr && node->kind != yaml::Node::Kind::sequence) {
+        throw InputError(node->where, "'blocks' and 'layers' must be lists");
+      }
+    }
+    if (layers.items.empty()) {
+      throw InputError(layers.where, "'layers' is empty; allowed: at least one layer");
+    }
+    return expand_blocks(blocks, layers);
+  }
+
+  void index_names() {
+    for (const PlacedLayer& layer : placed_.layers) {
+      if (placed_.outputs.contains(layer.name) || !index_.emplace(layer.name, static_cast<int>(index_.size())).second) {
+        throw InputError(layer.node.where, "duplicate layer '" + layer.name + "'; allowed: each name once");
+      }
+    }
+  }
+
+  int resolve(const LayerReference& reference) const {
+    for (const std::string& candidate : reference.candidates) {
+      const auto output = placed_.outputs.find(candidate);
+      const auto found = index_.find(output == placed_.outputs.end() ? candidate : output->second);
+      if (found != index_.end()) {
+        return found->second;
+      }
+    }
+    if (reference.candidates.back() == kModelInputName) {
+      return kModelInput;
+    }
+    std::vector<std::string> known = {std::string(kModelInputName)};
+    for (const auto& [name, position] : index_) {
+      known.push_back(name);
+    }
+    const std::string close = nearest(reference.candidates.back(), known);
+    throw InputError(reference.where, "unknown layer '" + reference.candidates.back().substr(0, 60) + "'; " +
+                                          (close.empty() ? "allowed: 'input', or the name of a layer or block"
+                                                         : "did you mean '" + close + "'?"));
+  }
+
+  void read_layer(int position) {
+    const PlacedLayer& placed = placed_.layers[static_cast<size_t>(position)];
+    yaml::Map map(placed.node, "layer '" + placed.name + "'");
+    map.has("name");
+    map.has("inputs");
+    CostedLayer layer;
+    layer.op.name = placed.name;
+    layer.op.type = map.text("kind");
+    for (const LayerReference& input : placed.inputs) {
+      layer.inputs.push_back(resolve(input));
+    }
+    layer.measured = layer.op.type == kCustom || map.has("forward");
+    if (layer.measured) {
+      read_numbers(map, layer);
+    } else {
+      read_shaped(map, placed, layer);
+    }
+    if (!profiles_.empty()) {
+      read_times(map);
+    }
+    map.finish();
+    layers_.push_back(std::move(layer));
+  }
+
+  // One profile for each size of micro-batch; a size that is not given is 0.
+  void read_profiles(const yaml::Node& node) {
+    yaml::Map map(node, "profile");
+    Profile profile;
+    profile.device = map.text("device", "");
+    profile.precision = map.choice("precision", kPrecisions, "fp32").precision;
+    for (const yaml::Node* size : map.list("samples")) {
+      profile.samples = yaml::number(*size, "samples", yaml::kPositive);
+      if (!profiles_.empty() && profile.samples <= profiles_.back().samples) {
+        throw InputError(size->where, "the sizes in 'samples' do not ascend; allowed: each once, as [1, 2, 4]");
+      }
+      profiles_.push_back(profile);
+    }
+    if (profiles_.empty()) {
+      profiles_.push_back(profile);
+    }
+    map.finish();
+  }
+
+  // The values of a key, one per profile.
+  std::vector<const yaml::Node*> per_profile(yaml::Map& map, std::string_view key) const {
+    map.node(key);
+    std::vector<const yaml::Node*> values = map.list(key);
+    if (values.size() != profiles_.size()) {
+      throw InputError(map.where(key), "'" + std::string(key) + "' has " + std::to_string(values.size()) +
+                                           " values; allowed: one for each size in 'samples', " +
+                                           std::to_string(profiles_.size()));
+    }
+    return values;
+  }
+
+  void read_times(yaml::Map& map) {
+    const auto forward = per_profile(map, "forward_time"), backward = per_profile(map, "backward_time");
+    const auto spread = map.has("spread") ? per_profile(map, "spread") : std::vector<const yaml::Node*>();
+    for (std::size_t i = 0; i < profiles_.size(); ++i) {
+      MeasuredTime time{yaml::quantity<Seconds>(*forward[i], "forward_time", yaml::kNotNegative),
+                        yaml::quantity<Seconds>(*backward[i], "backward_time", yaml::kNotNegative)};
+      time.spread = spread.empty() ? 0 : yaml::number(*spread[i], "spread", {0, 10, true, "0 to 10"});
+      profiles_[i].times.push_back(time);
+    }
+  }
+
+  void read_shaped(yaml::Map& map, const PlacedLayer& placed, CostedLayer& layer) {
+    const LayerKind& kind = kind_of(layer.op.type, map.where("kind"));
+    const int count = static_cast<int>(layer.inputs.size());
+    if (count < kind.least_inputs || count > kind.most_inputs) {
+      throw InputError(map.where("inputs"), "layer '" + placed.name + "' (" + layer.op.type + ") has " +
+                                                std::to_string(count) +
+                                                " inputs; allowed: " + std::to_string(kind.least_inputs) + " to " +
+                                                std::to_string(kind.most_inputs));
+    }
+    Layer shaped;
+    shaped.where = map.where();
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      shaped.inputs.push_back(shape_of(layer.inputs[i], placed.inputs[i]));
+    }
+    kind.read(map, shaped);
+    shaped.output = kind.shape(shaped);
+    check_size(shaped.output, map.where());
+    layer.op.kind = kind.kernel;
+    layer.op.output_elements = elements_of(shaped.output);
+    layer.cost = cost_of(kind, shaped);
+    shapes_.push_back(shaped.output);
+  }
+
+  static const LayerKind& kind_of(const std::string& name, const Where& where) {
+    for (const LayerKind& kind : layer_kinds()) {
+      if (kind.name == name) {
+        return kind;
+      }
+    }
+    std::vector<std::string> known = names_of(layer_kinds());
+    known.emplace_back(kCustom);
+    throw InputError(where, unknown_name("kind", name, known));
+  }
+
+  const Shape& shape_of(int layer, const LayerReference& reference) const {
+    if (layer == kModelInput && input_.empty()) {
+      throw InputError(input_where_, "missing key 'input' in workload: its shape is what the first layers read");
+    }
+    if (layer >= static_cast<int>(shapes_.size())) {
+      throw InputError(reference.where, "layer '" + placed_.layers[static_cast<size_t>(layer)].name +
+                                            "' stands later; layers with shapes read earlier ones");
+    }
+    return layer == kModelInput ? input_ : shapes_[static_cast<size_t>(layer)];
+  }
+
+  // A layer given by its amounts; its kind is a kernel kind.
+  void read_numbers(yaml::Map& map, CostedLayer& layer) {
+    Operator& op = layer.op;
+    op.kind = op.type == kCustom ? KernelKind::other : map.choice("kind", kKernelKinds).kind;
+    const auto forward = map.quantity<Flops>("forward", yaml::kNotNegative);
+    op.parameters = map.number("parameters", kCount, 0);
+    Flops backward_input, backward_weight;
+    if (map.has("backward_input") || map.has("backward_weight")) {
+      backward_input = map.quantity<Flops>("backward_input", yaml::kNotNegative);
+      backward_weight = map.quantity<Flops>("backward_weight", yaml::kNotNegative, Flops{0});
+    } else {
+      const auto backward = map.quantity<Flops>("backward", yaml::kNotNegative, 2 * forward);
+      backward_weight = op.parameters > 0 ? backward / 2 : Flops{0};
+      backward_input = backward - backward_weight;
+    }
+    const yaml::Node& output = map.node("output");
+    shapes_.push_back(output.kind == yaml::Node::Kind::sequence ? read_shape(output, "output") : Shape());
+    check_size(shapes_.back(), output.where);
+    if (shapes_.back().empty()) {
+      op.output_elements = yaml::number(output, "output", kCount);
+      shapes_.back() = {static_cast<std::int64_t>(op.output_elements)};
+    } else {
+      op.output_elements = elements_of(shapes_.back());
+    }
+    constexpr double kUnknown = -1;
+    op.stash_elements = map.number("stash", kCount, kUnknown);
+    const double moved = map.number("moved", kCount, kUnknown);
+    op.divisible = map.boolean("divisible", true);
+    op.forward = {forward, moved, op.parameters, 1};
+    op.backward_input = {backward_input, moved, op.parameters, 1};
+    op.backward_weight = {backward_weight, moved, op.parameters, op.parameters > 0 ? 1 : 0};
+  }
+
+  // What a layer given by numbers leaves out: it keeps its inputs, and moves its inputs and outputs.
+  void fill_defaults() {
+    for (CostedLayer& layer : layers_) {
+      if (!layer.measured) {
+        continue;
+      }
+      double inputs = 0;
+      for (const int input : layer.inputs) {
+        inputs += input != kModelInput ? layers_[static_cast<size_t>(input)].op.output_elements
+                                       : (input_.empty() ? 0 : elements_of(input_));
+      }
+      Operator& op = layer.op;
+      op.stash_elements = op.stash_elements < 0 ? inputs : op.stash_elements;
+      for (Pass* pass : {&op.forward, &op.backward_input, &op.backward_weight}) {
+        pass->moved_elements = pass->moved_elements < 0 ? inputs + op.output_elements : pass->moved_elements;
+      }
+      if (op.parameters == 0) {
+        op.backward_weight.moved_elements = 0;
+      }
+    }
+  }
+
+  PlacedLayers placed_;
+  Where input_where_;
+  Shape input_;
+  std::vector<Profile> profiles_; ///< one per size
+  std::map<std::string, int> index_;
+  std::vector<Shape> shapes_;       ///< per layer read so far
+  std::vector<CostedLayer> layers_; ///< the same
+};
+
+} // namespace
+
+ModelGraph load_workload(const yaml::Node& document) {
+  yaml::Map map(document, "workload");
+  const std::string name = map.text("name");
+  const std::string description = map.text("description", "");
+  map.text("sources", "");
+  ModelGraph graph = Reader(map).read(name);
+  map.finish();
+  graph.description = description;
+  return graph;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/import/onnx_operators.hpp"
+
+#include <array>
+
+namespace stagecraft {
+namespace {
+
+constexpr int kAll = 1'000'000;
+
+[[noreturn]] void refuse(const OnnxOperands& operands, const std::string& problem) {
+  throw InputError(operands.where, "node '" + operands.node.name + "' (" + operands.node.type + "): " + problem);
+}
+
+const Shape& shape_at(const OnnxOperands& operands, size_t input, size_t least_rank) {
+  if (input >= operands.shapes.size() || operands.shapes[input].size() < least_rank) {
+    refuse(operands, "input " + std::to_string(input) + " is missing or has fewer than " + std::to_string(least_rank) +
+                         " dimensions");
+  }
+  return operands.shapes[input];
+}
+
+double at(const Shape& shape, size_t i) { return static_cast<double>(shape[i]); }
+
+std::int64_t attribute(const OnnxOperands& operands, const std::string& name, std::int64_t otherwise) {
+  const auto found = operands.node.attributes.find(name);
+  return found == operands.node.attributes.end() || found->second.empty() ? otherwise : found->second.front();
+}
+
+std::string_view prepare_nothing(const OnnxOperands&, Layer&) { return ""; }
+
+// Weights are [channels out, channels in / groups, kernel...].
+std::string_view prepare_convolution(const OnnxOperands& operands, Layer& layer) {
+  const Shape& weights = shape_at(operands, 1, 3);
+  const std::int64_t groups = attribute(operands, "group", 1);
+  if (groups < 1 || groups > weights[0]) {
+    refuse(operands, "group " + std::to_string(groups) + "; allowed: 1 to the channels out");
+  }
+  layer.groups = static_cast<int>(groups);
+  layer.features = at(weights, 0);
+  layer.features_in = at(weights, 1) * layer.groups;
+  layer.kernel.clear();
+  for (size_t i = 2; i < weights.size(); ++i) {
+    layer.kernel.push_back(static_cast<int>(weights[i]));
+  }
+  layer.stride[0] = layer.stride[1] = static_cast<int>(attribute(operands, "strides", 1));
+  layer.padding[0] = layer.padding[1] = static_cast<int>(attribute(operands, "pads", 0));
+  layer.dilation[0] = layer.dilation[1] = static_cast<int>(attribute(operands, "dilations", 1));
+  layer.bias = operands.is_constant(2);
+  return "";
+}
+
+// y = A B with B or A a weight, or neither.
+std::string_view prepare_product(const OnnxOperands& operands, Layer& layer, bool transpose_a, bool transpose_b) {
+  const Shape& a = shape_at(operands, 0, 1);
+  const Shape& b = shape_at(operands, 1, 1);
+  layer.kernel = {};
+  layer.features_in = transpose_a ? at(a, 0) : at(a, a.size() - 1);
+  if (!operands.is_constant(0) && !operands.is_constant(1)) {
+    return "matmul";
+  }
+  layer.features =
+      operands.is_constant(0) ? elements_of(a) / layer.features_in : (transpose_b ? at(b, 0) : at(b, b.size() - 1));
+  layer.bias = operands.is_constant(2);
+  return "";
+}
+
+std::string_view prepare_matmul(const OnnxOperands& operands, Layer& layer) {
+  return prepare_product(operands, layer, false, false);
+}
+
+std::string_view prepare_gemm(const OnnxOperands& operands, Layer& layer) {
+  shape_at(operands, 0, 2);
+  shape_at(operands, 1, 2);
+  return prepare_product(operands, layer, attribute(operands, "transA", 0) != 0, attribute(operands, "transB", 0) != 0);
+}
+
+std::string_view prepare_norm(const OnnxOperands& operands, Layer& layer) {
+  layer.features_in = elements_of(shape_at(operands, 1, 1));
+  return "";
+}
+
+std::string_view prepare_response_norm(const OnnxOperands& operands, Layer& layer) {
+  layer.kernel = {static_cast<int>(attribute(operands, "size", 1))};
+  return "";
+}
+
+std::string_view prepare_pool(const OnnxOperands& operands, Layer& layer) {
+  constexpr std::int64_t kLargestWindow = 1'000'000;
+  const auto found = operands.node.attributes.find("kernel_shape");
+  if (found == operands.node.attributes.end()) {
+    refuse(operands, "it has no kernel_shape");
+  }
+  layer.kernel.clear();
+  for (const std::int64_t size : found->second) {
+    if (size < 1 || size > kLargestWindow) {
+      refuse(operands, "kernel_shape " + to_text(found->second) + "; allowed: sizes from 1 to 1000000");
+    }
+    layer.kernel.push_back(static_cast<int>(size));
+  }
+  return "";
+}
+
+// Every element read goes into one output.
+std::string_view prepare_reduction(const OnnxOperands& operands, Layer& layer) {
+  const double window = elements_of(shape_at(operands, 0, 0)) / elements_of(layer.output);
+  layer.kernel = {static_cast<int>(std::min(window, 1e9))};
+  return "";
+}
+
+// Rows of a constant table are an embedding; anything else is a selection of an activation.
+std::string_view prepare_gather(const OnnxOperands& operands, Layer& layer) {
+  if (!operands.is_constant(0)) {
+    return "slice";
+  }
+  const Shape& table = shape_at(operands, 0, 1);
+  layer.vocabulary = at(table, 0);
+  layer.features = elements_of(table) / layer.vocabulary;
+  return "";
+}
+
+// Weights are [directions, 4 hidden, features]; the input is [sequence, batch, features].
+std::string_view prepare_lstm(const OnnxOperands& operands, Layer& layer) {
+  const Shape& input = shape_at(operands, 0, 3);
+  const Shape& weights = shape_at(operands, 1, 3);
+  layer.bidirectional = weights[0] == 2;
+  layer.features = at(weights, 1) / 4;
+  layer.features_in = at(weights, 2);
+  layer.sequence = at(input, 0);
+  layer.bias = operands.is_constant(3);
+  return "";
+}
+
+constexpr OnnxOperator unary(std::string_view type) { return {type, "gelu", prepare_nothing, 0, -1}; }
+constexpr OnnxOperator in_place(std::string_view type) { return {type, "relu", prepare_nothing, 0, -1}; }
+constexpr OnnxOperator copy(std::string_view type) { return {type, "slice", prepare_nothing, 0, -1}; }
+constexpr OnnxOperator view(std::string_view type) { return {type, "reshape", prepare_nothing, 0, -1}; }
+constexpr OnnxOperator sum(std::string_view type, int last_weight) {
+  return {type, "add", prepare_nothing, 0, last_weight};
+}
+constexpr OnnxOperator product(std::string_view type) { return {type, "mul", prepare_nothing, 0, kAll}; }
+constexpr OnnxOperator reduction(std::string_view type) { return {type, "global_avg_pool", prepare_reduction, 0, -1}; }
+
+constexpr std::array kOperators = {
+    OnnxOperator{"Conv", "conv2d", prepare_convolution, 1, 2},
+    OnnxOperator{"Gemm", "linear", prepare_gemm, 0, 2},
+    OnnxOperator{"MatMul", "linear", prepare_matmul, 0, 1},
+    OnnxOperator{"LSTM", "lstm", prepare_lstm, 1, 3},
+    OnnxOperator{"Gather", "embedding", prepare_gather, 0, 0},
+    OnnxOperator{"BatchNormalization", "batch_norm", prepare_norm, 1, 2},
+    OnnxOperator{"InstanceNormalization", "batch_norm", prepare_norm, 1, 2},
+    OnnxOperator{"GroupNormalization", "layer_norm", prepare_norm, 1, 2},
+    OnnxOperator{"LayerNormalization", "layer_norm", prepare_norm, 1, 2},
+    OnnxOperator{"LRN", "lrn", prepare_response_norm, 0, -1},
+    OnnxOperator{"MaxPool", "max_pool", prepare_pool, 0, -1},
+    OnnxOperator{"AveragePool", "avg_pool", prepare_pool, 0, -1},
+    OnnxOperator{"Softmax", "softmax", prepare_nothing, 0, -1},
+    OnnxOperator{"LogSoftmax", "softmax", prepare_nothing, 0, -1},
+    OnnxOperator{"Dropout", "dropout", prepare_nothing, 0, -1},
+    OnnxOperator{"Concat", "concat", prepare_nothing, 0, -1},
+    OnnxOperator{"Transpose", "transpose", prepare_nothing, 0, -1},
+    OnnxOperator{"PRelu", "mul", prepare_nothing, 1, 1},
+    reduction("GlobalAveragePool"),
+    reduction("GlobalMaxPool"),
+    reduction("ReduceMean"),
+    reduction("ReduceSum"),
+    reduction("ReduceMax"),
+    reduction("ReduceMin"),
+    reduction("ReduceProd"),
+    reduction("ReduceL2"),
+    reduction("ReduceSumSquare"),
+    reduction("ArgMax"),
+    reduction("ArgMin"),
+    sum("Add", kAll),
+    sum("Sub", kAll),
+    sum("Sum", kAll),
+    sum("Max", -1),
+    sum("Min", -1),
+    sum("Mean", -1),
+    sum("Where", -1),
+    sum("Equal", -1),
+    sum("Less", -1),
+    sum("LessOrEqual", -1),
+    sum("Greater", -1),
+    sum("GreaterOrEqual", -1),
+    sum("And", -1),
+    sum("Or", -1),
+    sum("Xor", -1),
+    sum("Mod", -1),
+    product("Mul"),
+    product("Div"),
+    in_place("Relu"),
+    in_place("LeakyRelu"),
+    in_place("Sigmoid"),
+    in_place("Tanh"),
+    in_place("Clip"),
+    in_place("Elu"),
+    in_place("Exp"),
+    in_place("Sqrt"),
+    in_place("Reciprocal"),
+    in_place("HardSigmoid"),
+    in_place("Selu"),
+    unary("Gelu"),
+    unary("Erf"),
+    unary("Pow"),
+    unary("HardSwish"),
+    unary("Mish"),
+    unary("Softplus"),
+    unary("Softsign"),
+    unary("Celu"),
+    unary("Log"),
+    unary("Abs"),
+    unary("Sin"),
+    unary("Cos"),
+    unary("CumSum"),
+    copy("Neg"),
+    copy("Not"),
+    copy("Cast"),
+    copy("CastLike"),
+    copy("Floor"),
+    copy("Ceil"),
+    copy("Round"),
+    copy("Sign"),
+    copy("IsNaN"),
+    copy("Split"),
+    copy("Slice"),
+    copy("Pad"),
+    copy("Tile"),
+    copy("Expand"),
+    copy("Resize"),
+    copy("Upsample"),
+    copy("DepthToSpace"),
+    copy("SpaceToDepth"),
+    copy("GatherElements"),
+    copy("GatherND"),
+    copy("ScatterElements"),
+    copy("ScatterND"),
+    copy("Trilu"),
+    copy("OneHot"),
+    view("Reshape"),
+    view("Flatten"),
+    view("Squeeze"),
+    view("Unsqueeze"),
+    view("Identity"),
+};
+
+} // namespace
+
+std::span<const OnnxOperator> onnx_operators() { return kOperators; }
+
+} // namespace stagecraft

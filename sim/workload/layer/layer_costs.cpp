@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Letters as in docs/formats/workload.md: x, y = elements read and written; P = parameters; k = window; F = FLOPs.
+#include "sim/workload/layer/layer_costs.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kMaskElements = 0.5; // a mask is one byte an element, half of an fp16 value
+
+double inputs_of(const Layer& layer) {
+  double sum = 0;
+  for (const Shape& shape : layer.inputs) {
+    sum += elements_of(shape);
+  }
+  return sum;
+}
+
+double window_of(const Layer& layer) {
+  return std::accumulate(layer.kernel.begin(), layer.kernel.end(), 1.0, std::multiplies<>());
+}
+
+Pass pass(double flops, double moved_elements, double moved_parameters = 0, int kernels = 1) {
+  return {Flops{flops}, moved_elements, moved_parameters, kernels};
+}
+
+// An element-wise function of `flops` an element: reads and writes every element, backward reads one more tensor.
+LayerCost elementwise(const Layer& layer, double flops, Kept kept) {
+  const double y = elements_of(layer.output);
+  return {.forward = pass(flops * y, 2 * y), .backward_input = pass(flops * y, 3 * y), .kept = kept};
+}
+
+LayerCost normalization(const Layer& layer, double reads) {
+  const double y = elements_of(layer.output);
+  const double parameters = 2 * layer.features_in;
+  return {.forward = pass(2 * y, (reads + 1) * y, parameters),
+          .backward_input = pass(2 * y, 3 * y, layer.features_in),
+          .backward_weight = pass(2 * y, 2 * y, parameters),
+          .parameters = parameters,
+          .kept = {.inputs = true}};
+}
+
+} // namespace
+
+LayerCost dense_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double fan_in = layer.features_in / layer.groups * window_of(layer);
+  const double weights = fan_in * layer.features;
+  const double parameters = weights + (layer.bias ? layer.features : 0);
+  const double flops = 2 * y * fan_in;
+  return {.forward = pass(flops, x + y, parameters),
+          .backward_input = pass(flops, x + y, weights),
+          .backward_weight = pass(flops, x + y, parameters),
+          .parameters = layer.tied ? parameters - weights : parameters,
+          .kept = {.inputs = true}};
+}
+
+// Batch statistics need a pass of their own over the input; a row of layer normalization fits on the chip.
+LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2); }
+LayerCost layer_norm_cost(const Layer& layer) { return normalization(layer, 1); }
+
+LayerCost response_norm_cost(const Layer& layer) {
+  const double y = elements_of(layer.output);
+  const double flops = (2 * window_of(layer) + 3) * y;
+  return {.forward = pass(flops, 2 * y),
+          .backward_input = pass(2 * flops, 4 * y),
+          .kept = {.inputs = true, .output = true}};
+}
+
+LayerCost in_place_cost(const Layer& layer) { return elementwise(layer, 1, {.output = true}); }
+LayerCost activation_cost(const Layer& layer) { return elementwise(layer, 8, {.inputs = true}); }
+
+LayerCost dropout_cost(const Layer& layer) {
+  const double y = elements_of(layer.output);
+  return {.forward = pass(y, (2 + kMaskElements) * y),
+          .backward_input = pass(y, (2 + kMaskElements) * y),
+          .kept = {.extra = kMaskElements * y}};
+}
+
+LayerCost max_pool_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  return {.forward = pass((window_of(layer) - 1) * y, x + 2 * y),
+          .backward_input = pass(y, x + 2 * y),
+          .kept = {.extra = y}};
+}
+
+LayerCost average_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  return {.forward = pass(window_of(layer) * y, x + y), .backward_input = pass(window_of(layer) * y, x + y)};
+}
+
+// The gradient of a sum is handed on as it is; what costs is its addition to the other gradients where branches part.
+LayerCost add_cost(const Layer& layer) {
+  const double y = elements_of(layer.output);
+  const double terms = static_cast<double>(layer.inputs.size()) - 1;
+  return {.forward = pass(terms * y, inputs_of(layer) + y), .backward_input = pass(terms * y, 3 * terms * y)};
+}
+
+LayerCost product_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const auto factors = static_cast<double>(layer.inputs.size());
+  return {.forward = pass((factors - 1) * y, x + y),
+          .backward_input = pass(factors * y, 2 * x + y),
+          .kept = {.inputs = true}};
+}
+
+LayerCost copy_cost(const Layer& layer) {
+  const double y = elements_of(layer.output);
+  return {.forward = pass(0, 2 * y), .backward_input = pass(0, y + inputs_of(layer))};
+}
+
+LayerCost view_cost(const Layer&) { return {.kept = {.view = true}}; }
+
+LayerCost softmax_cost(const Layer& layer) { return elementwise(layer, 5, {.output = true}); }
+
+LayerCost cross_entropy_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  return {.forward = pass(5 * x, 2 * x), .backward_input = pass(2 * x, 2 * x), .kept = {.extra = x}};
+}
+
+LayerCost embedding_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double tables = 1 + (layer.positions > 0 ? 1 : 0) + (layer.types > 0 ? 1 : 0);
+  const double parameters = (layer.vocabulary + layer.positions + layer.types) * layer.features;
+  return {.forward = pass((tables - 1) * y, x + (tables + 1) * y),
+          .backward_weight = pass(tables * y, x + y, parameters),
+          .parameters = parameters,
+          .kept = {.inputs = true}};
+}
+
+// Dao et al. 2022: forward is QK' and PV; backward computes QK' again, then dV, dP, dQ and dK, 5 products for 2. Only
+// the logarithm of each row's sum is kept beside q, k, v and the output.
+LayerCost attention_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double queries = layer.sequence;
+  const double pairs = layer.causal ? queries * (queries + 1) / 2 : queries * layer.positions;
+  const double flops = 2 * pairs * (layer.features_in + layer.features);
+  return {.forward = pass(flops, x + y),
+          .backward_input = pass(2.5 * flops, 2 * (x + y)),
+          .kept = {.inputs = true, .output = true, .extra = queries * layer.heads}};
+}
+
+// Per layer and direction 4 gates of (in + hidden + 2 biases) x hidden; one product for all steps' inputs, then one
+// kernel per step, which reads the recurrent weights again.
+LayerCost lstm_cost(const Layer& layer) {
+  const double directions = layer.bidirectional ? 2 : 1;
+  const double hidden = layer.features;
+  const double x = inputs_of(layer);
+  const double steps = x / layer.features_in; // of all samples
+  double weights = 0;
+  for (int i = 0; i < layer.layers; ++i) {
+    weights += directions * 4 * hidden * ((i == 0 ? layer.features_in : directions * hidden) + hidden);
+  }
+  const double cells = directions * layer.layers;
+  const double recurrent = cells * 4 * hidden * hidden;
+  const double parameters = weights + (layer.bias ? cells * 8 * hidden : 0);
+  const double flops = 2 * steps * weights;
+  const double gates = steps * cells * 4 * hidden;
+  const double moved = x + elements_of(layer.output) + 2 * gates;
+  const double read_weights = weights + (layer.sequence - 1) * recurrent;
+  const int kernels = static_cast<int>(std::min(cells * (1 + layer.sequence), 1e9));
+  return {.forward = pass(flops, moved, read_weights, kernels),
+          .backward_input = pass(flops, moved, read_weights, kernels),
+          .backward_weight = pass(flops, moved, parameters, static_cast<int>(2 * cells)),
+          .parameters = parameters,
+          .kept = {.inputs = true, .output = true, .extra = gates + steps * (2 * cells - directions) * hidden}};
+}
+
+LayerCost matmul_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double flops = 2 * y * layer.features_in;
+  return {
+      .forward = pass(flops, x + y), .backward_input = pass(2 * flops, 2 * (x + y), 0, 2), .kept = {.inputs = true}};
+}
+
+} // namespace stagecraft

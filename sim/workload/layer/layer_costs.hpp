@@ -1,0 +1,29 @@
+// What each layer kind costs: one function per equation of docs/formats/workload.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+
+LayerCost dense_cost(const Layer&); ///< convolution and linear: one product with a weight
+LayerCost batch_norm_cost(const Layer&);
+LayerCost layer_norm_cost(const Layer&);
+LayerCost response_norm_cost(const Layer&); ///< local response normalization
+LayerCost in_place_cost(const Layer&);      ///< activation whose gradient follows from its output
+LayerCost activation_cost(const Layer&);    ///< activation whose gradient needs its input
+LayerCost dropout_cost(const Layer&);
+LayerCost max_pool_cost(const Layer&);
+LayerCost average_cost(const Layer&);
+LayerCost add_cost(const Layer&);
+LayerCost product_cost(const Layer&); ///< of elements
+LayerCost copy_cost(const Layer&);    ///< concatenation, transpose, slice
+LayerCost view_cost(const Layer&);
+LayerCost softmax_cost(const Layer&);
+LayerCost cross_entropy_cost(const Layer&);
+LayerCost embedding_cost(const Layer&);
+LayerCost attention_cost(const Layer&);
+LayerCost lstm_cost(const Layer&);
+LayerCost matmul_cost(const Layer&); ///< of two activations
+
+} // namespace stagecraft

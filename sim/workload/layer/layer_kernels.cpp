@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/layer/layer_kernels.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+// Places of dimensions in KernelOpRow::dimensions.
+enum Gemm { kBatch, kM, kN, kK };
+constexpr int kImages = 0, kRows = 0;
+
+KernelCall gemm(double batch, double m, double n, double k, int grows) {
+  return {KernelOp::gemm, {batch, m, n, k}, grows};
+}
+
+double last(const Shape& shape) { return shape.empty() ? 1 : std::max(1.0, static_cast<double>(shape.back())); }
+
+KernelCall over(KernelOp op, double elements, double columns) { return {op, {elements / columns, columns}, kRows}; }
+
+// The same op over rows of the output, forward and backward.
+LayerKernels both_ways(KernelOp op, const Layer& layer, double columns) {
+  const KernelCall call = over(op, elements_of(layer.output), columns);
+  return {.forward = {call}, .backward_input = {call}};
+}
+
+} // namespace
+
+LayerKernels convolution_kernels(const Layer& layer) {
+  const Shape& image = layer.inputs.front();
+  const bool plain = layer.kernel.size() == 2 && image.size() >= 3 && layer.stride[0] == layer.stride[1] &&
+                     layer.padding[0] == layer.padding[1] &&
+                     std::all_of(layer.dilation.begin(), layer.dilation.end(), [](int by) { return by == 1; });
+  if (!plain) {
+    return {};
+  }
+  const double width = last(image);
+  const auto height = static_cast<double>(image[image.size() - 2]);
+  const double images = elements_of(image) / (layer.features_in * height * width);
+  const KernelCall call{KernelOp::convolution,
+                        {images, layer.features_in, height, width, layer.features, static_cast<double>(layer.kernel[0]),
+                         static_cast<double>(layer.kernel[1]), static_cast<double>(layer.stride[0]),
+                         static_cast<double>(layer.padding[0]), static_cast<double>(layer.groups)},
+                        kImages};
+  return {{call}, {call}, {call}};
+}
+
+// y[rows, out] = x[rows, in] W[in, out]; then dx = dy W' and dW = x' dy.
+LayerKernels linear_kernels(const Layer& layer) {
+  const double in = layer.features_in;
+  const double out = layer.features;
+  const double rows = elements_of(layer.output) / out;
+  return {{gemm(1, rows, out, in, kM)}, {gemm(1, rows, in, out, kM)}, {gemm(1, in, out, rows, kK)}};
+}
+
+// Both operands are activations: two products backward.
+LayerKernels matmul_kernels(const Layer& layer) {
+  if (layer.output.size() < 2) {
+    return {};
+  }
+  const double k = layer.features_in;
+  const double n = last(layer.output);
+  const auto m = static_cast<double>(layer.output[layer.output.size() - 2]);
+  const double batch = elements_of(layer.output) / (m * n);
+  return {.forward = {gemm(batch, m, n, k, kBatch)},
+          .backward_input = {gemm(batch, m, k, n, kBatch), gemm(batch, k, n, m, kBatch)}};
+}
+
+LayerKernels attention_kernels(const Layer& layer) {
+  if (layer.positions != layer.sequence || layer.features != layer.features_in) {
+    return {};
+  }
+  const KernelCall call{KernelOp::attention,
+                        {elements_of(layer.output) / (layer.sequence * layer.features), layer.sequence,
+                         static_cast<double>(layer.heads), static_cast<double>(layer.key_value_heads),
+                         layer.features / layer.heads, layer.causal ? 1.0 : 0.0},
+                        kImages};
+  return {.forward = {call}, .backward_input = {call}};
+}
+
+LayerKernels batch_norm_kernels(const Layer& layer) {
+  return both_ways(KernelOp::batch_norm, layer, layer.features_in);
+}
+LayerKernels layer_norm_kernels(const Layer& layer) {
+  return both_ways(KernelOp::layer_norm, layer, layer.features_in);
+}
+LayerKernels relu_kernels(const Layer& layer) { return both_ways(KernelOp::relu, layer, last(layer.output)); }
+LayerKernels gelu_kernels(const Layer& layer) { return both_ways(KernelOp::gelu, layer, last(layer.output)); }
+LayerKernels dropout_kernels(const Layer& layer) { return both_ways(KernelOp::dropout, layer, last(layer.output)); }
+LayerKernels softmax_kernels(const Layer& layer) { return both_ways(KernelOp::softmax, layer, last(layer.output)); }
+
+LayerKernels add_kernels(const Layer& layer) {
+  const KernelCall call = over(KernelOp::add, elements_of(layer.output), last(layer.output));
+  const std::vector<KernelCall> calls(std::max<std::size_t>(layer.inputs.size(), 1) - 1, call);
+  return {.forward = calls, .backward_input = calls};
+}
+
+LayerKernels copy_kernels(const Layer& layer) { return both_ways(KernelOp::copy, layer, last(layer.output)); }
+
+LayerKernels loss_kernels(const Layer& layer) {
+  const Shape& scores = layer.inputs.front();
+  const KernelCall call = over(KernelOp::softmax, elements_of(scores), last(scores));
+  return {.forward = {call}, .backward_input = {call}};
+}
+
+LayerKernels embedding_kernels(const Layer& layer) {
+  const KernelCall call = over(KernelOp::embedding, elements_of(layer.output), layer.features);
+  return {.forward = {call}, .backward_weight = {call}};
+}
+
+} // namespace stagecraft

@@ -1,0 +1,187 @@
+// The table of layer kinds. A new kind is one row here, its cost, its shape, and a paragraph in
+// docs/formats/workload.md. SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "sim/workload/layer/layer_costs.hpp"
+#include "sim/workload/layer/layer_kernels.hpp"
+#include "sim/workload/layer/layer_shapes.hpp"
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kLargestSize = 1'000'000'000;
+
+// One number for both directions, or [vertical, horizontal].
+std::vector<int> read_pair(yaml::Map& map, std::string_view key, int low, std::vector<int> otherwise) {
+  constexpr int kLargestWindow = 1'000'000;
+  const std::vector<const yaml::Node*> items = map.list(key);
+  if (items.empty()) {
+    return otherwise;
+  }
+  if (items.size() > 2) {
+    throw InputError(map.where(key), "'" + std::string(key) + "' has " + std::to_string(items.size()) +
+                                         " numbers; allowed: one, or [vertical, horizontal]");
+  }
+  return {yaml::integer(*items.front(), key, low, kLargestWindow),
+          yaml::integer(*items.back(), key, low, kLargestWindow)};
+}
+
+Shape read_sizes(yaml::Map& map, std::string_view key, int low) {
+  Shape shape;
+  map.node(key);
+  for (const yaml::Node* item : map.list(key)) {
+    shape.push_back(yaml::integer(*item, key, low, kLargestSize));
+  }
+  if (shape.empty()) {
+    throw InputError(map.where(key), "'" + std::string(key) + "' is empty; allowed: a list of sizes");
+  }
+  return shape;
+}
+
+void read_nothing(yaml::Map&, Layer&) {}
+
+void read_convolution(yaml::Map& map, Layer& layer) {
+  layer.features = map.integer("channels", 1, kLargestSize);
+  map.node("kernel");
+  layer.kernel = read_pair(map, "kernel", 1, {});
+  layer.stride = read_pair(map, "stride", 1, {1, 1});
+  layer.padding = read_pair(map, "padding", 0, {0, 0});
+  layer.dilation = read_pair(map, "dilation", 1, {1, 1});
+  layer.groups = map.integer("groups", 1, kLargestSize, 1);
+  layer.bias = map.boolean("bias", true);
+}
+
+void read_linear(yaml::Map& map, Layer& layer) {
+  layer.features = map.integer("features", 1, kLargestSize);
+  layer.bias = map.boolean("bias", true);
+  layer.tied = map.boolean("tied", false);
+}
+
+void read_pool(yaml::Map& map, Layer& layer) {
+  map.node("kernel");
+  layer.kernel = read_pair(map, "kernel", 1, {});
+  layer.stride = read_pair(map, "stride", 1, layer.kernel);
+  layer.padding = read_pair(map, "padding", 0, {0, 0});
+  layer.ceil = map.boolean("ceil", false);
+}
+
+void read_adaptive_pool(yaml::Map& map, Layer& layer) {
+  map.node("output");
+  for (const int size : read_pair(map, "output", 1, {})) {
+    layer.target.push_back(size);
+  }
+}
+
+void read_response_norm(yaml::Map& map, Layer& layer) { layer.kernel = {map.integer("size", 1, kLargestSize)}; }
+
+void read_axis(yaml::Map& map, Layer& layer) { layer.axis = map.integer("axis", 0, kLargestSize, 0); }
+
+void read_slice(yaml::Map& map, Layer& layer) {
+  read_axis(map, layer);
+  layer.start = map.integer("start", 0, kLargestSize, 0);
+  layer.end = map.integer("end", 1, kLargestSize);
+}
+
+void read_reshape(yaml::Map& map, Layer& layer) { layer.target = read_sizes(map, "shape", 1); }
+
+void read_transpose(yaml::Map& map, Layer& layer) { layer.target = read_sizes(map, "axes", 0); }
+
+void read_embedding(yaml::Map& map, Layer& layer) {
+  layer.vocabulary = map.integer("vocabulary", 1, kLargestSize);
+  layer.features = map.integer("features", 1, kLargestSize);
+  layer.positions = map.integer("positions", 0, kLargestSize, 0);
+  layer.types = map.integer("types", 0, kLargestSize, 0);
+}
+
+void read_attention(yaml::Map& map, Layer& layer) {
+  layer.heads = map.integer("heads", 1, kLargestSize);
+  layer.key_value_heads = map.integer("key_value_heads", 1, layer.heads, layer.heads);
+  layer.causal = map.boolean("causal", false);
+}
+
+void read_lstm(yaml::Map& map, Layer& layer) {
+  constexpr int kMostLayers = 1000;
+  layer.features = map.integer("hidden", 1, kLargestSize);
+  layer.layers = map.integer("layers", 1, kMostLayers, 1);
+  layer.bidirectional = map.boolean("bidirectional", false);
+  layer.bias = map.boolean("bias", true);
+}
+
+void read_matmul(yaml::Map& map, Layer& layer) { layer.transpose = map.boolean("transpose", false); }
+
+constexpr int kMany = 10'000;
+using K = KernelKind;
+
+constexpr std::array kKinds = {
+    LayerKind{"conv2d", "convolution: channels, kernel, stride, padding, dilation, groups, bias", K::convolution, 1, 1,
+              read_convolution, convolution_shape, dense_cost, convolution_kernels},
+    LayerKind{"linear", "fully connected over the last dimension: features, bias, tied", K::matmul, 1, 1, read_linear,
+              linear_shape, dense_cost, linear_kernels},
+    LayerKind{"matmul", "product of two activations: transpose (of the second)", K::matmul, 2, 2, read_matmul,
+              matmul_shape, matmul_cost, matmul_kernels},
+    LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
+              batch_norm_cost, batch_norm_kernels},
+    LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
+              layer_norm_cost, layer_norm_kernels},
+    LayerKind{"lrn", "local response normalization across channels: size", K::normalization, 1, 1, read_response_norm,
+              image_shape, response_norm_cost},
+    LayerKind{"relu", "rectified linear unit, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"sigmoid", "logistic function, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"tanh", "hyperbolic tangent, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
+              relu_kernels},
+    LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
+              gelu_kernels},
+    LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
+              gelu_kernels},
+    LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels},
+    LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
+              add_kernels},
+    LayerKind{"mul", "product of its inputs' elements, broadcast", K::elementwise, 2, kMany, read_nothing,
+              broadcast_shape, product_cost},
+    LayerKind{"max_pool", "maximum over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool,
+              pool_shape, max_pool_cost},
+    LayerKind{"avg_pool", "mean over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool, pool_shape,
+              average_cost},
+    LayerKind{"adaptive_avg_pool", "mean over windows that make the output's size: output", K::pooling, 1, 1,
+              read_adaptive_pool, adaptive_pool_shape, average_cost},
+    LayerKind{"global_avg_pool", "mean over the whole image", K::pooling, 1, 1, read_nothing, global_pool_shape,
+              average_cost},
+    LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost,
+              copy_kernels},
+    LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost,
+              copy_kernels},
+    LayerKind{"transpose", "dimensions in another order: axes", K::reshape, 1, 1, read_transpose, transpose_shape,
+              copy_cost, copy_kernels},
+    LayerKind{"flatten", "view as one dimension", K::reshape, 1, 1, read_nothing, flatten_shape, view_cost},
+    LayerKind{"reshape", "view in another shape: shape", K::reshape, 1, 1, read_reshape, reshape_shape, view_cost},
+    LayerKind{"softmax", "softmax over the last dimension", K::softmax, 1, 1, read_nothing, same_shape, softmax_cost,
+              softmax_kernels},
+    LayerKind{"cross_entropy", "softmax and negative log-likelihood: the loss", K::softmax, 1, 1, read_nothing,
+              scalar_shape, cross_entropy_cost, loss_kernels},
+    LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
+              embedding_shape, embedding_cost, embedding_kernels},
+    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal", K::attention, 1, 3,
+              read_attention, attention_shape, attention_cost, attention_kernels},
+    LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
+              lstm_shape, lstm_cost},
+};
+
+} // namespace
+
+std::span<const LayerKind> layer_kinds() { return kKinds; }
+
+LayerCost cost_of(const LayerKind& kind, const Layer& layer) {
+  LayerCost cost = kind.cost(layer);
+  if (kind.kernels != nullptr) {
+    LayerKernels kernels = kind.kernels(layer);
+    cost.forward.calls = std::move(kernels.forward);
+    cost.backward_input.calls = std::move(kernels.backward_input);
+    cost.backward_weight.calls = std::move(kernels.backward_weight);
+  }
+  return cost;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,28 @@
+// The shape of each layer kind's output, from its inputs and attributes. Shapes that do not fit throw InputError.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+
+Shape convolution_shape(Layer&);
+Shape pool_shape(Layer&);
+Shape global_pool_shape(Layer&);
+Shape adaptive_pool_shape(Layer&);
+Shape linear_shape(Layer&);
+Shape image_shape(Layer&); ///< as the input, whose first dimension counts channels
+Shape same_shape(Layer&);  ///< as the input, whose last dimension counts features
+Shape broadcast_shape(Layer&);
+Shape concat_shape(Layer&);
+Shape flatten_shape(Layer&);
+Shape reshape_shape(Layer&);
+Shape transpose_shape(Layer&);
+Shape slice_shape(Layer&);
+Shape scalar_shape(Layer&);
+Shape embedding_shape(Layer&);
+Shape attention_shape(Layer&);
+Shape lstm_shape(Layer&);
+Shape matmul_shape(Layer&);
+
+} // namespace stagecraft

@@ -1,0 +1,103 @@
+// From the cost of each layer alone to operators: which gradients are needed, and which tensors are kept once.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Tensors are numbered by the layer that writes them; the model's input comes last.
+class Tensors {
+public:
+  Tensors(const std::vector<CostedLayer>& layers, double input_elements)
+      : elements_(layers.size() + 1), memory_(layers.size() + 1), claimed_(layers.size() + 1, false) {
+    elements_.back() = input_elements;
+    memory_.back() = layers.size();
+    for (size_t v = 0; v < layers.size(); ++v) {
+      elements_[v] = layers[v].op.output_elements;
+      memory_[v] = layers[v].cost.kept.view ? memory(layers[v].inputs.front()) : v;
+    }
+  }
+
+  /// The elements of a tensor that nobody has claimed yet, 0 when somebody has.
+  double claim(int tensor) {
+    const size_t which = memory(tensor);
+    if (claimed_[which]) {
+      return 0;
+    }
+    claimed_[which] = true;
+    return elements_[which];
+  }
+
+private:
+  // A view of the model's input is that input.
+  size_t memory(int tensor) const {
+    return tensor == kModelInput ? memory_.size() - 1 : memory_[static_cast<size_t>(tensor)];
+  }
+
+  std::vector<double> elements_;
+  std::vector<size_t> memory_;
+  std::vector<bool> claimed_;
+};
+
+// A tensor has a gradient when a parameter stands before it. A layer given by numbers may read a later one; its own
+// numbers decide then.
+std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
+  std::vector<bool> gradient(layers.size(), false);
+  for (size_t v = 0; v < layers.size(); ++v) {
+    const CostedLayer& layer = layers[v];
+    gradient[v] = layer.measured || layer.cost.backward_weight.kernels > 0 ||
+                  std::any_of(layer.inputs.begin(), layer.inputs.end(),
+                              [&](int input) { return input != kModelInput && gradient[input]; });
+  }
+  return gradient;
+}
+
+// The few parameters of a normalization have their gradient with that of the input; nothing waits for it.
+bool waits_for_weights(const CostedLayer& layer) {
+  return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization;
+}
+
+} // namespace
+
+std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double input_elements) {
+  const std::vector<bool> gradient = find_gradients(layers);
+  Tensors tensors(layers, input_elements);
+  Tensors of_weights(layers, input_elements); // what weight gradients read
+  for (size_t v = 0; v < layers.size(); ++v) {
+    CostedLayer& layer = layers[v];
+    if (layer.measured) {
+      continue;
+    }
+    layer.op.parameters = layer.cost.parameters;
+    layer.op.forward = layer.cost.forward;
+    layer.op.backward_weight = layer.cost.backward_weight;
+    layer.op.weight_elements = 0;
+    for (const int input : waits_for_weights(layer) ? layer.inputs : std::vector<int>()) {
+      layer.op.weight_elements += of_weights.claim(input);
+    }
+    layer.op.weight_elements += waits_for_weights(layer) ? layer.op.output_elements : 0; // its gradient
+    const bool passes_on = std::any_of(layer.inputs.begin(), layer.inputs.end(),
+                                       [&](int input) { return input != kModelInput && gradient[input]; });
+    layer.op.backward_input = passes_on ? layer.cost.backward_input : Pass();
+    if (gradient[v]) {
+      layer.op.stash_elements = layer.cost.kept.extra;
+      for (const int input : layer.cost.kept.inputs ? layer.inputs : std::vector<int>()) {
+        layer.op.stash_elements += tensors.claim(input);
+      }
+    }
+  }
+  for (size_t v = 0; v < layers.size(); ++v) { // an output that some reader keeps is that reader's
+    if (!layers[v].measured && gradient[v] && layers[v].cost.kept.output) {
+      layers[v].op.stash_elements += tensors.claim(static_cast<int>(v));
+    }
+  }
+  std::vector<Operator> operators;
+  for (CostedLayer& layer : layers) {
+    operators.push_back(std::move(layer.op));
+  }
+  return operators;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "sim/analysis/explain.hpp"
+#include "sim/timeline/metrics.hpp"
+#include "tests/catch.hpp"
+#include "tests/schedule/pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+Explanation explained(const test::PipelineRun& run, ReplayFunction engine = replay_analytic) {
+  return explain({run.graph, run.timeline, run.platform, engine});
+}
+
+double share_of(const Explanation& explanation, std::string_view cause) {
+  for (const TimeShare& share : explanation.shares) {
+    if (share.cause == cause) {
+      return share.time.value;
+    }
+  }
+  return 0;
+}
+
+double with(const Explanation& explanation, std::string_view part) {
+  for (const Sensitivity& one : explanation.sensitivities) {
+    if (one.part == part) {
+      return one.iteration.value;
+    }
+  }
+  FAIL("no part " << part);
+  return 0;
+}
+
+TEST_CASE("equal stages lose to nothing but fill and drain", "[explain]") {
+  // gpipe and 1f1b: (M + P - 1)(F + B) in all, of which M (F + B) are computed: 8 x 3, and 3 x 3 are lost.
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    const auto run = test::run(test::equal_stages(4, 1, {1, 2, 0}), test::schedule_of(schedule, 4, 8));
+    const Explanation explanation = explained(run);
+    CHECK(explanation.iteration.value == Approx(33));
+    CHECK(share_of(explanation, "forward") == Approx(8));
+    CHECK(share_of(explanation, "backward") == Approx(16));
+    CHECK(share_of(explanation, "fill and drain") == Approx(9));
+    CHECK(share_of(explanation, "unequal stages") == Approx(0).margin(1e-9));
+    CHECK(share_of(explanation, "transfers between stages") == Approx(0).margin(1e-9));
+  }
+}
+
+TEST_CASE("what unequal stages and transfers cost is told apart", "[explain]") {
+  // Forwards of 1 and 3 s, backwards alike, eight micro-batches, two stages, gpipe. The slow stage is busy 48 s, and
+  // before and after it the other one works 1 s: 50. In the mean 32 s are computed; equal stages of 2 s would take
+  // 2 (8 + 1) 2 = 36. Each transfer of 5 bytes at 1 B/s takes longer than a stage: with transfers that meet nobody 5 s
+  // are added each way: 60.
+  const test::Pipeline pipeline{{{1, 1, 0}, {3, 3, 0}}, 2, {5}, 1, 0};
+  const Explanation explanation = explained(test::run(pipeline, test::schedule_of("gpipe", 2, 8)));
+  CHECK(explanation.iteration.value == Approx(60));
+  CHECK(share_of(explanation, "forward") + share_of(explanation, "backward") == Approx(32));
+  CHECK(share_of(explanation, "fill and drain") == Approx(4));
+  CHECK(share_of(explanation, "unequal stages") == Approx(14));
+  CHECK(share_of(explanation, "transfers between stages") == Approx(10));
+}
+
+TEST_CASE("parts are ranked by what they are worth", "[explain]") {
+  // The pipeline above: the path is 1 + 5 + 48 + 5 + 1. A tenth more speed saves 1/11 of a part's seconds on it.
+  const test::Pipeline pipeline{{{1, 1, 0}, {3, 3, 0}}, 2, {5}, 1, 0};
+  const Explanation explanation = explained(test::run(pipeline, test::schedule_of("gpipe", 2, 8)));
+  CHECK(with(explanation, "all x") == Approx(60 - 50.0 / 11));
+  CHECK(with(explanation, "node/x-1") == Approx(60 - 48.0 / 11));
+  CHECK(with(explanation, "node/x-0") == Approx(60 - 2.0 / 11));
+  CHECK(with(explanation, "all links within nodes") == Approx(60 - 10.0 / 11));
+  CHECK(with(explanation, "latencies of all links") == Approx(60));
+  CHECK(explanation.sensitivities[0].part == "all x");
+  CHECK(explanation.sensitivities[1].part == "node/x-1");
+  // Twice as fast, 25 + 10 s, and four times, 12.5 + 10, devices would still help most; not with 6.25 + 10. With
+  // links twice as fast, 6.25 + 5, it is they again.
+  REQUIRE(explanation.next.size() == 2);
+  CHECK(explanation.next[0].mended == "all x");
+  CHECK(explanation.next[0].factor == 8);
+  CHECK(explanation.next[0].iteration.value == Approx(16.25));
+  CHECK(explanation.next[0].sensitivities[0].part == "all links within nodes");
+  CHECK(explanation.next[1].mended == "all links within nodes");
+  CHECK(explanation.next[1].factor == 2);
+  CHECK(explanation.next[1].iteration.value == Approx(11.25));
+  CHECK(explanation.next[1].sensitivities[0].part == "all x");
+}
+
+TEST_CASE("links that others use are told apart from links", "[explain]") {
+  // Two stages and a transfer of 4 bytes every second: alone each takes 4 s, the last is made at 4 and there at 8.
+  // Where they share the link, the last of 16 bytes is there at 1 + 16.
+  const test::Pipeline pipeline{{{1, 1, 0}, {1, 1, 0}}, 2, {4}, 1, 0};
+  const test::PipelineRun run = test::run(pipeline, test::schedule_of("gpipe", 2, 4), {.engine = replay_simgrid});
+  const Explanation explanation = explained(run, replay_simgrid);
+  const double alone = test::run(pipeline, test::schedule_of("gpipe", 2, 4)).end();
+  CHECK(share_of(explanation, "sharing of links") == Approx(run.end() - alone).margin(1e-6));
+  CHECK(share_of(explanation, "sharing of links") > 1);
+}
+
+TEST_CASE("shares and the path add up to the iteration, whatever the schedule and the engine", "[explain]") {
+  const test::Pipeline uneven{{{1, 2, 1, 0.5}, {3, 1, 2, 0.25}, {2, 2, 2, 1}, {1, 1, 1, 0.5}}, 4, {2, 5, 1}, 1, 0.5};
+  for (const ScheduleRow& row : schedules()) {
+    const ScheduleResult made = make_schedule(row, {4, 8, 1});
+    if (std::holds_alternative<Infeasible>(made) || std::get<Schedule>(made).stages != 4) {
+      continue;
+    }
+    for (const EngineRow& engine : kEngines) {
+      INFO(row.name << " " << engine.name);
+      test::PipelineRun run =
+          test::run(uneven, std::get<Schedule>(made), {.iterations = 4, .barrier = false, .engine = engine.replay});
+      run.timeline.window = 2;
+      const Explanation explanation = explained(run, engine.replay);
+      double shares = 0, path = 0;
+      for (const TimeShare& share : explanation.shares) {
+        shares += share.time.value;
+      }
+      for (const PathShare& share : explanation.path) {
+        path += share.time.value;
+      }
+      CHECK(shares == Approx(explanation.iteration.value));
+      CHECK(path == Approx(explanation.iteration.value));
+      CHECK(explanation.iteration.value == Approx(measure(run.graph, run.timeline, run.platform).iteration.value));
+      for (const Sensitivity& one : explanation.sensitivities) { // private links: faster never is slower
+        CHECK((engine.replay != replay_analytic || one.iteration.value <= explanation.iteration.value * (1 + 1e-9)));
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft

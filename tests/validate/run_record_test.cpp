@@ -1,0 +1,164 @@
+// Records of real runs: written, read back, refused where they contradict themselves; and what is said of them.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "sim/schedule/task_graph/order_transfers.hpp"
+#include "sim/validate/run_accuracy.hpp"
+#include "tests/error_of.hpp"
+#include "tests/schedule/pipelines.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// A run that went exactly as planned: 2 stages of F 1 s, B 2 s, 40 B at 4 B/s between them, 3 micro-batches.
+RunRecord ideal_record() {
+  Pipeline pipeline = equal_stages(2, 1, {1, 2, 0});
+  pipeline.bytes = {40};
+  pipeline.bandwidth = 4;
+  PipelineRun run = test::run(pipeline, schedule_of("1f1b", 2, 3), {.iterations = 2});
+  RunRecord record;
+  record.inputs = {"m", "p", "s", "1f1b", 3, 3, "", ""};
+  record.backend = "sleeping";
+  record.conditions = {{"scheduling", "fifo"}};
+  record.platform = run.platform;
+  record.graph = chain_transfers(run.graph);
+  const ReplayRequest request{&record.graph, 2};
+  record.timeline = replay_simgrid(record.platform, {&request, 1}).front();
+  return record;
+}
+
+// A file that goes when the test ends.
+struct File {
+  fs::path path = fs::temp_directory_path() / ("stagecraft-run-" + std::to_string(getpid()) + ".json");
+  explicit File(const std::string& text) { write_file(path, text); }
+  ~File() { fs::remove(path); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+};
+
+TEST_CASE("a record is read back as it was written", "[study][run]") {
+  RunRecord record = ideal_record();
+  record.parts = PartTimes{Seconds{1e-5}, std::vector<PathCost>(record.graph.legs.size(), {Seconds{1e-4}, 0.25})};
+  record.parts->works.assign(record.graph.works.size(), Seconds{0.5});
+  record.parts->slowdowns = {1, 1.25};
+  record.parts->contention.assign(record.graph.works.size() * record.graph.works.size(), 1);
+  record.parts->contention[1] = 1.5; // work 0 beside work 1
+  const std::string text = to_json(record);
+  const File file(text);
+  CHECK(is_run_record(file.path));
+  const RunRecord read = read_run_record(file.path);
+  CHECK(to_json(read) == text);
+  CHECK(Json::parse(text)["parts"]["contention"] == Json{{0, 1, 1.5}});
+  CHECK(read.parts->contention == record.parts->contention);
+  CHECK(read.graph.waits == record.graph.waits);
+  CHECK(read.graph.joins == record.graph.joins);
+  CHECK(read.makespan() == Approx(record.makespan()));
+  record.rounds = {{.devices = {"a"}, .weights = {1}, .iteration = Seconds{2}}};
+  const File with_rounds(to_json(record));
+  CHECK(Json::parse(to_json(record))["rounds"][0]["iteration_seconds"] == 2);
+  CHECK(to_json(read_run_record(with_rounds.path)) == text);
+}
+
+TEST_CASE("what went as planned is predicted without error", "[study][run]") {
+  const RunRecord record = ideal_record();
+  const RunAccuracy accuracy = accuracy_of(record);
+  CHECK(accuracy.error() == Approx(0).margin(1e-12));
+  CHECK(accuracy.retold_error() == Approx(0).margin(1e-12));
+  for (const KindErrors& kind : accuracy.kinds) {
+    CHECK(kind.start.p90 == Approx(0).margin(1e-12));
+    CHECK(kind.duration.p90 == Approx(0).margin(1e-12));
+  }
+  // two iterations of 3 x (1 + 2) s each
+  for (const DeviceTime& device : accuracy.device_measured) {
+    CHECK(device.busy == Approx(18));
+    double all = device.busy;
+    for (const double waiting : device.waiting) {
+      all += waiting;
+    }
+    CHECK(all == Approx(record.makespan()).margin(1e-9)); // barriers end with all devices at once
+  }
+}
+
+// Every computation half as long again: by its own durations exact, by the plan a third too short.
+TEST_CASE("a slow run is told from a wrong order", "[study][run]") {
+  RunRecord record = ideal_record();
+  TaskGraph slow = record.graph;
+  for (Work& work : slow.works) {
+    work.seconds = work.seconds * 1.5;
+    work.latency = work.latency * 1.5;
+    work.bytes *= 1.5;
+  }
+  const ReplayRequest request{&slow, 2};
+  record.timeline = replay_simgrid(record.platform, {&request, 1}).front();
+  const RunAccuracy accuracy = accuracy_of(record);
+  CHECK(accuracy.retold_error() == Approx(0).margin(1e-9));
+  CHECK(accuracy.error() == Approx(-1.0 / 3));
+  for (const KindErrors& kind : accuracy.kinds) {
+    if (kind.kind == TaskKind::forward || kind.kind == TaskKind::backward) {
+      CHECK(kind.duration.median == Approx(1.0 / 3));
+    }
+  }
+}
+
+// 0.2 % of the run, and no less than half a millisecond.
+TEST_CASE("a run is disturbed where a sleeper woke late", "[study][run]") {
+  RunRecord record;
+  record.timeline.finish = {10};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0200"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0201"}};
+  CHECK(record.disturbed());
+  record.timeline.finish = {0.1};
+  record.conditions = {{"latest_sleeper_seconds", "0.0005"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"latest_sleeper_seconds", "0.0006"}};
+  CHECK(record.disturbed());
+  record.conditions = {{"runs", "3"}, {"disturbed_runs", "2"}};
+  CHECK_FALSE(record.disturbed());
+  record.conditions = {{"runs", "3"}, {"disturbed_runs", "3"}};
+  CHECK(record.disturbed());
+}
+
+TEST_CASE("records that contradict themselves are refused", "[study][run][bad-input]") {
+  const Json good = Json::parse(to_json(ideal_record()));
+  const auto refusal = [](const Json& json) {
+    const File file(json.dump());
+    return error_of([&] { read_run_record(file.path); });
+  };
+  CHECK(refusal(good).empty());
+  Json measured = good;
+  measured["parts"] = {{"computation_seconds", 0}, {"legs", Json::array()}, {"slowdowns", {1}}};
+  for (std::size_t leg = 0; leg < good["graph"]["legs"].size(); ++leg) {
+    measured["parts"]["legs"].push_back({0, 0});
+  }
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.slowdowns: not a list of 2"));
+  measured["parts"].erase("slowdowns");
+  measured["parts"]["contention"] = {{0, 1000, 1.5}};
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.contention: not a whole number; allowed: 0 to"));
+  measured["parts"]["contention"] = {{0, 1, 0}};
+  CHECK_THAT(refusal(measured), Catch::Contains("a slowdown of 0"));
+  const auto changed = [&](const char* pointer, const Json& value) {
+    Json json = good;
+    json[Json::json_pointer(pointer)] = value;
+    return refusal(json);
+  };
+  CHECK_THAT(changed("/graph/work/0", 99), Catch::Contains("graph.work: not a whole number; allowed: 0 to"));
+  CHECK_THAT(changed("/graph/successors/0", {-1}), Catch::Contains("graph.successors"));
+  CHECK_THAT(changed("/graph/programs/0/0", good["graph"]["programs"][1][0]), Catch::Contains("not this device's"));
+  CHECK_THAT(changed("/graph/works/0/0", "Z"), Catch::Contains("no kind of task 'Z'"));
+  CHECK_THAT(changed("/graph/legs/0/2", 0), Catch::Contains("without bandwidth"));
+  CHECK_THAT(changed("/start_nanoseconds", {1}), Catch::Contains("not a list of"));
+  CHECK_THAT(changed("/start_nanoseconds/0", -1), Catch::Contains("not whole nanoseconds"));
+  CHECK_THAT(changed("/duration_nanoseconds/0", 9'000'000'000), Catch::Contains("starts before task 0 has ended"));
+  CHECK_THAT(changed("/executed/iterations", 0), Catch::Contains("iterations"));
+  CHECK_THAT(changed("/executed/extra", 1), Catch::Contains("'extra'"));
+  CHECK_THAT(changed("/platform/links/0", {1, 2}), Catch::Contains("not a list of 3"));
+}
+
+} // namespace
+} // namespace stagecraft::test
