@@ -3,38 +3,12 @@
 #pragma once
 
 #include <array>
-#include <span>
 #include <string_view>
-
-#include "sim/plan/plan.hpp"
 
 namespace stagecraft {
 
-struct PlanRequest;
-
-/// Places all operators as if device d were weights[d] times as fast as its costs say; a plan or the reason why not.
-using PlaceFunction = PlanResult (*)(const PlanRequest& request, std::span<const double> weights);
-
-PlanResult place_contiguous(const PlanRequest& request, std::span<const double> weights);
-PlanResult place_earliest_finish(const PlanRequest& request, std::span<const double> weights);
-PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights);
-PlanResult place_earliest_finish_divided(const PlanRequest& request, std::span<const double> weights);
-
-struct PlacementRow {
-  std::string_view name, help;
-  PlaceFunction place;
-};
-inline constexpr std::array kPlacements = {
-    PlacementRow{"contiguous", "each device in turn takes what it finishes by the earliest time that all can keep",
-                 place_contiguous},
-    PlacementRow{"earliest-finish", "each operator where it finishes earliest in a running pipeline, as eft",
-                 place_earliest_finish},
-    PlacementRow{"earliest-finish-contiguous", "the same, devices never going back along a path, as eft-contiguous",
-                 place_earliest_finish_contiguous},
-    PlacementRow{"earliest-finish-divided",
-                 "as earliest-finish, an operator's samples shared out by weight where it finishes earlier so",
-                 place_earliest_finish_divided},
-};
+/// How the balancer places operators; the table of placements has a row for each.
+enum class PlacementRule { contiguous, earliest_finish, earliest_finish_contiguous, earliest_finish_divided };
 
 /// By what factor a device's weight grows after a round of T seconds, its waiting W, the mean over n devices Wm, at
 /// step e: mean 1 + e (W - Wm)/T; share 1 + e (W/sum W - 1/n).
@@ -50,7 +24,7 @@ inline constexpr std::array kWeightUpdates = {
 
 /// Key `dynamic` of a study.
 struct BalanceOptions {
-  const PlacementRow* placement = &kPlacements[0];
+  PlacementRule placement = PlacementRule::contiguous;
   WeightUpdate update = WeightUpdate::mean;
   double balanced = 0.02; ///< balanced when the largest waiting is above the mean by this part of T at most
   double changed = 0.02;  ///< the world has changed when T or a device's busy time differs by more than this part of T

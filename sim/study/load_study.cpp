@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/input_files.hpp"
 #include "sim/study/study.hpp"
 
@@ -145,7 +146,7 @@ BalanceOptions read_balance(yaml::Map& map) {
     return options;
   }
   yaml::Map dynamic(*node, "dynamic");
-  options.placement = &dynamic.choice("placement", kPlacements, options.placement->name);
+  options.placement = dynamic.choice("placement", kPlacements, row_of(options.placement).name).rule;
   options.update = dynamic.choice("update", kWeightUpdates, "mean").update;
   options.balanced = dynamic.number("balanced", yaml::kFraction, options.balanced);
   options.changed = dynamic.number("changed", yaml::kFraction, options.changed);

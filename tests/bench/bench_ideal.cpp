@@ -11,6 +11,7 @@
 #include <ctime>
 #include <string>
 
+#include "sim/base/named_table.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/strategy/strategy.hpp"
 
@@ -74,9 +75,9 @@ int main(int count, char** arguments) {
   PlanRequest request{.problem = problem, .devices = {0, 1, 2, 3, 4, 5, 6}};
   request.in_flight = [](int, int) { return 1.0; };
   std::printf("%.0f ideals", std::pow(length + 1, branches) + 2);
-  for (const auto split : {split_ideal, split_ideal_linear}) {
+  for (const char* name : {"ideal", "ideal-linear"}) {
     const double start = processor_seconds();
-    const PlanResult result = split(request);
+    const PlanResult result = find_by_name(strategies(), name, "strategy", {}).split(request);
     const Plan* plan = std::get_if<Plan>(&result);
     std::printf(", %.2f s (%.6g ms)", processor_seconds() - start,
                 plan != nullptr ? plan->objective->value.value * 1e3 : -1);

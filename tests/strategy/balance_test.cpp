@@ -5,6 +5,7 @@
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
+#include "sim/strategy/heuristic/placements.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 
@@ -86,7 +87,7 @@ Evaluation run_chain(const Plan& plan, const std::vector<double>& truth, int ope
   return evaluation(*std::max_element(free.begin(), free.end()), busy, free);
 }
 
-const BalanceOptions kEarliestFinish{.placement = &kPlacements[1]};
+const BalanceOptions kEarliestFinish{.placement = PlacementRule::earliest_finish};
 
 Plan plan_of(const PlanResult& result) {
   REQUIRE(std::holds_alternative<Plan>(result));
@@ -258,7 +259,7 @@ TEST_CASE("without any device for an operator the balancer names it and its kern
   const test::World world(toy);
   for (const PlacementRow& row : kPlacements) {
     INFO(row.name);
-    Balancer balancer(world.request(), {.placement = &row});
+    Balancer balancer(world.request(), {.placement = row.rule});
     CHECK_THAT(std::get<Infeasible>(balancer.propose()).reason,
                Catch::StartsWith("no device has a kernel for operator '1' ("));
   }
@@ -369,7 +370,7 @@ TEST_CASE("shares by weight become those of the true speeds in two rounds", "[pl
   test::Toy toy = unit_operators(1, 2);
   toy.samples = 12;
   const test::World world(toy);
-  Balancer balancer(world.request(), {.placement = &kPlacements[3]});
+  Balancer balancer(world.request(), {.placement = PlacementRule::earliest_finish_divided});
   while (!balancer.holds()) {
     const Plan plan = plan_of(balancer.propose());
     const std::vector<double> busy = {12 * plan.stages[0].share(0), 36 * plan.stages[0].share(1)};
@@ -451,7 +452,7 @@ TEST_CASE("on 500 random worlds: it ends or holds within fifty rounds, the best 
     const RandomWorld made = random_world(random);
     const test::World world(made.toy);
     const double jitter = n % 3 == 0 ? 0.01 : 0;
-    const BalanceOptions options{.placement = &kPlacements[n % kPlacements.size()],
+    const BalanceOptions options{.placement = kPlacements[n % kPlacements.size()].rule,
                                  .update = n / kPlacements.size() % 2 == 0 ? WeightUpdate::mean : WeightUpdate::share};
     Balancer balancer(world.request(), options);
     double best = test::kInfinite;

@@ -8,6 +8,7 @@
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
+#include "sim/strategy/heuristic/placements.hpp"
 
 namespace stagecraft {
 namespace {
@@ -121,7 +122,7 @@ PlanResult Balancer::propose() {
     return Infeasible{failure_};
   }
   while (!holding_) {
-    PlanResult placed = options_.placement->place(request_, weights_);
+    PlanResult placed = row_of(options_.placement).place(request_, weights_);
     std::string reason;
     if (const Plan* plan = std::get_if<Plan>(&placed)) {
       const auto lacks = plan_shortage(request_.problem, *plan, request_.chunks, request_.in_flight, request_.versions,

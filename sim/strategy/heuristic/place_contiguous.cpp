@@ -6,6 +6,7 @@
 
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
+#include "sim/strategy/heuristic/placements.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,0 +1,42 @@
+// The placements that dynamic balancing can use, one row each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "sim/plan/plan_request.hpp"
+
+namespace stagecraft {
+
+/// Places all operators as if device d were weights[d] times as fast as its costs say; a plan or the reason why not.
+using PlaceFunction = PlanResult (*)(const PlanRequest& request, std::span<const double> weights);
+
+PlanResult place_contiguous(const PlanRequest& request, std::span<const double> weights);
+PlanResult place_earliest_finish(const PlanRequest& request, std::span<const double> weights);
+PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights);
+PlanResult place_earliest_finish_divided(const PlanRequest& request, std::span<const double> weights);
+
+/// A placement as users name it, key `dynamic.placement` of a study.
+struct PlacementRow {
+  std::string_view name, help;
+  PlacementRule rule;
+  PlaceFunction place;
+};
+inline constexpr std::array kPlacements = {
+    PlacementRow{"contiguous", "each device in turn takes what it finishes by the earliest time that all can keep",
+                 PlacementRule::contiguous, place_contiguous},
+    PlacementRow{"earliest-finish", "each operator where it finishes earliest in a running pipeline, as eft",
+                 PlacementRule::earliest_finish, place_earliest_finish},
+    PlacementRow{"earliest-finish-contiguous", "the same, devices never going back along a path, as eft-contiguous",
+                 PlacementRule::earliest_finish_contiguous, place_earliest_finish_contiguous},
+    PlacementRow{"earliest-finish-divided",
+                 "as earliest-finish, an operator's samples shared out by weight where it finishes earlier so",
+                 PlacementRule::earliest_finish_divided, place_earliest_finish_divided},
+};
+
+/// The row of a rule.
+constexpr const PlacementRow& row_of(PlacementRule rule) { return kPlacements[static_cast<std::size_t>(rule)]; }
+
+} // namespace stagecraft
