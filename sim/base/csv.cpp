@@ -82,7 +82,7 @@ private:
   int line_ = 1;
 };
 
-std::string quoted(const std::string& text) { return "'" + text.substr(0, 60) + "'"; }
+std::string in_quotes(const std::string& text) { return "'" + text.substr(0, 60) + "'"; }
 
 } // namespace
 
@@ -90,7 +90,7 @@ double CsvCell::number(double low, double high) const {
   const double value = parse_number(text, where);
   if (value < low || value > high) {
     throw InputError(where,
-                     quoted(text) + " is out of range; allowed: " + to_text(low, 0) +
+                     in_quotes(text) + " is out of range; allowed: " + to_text(low, 0) +
                          (high < std::numeric_limits<double>::infinity() ? " to " + to_text(high, 0) : " or more"));
   }
   return value;
@@ -117,7 +117,7 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
   for (std::size_t c = 0; c < header_.size(); ++c) {
     const auto same = [&](const CsvCell& other) { return other.text == header_[c].text; };
     if (std::any_of(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(c), same)) {
-      throw InputError(header_[c].where, "a second column " + quoted(header_[c].text) + "; allowed: each once");
+      throw InputError(header_[c].where, "a second column " + in_quotes(header_[c].text) + "; allowed: each once");
     }
   }
   for (const std::string_view column : needed) {

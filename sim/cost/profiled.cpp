@@ -1,6 +1,6 @@
 // Times as measured. Another micro-batch size interpolates between measured sizes or scales what is not launch
 // overhead; a device type without a profile of its own scales by the rates of the kernel's family (docs/model.md,
-// "Profiled").
+// "ProfiledModel").
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -21,9 +21,9 @@ struct Series {
   std::vector<const Profile*> by_size;
 };
 
-class Profiled : public CostModel {
+class ProfiledModel : public CostModel {
 public:
-  Profiled(const ModelGraph& model, const DeviceType* reference) : model_(model), reference_(reference) {
+  ProfiledModel(const ModelGraph& model, const DeviceType* reference) : model_(model), reference_(reference) {
     for (const Profile& profile : model.profiles) {
       const auto same = std::find_if(series_.begin(), series_.end(), [&](const Series& one) {
         return one.device == profile.device && one.tensor_parallel == profile.tensor_parallel;
@@ -138,7 +138,7 @@ CostModelResult make_profiled(const CostModelRequest& request) {
   if (request.model.profiles.empty()) {
     return Infeasible{"the model '" + request.model.name + "' has no profile; use the cost model roofline"};
   }
-  return std::make_unique<Profiled>(request.model, request.reference);
+  return std::make_unique<ProfiledModel>(request.model, request.reference);
 }
 
 } // namespace stagecraft

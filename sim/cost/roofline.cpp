@@ -28,9 +28,9 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
 
 namespace {
 
-class Roofline : public CostModel {
+class RooflineModel : public CostModel {
 public:
-  explicit Roofline(const ModelGraph& model) : model_(model) {}
+  explicit RooflineModel(const ModelGraph& model) : model_(model) {}
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
@@ -60,7 +60,7 @@ private:
 CostModelResult make_roofline(const CostModelRequest& request) {
   for (const Operator& op : request.model.operators) {
     if (op.forward.kernels > 0 && (op.forward.flops.value > 0 || op.forward.moved_elements > 0)) {
-      return std::make_unique<Roofline>(request.model);
+      return std::make_unique<RooflineModel>(request.model);
     }
   }
   return Infeasible{"the model '" + request.model.name +

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/statistics.hpp"
+#include "sim/platform/copy_ends.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,14 +26,9 @@ constexpr std::array kRegimes = {RegimeRow{"burst", Regime::burst}, RegimeRow{"s
                                  RegimeRow{"warm", Regime::warm},   RegimeRow{"graph", Regime::graph},
                                  RegimeRow{"event", Regime::event}, RegimeRow{"contended", Regime::contended}};
 
-struct Name {
-  std::string_view name;
-};
-constexpr std::array kKinds = {Name{"gpu"}, Name{"gpu-partition"}, Name{"cpu"}};
-constexpr std::array kEnds = {Name{"host"}, Name{"device"}, Name{"peer"}};
-constexpr std::array kMemories = {Name{""}, Name{"pinned"}, Name{"pageable"}};
-constexpr std::array kCollectives = {Name{"all-reduce"}, Name{"all-gather"}, Name{"reduce-scatter"},
-                                     Name{"all-to-all"}, Name{"broadcast"},  Name{"send"}};
+constexpr std::array kKinds = {WordRow{"gpu"}, WordRow{"gpu-partition"}, WordRow{"cpu"}};
+constexpr std::array kCollectives = {WordRow{"all-reduce"}, WordRow{"all-gather"}, WordRow{"reduce-scatter"},
+                                     WordRow{"all-to-all"}, WordRow{"broadcast"},  WordRow{"send"}};
 
 MeasuredDevice read_device(const yaml::Node& node) {
   yaml::Map map(node, "device");
@@ -123,9 +119,9 @@ void check_bandwidth(Bytes size, Seconds time, const Where& where) {
 MeasuredCopy read_copy(const yaml::Node& node) {
   yaml::Map map(node, "copy");
   MeasuredCopy copy{.where = node.where};
-  copy.from = map.choice("from", kEnds).name;
-  copy.to = map.choice("to", kEnds).name;
-  copy.memory = map.choice("memory", kMemories, "").name;
+  copy.from = map.choice("from", kCopyEnds).name;
+  copy.to = map.choice("to", kCopyEnds).name;
+  copy.memory = map.choice("memory", kCopyMemories, "").name;
   copy.both_ways = map.boolean("both_ways", false);
   copy.size = map.quantity<Bytes>("size", yaml::kPositive);
   copy.time = read_time(map);

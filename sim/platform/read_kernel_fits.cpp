@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/platform/copy_ends.hpp"
 #include "sim/platform/kernel_features.hpp"
 #include "sim/platform/kernel_fits.hpp"
 
@@ -180,25 +181,19 @@ KernelFit read_kernel(const yaml::Node& node) {
   return fit;
 }
 
-struct Name {
-  std::string_view name;
-};
-constexpr std::array kEnds = {Name{"host"}, Name{"device"}, Name{"peer"}};
-constexpr std::array kMemories = {Name{""}, Name{"pinned"}, Name{"pageable"}};
-
-CopyFit read_copy(const yaml::Node& node) {
+CopyFit read_copy_fit(const yaml::Node& node) {
   yaml::Map map(node, "copy");
   CopyFit fit;
-  fit.from = map.choice("from", kEnds).name;
-  fit.to = map.choice("to", kEnds).name;
-  fit.memory = map.choice("memory", kMemories, "").name;
+  fit.from = map.choice("from", kCopyEnds).name;
+  fit.to = map.choice("to", kCopyEnds).name;
+  fit.memory = map.choice("memory", kCopyMemories, "").name;
   fit.both_ways = map.boolean("both_ways", false);
   fit.line = read_line(map);
   map.finish();
   return fit;
 }
 
-CollectiveFit read_collective(const yaml::Node& node) {
+CollectiveFit read_collective_fit(const yaml::Node& node) {
   yaml::Map map(node, "collective");
   CollectiveFit fit;
   fit.op = map.text("op");
@@ -208,7 +203,7 @@ CollectiveFit read_collective(const yaml::Node& node) {
   return fit;
 }
 
-PowerFit read_power(const yaml::Node& node) {
+PowerFit read_power_fit(const yaml::Node& node) {
   yaml::Map map(node, "power");
   PowerFit fit;
   fit.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
@@ -238,13 +233,13 @@ KernelFits read_kernel_fits(const yaml::Node& node) {
     }
   }
   for (const yaml::Node* item : map.list("copies")) {
-    fits.copies.push_back(read_copy(*item));
+    fits.copies.push_back(read_copy_fit(*item));
   }
   for (const yaml::Node* item : map.list("collectives")) {
-    fits.collectives.push_back(read_collective(*item));
+    fits.collectives.push_back(read_collective_fit(*item));
   }
   if (const yaml::Node* power = map.find("power")) {
-    fits.power = read_power(*power);
+    fits.power = read_power_fit(*power);
   }
   map.finish();
   return fits;

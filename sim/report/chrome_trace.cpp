@@ -35,10 +35,11 @@ struct LinkUse {
   long start = 0, finish = 0;
 };
 
-class Writer {
+class TraceWriter {
 public:
   /// Appends to `text`. Processes are numbered and arrows counted from `group` on, and named after it.
-  Writer(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform, std::string& text)
+  TraceWriter(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform,
+              std::string& text)
       : graph_(graph), timeline_(named.timeline), platform_(platform), tasks_(graph.tasks()), text_(text),
         prefix_(named.name.empty() ? "" : named.name + ": "), group_(group), critical_(timeline_.start.size(), false) {
     for (const PathStep& step : critical_path(graph, timeline_)) {
@@ -322,7 +323,7 @@ std::string chrome_trace(const TaskGraph& graph, std::span<const NamedTimeline> 
   std::string text =
       "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"platform\":" + quoted(platform.name) + "},\"traceEvents\":[";
   for (std::size_t group = 0; group < timelines.size(); ++group) {
-    Writer(graph, timelines[group], static_cast<int>(group), platform, text).write();
+    TraceWriter(graph, timelines[group], static_cast<int>(group), platform, text).write();
   }
   text.back() = '\n'; // the last comma
   return text + "]}\n";

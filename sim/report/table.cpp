@@ -39,9 +39,9 @@ std::vector<std::size_t> column_widths(const Table& table) {
   return widths;
 }
 
-class Writer {
+class TableWriter {
 public:
-  Writer(const Table& table, bool color) : table_(table), widths_(column_widths(table)), color_(color) {}
+  TableWriter(const Table& table, bool color) : table_(table), widths_(column_widths(table)), color_(color) {}
 
   std::string write() {
     std::vector<Cell> titles, rule;
@@ -86,6 +86,6 @@ private:
 
 } // namespace
 
-std::string to_text(const Table& table, bool color) { return Writer(table, color).write(); }
+std::string to_text(const Table& table, bool color) { return TableWriter(table, color).write(); }
 
 } // namespace stagecraft

@@ -1,0 +1,20 @@
+// Between what a copy runs, and in which memory of the host: names that measurements and fits share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace stagecraft {
+
+/// A word that a file may say, as a row of a table of names.
+struct WordRow {
+  std::string_view name;
+};
+
+/// Where a copy begins and ends.
+inline constexpr std::array kCopyEnds = {WordRow{"host"}, WordRow{"device"}, WordRow{"peer"}};
+/// The host's memory that it reads or writes; "" where no host takes part.
+inline constexpr std::array kCopyMemories = {WordRow{""}, WordRow{"pinned"}, WordRow{"pageable"}};
+
+} // namespace stagecraft
