@@ -153,10 +153,10 @@ Work make_backward(const Geometry& g, const Maker& maker) {
   all.dq = maker.write(work, "dq", g.of_queries());
   all.dk = maker.write(work, "dk", g.of_keys());
   all.dv = maker.write(work, "dv", g.of_keys());
-  float* scratch = maker.arena.space(maker.parts * 2 * kQueries * g.sequence);
+  float* scratch = maker.arena.space(Index{maker.parts} * 2 * kQueries * g.sequence);
   work.items = g.batch * g.kv_heads;
   work.run = [=, routines = &maker.routines](int part, Index begin, Index end) {
-    float* weights = scratch + part * 2 * kQueries * g.sequence;
+    float* weights = scratch + Index{part} * 2 * kQueries * g.sequence;
     const Index sharing = g.heads / g.kv_heads, head_size = g.sequence * g.size;
     for (Index key_head = begin; key_head < end; ++key_head) {
       std::fill_n(all.dk + key_head * head_size, head_size, 0.0F);

@@ -92,9 +92,9 @@ Work make_layer_norm(const Extent& e, const Maker& maker, bool forward) {
     return work;
   }
   routines->layer_norm(rows_of(0, e.rows), o.scale, o.shift, o.mean, o.inverse);
-  float* sums = maker.arena.space(maker.parts * 2 * e.columns);
+  float* sums = maker.arena.space(Index{maker.parts} * 2 * e.columns);
   work.run = [=](int part, Index begin, Index end) {
-    float* mine = sums + part * 2 * e.columns;
+    float* mine = sums + Index{part} * 2 * e.columns;
     std::fill_n(mine, 2 * e.columns, 0.0F);
     routines->layer_norm_gradient(rows_of(begin, end), o.dy + begin * e.columns, o.scale, o.mean + begin,
                                   o.inverse + begin, mine, mine + e.columns);
@@ -103,7 +103,7 @@ Work make_layer_norm(const Extent& e, const Maker& maker, bool forward) {
     std::copy_n(sums, e.columns, o.d_scale);
     std::copy_n(sums + e.columns, e.columns, o.d_shift);
     for (int part = 1; part < parts; ++part) {
-      const float* more = sums + part * 2 * e.columns;
+      const float* more = sums + Index{part} * 2 * e.columns;
       routines->add(o.d_scale, more, o.d_scale, e.columns);
       routines->add(o.d_shift, more + e.columns, o.d_shift, e.columns);
     }

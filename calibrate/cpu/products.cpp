@@ -7,7 +7,7 @@ namespace stagecraft::cpu {
 // y = x W forward, dx = dy W' for the input, dW = x' dy for the weight: in each pass the operands lie as they do in a
 // linear layer. One product is shared out by rows, a batch by rows of all its products.
 Work make_gemm(const Kernel& kernel, const Maker& maker) {
-  const auto [batch, m, n, k] = std::array{kernel.shape[0], kernel.shape[1], kernel.shape[2], kernel.shape[3]};
+  const Index batch = kernel.shape[0], m = kernel.shape[1], n = kernel.shape[2], k = kernel.shape[3];
   Work work;
   Product product;
   product.transpose_a = kernel.pass == gpu::Pass::backward_weight;

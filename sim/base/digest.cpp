@@ -59,9 +59,4 @@ std::string to_text(const Digest& digest) {
   return text;
 }
 
-bool begins_with(const Digest& digest, std::string_view digits) {
-  constexpr std::size_t kFewest = 8;
-  return digits.size() >= kFewest && to_text(digest).starts_with(digits);
-}
-
 } // namespace stagecraft

@@ -18,10 +18,8 @@ struct Digest {
   auto operator<=>(const Digest&) const = default;
 };
 
-/// 32 hexadecimal digits, and back; an all-zero digest where the text is none.
+/// The digest as 32 hexadecimal digits.
 std::string to_text(const Digest& digest);
-/// Whether the text is some first hexadecimal digits of the digest, at least eight.
-bool begins_with(const Digest& digest, std::string_view digits);
 
 /// FNV-1a of 128 bits (Fowler, Noll, Vo; RFC 9923), fed piece by piece. No defence against forgery.
 class Fingerprint {

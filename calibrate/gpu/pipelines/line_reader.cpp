@@ -106,10 +106,6 @@ std::int64_t KeyedLine::integer(std::string_view key, std::int64_t low, std::int
   return integer_of(text(key), low, high);
 }
 
-std::int64_t KeyedLine::integer_or(std::string_view key, std::int64_t low, std::int64_t high, std::int64_t otherwise) {
-  return has(key) ? integer(key, low, high) : otherwise;
-}
-
 double KeyedLine::amount(std::string_view key) { return amount_of(text(key)); }
 
 std::vector<int> KeyedLine::integers(std::string_view key, int low, int high) {

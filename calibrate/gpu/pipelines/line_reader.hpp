@@ -25,7 +25,6 @@ public:
   bool has(std::string_view key) const;
   std::string_view text(std::string_view key);
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high);
-  std::int64_t integer_or(std::string_view key, std::int64_t low, std::int64_t high, std::int64_t otherwise);
   /// A number of 0 or more.
   double amount(std::string_view key);
   std::vector<int> integers(std::string_view key, int low, int high);
