@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <thread>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
 
 #include "calibrate/pipeline/part_chain.hpp"
@@ -121,7 +121,7 @@ std::vector<double> measure_slowdowns(const Subject& subject, const std::vector<
     bench.add_program(std::max(1, static_cast<int>(std::lround(longest / sum(seconds)))));
   }
   const Timeline timeline = bench.run();
-  double end = std::numeric_limits<double>::infinity();
+  double end = kInfinity;
   for (std::size_t device = 0; device < alone.size(); ++device) {
     end = std::min(end, timeline.finish[bench.graph().program_of(device).back()]);
   }

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <list>
 
 #include "sim/base/clock.hpp"
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
@@ -92,12 +92,11 @@ private:
   Scenario fastest(const std::vector<Scenario>& scenarios) {
     std::vector<Prepared> prepared = simulator_.prepare(scenarios);
     simulator_.replay(prepared);
-    constexpr double kTie = 1e-9;
     std::size_t best = 0;
     for (std::size_t i = 1; i < prepared.size(); ++i) {
       const Run& run = prepared[i].run;
       const Run& least = prepared[best].run;
-      if (run.feasible && (!least.feasible || run.metrics.iteration < (1 - kTie) * least.metrics.iteration)) {
+      if (run.feasible && (!least.feasible || improves(run.metrics.iteration.value, least.metrics.iteration.value))) {
         best = i;
       }
     }

@@ -2,15 +2,13 @@
 #include "sim/analysis/judgement.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kTie = 1e-9;
 constexpr double kHigh = 0.95;
 
 using Case = std::pair<std::string, std::string>; // model, platform

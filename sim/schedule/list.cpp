@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -14,8 +14,6 @@ namespace {
 // What is ready on a device, most urgent first: B before F, oldest micro-batch, then the rank of the stage. Packed into
 // one word, so that comparing is cheap and the stage can be read back.
 using Urgency = std::uint64_t;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A device finishes what it runs, or is woken because an input has come.
 struct Event {
@@ -59,7 +57,7 @@ public:
   ListScheduler(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches)
       : cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)), lanes_(cost.stages.size()),
         sends_(cost.stages.size()), rank_(cost.stages.size()), ready_(devices_.size()), coming_(devices_.size()),
-        busy_(devices_.size(), 0), running_(devices_.size()), wake_(devices_.size(), kNever) {
+        busy_(devices_.size(), 0), running_(devices_.size()), wake_(devices_.size(), kInfinity) {
     schedule_.name = "list";
     schedule_.stages = static_cast<int>(cost.stages.size());
     schedule_.micro_batches = micro_batches;
@@ -263,7 +261,7 @@ private:
     const std::int32_t here = event.device();
     touched_.push_back(here);
     if (event.wakes()) {
-      wake_[here] = kNever;
+      wake_[here] = kInfinity;
       return;
     }
     busy_[here] = 0;

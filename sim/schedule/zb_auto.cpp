@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/timed_orders.hpp"
 
 namespace stagecraft {
@@ -129,9 +130,8 @@ private:
 };
 
 bool better(const OrderTimes& one, const OrderTimes& other) {
-  const double least = 1 - 1e-9;
-  return one.period < other.period * least ||
-         (one.period * least <= other.period && one.makespan < other.makespan * least);
+  return improves(one.period, other.period) ||
+         (!improves(other.period, one.period) && improves(one.makespan, other.makespan));
 }
 
 Schedule best_greedy(const TimedPipeline& pipeline) {

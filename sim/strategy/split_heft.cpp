@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/heuristic/heft.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 
@@ -60,7 +60,7 @@ HeftSchedule heft(const HeftTasks& tasks) {
                         .held = std::vector<Bytes>(processors)};
   std::vector<std::vector<Slot>> slots(processors);
   for (const int task : order_by_rank(tasks.successors, schedule.ranks)) {
-    Slot best{0, std::numeric_limits<double>::infinity()};
+    Slot best{0, kInfinity};
     int& home = schedule.processor[task];
     for (std::size_t p = 0; p < processors; ++p) {
       const double seconds = tasks.seconds[task][p];
@@ -71,7 +71,7 @@ HeftSchedule heft(const HeftTasks& tasks) {
       }
       const double ready = arrival(tasks, schedule, task, static_cast<int>(p));
       const double start = earliest_start(slots[p], ready, seconds);
-      if (home < 0 || start + seconds < best.finish * (1 - 1e-9)) {
+      if (home < 0 || improves(start + seconds, best.finish)) {
         best = {start, start + seconds};
         home = static_cast<int>(p);
       }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/platform/load_platform.hpp"
@@ -34,7 +34,6 @@ struct Communication {
   double inside = 0, between = 0, reduction = 0;
 };
 constexpr std::array kParts = {&Communication::inside, &Communication::between, &Communication::reduction};
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What is known of an instruction at each clock, without those that a run used itself, where its own window is in the
 // pool and makes up more than a share of it.
@@ -158,8 +157,7 @@ private:
 
   // Loading is host work before a forward on the stage's own GPU: it takes the time, and not the power, of computing.
   void build() {
-    platform_ =
-        make_star_platform({}, run_->stages, BytesPerSecond{std::numeric_limits<double>::infinity()}, Seconds{0});
+    platform_ = make_star_platform({}, run_->stages, BytesPerSecond{kInfinity}, Seconds{0});
     PlanCost cost;
     for (int s = 0; s < run_->stages; ++s) {
       cost.stages.push_back({{ReplicaCost{.device = s}}, Bytes{0}});
@@ -394,7 +392,7 @@ private:
 
   // Every run is timed with the communication that all the others of its configuration show, those of cold GPUs aside.
   void fit(const std::string& configuration, Pipeline* reference, std::vector<Case>& cases) {
-    Communication least{kNever, kNever, kNever};
+    Communication least{kInfinity, kInfinity, kInfinity};
     Communication most;
     for (Case& one : cases) {
       std::vector<Pipeline*> others;

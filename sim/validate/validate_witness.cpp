@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/study/simulator.hpp"
@@ -44,7 +45,7 @@ Study study_of(const Witness& witness, const Folders& folders) {
   study.model =
       std::make_shared<const ModelGraph>(with_profile_samples(read_model(witness.model, folders, {}), witness.batch));
   const DeviceType type = device_type(witness.device, folders);
-  study.platform = make_star_platform(type, 1, BytesPerSecond{std::numeric_limits<double>::infinity()}, Seconds{0});
+  study.platform = make_star_platform(type, 1, BytesPerSecond{kInfinity}, Seconds{0});
   study.training.global_batch = witness.batch;
   study.training.optimizer = witness.optimizer;
   study.training.precision = witness.precision->precision;

@@ -2,7 +2,8 @@
 #include "sim/strategy/dynamic_programming/dapple_latency.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,7 +32,7 @@ double dapple_latency(std::span<const PipelinePart> parts, int micro_batches) {
   for (std::size_t s = 0; s <= pivot; ++s) {
     warm_up += parts[s].forward;
   }
-  double ending = -std::numeric_limits<double>::infinity();
+  double ending = -kInfinity;
   double backward = 0; // from s to the pivot, or less than nothing after it
   for (std::size_t s = pivot + 1; s-- > 0;) {
     backward += parts[s].backward;

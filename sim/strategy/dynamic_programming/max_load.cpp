@@ -6,14 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;
 
 // A route without its last link, or, `inbound`, without its first; a lone link stays.
 PathCost without_far_link(const Platform& platform, const Route& route, bool inbound) {
@@ -120,7 +118,7 @@ struct IdealSums {
 
 void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, const BitRows& ideals, IdealSums& sums) {
   const int n = problem.model.size();
-  std::vector<double> share(n, kNever);
+  std::vector<double> share(n, kInfinity);
   for (const LoadGroup& group : groups) {
     double whole = 0;
     for (OperatorId op = 0; op < n; ++op) {
@@ -225,14 +223,14 @@ public:
       held_[stage] = request_.in_flight(stage, total);
     }
     const int last = ideals_.rows() - 1;
-    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kNever);
-    least_.assign(ideals_.rows(), kNever);
+    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kInfinity);
+    least_.assign(ideals_.rows(), kInfinity);
     dp_[0] = least_[0] = 0;
     for (int ideal = 1; ideal <= last; ++ideal) {
       fill(ideal);
     }
     const double least = least_[last];
-    if (least == kNever) {
+    if (least == kInfinity) {
       return std::nullopt;
     }
     std::size_t best = 0; // of equal ones the fewest devices
@@ -286,7 +284,7 @@ private:
     // The devices left must be able to do the rest, each in less than the best known.
     for (std::size_t c = 0; c < counts(); ++c) {
       if (sums_.left[ideal] > speed_left_[c] * below_ || (whole && total_ > 0 && used_[c] != total_)) {
-        here[c] = kNever;
+        here[c] = kInfinity;
       }
       least_[ideal] = std::min(least_[ideal], here[c]);
     }
@@ -475,7 +473,7 @@ private:
   bool limited_ = false, refused_ = false;
   std::vector<double> held_;      ///< [stage]: micro-batches in flight
   std::vector<signed char> fits_; ///< [stage]: of the difference at hand; -1: not asked yet
-  double below_ = kNever;
+  double below_ = kInfinity;
   std::vector<double> dp_, least_; ///< least_[ideal]: over all numbers
 };
 
@@ -499,7 +497,7 @@ std::optional<LoadSplit> best_of_totals(const PlanRequest& request, Search& sear
   std::optional<LoadSplit> best;
   for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
     auto found = search.run(total, true, below);
-    if (found && found->max_load < below * (1 - kTie)) {
+    if (found && improves(found->max_load, below)) {
       below = found->max_load;
       best = std::move(found);
     }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/base/improves.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/json_document.hpp"
 
@@ -19,7 +20,6 @@ constexpr double kBytesPerElement = 4;      // fp32
 constexpr double kBandwidth = 2147483648.0; // B/s: what makes bytes of the file's costs, 2 GiB/s as its authors have it
 constexpr double kSmallest = 1e-6;          // ms: a node that takes less takes no time
 constexpr double kLargest = 1e15;           // of any amount; sums of so large ones stay finite
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr const char* kAccelerator = "fpga"; // as the file calls it
 constexpr const char* kProcessor = "cpu";
 
@@ -350,12 +350,12 @@ Contracted contract(const Document& document, const Groups& groups) {
     for (const int at : nodes) {
       const Node& node = document.nodes[at];
       (node.backward ? accelerator.backward : accelerator.forward) +=
-          Seconds{node.on_accelerator ? node.accelerator_ms * kMillisecond : kInfinite};
+          Seconds{node.on_accelerator ? node.accelerator_ms * kMillisecond : kInfinity};
       (node.backward ? processor.backward : processor.forward) += Seconds{node.processor_ms * kMillisecond};
       op.resident_bytes += node.size;
       contracted.of_node[at] = static_cast<int>(contracted.operators.size());
     }
-    if (accelerator.backward.value == kInfinite) {
+    if (accelerator.backward.value == kInfinity) {
       accelerator.forward = accelerator.backward;
     }
     contracted.operators.push_back(std::move(op));
@@ -439,7 +439,7 @@ ModelGraph import_dnn_partitioning(std::string_view text, const std::string& fil
     graph.devices.push_back({kAccelerator, document.accelerators, Bytes{document.memory}, BytesPerSecond{kBandwidth}});
   }
   if (document.processors > 0) {
-    graph.devices.push_back({kProcessor, document.processors, Bytes{kInfinite}, BytesPerSecond{kInfinite}});
+    graph.devices.push_back({kProcessor, document.processors, Bytes{kInfinity}, BytesPerSecond{kInfinity}});
   }
   return graph;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/json_document.hpp"
 
@@ -206,11 +207,10 @@ private:
 
   // Forward is what recompute adds; a third of the time where the file does not tell.
   static MeasuredTime measured(const ReadNode& node, int degree) {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
     const ReadConfiguration* vanilla = find(node, degree, false);
     const ReadConfiguration* again = find(node, degree, true);
     if (vanilla == nullptr && again == nullptr) {
-      return {Seconds{kNever}, Seconds{kNever}};
+      return {Seconds{kInfinity}, Seconds{kInfinity}};
     }
     const Seconds whole = plainest(node, degree)->plain.seconds;
     const Seconds forward = vanilla != nullptr && again != nullptr
