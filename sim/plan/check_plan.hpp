@@ -27,6 +27,6 @@ std::string missing_kernel(const Problem& problem, const Plan& plan);
 /// shape, with all micro-batches in flight otherwise.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const std::function<double(int, int)>& in_flight, int versions,
-                                            Dealing dealing = Dealing::rounds);
+                                            StagePlacement placement = StagePlacement::interleaved);
 
 } // namespace stagecraft

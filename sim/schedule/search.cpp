@@ -401,7 +401,7 @@ ScheduleResult make_search(const ScheduleRequest& request) {
                       std::to_string(request.micro_batches) + " micro-batches thousands of times; at most " +
                       std::to_string(kMostActions)};
   }
-  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {
     return *why;
   }

@@ -14,7 +14,7 @@ double kept(const StageFigures& figures) { return figures.activation * figures.k
 
 } // namespace
 
-TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing dealing) {
+TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePlacement placement) {
   TimedPipeline pipeline{.ranks = request.ranks, .micro_batches = request.micro_batches};
   const int stages = request.ranks * chunks;
   pipeline.figures = request.figures;
@@ -23,7 +23,7 @@ TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing
   pipeline.hops.resize(stages);
   pipeline.room = request.room;
   for (int s = 0; s < stages; ++s) {
-    pipeline.home.push_back(rank_of(s, request.ranks, dealing));
+    pipeline.home.push_back(rank_of(s, request.ranks, placement));
   }
   for (int s = 0; s < stages; ++s) {
     if (s + 1 == stages || pipeline.home[s] == pipeline.home[s + 1]) {

@@ -20,7 +20,7 @@ struct TimedPipeline {
 
   int stages() const { return static_cast<int>(figures.size()); }
 };
-TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing dealing);
+TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePlacement placement);
 
 /// Why a rank cannot hold even one micro-batch of all its stages, if so.
 std::optional<Infeasible> lacks_room(const TimedPipeline& pipeline);

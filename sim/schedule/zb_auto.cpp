@@ -156,7 +156,7 @@ ScheduleResult make_zb_auto(const ScheduleRequest& request) {
                       std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
                       std::to_string(kMostActions)};
   }
-  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {
     return *why;
   }

@@ -158,7 +158,7 @@ ScheduleResult make_zb_v(const ScheduleRequest& request) {
                       std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
                       std::to_string(kMostActions)};
   }
-  TimedPipeline pipeline = timed_pipeline(request, 2, Dealing::snake);
+  TimedPipeline pipeline = timed_pipeline(request, 2, StagePlacement::v_shaped);
   for (StageFigures& figures : pipeline.figures) {
     figures.activation = figures.kept = 1; // activations are counted, not weighed
   }

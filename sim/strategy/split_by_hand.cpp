@@ -33,7 +33,7 @@ Launch launch(const PlanRequest& request, const Plan& plan) {
     seen.load.push_back(stage.replicas.front().busy().value);
   }
   if (const auto shortage =
-          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
     std::fill(seen.load.begin(), seen.load.end(), 0.0);
     seen.load[shortage->stage] = 1;
     seen.why_not = to_text(*shortage, problem.platform);

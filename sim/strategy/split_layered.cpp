@@ -160,7 +160,7 @@ std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
   std::vector<DeviceId> chosen;
   std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
                [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
-  return deal(chosen, request.chunks, request.dealing);
+  return place_stages(chosen, request.chunks, request.stage_placement);
 }
 
 } // namespace
@@ -186,7 +186,7 @@ PlanResult split_layered(const PlanRequest& request) {
     Plan plan = layers.plan(bounds, devices);
     const Seconds estimate = estimate_iteration(problem, plan, cost_plan(problem, plan));
     if (improves(estimate.value, least.value) &&
-        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
       least = estimate;
       best = std::move(plan);
     }

@@ -20,7 +20,7 @@ PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
   const auto consider = [&](PlanResult found) {
     Plan* plan = std::get_if<Plan>(&found);
     if (plan == nullptr ||
-        plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+        plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
       return;
     }
     const double value = bottleneck(problem, *plan, cost_plan(problem, *plan)).value;

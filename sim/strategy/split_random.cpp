@@ -33,7 +33,7 @@ Plan random_chain(const PlanRequest& request, Random& random) {
   const int operators = request.problem.model.size();
   std::vector<DeviceId> order = random_order(request.devices, random);
   order.resize(std::min(order.size(), static_cast<std::size_t>(operators / request.chunks)));
-  const std::vector<DeviceId> devices = deal(order, request.chunks, request.dealing);
+  const std::vector<DeviceId> devices = place_stages(order, request.chunks, request.stage_placement);
   return make_chain_plan(request, random_cuts(operators, static_cast<int>(devices.size()), random), devices);
 }
 

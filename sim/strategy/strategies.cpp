@@ -137,8 +137,8 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   if (const std::string replicated = replicated_indivisible(plan, request.problem.model); !replicated.empty()) {
     return Infeasible{replicated};
   }
-  if (const auto shortage =
-          plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+  if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions,
+                                          request.stage_placement)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};
   }
   return result;

@@ -26,10 +26,10 @@ TrainingSetup setup_of(int stages) {
   return setup;
 }
 
-Trained train(const Schedule& schedule, Dealing dealing, TrainingSetup setup) {
+Trained train(const Schedule& schedule, StagePlacement placement, TrainingSetup setup) {
   test::Pipeline pipeline = test::equal_stages(static_cast<int>(schedule.orders.size()),
                                                schedule.stages / static_cast<int>(schedule.orders.size()), {1, 1, 1});
-  pipeline.dealing = dealing;
+  pipeline.stage_placement = placement;
   const test::PipelineRun run = test::run(pipeline, schedule);
   const Ways ways = ways_of(run.graph);
   const Setting setting{run.graph, run.platform, ways};
@@ -48,7 +48,7 @@ TEST_CASE("every synchronous schedule learns what gradient accumulation on one d
     }
     const Schedule& schedule = std::get<Schedule>(made);
     INFO(row.name);
-    const Trained trained = train(schedule, row.dealing, setup_of(schedule.stages));
+    const Trained trained = train(schedule, row.stage_placement, setup_of(schedule.stages));
     const TrainingResult alone = train_sequentially(trained.setup, kMicroBatches);
     CHECK(largest_difference(trained.result.layers, alone.layers) < 1e-10);
     CHECK(trained.result.replicas_differ == 0);
@@ -74,7 +74,7 @@ TEST_CASE("asynchronous schedules learn by weights as old as they say, from as m
     const Schedule& schedule = std::get<Schedule>(made);
     TrainingSetup setup = setup_of(schedule.stages);
     setup.iterations = 40;
-    const Trained trained = train(schedule, row.dealing, setup);
+    const Trained trained = train(schedule, row.stage_placement, setup);
     INFO(row.name);
     for (int s = 0; s < schedule.stages; ++s) {
       INFO("stage " << s);
@@ -131,7 +131,7 @@ TEST_CASE("what is made again is what it was", "[pipeline][training]") {
     for (const bool except_last : {false, true}) {
       const Schedule schedule =
           add_recompute(test::schedule_of(name, 4, kMicroBatches), all, {.except_last_micro_batch = except_last});
-      const Trained trained = train(schedule, Dealing::rounds, setup_of(4));
+      const Trained trained = train(schedule, StagePlacement::interleaved, setup_of(4));
       INFO(name);
       CHECK(largest_difference(trained.result.layers, train_sequentially(trained.setup, kMicroBatches).layers) < 1e-10);
     }

@@ -91,7 +91,7 @@ PipelineCase private_case(const ScheduleRow& row, int ranks, std::mt19937& rando
     one.iterations = test::pick(random, 1, 2);
     one.barrier = test::pick(random, 0, 1) == 1;
     one.pipeline.ranks = ranks;
-    one.pipeline.dealing = row.dealing;
+    one.pipeline.stage_placement = row.stage_placement;
     one.pipeline.bandwidth = 100;
     one.pipeline.latency = 0.25;
     const bool fused = has_fused_work(one.schedule);

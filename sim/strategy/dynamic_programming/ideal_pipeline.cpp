@@ -353,7 +353,7 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
 }
 
 std::vector<DeviceId> chunked_devices(const PlanRequest& request) {
-  return deal(request.devices, request.chunks, request.dealing);
+  return place_stages(request.devices, request.chunks, request.stage_placement);
 }
 
 } // namespace stagecraft

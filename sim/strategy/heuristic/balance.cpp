@@ -125,7 +125,7 @@ PlanResult Balancer::propose() {
     std::string reason;
     if (const Plan* plan = std::get_if<Plan>(&placed)) {
       const auto lacks = plan_shortage(request_.problem, *plan, request_.chunks, request_.in_flight, request_.versions,
-                                       request_.dealing);
+                                       request_.stage_placement);
       if (!lacks) {
         proposed_ = *plan;
         proposed_weights_ = weights_;
