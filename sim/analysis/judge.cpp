@@ -25,9 +25,9 @@ struct Choice {
 };
 
 // One model on one platform.
-class Case {
+class JudgedCase {
 public:
-  Case(const JudgeStudy& study, const Study& read) : study_(study), read_(read), simulator_(read) {}
+  JudgedCase(const JudgeStudy& study, const Study& read) : study_(study), read_(read), simulator_(read) {}
 
   std::vector<JudgedPlan> judge() {
     std::vector<Choice> choices;
@@ -235,7 +235,7 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
       const Study read =
           load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings);
       judgement.engine = read.engine->name;
-      Case one(study, read);
+      JudgedCase one(study, read);
       const std::vector<JudgedPlan> judged = one.judge();
       if (study.manual) {
         profiles.push_back(one.profile_seconds());

@@ -42,6 +42,16 @@ TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePl
   return pipeline;
 }
 
+std::optional<Infeasible> too_many_to_order(const ScheduleRequest& request, std::string_view name) {
+  constexpr std::int64_t kMost = 1'000'000; // ranks x micro-batches
+  if (std::int64_t{request.ranks} * request.micro_batches <= kMost) {
+    return std::nullopt;
+  }
+  return Infeasible{std::string(name) + " orders " + std::to_string(request.ranks) + " ranks x " +
+                    std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
+                    std::to_string(kMost)};
+}
+
 std::optional<Infeasible> lacks_room(const TimedPipeline& pipeline) {
   std::vector<double> needed(pipeline.ranks, 0.0);
   for (int s = 0; s < pipeline.stages(); ++s) {

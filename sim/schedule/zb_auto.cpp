@@ -9,17 +9,15 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kMostActions = 1'000'000; // ranks x micro-batches; time and memory grow with it
-
 struct Choices {
   bool bubble_before_backward; ///< warm-up forwards end before the first B could come, instead of starting before
   bool prefer_backward;        ///< no F that would keep a B waiting
   bool eager_weights;          ///< W into every gap, though others wait longer
 };
 
-class Greedy {
+class ZeroBubbleOrders {
 public:
-  Greedy(const TimedPipeline& pipeline, const Choices& choices)
+  ZeroBubbleOrders(const TimedPipeline& pipeline, const Choices& choices)
       : pipeline_(pipeline), choices_(choices), orders_(pipeline), forwards_(pipeline.ranks, 0) {}
 
   Schedule run() {
@@ -138,7 +136,7 @@ Schedule best_greedy(const TimedPipeline& pipeline) {
   Schedule best;
   OrderTimes best_times;
   for (int i = 0; i < 8; ++i) {
-    Schedule schedule = Greedy(pipeline, {(i & 4) == 0, (i & 2) == 0, (i & 1) == 0}).run();
+    Schedule schedule = ZeroBubbleOrders(pipeline, {(i & 4) == 0, (i & 2) == 0, (i & 1) == 0}).run();
     const OrderTimes times = order_times(pipeline, schedule);
     if (i == 0 || better(times, best_times)) {
       best = std::move(schedule);
@@ -151,10 +149,8 @@ Schedule best_greedy(const TimedPipeline& pipeline) {
 } // namespace
 
 ScheduleResult make_zb_auto(const ScheduleRequest& request) {
-  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
-    return Infeasible{"zb-auto orders " + std::to_string(request.ranks) + " ranks x " +
-                      std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
-                      std::to_string(kMostActions)};
+  if (auto reason = too_many_to_order(request, "zb-auto")) {
+    return *reason;
   }
   const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {

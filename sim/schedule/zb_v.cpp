@@ -9,12 +9,12 @@
 
 namespace stagecraft {
 namespace {
-constexpr std::int64_t kMostActions = 1'000'000; // ranks x micro-batches; time and memory grow with it
 
 // Rank r holds stage r, where data goes down, and stage 2P-1-r, where it comes up again; gradients go the other way.
-class Greedy {
+class ZeroBubbleVOrders {
 public:
-  Greedy(const TimedPipeline& pipeline, bool fill_forward, bool fill_backward, const std::vector<double>& accepted)
+  ZeroBubbleVOrders(const TimedPipeline& pipeline, bool fill_forward, bool fill_backward,
+                    const std::vector<double>& accepted)
       : ranks_(pipeline.ranks), micro_batches_(pipeline.micro_batches), fill_forward_(fill_forward),
         fill_backward_(fill_backward), accepted_(accepted), orders_(pipeline), steps_(pipeline.ranks) {
     most_accepted_ = *std::max_element(accepted.begin(), accepted.end());
@@ -153,10 +153,8 @@ private:
 } // namespace
 
 ScheduleResult make_zb_v(const ScheduleRequest& request) {
-  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
-    return Infeasible{"zb-v orders " + std::to_string(request.ranks) + " ranks x " +
-                      std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
-                      std::to_string(kMostActions)};
+  if (auto reason = too_many_to_order(request, "zb-v")) {
+    return *reason;
   }
   TimedPipeline pipeline = timed_pipeline(request, 2, StagePlacement::v_shaped);
   for (StageFigures& figures : pipeline.figures) {
@@ -169,7 +167,7 @@ ScheduleResult make_zb_v(const ScheduleRequest& request) {
     for (const bool fill_forward : {true, false}) {
       std::vector<double> accepted(request.ranks, 0.0); // bubbles of the pass before: no need to do better
       for (double last = kInfinity;;) {
-        const TimedOrders orders = Greedy(pipeline, fill_forward, fill_backward, accepted).run();
+        const TimedOrders orders = ZeroBubbleVOrders(pipeline, fill_forward, fill_backward, accepted).run();
         if (!(orders.worst_bubble() < last)) {
           break;
         }

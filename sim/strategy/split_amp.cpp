@@ -240,15 +240,9 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
   return plan;
 }
 
-// Whether d replicas can share a micro-batch in whole samples.
-bool divides_samples(const Problem& problem, int replicas) {
-  const double samples = problem.samples / replicas;
-  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
-}
-
-class Search {
+class AmpSearch {
 public:
-  explicit Search(const PlanRequest& request) : request_(request) {}
+  explicit AmpSearch(const PlanRequest& request) : request_(request) {}
 
   // All products of three degrees that use so many devices.
   void try_devices(int devices) {
@@ -300,7 +294,7 @@ private:
   double least_ = kInfinity;
 };
 
-std::string why_none(const PlanRequest& request) {
+std::string why_no_degrees_fit(const PlanRequest& request) {
   const AbleDevices able = able_devices(request);
   if (!able.lacks.empty()) {
     return able.lacks;
@@ -312,7 +306,7 @@ std::string why_none(const PlanRequest& request) {
 } // namespace
 
 PlanResult split_amp(const PlanRequest& request) {
-  Search search{request};
+  AmpSearch search{request};
   int used = static_cast<int>(request.devices.size());
   for (; used > 0 && !search.best; --used) {
     search.try_devices(used);
@@ -324,7 +318,7 @@ PlanResult split_amp(const PlanRequest& request) {
                " layers";
   }
   if (!search.best) {
-    return Infeasible{why_none(request) + (left_out.empty() ? "" : "; " + left_out)};
+    return Infeasible{why_no_degrees_fit(request) + (left_out.empty() ? "" : "; " + left_out)};
   }
   std::string& note = search.best->note;
   if (++used < static_cast<int>(request.devices.size())) {

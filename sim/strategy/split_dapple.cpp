@@ -16,8 +16,8 @@
 namespace stagecraft {
 namespace {
 constexpr double kNearTie = 0.06; // what the latency is off by, on uneven stages
-constexpr int kMostStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
-constexpr std::size_t kMostDevices = 256, kMostEdges = 4000;
+constexpr int kMostDappleStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
+constexpr std::size_t kMostDappleDevices = 256, kMostEdges = 4000;
 
 // Stages as the edges that take their devices and the states where they end.
 struct Candidate {
@@ -25,9 +25,9 @@ struct Candidate {
   double score = 0, latency = 0;
 };
 
-class Search {
+class DappleSearch {
 public:
-  Search(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
+  DappleSearch(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
       : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
         sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0), need_(states.count(), 0.0),
         least_need_after_(need_), left_bytes_(need_) {
@@ -448,7 +448,7 @@ private:
 };
 
 // Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
-PlanResult choose(const PlanRequest& request, const Search& search, std::vector<Candidate> candidates) {
+PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
   PlanResult best = Infeasible{"no pipeline was found"};
@@ -484,9 +484,9 @@ PlanResult choose(const PlanRequest& request, const Search& search, std::vector<
 
 PlanResult split_dapple(const PlanRequest& request) {
   const Problem& problem = request.problem;
-  if (request.devices.size() > kMostDevices) {
+  if (request.devices.size() > kMostDappleDevices) {
     return Infeasible{std::to_string(request.devices.size()) + " devices are too many for dapple; allowed: at most " +
-                      std::to_string(kMostDevices)};
+                      std::to_string(kMostDappleDevices)};
   }
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {
@@ -500,9 +500,9 @@ PlanResult split_dapple(const PlanRequest& request) {
     grain *= 2;
     sets = device_sets(problem, able.devices, most, grain, kMostEdges);
   }
-  const int cap = std::min(request.state_cap, kMostStates);
+  const int cap = std::min(request.state_cap, kMostDappleStates);
   const AntichainStates states = antichain_states(problem.model, cap);
-  Search search(request, states, std::move(*sets));
+  DappleSearch search(request, states, std::move(*sets));
   PlanResult result = choose(request, search, search.candidates(0));
   if (std::holds_alternative<Infeasible>(result)) {
     std::vector<Candidate> fitting;

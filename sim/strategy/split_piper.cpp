@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 namespace {
-constexpr int kMostStates = 1500;
+constexpr int kMostPiperStates = 1500;
 constexpr double kMostWork = 1e10; // pairs of states x devices x stages x degrees
 constexpr double kMostCells = 2e7; // of the table
 
@@ -341,7 +341,7 @@ int state_cap(const PlanRequest& request) {
   const double n = static_cast<double>(request.devices.size());
   const double by_work = std::sqrt(2 * kMostWork / (n * n * 4 * (std::log2(n) + 1)));
   return static_cast<int>(std::min(
-      {static_cast<double>(request.state_cap), static_cast<double>(kMostStates), by_work, kMostCells / (n * n)}));
+      {static_cast<double>(request.state_cap), static_cast<double>(kMostPiperStates), by_work, kMostCells / (n * n)}));
 }
 
 // Device types from fastest to slowest for the whole model; those that lack a kernel last.
@@ -358,7 +358,7 @@ std::vector<int> types_by_speed(const PlanRequest& request) {
   return types;
 }
 
-std::string why_none(const PlanRequest& request) {
+std::string why_no_split_fits(const PlanRequest& request) {
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {
     return able.lacks;
@@ -377,7 +377,7 @@ PlanResult split_piper(const PlanRequest& request) {
                       " devices are too many for the dynamic program; allowed: fewer devices"};
   }
   const AntichainStates states = antichain_states(request.problem.model, cap);
-  if (states.count() > 2 * cap && states.count() > kMostStates) {
+  if (states.count() > 2 * cap && states.count() > kMostPiperStates) {
     return Infeasible{std::to_string(states.count()) + " states on " + std::to_string(request.devices.size()) +
                       " devices are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
   }
@@ -408,7 +408,7 @@ PlanResult split_piper(const PlanRequest& request) {
       best = std::move(plan);
     }
   }
-  return std::isinf(least) ? PlanResult{Infeasible{why_none(request)}} : best;
+  return std::isinf(least) ? PlanResult{Infeasible{why_no_split_fits(request)}} : best;
 }
 
 } // namespace stagecraft

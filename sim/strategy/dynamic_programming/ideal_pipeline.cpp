@@ -12,10 +12,10 @@ namespace stagecraft {
 namespace {
 
 // A[node][state]: the least bottleneck of a pipeline that covers the state's ideal and whose last stage is the node's.
-class Search {
+class IdealPipelineSearch {
 public:
-  Search(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
-         const DeviceChoices& choices)
+  IdealPipelineSearch(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                      const DeviceChoices& choices)
       : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
     measure_work();
   }
@@ -230,7 +230,7 @@ std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipe
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most) {
-  Search search(request, states, costs, choices);
+  IdealPipelineSearch search(request, states, costs, choices);
   auto unlimited = search.run(0, exact_stages, at_most);
   if (!unlimited) {
     return std::nullopt;
@@ -253,7 +253,7 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
 
 Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const DeviceChoices& choices, int exact_stages) {
-  const auto unlimited = Search(request, states, costs, choices).run(0, exact_stages, kInfinity);
+  const auto unlimited = IdealPipelineSearch(request, states, costs, choices).run(0, exact_stages, kInfinity);
   if (unlimited) {
     const Plan plan = make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited));
     const auto shortage =

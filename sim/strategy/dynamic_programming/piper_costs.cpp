@@ -9,6 +9,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -150,8 +151,7 @@ bool PiperInstance::allows_replicas(int replicas) const {
   if (given) {
     return problem.micro_batches % replicas == 0;
   }
-  const double samples = problem.samples / replicas;
-  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+  return divides_samples(problem, replicas);
 }
 
 PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices) {
