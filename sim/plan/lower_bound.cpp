@@ -230,41 +230,41 @@ double pass_seconds(const Problem& problem, const LeastTimes& times, const std::
   return problem.model.operators[op].divisible ? shared : finite_or_zero(least);
 }
 
-// Longest ways from the model's start to each operator, it left out: forwards, and of gradients on the way back.
-struct Ways {
+// Longest paths from the model's start to each operator, it left out: forwards, and of gradients on the way back.
+struct LongestPaths {
   std::vector<double> forward, backward;         // [operator], of the operator itself
   std::vector<double> forward_to, backward_from; // [operator]
 
   double through(OperatorId op) const { return forward_to[op] + forward[op] + backward[op] + backward_from[op]; }
 };
 
-Ways longest_ways(const Problem& problem, const LeastTimes& times) {
+LongestPaths longest_paths(const Problem& problem, const LeastTimes& times) {
   const int n = problem.model.size();
-  Ways ways{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+  LongestPaths paths{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
   for (OperatorId op = 0; op < n; ++op) {
-    ways.forward[op] = pass_seconds(problem, times, times.forward, op);
-    ways.backward[op] = pass_seconds(problem, times, times.backward_input, op);
+    paths.forward[op] = pass_seconds(problem, times, times.forward, op);
+    paths.backward[op] = pass_seconds(problem, times, times.backward_input, op);
     for (const OperatorId maker : problem.model.predecessors[op]) {
-      ways.forward_to[op] = std::max(ways.forward_to[op], ways.forward_to[maker] + ways.forward[maker]);
-      ways.backward_from[op] = std::max(ways.backward_from[op], ways.backward_from[maker] + ways.backward[maker]);
+      paths.forward_to[op] = std::max(paths.forward_to[op], paths.forward_to[maker] + paths.forward[maker]);
+      paths.backward_from[op] = std::max(paths.backward_from[op], paths.backward_from[maker] + paths.backward[maker]);
     }
   }
-  return ways;
+  return paths;
 }
 
 } // namespace
 
 Seconds path_bound(const Problem& problem, const LeastTimes& times) {
-  const Ways ways = longest_ways(problem, times);
+  const LongestPaths paths = longest_paths(problem, times);
   double longest = 0;
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    longest = std::max(longest, ways.through(op));
+    longest = std::max(longest, paths.through(op));
   }
   return Seconds{longest};
 }
 
 Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool from_empty) {
-  const Ways ways = longest_ways(problem, times);
+  const LongestPaths paths = longest_paths(problem, times);
   double bound = 0;
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
     if (problem.model.operators[op].divisible) {
@@ -278,8 +278,8 @@ Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool 
       const double both = problem.forward[type][op] + problem.backward_input[type][op];
       const double work = problem.micro_batches * (both + problem.backward_weight[type][op]) +
                           step_seconds(problem, op, problem.platform.types[type]);
-      const double and_back = problem.micro_batches * both + ways.backward_from[op];
-      least = std::min(least, from_empty ? ways.forward_to[op] + std::max(work, and_back) : work);
+      const double and_back = problem.micro_batches * both + paths.backward_from[op];
+      least = std::min(least, from_empty ? paths.forward_to[op] + std::max(work, and_back) : work);
     }
     bound = std::max(bound, finite_or_zero(least));
   }

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 namespace {
-constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the moves
+constexpr std::int64_t kMostSearched = 4096; // ranks x micro-batches; time grows with it times the moves
 constexpr std::int64_t kMostMoves = 60'000;
 constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
 
@@ -171,9 +171,9 @@ bool holds(const Letters& letters, const StageFigures& figures, double room) {
 // What a move minimises: mostly the time asked for; of equal ones that with less of the other.
 enum class Aim { period, makespan };
 
-class Search {
+class OrderSearch {
 public:
-  Search(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed)
+  OrderSearch(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed)
       : pipeline_(pipeline), aim_(aim), random_(seed), replay_(pipeline) {
     const OrderTimes least = least_times(pipeline);
     enough_ = (1 + kClose) * (aim == Aim::makespan ? least.makespan : least.period + kShareOfOther * least.makespan);
@@ -357,7 +357,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
   ScheduleRequest asked = request;
   asked.evaluate = nullptr;
   for (const ScheduleRow& row : schedules()) {
-    if (row.name == "search" || row.chunks != 1 || row.both_ways || row.in_turn) {
+    if (row.name == "search" || row.chunks != 1 || row.bidirectional || row.in_turn) {
       continue;
     }
     ScheduleResult made = make_schedule(row, asked);
@@ -372,7 +372,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
 
 // A third of the moves from the best start, a third from the next one, and if that gained anything a third from there.
 Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
-  Search search(pipeline, aim, 1);
+  OrderSearch search(pipeline, aim, 1);
   std::vector<std::pair<double, std::size_t>> ranking;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     ranking.emplace_back(search.cost(starts[i]), i);
@@ -396,10 +396,10 @@ Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>&
 
 ScheduleResult make_search(const ScheduleRequest& request) {
   const std::int64_t actions = std::int64_t{request.ranks} * request.micro_batches;
-  if (actions > kMostActions) {
+  if (actions > kMostSearched) {
     return Infeasible{"search replays " + std::to_string(request.ranks) + " ranks x " +
                       std::to_string(request.micro_batches) + " micro-batches thousands of times; at most " +
-                      std::to_string(kMostActions)};
+                      std::to_string(kMostSearched)};
   }
   const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {

@@ -83,7 +83,7 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{
           .name = "heft",
           .help =
-              "each operator where one micro-batch finishes earliest, longest way to go first (Topcuoglu et al. 2002)",
+              "each operator where one micro-batch finishes earliest, longest path to go first (Topcuoglu et al. 2002)",
           .split = SPLIT(split_heft)},
       StrategyRow{.name = "ideal",
                   .help = "least max-load over all ideals, tensors counted with the work (Tarnawski et al. 2020)",

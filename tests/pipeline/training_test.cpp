@@ -31,8 +31,8 @@ Trained train(const Schedule& schedule, StagePlacement placement, TrainingSetup 
                                                schedule.stages / static_cast<int>(schedule.orders.size()), {1, 1, 1});
   pipeline.stage_placement = placement;
   const test::PipelineRun run = test::run(pipeline, schedule);
-  const Ways ways = ways_of(run.graph);
-  const Setting setting{run.graph, run.platform, ways};
+  const Channels channels = channels_of(run.graph);
+  const Setting setting{run.graph, run.platform, channels};
   Training training(setting, schedule, setup);
   execute(setting, training, {setup.iterations, false});
   return {schedule, setup, training.result()};
@@ -109,8 +109,8 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   for (const char* name : {"gpipe", "1f1b", "zb-h1"}) {
     const Schedule schedule = test::schedule_of(name, 3, kMicroBatches);
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    const Ways ways = ways_of(graph);
-    const Setting setting{graph, platform, ways};
+    const Channels channels = channels_of(graph);
+    const Setting setting{graph, platform, channels};
     Training training(setting, schedule, setup);
     execute(setting, training, {setup.iterations, false});
     const TrainingResult result = training.result();
@@ -120,9 +120,9 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   }
   const Schedule schedule = test::schedule_of("gpipe", 3, kMicroBatches);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  const Ways ways = ways_of(graph);
+  const Channels channels = channels_of(graph);
   setup.samples = 1; // a quarter of it is nothing
-  CHECK_THROWS_WITH(Training({graph, platform, ways}, schedule, setup), Catch::Contains("has no sample"));
+  CHECK_THROWS_WITH(Training({graph, platform, channels}, schedule, setup), Catch::Contains("has no sample"));
 }
 
 TEST_CASE("what is made again is what it was", "[pipeline][training]") {
@@ -144,9 +144,9 @@ public:
   explicit Lossy(Training& training, const TaskGraph& graph) : training_(training), graph_(graph) {}
 
   void compute(const Job& job) override { training_.compute(job); }
-  void transfer(const Job& job, int way) override {
+  void transfer(const Job& job, int channel) override {
     if (job.work.stage != 0 || graph_.micro_batch[job.task] != 1) {
-      training_.transfer(job, way);
+      training_.transfer(job, channel);
     }
   }
 
@@ -158,8 +158,8 @@ private:
 TEST_CASE("data that does not arrive is missed, not made up", "[pipeline][training]") {
   const Schedule schedule = test::schedule_of("gpipe", 2, 2);
   const test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 1}), schedule);
-  const Ways ways = ways_of(run.graph);
-  const Setting setting{run.graph, run.platform, ways};
+  const Channels channels = channels_of(run.graph);
+  const Setting setting{run.graph, run.platform, channels};
   Training training(setting, schedule, {.layers = {1, 1}, .shares = {}, .iterations = 1});
   Lossy lossy(training, run.graph);
   CHECK_THROWS_WITH(execute(setting, lossy, {1, false}),
