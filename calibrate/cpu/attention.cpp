@@ -13,11 +13,11 @@ namespace {
 
 constexpr Index kQueries = 64; // of a block
 
-struct Geometry {
+struct AttentionGeometry {
   Index batch, sequence, heads, kv_heads, size;
   bool causal;
 
-  explicit Geometry(const gpu::Shape& shape)
+  explicit AttentionGeometry(const gpu::Shape& shape)
       : batch(shape[0]), sequence(shape[1]), heads(shape[2]), kv_heads(shape[3]), size(shape[4]), causal(shape[5] > 0) {
     if (heads % kv_heads != 0) {
       throw std::runtime_error("kv_heads do not divide heads");
@@ -33,8 +33,8 @@ struct Geometry {
 };
 
 // softmax(q k' / sqrt(size)) of queries [first, last), a row per query.
-void find_weights(const Geometry& g, const Routines& routines, const float* q, const float* k, Index first, Index last,
-                  float* weights) {
+void find_weights(const AttentionGeometry& g, const Routines& routines, const float* q, const float* k, Index first,
+                  Index last, float* weights) {
   const Index keys = g.seen_by(last);
   routines.product({.transpose_b = true,
                     .m = last - first,
@@ -59,7 +59,7 @@ void find_weights(const Geometry& g, const Routines& routines, const float* q, c
   routines.softmax({weights, weights, last - first, keys, g.sequence});
 }
 
-Work make_forward(const Geometry& g, const Maker& maker) {
+Work make_forward(const AttentionGeometry& g, const Maker& maker) {
   Work work;
   const float* q = maker.read(work, "q", g.of_queries());
   const float* k = maker.read(work, "k", g.of_keys());
@@ -95,7 +95,7 @@ struct Gradients {
 };
 
 // Of queries [first, last) of one head: its own dq, and what they add to dk and dv.
-void add_gradients(const Geometry& g, const Routines& routines, const Gradients& at, Index first, Index last,
+void add_gradients(const AttentionGeometry& g, const Routines& routines, const Gradients& at, Index first, Index last,
                    float* weights, float* scores) {
   const Index keys = g.seen_by(last), rows = last - first;
   find_weights(g, routines, at.q, at.k, first, last, weights);
@@ -143,7 +143,7 @@ void add_gradients(const Geometry& g, const Routines& routines, const Gradients&
 }
 
 // Shared out by heads of keys, whose sums no other thread touches.
-Work make_backward(const Geometry& g, const Maker& maker) {
+Work make_backward(const AttentionGeometry& g, const Maker& maker) {
   Work work;
   Gradients all{};
   all.q = maker.read(work, "q", g.of_queries());
@@ -178,7 +178,7 @@ Work make_backward(const Geometry& g, const Maker& maker) {
 } // namespace
 
 Work make_attention(const Kernel& kernel, const Maker& maker) {
-  const Geometry geometry(kernel.shape);
+  const AttentionGeometry geometry(kernel.shape);
   if (kernel.pass == gpu::Pass::backward_weight) {
     throw std::runtime_error("attention has no weights; backward-input makes all three gradients");
   }

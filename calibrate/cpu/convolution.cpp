@@ -11,11 +11,11 @@ namespace {
 
 constexpr Index kMostUnrolled = 1 << 17; // floats, half of a second-level cache
 
-struct Geometry {
+struct ConvolutionGeometry {
   Index n, c, h, w, k, r, s, stride, padding, groups; // as in the table
   Index out_h, out_w, group_in, group_out, depth, block;
 
-  explicit Geometry(const gpu::Shape& shape)
+  explicit ConvolutionGeometry(const gpu::Shape& shape)
       : n(shape[0]), c(shape[1]), h(shape[2]), w(shape[3]), k(shape[4]), r(shape[5]), s(shape[6]), stride(shape[7]),
         padding(shape[8]), groups(shape[9]), out_h(gpu::output_extent(h, r, stride, padding)),
         out_w(gpu::output_extent(w, s, stride, padding)), group_in(c / groups), group_out(k / groups),
@@ -39,7 +39,7 @@ struct Geometry {
 struct Inside {
   Index begin, end;
 
-  Inside(const Geometry& g, Index offset) {
+  Inside(const ConvolutionGeometry& g, Index offset) {
     const Index before = g.padding - offset; // columns of the first window left of the image
     begin = std::min(g.out_w, before > 0 ? (before + g.stride - 1) / g.stride : 0);
     end = std::clamp((g.w - 1 + before) / g.stride + 1, begin, g.w - 1 + before < 0 ? begin : g.out_w);
@@ -47,7 +47,7 @@ struct Inside {
 };
 
 // Calls `row(image row, or -1 in the padding, unrolled row)` for output rows [first, last) of one group.
-template <class Row> void for_rows(const Geometry& g, Index first, Index last, const Row& row) {
+template <class Row> void for_rows(const ConvolutionGeometry& g, Index first, Index last, const Row& row) {
   for (Index channel = 0; channel < g.group_in; ++channel) {
     for (Index i = 0; i < g.r; ++i) {
       for (Index j = 0; j < g.s; ++j) {
@@ -63,7 +63,7 @@ template <class Row> void for_rows(const Geometry& g, Index first, Index last, c
   }
 }
 
-void unroll(const Geometry& g, const float* image, Index first, Index last, float* columns) {
+void unroll(const ConvolutionGeometry& g, const float* image, Index first, Index last, float* columns) {
   for_rows(g, first, last, [&](bool within, Index at, Index unrolled, const Inside& inside) {
     float* to = columns + unrolled;
     if (!within) {
@@ -82,7 +82,7 @@ void unroll(const Geometry& g, const float* image, Index first, Index last, floa
   });
 }
 
-void add_rolled(const Geometry& g, const float* columns, Index first, Index last, float* image) {
+void add_rolled(const ConvolutionGeometry& g, const float* columns, Index first, Index last, float* image) {
   for_rows(g, first, last, [&](bool within, Index at, Index unrolled, const Inside& inside) {
     for (Index x = within ? inside.begin : inside.end; x < inside.end; ++x) {
       image[at + x * g.stride] += columns[unrolled + x];
@@ -91,7 +91,7 @@ void add_rolled(const Geometry& g, const float* columns, Index first, Index last
 }
 
 // Calls `part(image, group, first row, last row)` for every block of output rows of images [begin, end).
-template <class Part> void for_blocks(const Geometry& g, Index begin, Index end, const Part& part) {
+template <class Part> void for_blocks(const ConvolutionGeometry& g, Index begin, Index end, const Part& part) {
   for (Index image = begin; image < end; ++image) {
     for (Index group = 0; group < g.groups; ++group) {
       for (Index first = 0; first < g.out_h; first += g.block) {
@@ -101,19 +101,19 @@ template <class Part> void for_blocks(const Geometry& g, Index begin, Index end,
   }
 }
 
-float* columns_of(const Geometry& g, const Maker& maker) {
+float* columns_of(const ConvolutionGeometry& g, const Maker& maker) {
   return maker.arena.space(maker.parts * g.depth * g.block * g.out_w);
 }
 
 // Where a block lies in the input of its group, and in the output.
-Index input_at(const Geometry& g, Index image, Index group) {
+Index input_at(const ConvolutionGeometry& g, Index image, Index group) {
   return image * g.image_in() + group * g.group_in * g.h * g.w;
 }
-Index output_at(const Geometry& g, Index image, Index group, Index row) {
+Index output_at(const ConvolutionGeometry& g, Index image, Index group, Index row) {
   return image * g.image_out() + (group * g.group_out * g.out_h + row) * g.out_w;
 }
 
-Work make_forward(const Geometry& g, const Maker& maker) {
+Work make_forward(const ConvolutionGeometry& g, const Maker& maker) {
   Work work;
   const float* x = maker.read(work, "x", g.n * g.image_in());
   const float* weight = maker.read(work, "w", g.weights());
@@ -142,7 +142,7 @@ Work make_forward(const Geometry& g, const Maker& maker) {
   return work;
 }
 
-Work make_input_gradient(const Geometry& g, const Maker& maker) {
+Work make_input_gradient(const ConvolutionGeometry& g, const Maker& maker) {
   Work work;
   const float* dy = maker.read(work, "dy", g.n * g.image_out());
   const float* weight = maker.read(work, "w", g.weights());
@@ -176,7 +176,7 @@ Work make_input_gradient(const Geometry& g, const Maker& maker) {
 }
 
 // Each thread sums the gradients of its images; the sums of all are added in the end.
-Work make_weight_gradient(const Geometry& g, const Maker& maker) {
+Work make_weight_gradient(const ConvolutionGeometry& g, const Maker& maker) {
   Work work;
   const float* x = maker.read(work, "x", g.n * g.image_in());
   const float* dy = maker.read(work, "dy", g.n * g.image_out());
@@ -218,7 +218,7 @@ Work make_weight_gradient(const Geometry& g, const Maker& maker) {
 } // namespace
 
 Work make_convolution(const Kernel& kernel, const Maker& maker) {
-  const Geometry geometry(kernel.shape);
+  const ConvolutionGeometry geometry(kernel.shape);
   return kernel.pass == gpu::Pass::forward          ? make_forward(geometry, maker)
          : kernel.pass == gpu::Pass::backward_input ? make_input_gradient(geometry, maker)
                                                     : make_weight_gradient(geometry, maker);

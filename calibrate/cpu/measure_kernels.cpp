@@ -110,9 +110,10 @@ gpu::Header Device::header() const {
 
 namespace {
 
-class Run {
+class MeasurementRun {
 public:
-  Run(const std::vector<gpu::Group>& groups, Device& device, gpu::MeasurementFile& file, const SweepOptions& options)
+  MeasurementRun(const std::vector<gpu::Group>& groups, Device& device, gpu::MeasurementFile& file,
+                 const SweepOptions& options)
       : groups_(groups), device_(device), file_(file), options_(options), start_(options.now()) {}
 
   void run() {
@@ -186,7 +187,7 @@ private:
 
 void run_sweep(const std::vector<gpu::Group>& groups, Device& device, gpu::MeasurementFile& file,
                const SweepOptions& options) {
-  Run(groups, device, file, options).run();
+  MeasurementRun(groups, device, file, options).run();
 }
 
 } // namespace stagecraft::cpu

@@ -15,8 +15,8 @@ using Triplets = std::vector<Eigen::Triplet<double>>;
 using Sparse = Eigen::SparseMatrix<double>;
 
 // Errors of a few percent count squared, larger ones in proportion: outliers do not draw the grid.
-constexpr double kSquaredUpTo = 0.015;
-constexpr int kReweightings = 4;
+constexpr double kGridSquaredUpTo = 0.015;
+constexpr int kGridReweightings = 4;
 // Pulls what no sample touches towards the roofline, and corrections towards 0.
 constexpr double kRidge = 1e-6, kCorrectionRidge = 0.3;
 
@@ -77,7 +77,7 @@ public:
     Eigen::VectorXd solution = Eigen::VectorXd::Zero(unknowns_);
     std::vector<double> trust(rows_.size(), 1);
     Eigen::SimplicialLDLT<Sparse> solver;
-    for (int round = 0; round < kReweightings; ++round) {
+    for (int round = 0; round < kGridReweightings; ++round) {
       Eigen::VectorXd right = Eigen::VectorXd::Zero(unknowns_);
       const Sparse matrix = normal_equations(trust, right);
       if (round == 0) {
@@ -88,7 +88,8 @@ public:
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         // |predicted / measured - 1| grows faster above the truth than below: its slope in the logarithm is the ratio.
         const double error = value(rows_[i], solution) - targets_[i];
-        trust[i] = kSquaredUpTo / std::max(kSquaredUpTo, std::abs(error)) * std::clamp(std::exp(error), 0.5, 2.0);
+        trust[i] =
+            kGridSquaredUpTo / std::max(kGridSquaredUpTo, std::abs(error)) * std::clamp(std::exp(error), 0.5, 2.0);
       }
     }
     grid_.values.assign(solution.data(), solution.data() + nodes_);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 
 #include "calibrate/fit/blocks.hpp"
@@ -12,8 +12,6 @@
 
 namespace stagecraft::fit {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Piece {
   LineSegment segment;
@@ -54,7 +52,7 @@ std::vector<std::size_t> size_bounds(const std::vector<LinePoint>& points) {
 
 // The best cut of the first sizes into so many segments, and where the last of them begins.
 struct Cut {
-  double error = kNever;
+  double error = kInfinity;
   std::size_t last_begins = 0;
 };
 
@@ -86,7 +84,7 @@ PiecewiseLine fit_line(std::vector<LinePoint> points, int segments) {
     const std::size_t begin = cuts[count][end].last_begins;
     LineSegment segment = fit_piece(points, bounds[begin], bounds[end]).segment;
     // Half way, in logarithms, to the next size.
-    segment.upto = end == sizes ? kNever : std::sqrt(points[bounds[end] - 1].bytes * points[bounds[end]].bytes);
+    segment.upto = end == sizes ? kInfinity : std::sqrt(points[bounds[end] - 1].bytes * points[bounds[end]].bytes);
     line.segments.insert(line.segments.begin(), segment);
     end = begin;
   }
@@ -113,7 +111,7 @@ PiecewiseLine interpolate(std::vector<LinePoint> points) {
     line.segments.push_back({high.bytes, at_low - Seconds{slope * low.bytes}, slope});
   }
   if (line.segments.empty()) {
-    line.segments.push_back({kNever, knots.front().time, 0});
+    line.segments.push_back({kInfinity, knots.front().time, 0});
   }
   // Below the smallest size the start is that of a line that cannot turn negative.
   LineSegment& first = line.segments.front();
@@ -121,7 +119,7 @@ PiecewiseLine interpolate(std::vector<LinePoint> points) {
     line.segments.insert(line.segments.begin(),
                          {knots.front().bytes, Seconds{0}, knots.front().time.value / knots.front().bytes});
   }
-  line.segments.back().upto = kNever;
+  line.segments.back().upto = kInfinity;
   return line;
 }
 

@@ -27,9 +27,9 @@ struct TypeName {
   std::string_view name;
   double bytes;
 };
-constexpr std::array kTypes = {TypeName{"BFloat16", 2}, TypeName{"Half", 2}, TypeName{"Float", 4},
-                               TypeName{"Double", 8},   TypeName{"Int", 4},  TypeName{"Long", 8},
-                               TypeName{"Byte", 1},     TypeName{"Char", 1}, TypeName{"Bool", 1}};
+constexpr std::array kElementTypes = {TypeName{"BFloat16", 2}, TypeName{"Half", 2}, TypeName{"Float", 4},
+                                      TypeName{"Double", 8},   TypeName{"Int", 4},  TypeName{"Long", 8},
+                                      TypeName{"Byte", 1},     TypeName{"Char", 1}, TypeName{"Bool", 1}};
 
 // What was left out, by its name and the reason.
 class LeftOut {
@@ -86,9 +86,9 @@ CollectiveKey key_of(const TraceCollective& collective) {
   std::erase(name, '_');
   const auto* const ours = std::find_if(kCollectives.begin(), kCollectives.end(),
                                         [&](const CollectiveName& row) { return name.starts_with(row.name); });
-  const auto* const type =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& row) { return row.name == collective.type; });
-  if (ours == kCollectives.end() || type == kTypes.end() || collective.ranks < 2) {
+  const auto* const type = std::find_if(kElementTypes.begin(), kElementTypes.end(),
+                                        [&](const TypeName& row) { return row.name == collective.type; });
+  if (ours == kCollectives.end() || type == kElementTypes.end() || collective.ranks < 2) {
     return {};
   }
   const double elements = ours->ours == "all-gather" ? collective.elements_out : collective.elements_in;

@@ -16,7 +16,7 @@ struct CollectiveRow {
   std::string_view name, program;
   double (*bus_factor)(double ranks);
 };
-constexpr std::array kCollectives = {
+constexpr std::array kPrograms = {
     CollectiveRow{"all-reduce", "all_reduce_perf", [](double n) { return 2 * (n - 1) / n; }},
     CollectiveRow{"all-gather", "all_gather_perf", [](double n) { return (n - 1) / n; }},
     CollectiveRow{"reduce-scatter", "reduce_scatter_perf", [](double n) { return (n - 1) / n; }},
@@ -26,16 +26,16 @@ constexpr std::array kCollectives = {
 
 const CollectiveRow& collective_of(const NcclTestsRun& run, const std::string& file, const ForeignOptions& options) {
   if (!options.collective.empty()) {
-    return find_by_name(kCollectives, options.collective, "collective", {"--collective", 0, 0});
+    return find_by_name(kPrograms, options.collective, "collective", {"--collective", 0, 0});
   }
   const std::string program = run.program.substr(run.program.rfind('/') + 1);
   if (program.empty()) {
     throw InputError({file, 1, 1}, "no line '# Collective test starting', so which collective it was is not said; "
                                    "allowed: --collective " +
-                                       join(names_of(kCollectives), "|"));
+                                       join(names_of(kPrograms), "|"));
   }
   std::vector<std::string> programs;
-  for (const CollectiveRow& row : kCollectives) {
+  for (const CollectiveRow& row : kPrograms) {
     if (row.program == program) {
       return row;
     }

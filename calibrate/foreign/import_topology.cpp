@@ -124,7 +124,7 @@ private:
 
   std::string nvlinks() {
     const auto groups =
-        groups_of(matrix_.gpus, [&](int one, int other) { return between(one, other).way == Way::nvlink; });
+        groups_of(matrix_.gpus, [&](int one, int other) { return between(one, other).kind == ConnectionKind::nvlink; });
     std::string text;
     std::map<int, std::vector<std::string>> pairs; // by their links
     for (const std::vector<int>& group : groups) {
@@ -134,7 +134,7 @@ private:
       }
       for (const int one : group) {
         for (const int other : group) {
-          if (one < other && between(one, other).way == Way::nvlink) {
+          if (one < other && between(one, other).kind == ConnectionKind::nvlink) {
             pairs[between(one, other).links].push_back(list_of({one, other}));
           }
         }
@@ -164,7 +164,7 @@ private:
     for (const int one : group) {
       int own = 0;
       for (const int other : group) {
-        if (one != other && between(one, other).way != Way::nvlink) {
+        if (one != other && between(one, other).kind != ConnectionKind::nvlink) {
           return false;
         }
         own += between(one, other).links;
@@ -218,7 +218,8 @@ private:
                         (options_.pcie ? "as given by --pcie" : std::string(known_->pcie_source)) +
                         "; 2.5 us a link, an assumption.");
     const auto groups = groups_of(static_cast<int>(matrix_.names.size()), [&](int one, int other) {
-      return between(one, other).way == Way::one_bridge || between(one, other).way == Way::same_bridges;
+      return between(one, other).kind == ConnectionKind::one_bridge ||
+             between(one, other).kind == ConnectionKind::same_bridges;
     });
     std::string text;
     std::vector<int> alone;
@@ -273,8 +274,8 @@ private:
   int cards_near(int gpu) const {
     int near = 0;
     for (int card = matrix_.gpus; card < static_cast<int>(matrix_.names.size()); ++card) {
-      const Way way = between(gpu, card).way;
-      near += way == Way::one_bridge || way == Way::same_bridges ? 1 : 0;
+      const ConnectionKind kind = between(gpu, card).kind;
+      near += kind == ConnectionKind::one_bridge || kind == ConnectionKind::same_bridges ? 1 : 0;
     }
     return near;
   }

@@ -38,9 +38,9 @@ std::string text_in(const json::Value& object, const char* key) {
   return found == object.end() ? "" : found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-class Reader {
+class TraceReader {
 public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  explicit TraceReader(const std::string& file) : file_(file) {}
 
   KinetoTrace read(const json::Value& document) {
     json::Object top(document, file_, "");
@@ -236,7 +236,7 @@ KinetoTrace read_kineto(std::string_view text, const std::string& file) {
     throw InputError({file, 0, 0}, "compressed by gzip; allowed: JSON, as gunzip makes of it");
   }
   const json::Value document = json::parse(text, file);
-  return Reader(file).read(document);
+  return TraceReader(file).read(document);
 }
 
 } // namespace stagecraft::foreign

@@ -13,24 +13,25 @@
 namespace stagecraft::foreign {
 namespace {
 
-struct WayRow {
+struct ConnectionRow {
   std::string_view name;
-  Way way;
+  ConnectionKind kind;
 };
-constexpr std::array kWays = {WayRow{"X", Way::self},           WayRow{"PIX", Way::one_bridge},
-                              WayRow{"PXB", Way::same_bridges}, WayRow{"PHB", Way::host_bridge},
-                              WayRow{"NODE", Way::numa_node},   WayRow{"SYS", Way::sockets}};
+constexpr std::array kConnections = {
+    ConnectionRow{"X", ConnectionKind::self},           ConnectionRow{"PIX", ConnectionKind::one_bridge},
+    ConnectionRow{"PXB", ConnectionKind::same_bridges}, ConnectionRow{"PHB", ConnectionKind::host_bridge},
+    ConnectionRow{"NODE", ConnectionKind::numa_node},   ConnectionRow{"SYS", ConnectionKind::sockets}};
 constexpr std::string_view kAllowed = "X, NV#, PIX, PXB, PHB, NODE, SYS";
 constexpr int kMostLinks = 64, kMostProcessors = 1 << 16;
 
-struct Word {
+struct Cell {
   std::string text;
   Where where;
 };
 
 // Words between blanks and tabs; sequences that set colours are no part of them.
-std::vector<Word> words_of(std::string_view line, const std::string& file, int number) {
-  std::vector<Word> words;
+std::vector<Cell> cells_of(std::string_view line, const std::string& file, int number) {
+  std::vector<Cell> words;
   bool inside = false;
   for (std::size_t at = 0; at < line.size(); ++at) {
     if (line.substr(at, 2) == "\x1b[") {
@@ -53,28 +54,28 @@ bool is_gpu(const std::string& name) {
   return name.starts_with("GPU") && name.size() > 3 && std::isdigit(name[3]) != 0;
 }
 
-Connection connection_of(const Word& word) {
+Connection connection_of(const Cell& word) {
   if (word.text.starts_with("NV")) {
-    return {Way::nvlink, parse_integer(word.text.substr(2), 1, kMostLinks, word.where)};
+    return {ConnectionKind::nvlink, parse_integer(word.text.substr(2), 1, kMostLinks, word.where)};
   }
-  for (const WayRow& row : kWays) {
+  for (const ConnectionRow& row : kConnections) {
     if (row.name == word.text) {
-      return {row.way, 0};
+      return {row.kind, 0};
     }
   }
   throw InputError(word.where, "'" + word.text.substr(0, 60) +
-                                   "' is no way between two devices; allowed: " + std::string(kAllowed));
+                                   "' is no connection of two devices; allowed: " + std::string(kAllowed));
 }
 
-class Reader {
+class MatrixReader {
 public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  explicit MatrixReader(const std::string& file) : file_(file) {}
 
   TopologyMatrix read(std::string_view text) {
     int number = 0;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
-      line(words_of(text.substr(at, end - at), file_, ++number));
+      line(cells_of(text.substr(at, end - at), file_, ++number));
       at = end + 1;
     }
     finish();
@@ -82,7 +83,7 @@ public:
   }
 
 private:
-  void line(const std::vector<Word>& words) {
+  void line(const std::vector<Cell>& words) {
     if (words.empty()) {
       return;
     }
@@ -98,10 +99,10 @@ private:
   }
 
   // Names up to "CPU Affinity".
-  void header(const std::vector<Word>& words) {
+  void header(const std::vector<Cell>& words) {
     header_ = words.front().where;
     std::set<std::string> seen;
-    for (const Word& word : words) {
+    for (const Cell& word : words) {
       if (word.text == "CPU") {
         affinity_ = true;
         break;
@@ -117,7 +118,7 @@ private:
     }
   }
 
-  void row(const std::vector<Word>& words) {
+  void row(const std::vector<Cell>& words) {
     const std::size_t index = places_.size(), count = matrix_.names.size();
     if (words.front().text != matrix_.names[index]) {
       throw InputError(words.front().where, "'" + words.front().text.substr(0, 60) + "' instead of the row of '" +
@@ -126,22 +127,22 @@ private:
     }
     if (words.size() < count + 1) {
       throw InputError(words.back().where, "the row ends after " + std::to_string(words.size() - 1) +
-                                               " ways; allowed: " + std::to_string(count));
+                                               " connections; allowed: " + std::to_string(count));
     }
     places_.emplace_back();
     std::vector<Connection>& connections = matrix_.connections.emplace_back();
     for (std::size_t other = 0; other < count; ++other) {
-      const Word& word = words[other + 1];
+      const Cell& word = words[other + 1];
       connections.push_back(connection_of(word));
       places_.back().push_back(word.where);
-      if ((connections.back().way == Way::self) != (other == index)) {
+      if ((connections.back().kind == ConnectionKind::self) != (other == index)) {
         throw InputError(word.where, "'" + word.text + "' between '" + matrix_.names[index] + "' and '" +
                                          matrix_.names[other] + "'; allowed: X between each and itself, only there");
       }
       if (other < index && matrix_.connections[other][index] != connections.back()) {
         throw InputError(word.where, "'" + word.text + "' between '" + matrix_.names[index] + "' and '" +
                                          matrix_.names[other] + "', whose row says otherwise at " +
-                                         to_text(places_[other][index]) + "; allowed: the same both ways");
+                                         to_text(places_[other][index]) + "; allowed: the same in both directions");
       }
     }
     if (static_cast<int>(index) < matrix_.gpus) {
@@ -150,8 +151,8 @@ private:
   }
 
   // "0-31,64-95   0   N/A": logical processors, the NUMA nodes that hold them.
-  void affinity(const std::vector<Word>& rest) {
-    const auto is_list = [](const Word& word) {
+  void affinity(const std::vector<Cell>& rest) {
+    const auto is_list = [](const Cell& word) {
       return word.text.find_first_not_of("0123456789-,") == std::string::npos;
     };
     if (affinity_ && !rest.empty() && is_list(rest[0])) {
@@ -160,7 +161,7 @@ private:
     matrix_.sockets.push_back(affinity_ && rest.size() > 1 && is_list(rest[1]) ? rest[1].text : "");
   }
 
-  void add_processors(const Word& list) {
+  void add_processors(const Cell& list) {
     for (std::size_t at = 0; at < list.text.size();) {
       const std::size_t end = std::min(list.text.find(',', at), list.text.size());
       const std::string range = list.text.substr(at, end - at);
@@ -196,6 +197,8 @@ private:
 
 } // namespace
 
-TopologyMatrix read_topology_matrix(std::string_view text, const std::string& file) { return Reader(file).read(text); }
+TopologyMatrix read_topology_matrix(std::string_view text, const std::string& file) {
+  return MatrixReader(file).read(text);
+}
 
 } // namespace stagecraft::foreign

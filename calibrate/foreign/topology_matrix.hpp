@@ -8,11 +8,11 @@
 
 namespace stagecraft::foreign {
 
-/// The ways from one to another, the nearest first. Beyond `same_bridges` the way leads through the processor.
-enum class Way { self, nvlink, one_bridge, same_bridges, host_bridge, numa_node, sockets };
+/// What joins two devices, the nearest first. Beyond `same_bridges` data passes through the processor.
+enum class ConnectionKind { self, nvlink, one_bridge, same_bridges, host_bridge, numa_node, sockets };
 
 struct Connection {
-  Way way = Way::self;
+  ConnectionKind kind = ConnectionKind::self;
   int links = 0; ///< NVLinks bonded; 0 otherwise
   bool operator==(const Connection&) const = default;
 };
@@ -20,7 +20,7 @@ struct Connection {
 struct TopologyMatrix {
   std::vector<std::string> names;                   ///< GPUs first: "GPU0", "NIC0"
   int gpus = 0;                                     ///< how many of them
-  std::vector<std::vector<Connection>> connections; ///< [one][other], the same both ways
+  std::vector<std::vector<Connection>> connections; ///< [one][other], the same in both directions
   std::vector<std::string> sockets;                 ///< per GPU: its NUMA nodes as printed, "" where they are not
   int processors = 0;                               ///< logical, near any of the GPUs; 0 where no row says so
   std::vector<std::string> cards;                   ///< of the legend: "NIC0: mlx5_0"

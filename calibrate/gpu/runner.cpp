@@ -83,9 +83,9 @@ private:
   std::map<std::string, int> counts_;
 };
 
-class Run {
+class MeasurementRun {
 public:
-  Run(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop);
+  MeasurementRun(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop);
   Ended run();
 
 private:
@@ -123,15 +123,17 @@ private:
   std::optional<CollectiveBench> collectives_;
 };
 
-Run::Run(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop)
+MeasurementRun::MeasurementRun(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop)
     : options_(options), groups_(groups), stop_(stop), progress_(stderr, isatty(STDERR_FILENO) != 0, options.budget),
       session_(options.device, library_folders(options.libraries)), stream_(make_stream()),
       sampler_(stream_.get(), session_.facts.cache), name_(options.name.empty() ? session_.facts.name : options.name),
       header_(header_of(session_, name_)), file_(options.out, header_) {}
 
-double Run::now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+double MeasurementRun::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
 
-Ended Run::run() {
+Ended MeasurementRun::run() {
   progress_.say(session_.facts.description + ", " + std::to_string(session_.facts.processors) +
                 " multiprocessors; into " + options_.out +
                 (file_.size() > 0 ? ", which has " + std::to_string(file_.size()) + " measurements already" : ""));
@@ -165,7 +167,7 @@ Ended Run::run() {
   return Ended::done;
 }
 
-void Run::run_sentinels(const std::string& when) {
+void MeasurementRun::run_sentinels(const std::string& when) {
   const Place place{sampler_, file_, nullptr};
   for (const Kernel& kernel : sentinels()) {
     try {
@@ -179,7 +181,7 @@ void Run::run_sentinels(const std::string& when) {
   }
 }
 
-void Run::run_group(const Group& group, double deadline) {
+void MeasurementRun::run_group(const Group& group, double deadline) {
   if (group.processors > 0) {
     run_partition(group, deadline);
   } else {
@@ -189,7 +191,7 @@ void Run::run_group(const Group& group, double deadline) {
   note_state("after_" + group.name + (group.processors > 0 ? "_" + std::to_string(group.processors) : ""));
 }
 
-void Run::note_limits() {
+void MeasurementRun::note_limits() {
   const auto megahertz = [](double hertz) { return std::to_string(std::lround(hertz / 1e6)) + " MHz"; };
   file_.note("reference_clock", megahertz(sampler_.reference_clock()));
   if (const auto most = session_.nvml.most_clock()) {
@@ -200,13 +202,13 @@ void Run::note_limits() {
   }
 }
 
-void Run::note_state(const std::string& when) {
+void MeasurementRun::note_state(const std::string& when) {
   if (const std::string state = session_.nvml.state(); !state.empty()) {
     file_.note(when, state);
   }
 }
 
-void Run::run_partition(const Group& group, double deadline) {
+void MeasurementRun::run_partition(const Group& group, double deadline) {
   try {
     Partition partition(session_.device, group.processors);
     Sampler sampler(partition.stream(), session_.facts.cache);
@@ -227,7 +229,7 @@ void Run::run_partition(const Group& group, double deadline) {
   }
 }
 
-void Run::run_points(const Group& group, double deadline, const Place& place) {
+void MeasurementRun::run_points(const Group& group, double deadline, const Place& place) {
   const double begun = now();
   LeftOut left_out;
   std::size_t done = 0, seen = 0;
@@ -262,14 +264,14 @@ void Run::run_points(const Group& group, double deadline, const Place& place) {
   report(group.name, left_out, place.file);
 }
 
-void Run::report(const std::string& group, const LeftOut& left_out, MeasurementFile& file) {
+void MeasurementRun::report(const std::string& group, const LeftOut& left_out, MeasurementFile& file) {
   for (const std::string& text : left_out.texts(group)) {
     progress_.say("  left out: " + text);
     file.leave_out(text);
   }
 }
 
-void Run::run_point(const Point& point, double deadline, const Place& place) {
+void MeasurementRun::run_point(const Point& point, double deadline, const Place& place) {
   if (const auto* kernel = std::get_if<KernelPoint>(&point)) {
     place.file.add(point, measure(*kernel, place));
   } else if (const auto* copy = std::get_if<CopyPoint>(&point)) {
@@ -288,7 +290,7 @@ void Run::run_point(const Point& point, double deadline, const Place& place) {
   }
 }
 
-Timing Run::measure(const KernelPoint& point, const Place& place) {
+Timing MeasurementRun::measure(const KernelPoint& point, const Place& place) {
   if (point.kernel.op == Op::launch) {
     return measure_launch(place.sampler, point.regime);
   }
@@ -325,7 +327,7 @@ Timing Run::measure(const KernelPoint& point, const Place& place) {
   return timing;
 }
 
-void Run::measure_power(const PowerPoint& point, double deadline, const Place& place) {
+void MeasurementRun::measure_power(const PowerPoint& point, double deadline, const Place& place) {
   const double seconds = std::clamp(deadline - now() - kSettle, kLeastBusy, kBusySeconds);
   PowerMeter meter(session_.nvml);
   PowerReading reading;
@@ -356,7 +358,7 @@ void Run::measure_power(const PowerPoint& point, double deadline, const Place& p
 } // namespace
 
 Ended run_sweep(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop) {
-  return Run(options, groups, stop).run();
+  return MeasurementRun(options, groups, stop).run();
 }
 
 Machine describe_machine(int device) {

@@ -32,14 +32,14 @@ class Backend {
 public:
   virtual ~Backend() = default;
 
-  /// First of all on the thread of a device, and on that of a way, of each run.
+  /// First of all on the thread of a device, and on that of a channel, of each run.
   virtual void enter_device(int /*device*/) noexcept {}
-  virtual void enter_way(int /*way*/) noexcept {}
+  virtual void enter_channel(int /*channel*/) noexcept {}
 
   /// Does a computation and returns when it is done. Each device calls from a thread of its own.
   virtual void compute(const Job& job) = 0;
-  /// Carries a transfer's bytes and returns when the last has arrived. Each way calls from a thread of its own.
-  virtual void transfer(const Job& job, int way) = 0;
+  /// Carries a transfer's bytes and returns when the last has arrived. Each channel calls from a thread of its own.
+  virtual void transfer(const Job& job, int channel) = 0;
   /// Makes calls that are under way return soon, from any thread: the run has failed.
   void interrupt() {
     stopped_.store(true);
@@ -64,7 +64,7 @@ private:
 struct Setting {
   const TaskGraph& graph;
   const Platform& platform;
-  const Ways& ways;
+  const Channels& channels;
   /// [work]: what its tasks run on a backend that computes; empty: nothing does.
   std::span<const std::vector<cpu::KernelRun>> kernels = {};
   std::span<const double> speeds = {}; ///< [device of the graph], in parts of a whole device; empty: 1

@@ -33,8 +33,8 @@ Cores cores_for(const Setting& setting) {
                       " devices, and each needs a core; allowed: " + std::to_string(allowed.size()));
   }
   Cores cores{{allowed.begin(), allowed.begin() + static_cast<std::ptrdiff_t>(devices.size())}, {}};
-  for (const std::int32_t work : setting.ways.work_of) {
-    cores.of_way.push_back(cores.of_device[setting.graph.works[work].device]);
+  for (const std::int32_t work : setting.channels.work_of) {
+    cores.of_channel.push_back(cores.of_device[setting.graph.works[work].device]);
   }
   return cores;
 }

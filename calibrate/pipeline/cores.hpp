@@ -1,4 +1,4 @@
-// Cores of this machine for the devices and ways of a run.
+// Cores of this machine for the devices and channels of a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace stagecraft::pipeline {
 
-/// A core per device. A way has that of the device that sends, which does nothing else meanwhile: to wake a thread on
-/// another core takes longer than most copies.
+/// A core per device. A channel has that of the device that sends, which does nothing else meanwhile: to wake a thread
+/// on another core takes longer than most copies.
 struct Cores {
-  std::vector<int> of_device, of_way;
+  std::vector<int> of_device, of_channel;
 };
 
 /// Of the cores that this process may use, in their order. Throws Unavailable where there are fewer than devices.

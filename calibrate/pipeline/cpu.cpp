@@ -47,7 +47,7 @@ struct Device {
   }
 };
 
-struct Way {
+struct ChannelBuffers {
   std::vector<char> from, to; // from: where no computation's result is as large
   Usage usage;
 };
@@ -66,7 +66,7 @@ class Processor : public Backend {
 public:
   explicit Processor(const Setting& setting)
       : graph_(setting.graph), cores_(cores_for(setting)), routines_(cpu::best_routines()),
-        devices_(setting.graph.devices.size()), ways_(setting.ways.work_of.size()) {
+        devices_(setting.graph.devices.size()), channels_(setting.channels.work_of.size()) {
     if (setting.kernels.size() != graph_.works.size()) {
       throw Unavailable("the model's costs are given by numbers, which says nothing of kernels");
     }
@@ -76,10 +76,10 @@ public:
     for (std::size_t work = 0; work < graph_.works.size(); ++work) {
       const Work& one = graph_.works[work];
       if (one.transfers()) {
-        Way& way = ways_[setting.ways.of_work[work]];
+        ChannelBuffers& channel = channels_[setting.channels.of_work[work]];
         const auto bytes = static_cast<std::size_t>(one.bytes);
-        way.from.resize(std::max(way.from.size(), bytes), 1);
-        way.to.resize(std::max(way.to.size(), bytes));
+        channel.from.resize(std::max(channel.from.size(), bytes), 1);
+        channel.to.resize(std::max(channel.to.size(), bytes));
       } else if (one.computes() && !setting.kernels[work].empty()) {
         Device& device = devices_[one.device];
         device.pieces.emplace_back(static_cast<std::int32_t>(work), make(setting.kernels[work], device.operands));
@@ -99,9 +99,9 @@ public:
     }
   }
 
-  void enter_way(int way) noexcept override {
-    stay_on(cores_.of_way[way]);
-    ways_[way].usage = {};
+  void enter_channel(int channel) noexcept override {
+    stay_on(cores_.of_channel[channel]);
+    channels_[channel].usage = {};
   }
 
   // A slower device is as long idle as it lacks in speed.
@@ -116,10 +116,11 @@ public:
   }
 
   void transfer(const Job& job, int number) override {
-    Way& way = ways_[number];
+    ChannelBuffers& channel = channels_[number];
     const char* made = sources_.at(static_cast<std::size_t>(job.number));
-    measured(way.usage, [&] {
-      std::memcpy(way.to.data(), made != nullptr ? made : way.from.data(), static_cast<std::size_t>(job.work.bytes));
+    measured(channel.usage, [&] {
+      std::memcpy(channel.to.data(), made != nullptr ? made : channel.from.data(),
+                  static_cast<std::size_t>(job.work.bytes));
     });
   }
 
@@ -137,8 +138,8 @@ public:
     for (std::size_t device = 0; device < devices_.size(); ++device) {
       const Usage& usage = devices_[device].usage;
       Nanoseconds lost = usage.wall - usage.processor;
-      for (std::size_t way = 0; way < ways_.size(); ++way) {
-        lost -= cores_.of_way[way] == cores_.of_device[device] ? ways_[way].usage.processor : 0;
+      for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+        lost -= cores_.of_channel[channel] == cores_.of_device[device] ? channels_[channel].usage.processor : 0;
       }
       worst = std::max(worst, static_cast<double>(lost) / std::max(1.0, static_cast<double>(usage.wall)));
     }
@@ -187,7 +188,7 @@ private:
   Cores cores_;
   const cpu::Routines& routines_;
   std::vector<Device> devices_;
-  std::vector<Way> ways_;
+  std::vector<ChannelBuffers> channels_;
   std::vector<const char*> sources_; // [work]: what a transfer copies, or nothing
 };
 

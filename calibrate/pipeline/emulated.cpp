@@ -13,9 +13,9 @@ public:
 
   // A link's latency is kept by the sender: queues that delay packets are not to be had everywhere. So is what
   // the links' buckets, full after a pause, let through beyond their rate.
-  void transfer(const Job& job, int way) override {
-    sleep_until(job.start + nanoseconds(job.work.latency + network_.head_start(way)), stopped());
-    network_.send(way, job.work.bytes);
+  void transfer(const Job& job, int channel) override {
+    sleep_until(job.start + nanoseconds(job.work.latency + network_.head_start(channel)), stopped());
+    network_.send(channel, job.work.bytes);
   }
 
   std::vector<std::pair<std::string, std::string>> conditions() const override { return network_.conditions(); }

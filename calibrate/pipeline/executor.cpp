@@ -24,8 +24,8 @@ struct Bell {
   }
 };
 
-// Transfers in the order in which they become ready.
-struct Way {
+// Transfers of a channel in the order in which they become ready.
+struct SendQueue {
   Bell bell;
   std::mutex mutex; // of several that hand over at once
   std::vector<Entry> queue;
@@ -37,13 +37,14 @@ public:
   Runner(const Setting& setting, Backend& backend, const ExecuteOptions& options)
       : setting_(setting), graph_(setting.graph), backend_(backend), options_(options),
         waits_(static_cast<std::size_t>(graph_.tasks()) * options.iterations), start_(waits_.size()),
-        finish_(waits_.size()), bells_(graph_.devices.size()), ways_(setting.ways.work_of.size()) {
+        finish_(waits_.size()), bells_(graph_.devices.size()), send_queues_(setting.channels.work_of.size()) {
     const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(options.iterations);
     for (Entry entry = 0; entry < waits.size(); ++entry) {
       waits_[entry].store(waits[entry], std::memory_order_relaxed);
     }
-    for (std::size_t way = 0; way < ways_.size(); ++way) {
-      ways_[way].queue.resize(static_cast<std::size_t>(setting.ways.transfers[way]) * options.iterations);
+    for (std::size_t channel = 0; channel < send_queues_.size(); ++channel) {
+      send_queues_[channel].queue.resize(static_cast<std::size_t>(setting.channels.transfers[channel]) *
+                                         options.iterations);
     }
   }
 
@@ -53,11 +54,11 @@ public:
       for (std::size_t device = 0; device < bells_.size(); ++device) {
         threads.emplace_back([this, device] { run_device(device); });
       }
-      for (std::size_t way = 0; way < ways_.size(); ++way) {
-        threads.emplace_back([this, way] { run_way(way); });
+      for (std::size_t channel = 0; channel < send_queues_.size(); ++channel) {
+        threads.emplace_back([this, channel] { run_channel(channel); });
       }
     } catch (const std::system_error& failure) {
-      fail(std::string("cannot make a thread per device and way: ") + failure.what());
+      fail(std::string("cannot make a thread per device and channel: ") + failure.what());
     }
     begin(threads.size());
     for (std::thread& thread : threads) {
@@ -79,9 +80,9 @@ private:
 
   // All threads begin at one moment, soon after the last of them is there.
   void begin(std::size_t threads) {
-    constexpr Nanoseconds kLook = 100'000, kSoon = 1'000'000;
+    constexpr Nanoseconds kPause = 100'000, kSoon = 1'000'000;
     while (present_ < threads) {
-      sleep_until(now() + kLook, failed_);
+      sleep_until(now() + kPause, failed_);
     }
     begin_ = now() + kSoon;
     begun_.ring();
@@ -136,16 +137,16 @@ private:
     }
   }
 
-  void run_way(std::size_t number) {
-    backend_.enter_way(static_cast<int>(number));
+  void run_channel(std::size_t number) {
+    backend_.enter_channel(static_cast<int>(number));
     await_beginning(options_.holds_cores ? 1 : kSleepers);
-    Way& way = ways_[number];
+    SendQueue& sends = send_queues_[number];
     Nanoseconds free = 0;
-    for (std::size_t at = 0; at < way.queue.size(); ++at) {
-      if (!wait(way.bell, false, [&] { return way.queued.load(std::memory_order_acquire) > at; })) {
+    for (std::size_t at = 0; at < sends.queue.size(); ++at) {
+      if (!wait(sends.bell, false, [&] { return sends.queued.load(std::memory_order_acquire) > at; })) {
         return;
       }
-      const Entry entry = way.queue[at];
+      const Entry entry = sends.queue[at];
       start_[entry] = std::max(start_[entry], free);
       if (!carry_out(entry, [&](const Job& job) { backend_.transfer(job, static_cast<int>(number)); })) {
         return;
@@ -199,14 +200,14 @@ private:
       finish(entry, start_[entry]);
       return;
     }
-    Way& way = ways_[setting_.ways.of_work[graph_.work[task_of(entry)]]];
+    SendQueue& sends = send_queues_[setting_.channels.of_work[graph_.work[task_of(entry)]]];
     {
-      const std::lock_guard lock(way.mutex);
-      const std::size_t at = way.queued.load(std::memory_order_relaxed);
-      way.queue[at] = entry;
-      way.queued.store(at + 1, std::memory_order_release);
+      const std::lock_guard lock(sends.mutex);
+      const std::size_t at = sends.queued.load(std::memory_order_relaxed);
+      sends.queue[at] = entry;
+      sends.queued.store(at + 1, std::memory_order_release);
     }
-    way.bell.ring();
+    sends.bell.ring();
   }
 
   // Of several failures the first is the cause.
@@ -223,8 +224,8 @@ private:
     for (Bell& bell : bells_) {
       bell.ring();
     }
-    for (Way& way : ways_) {
-      way.bell.ring();
+    for (SendQueue& sends : send_queues_) {
+      sends.bell.ring();
     }
   }
 
@@ -253,7 +254,7 @@ private:
   std::vector<std::atomic<std::int32_t>> waits_;
   std::vector<Nanoseconds> start_, finish_;
   std::vector<Bell> bells_; // [device]
-  std::vector<Way> ways_;
+  std::vector<SendQueue> send_queues_;
   std::atomic<bool> failed_ = false, refused_ = false;
   std::mutex mutex_;
   std::string cause_;

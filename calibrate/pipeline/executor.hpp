@@ -1,4 +1,4 @@
-// A task graph carried out for real: a thread per device runs its program, a thread per way its transfers.
+// A task graph carried out for real: a thread per device runs its program, a thread per channel its transfers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ struct ExecuteOptions {
   bool holds_cores = false; ///< where that is granted: devices wait without sleeping, transfers interrupt them
 };
 
-/// What really happened. A transfer starts when it is handed over: its inputs are there, and its way is free.
+/// What really happened. A transfer starts when it is handed over: its inputs are there, and its channel is free.
 struct Execution {
   Timeline timeline;
   bool real_time = false; ///< granted to every thread

@@ -34,7 +34,7 @@ gpu::PipelineDevice device_of(const Platform& platform, DeviceId device) {
   return made;
 }
 
-gpu::PipelineWork work_of(const Setting& setting, std::size_t number, gpu::CopyWay way, const PartChain& chain) {
+gpu::PipelineWork work_of(const Setting& setting, std::size_t number, gpu::CopyRoute route, const PartChain& chain) {
   const Work& work = setting.graph.works[number];
   gpu::PipelineWork made;
   made.device = work.device;
@@ -46,10 +46,10 @@ gpu::PipelineWork work_of(const Setting& setting, std::size_t number, gpu::CopyW
   } else if (work.transfers()) {
     const Leg& leg = setting.graph.legs[work.leg];
     made.kind = gpu::PipelineWork::Kind::copy;
-    made.channel = setting.ways.of_work[number];
+    made.channel = setting.channels.of_work[number];
     made.to = chain.receiver(made.channel);
     made.bytes = std::llround(work.bytes);
-    made.way = way;
+    made.route = route;
     made.latency = leg.latency.value;
     made.bandwidth = std::isinf(leg.bandwidth.value) ? 0 : leg.bandwidth.value;
   }
@@ -58,12 +58,12 @@ gpu::PipelineWork work_of(const Setting& setting, std::size_t number, gpu::CopyW
 
 } // namespace
 
-gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyWay way, const std::string& name) {
+gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyRoute route, const std::string& name) {
   const TaskGraph& graph = setting.graph;
   gpu::Pipeline made;
   made.name = line(name);
   made.iterations = iterations;
-  made.channels = static_cast<int>(setting.ways.work_of.size());
+  made.channels = static_cast<int>(setting.channels.work_of.size());
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     made.devices.push_back(device_of(setting.platform, graph.devices[device]));
     const auto program = graph.program_of(device);
@@ -71,7 +71,7 @@ gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyWay 
   }
   const PartChain chain(setting);
   for (std::size_t work = 0; work < graph.works.size(); ++work) {
-    made.works.push_back(work_of(setting, work, way, chain));
+    made.works.push_back(work_of(setting, work, route, chain));
   }
   made.work.assign(graph.work.begin(), graph.work.end());
   for (TaskId task = 0; task < graph.tasks(); ++task) {

@@ -12,9 +12,9 @@
 namespace stagecraft::pipeline {
 
 /// The setting's graph with its kernels. A device type of vendor nvidia is so many multiprocessors of the GPU as it has
-/// `processors`, or the whole GPU; any other type as many threads of the host, or one. `way` is that of copies within
+/// `processors`, or the whole GPU; any other type as many threads of the host, or one. `route` is that of copies within
 /// the GPU; shaped ones take the latency and the bandwidth of their leg.
-gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyWay way, const std::string& name);
+gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyRoute route, const std::string& name);
 
 /// Why the times are not those of a pipeline; "" where they are. docs/formats/pipeline.md
 std::string why_not_its_times(const gpu::Pipeline& pipeline, const gpu::CarriedOut& carried);

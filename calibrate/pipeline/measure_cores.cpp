@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <thread>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
 
 #include "calibrate/pipeline/part_chain.hpp"
@@ -23,8 +23,8 @@ struct Subject {
 };
 
 // Others may wait for these cores meanwhile, so afterwards they get them for as long.
-Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Ways& ways) {
-  const Setting setting{graph, subject.setting.platform, ways, {}, {}};
+Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Channels& channels) {
+  const Setting setting{graph, subject.setting.platform, channels, {}, {}};
   const Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
   std::this_thread::sleep_for(std::chrono::duration<double>(timeline.end()));
   return timeline;
@@ -72,7 +72,7 @@ public:
       ends.push_back({graph_.program_of(until).back(), rest});
     }
     add_edges(graph_, ends);
-    const Ways none{std::vector<std::int32_t>(graph_.works.size(), -1), {}, {}};
+    const Channels none{std::vector<std::int32_t>(graph_.works.size(), -1), {}, {}};
     return execute_and_rest(subject_, graph_, none);
   }
 
@@ -121,7 +121,7 @@ std::vector<double> measure_slowdowns(const Subject& subject, const std::vector<
     bench.add_program(std::max(1, static_cast<int>(std::lround(longest / sum(seconds)))));
   }
   const Timeline timeline = bench.run();
-  double end = std::numeric_limits<double>::infinity();
+  double end = kInfinity;
   for (std::size_t device = 0; device < alone.size(); ++device) {
     end = std::min(end, timeline.finish[bench.graph().program_of(device).back()]);
   }
@@ -236,18 +236,18 @@ std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
   std::vector<Hop> found;
   for (std::size_t number = 0; number < hops.size(); ++number) {
     if (graph.works[number].transfers()) {
-      const int way = setting.ways.of_work[number];
+      const int channel = setting.channels.of_work[number];
       Hop hop = hops[number];
       hop.transfer = static_cast<std::int32_t>(number);
       hop.before = hop.before >= 0 ? hop.before : chain.computation(graph.works[number].device, Seconds{0});
-      hop.after = hop.after >= 0 ? hop.after : chain.computation(chain.receiver(way), Seconds{0});
+      hop.after = hop.after >= 0 ? hop.after : chain.computation(chain.receiver(channel), Seconds{0});
       found.push_back(hop);
     }
   }
   return found;
 }
 
-// From the sender's finish to the receiver's start; a line over the sizes of each way.
+// From the sender's finish to the receiver's start; a line over the sizes of each channel.
 void measure_copies(const Subject& subject, PartTimes& parts) {
   const Setting& setting = subject.setting;
   constexpr int kRepeats = 4;
@@ -263,16 +263,16 @@ void measure_copies(const Subject& subject, PartTimes& parts) {
     }
   }
   const TaskGraph& graph = chain.finish();
-  const Timeline timeline = execute_and_rest(subject, graph, chain.ways());
-  std::vector<std::map<double, std::vector<double>>> seconds(setting.ways.work_of.size()); // [way], by bytes
-  for (std::size_t i = hops.size(); i < transfers.size(); ++i) {                           // the first time warms up
+  const Timeline timeline = execute_and_rest(subject, graph, chain.channels());
+  std::vector<std::map<double, std::vector<double>>> seconds(setting.channels.work_of.size()); // [channel], by bytes
+  for (std::size_t i = hops.size(); i < transfers.size(); ++i) { // the first time warms up
     const std::int32_t work = hops[i % hops.size()].transfer;
-    seconds[setting.ways.of_work[work]][graph.works[work].bytes].push_back(timeline.start[transfers[i].after] -
-                                                                           timeline.finish[transfers[i].before]);
+    seconds[setting.channels.of_work[work]][graph.works[work].bytes].push_back(timeline.start[transfers[i].after] -
+                                                                               timeline.finish[transfers[i].before]);
   }
   parts.legs.resize(graph.legs.size());
   for (const Hop& hop : hops) {
-    parts.legs[graph.works[hop.transfer].leg] = fit_path_cost(seconds[setting.ways.of_work[hop.transfer]]);
+    parts.legs[graph.works[hop.transfer].leg] = fit_path_cost(seconds[setting.channels.of_work[hop.transfer]]);
   }
 }
 

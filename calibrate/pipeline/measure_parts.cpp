@@ -41,10 +41,10 @@ PartTimes measure_parts(const Setting& setting, Backend& backend, bool real_time
     computations.push_back(chain.add(computation.front()));
   }
   std::map<LegKind, std::vector<std::pair<double, PartChain::Transfer>>> measured; // bytes of each
-  for (std::size_t way = 0; way < setting.ways.work_of.size(); ++way) {
-    const Work& work = setting.graph.works[setting.ways.work_of[way]];
+  for (std::size_t channel = 0; channel < setting.channels.work_of.size(); ++channel) {
+    const Work& work = setting.graph.works[setting.channels.work_of[channel]];
     const Leg& leg = setting.graph.legs[work.leg];
-    const int number = static_cast<int>(way);
+    const int number = static_cast<int>(channel);
     const auto [slot, fresh] = measured.try_emplace(kind_of(leg, setting.platform));
     for (int repeat = 0; fresh && repeat < kRepeats; ++repeat) {
       for (const double seconds : kTransfers) {
@@ -57,7 +57,7 @@ PartTimes measure_parts(const Setting& setting, Backend& backend, bool real_time
     }
   }
   const TaskGraph& graph = chain.finish();
-  const Timeline timeline = execute({graph, setting.platform, chain.ways()}, backend, {1, real_time}).timeline;
+  const Timeline timeline = execute({graph, setting.platform, chain.channels()}, backend, {1, real_time}).timeline;
   PartTimes parts;
   std::vector<double> beyond;
   for (const TaskId task : computations) {

@@ -1,4 +1,4 @@
-// The parts of a real run, each alone: computations, and one transfer at a time over each kind of way.
+// The parts of a real run, each alone: computations, and one transfer at a time over each kind of channel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kEthernet = 14;                 // B of its header
 constexpr int kHeaders = kEthernet + 20 + 20; // with those of IP and TCP, without options
-// s that a packet takes on its way's narrowest link: short against a transfer, long against what this machine needs to
-// pass a packet on, times all hops of all ways.
+// s that a packet takes on its channel's narrowest link: short against a transfer, long against what this machine needs
+// to pass a packet on, times all hops of all channels.
 constexpr double kShortest = 0.1e-3, kLongest = 0.4e-3, kPerHop = 10e-6;
 constexpr int kSmallest = 536, kLargest = 10'000; // B of data in a packet
 constexpr int kWindow = 6;        // packets in flight: enough to fill the links, few enough to share them evenly
@@ -36,15 +36,15 @@ constexpr int kBuffer = 16 << 20; // B of a socket
 constexpr int kPort = 4000;
 constexpr int kPatience = 30'000; // ms
 
-// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of ways, 172.16.0.0 and on for those of wires
-// to the hub.
+// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of channels, 172.16.0.0 and on for those of
+// wires to the hub.
 std::string address(std::uint32_t base, std::uint32_t number) {
   const std::uint32_t all = base + number;
   return std::to_string(all >> 24) + "." + std::to_string(all >> 16 & 255) + "." + std::to_string(all >> 8 & 255) +
          "." + std::to_string(all & 255);
 }
 std::string wire_end(int wire, int end) { return address(10U << 24, 2U * wire + end); }
-std::string way_end(int way, int end) { return address((100U << 24) + (64U << 16), 2U * way + end); }
+std::string channel_end(int channel, int end) { return address((100U << 24) + (64U << 16), 2U * channel + end); }
 
 std::string hub_end(int vertex, int end) { return address((172U << 24) + (16U << 16), 2U * vertex + end); }
 
@@ -76,8 +76,8 @@ void set_option(int socket, int level, int option, int value) {
   }
 }
 
-// A socket bound to one end of a way.
-int make_socket(int way, int end, int segment) {
+// A socket bound to one end of a channel.
+int make_socket(int channel, int end, int segment) {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) {
     fail("cannot make a socket");
@@ -89,7 +89,7 @@ int make_socket(int way, int end, int segment) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(end == 1 ? kPort : 0);
-  inet_pton(AF_INET, way_end(way, end).c_str(), &at.sin_addr);
+  inet_pton(AF_INET, channel_end(channel, end).c_str(), &at.sin_addr);
   if (bind(made, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     close(made);
     fail("cannot bind a socket");
@@ -97,7 +97,7 @@ int make_socket(int way, int end, int segment) {
   return made;
 }
 
-// Ways and wires need several descriptors each.
+// Channels and wires need several descriptors each.
 void raise_limit_of_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -113,8 +113,8 @@ Network::Network(const Setting& setting) {
   choose_connections(setting);
   choose_wires(setting.platform);
   lay_out(setting.platform);
-  for (std::size_t way = 0; way < connections_.size(); ++way) {
-    connect(static_cast<int>(way), setting.platform);
+  for (std::size_t channel = 0; channel < connections_.size(); ++channel) {
+    connect(static_cast<int>(channel), setting.platform);
   }
 }
 
@@ -130,11 +130,11 @@ Network::~Network() {
 
 void Network::choose_connections(const Setting& setting) {
   double hops = 0;
-  for (const std::int32_t work : setting.ways.work_of) {
+  for (const std::int32_t work : setting.channels.work_of) {
     hops += static_cast<double>(setting.graph.legs[setting.graph.works[work].leg].links.size());
   }
   packet_time_ = std::clamp(hops * kPerHop, kShortest, kLongest);
-  for (const std::int32_t work : setting.ways.work_of) {
+  for (const std::int32_t work : setting.channels.work_of) {
     const Leg& leg = setting.graph.legs[setting.graph.works[work].leg];
     Connection& connection = connections_.emplace_back();
     if (std::isinf(leg.bandwidth.value)) {
@@ -221,17 +221,17 @@ std::string Network::hub_commands(const Platform& platform) const {
       text += "addr add " + hub_end(static_cast<int>(vertex), 1) + "/31 dev " + name + "\nlink set " + name + " up\n";
     }
   }
-  for (std::size_t way = 0; way < connections_.size(); ++way) {
-    if (!connections_[way].links.empty()) {
-      const int from = platform.links[connections_[way].links.front()].from;
-      text += "route add " + way_end(static_cast<int>(way), 0) + " via " + hub_end(from, 0) + " dev v" +
+  for (std::size_t channel = 0; channel < connections_.size(); ++channel) {
+    if (!connections_[channel].links.empty()) {
+      const int from = platform.links[connections_[channel].links.front()].from;
+      text += "route add " + channel_end(static_cast<int>(channel), 0) + " via " + hub_end(from, 0) + " dev v" +
               std::to_string(from) + "\n";
     }
   }
   return text;
 }
 
-// Addresses, and for each way that passes where its packets go next.
+// Addresses, and for each channel that passes where its packets go next.
 std::string Network::route_commands(int vertex, const Platform& platform) const {
   std::string text = "addr add " + hub_end(vertex, 0) + "/31 dev hub\nlink set hub up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
@@ -242,9 +242,10 @@ std::string Network::route_commands(int vertex, const Platform& platform) const 
       text += "link set " + name + " up gso_max_segs 1\n"; // a packet on the wire for each packet of TCP
     }
   }
-  for (std::size_t way = 0; way < connections_.size(); ++way) {
-    const std::string sender = way_end(static_cast<int>(way), 0), receiver = way_end(static_cast<int>(way), 1);
-    const auto& links = connections_[way].links;
+  for (std::size_t channel = 0; channel < connections_.size(); ++channel) {
+    const std::string sender = channel_end(static_cast<int>(channel), 0),
+                      receiver = channel_end(static_cast<int>(channel), 1);
+    const auto& links = connections_[channel].links;
     for (std::size_t hop = 0; hop < links.size(); ++hop) {
       if (platform.links[links[hop]].from == vertex) {
         const int wire = wire_of_[links[hop]];
@@ -289,44 +290,44 @@ int Network::largest_packet(LinkId link) const {
   return largest + kHeaders;
 }
 
-void Network::connect(int way, const Platform& platform) {
-  Connection& connection = connections_[way];
+void Network::connect(int channel, const Platform& platform) {
+  Connection& connection = connections_[channel];
   if (connection.links.empty()) {
     return;
   }
   const int from = platform.links[connection.links.front()].from, to = platform.links[connection.links.back()].to;
   int listener = -1;
   namespaces_[namespace_of_[to]].inside([&] {
-    listener = make_socket(way, 1, connection.segment);
+    listener = make_socket(channel, 1, connection.segment);
     set_option(listener, IPPROTO_TCP, TCP_WINDOW_CLAMP, kWindow * connection.segment); // no scaling of windows
     if (listen(listener, 1) != 0) {
       fail("cannot listen");
     }
   });
   namespaces_[namespace_of_[from]].inside([&] {
-    connection.sender = make_socket(way, 0, connection.segment);
+    connection.sender = make_socket(channel, 0, connection.segment);
     set_option(connection.sender, IPPROTO_TCP, TCP_USER_TIMEOUT, kPatience);
     set_option(connection.sender, IPPROTO_TCP, TCP_SYNCNT, 3);
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_port = htons(kPort);
-    inet_pton(AF_INET, way_end(way, 1).c_str(), &at.sin_addr);
+    inet_pton(AF_INET, channel_end(channel, 1).c_str(), &at.sin_addr);
     if (::connect(connection.sender, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
-      fail("cannot connect a way");
+      fail("cannot connect a channel");
     }
   });
   connection.receiver = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   close(listener);
   if (connection.receiver < 0) {
-    fail("cannot accept a way");
+    fail("cannot accept a channel");
   }
-  send(way, kWarmUp * connection.segment);
+  send(channel, kWarmUp * connection.segment);
 }
 
 // One thread holds both ends: it fills the sender's buffer, and sleeps until much has arrived.
-void Network::send(int way, double bytes) const {
+void Network::send(int channel, double bytes) const {
   static constexpr std::array<char, 1 << 18> kData{};
-  const Connection& connection = connections_[way];
+  const Connection& connection = connections_[channel];
   if (connection.links.empty() || bytes < 1) {
     return;
   }
@@ -364,8 +365,8 @@ void Network::send(int way, double bytes) const {
   }
 }
 
-Seconds Network::head_start(int way) const {
-  const Connection& connection = connections_[way];
+Seconds Network::head_start(int channel) const {
+  const Connection& connection = connections_[channel];
   return connection.links.empty() ? Seconds{0} : Seconds{kBucket * connection.segment / connection.rate};
 }
 

@@ -10,11 +10,11 @@
 
 namespace stagecraft::pipeline {
 
-PartChain::PartChain(const Setting& setting) : setting_(setting), ways_(setting.ways) {
+PartChain::PartChain(const Setting& setting) : setting_(setting), channels_(setting.channels) {
   graph_.works = setting.graph.works;
   graph_.devices = setting.graph.devices;
   graph_.legs = setting.graph.legs;
-  ways_.transfers.assign(ways_.work_of.size(), 0);
+  channels_.transfers.assign(channels_.work_of.size(), 0);
 }
 
 PartChain::Transfer PartChain::add(std::int32_t before, std::int32_t transfer, std::int32_t after) {
@@ -26,9 +26,9 @@ PartChain::Transfer PartChain::add(std::int32_t before, std::int32_t transfer, s
 }
 
 TaskId PartChain::add(std::int32_t work) {
-  const std::int32_t way = ways_.of_work[work];
-  if (way >= 0) {
-    ++ways_.transfers[way];
+  const std::int32_t channel = channels_.of_work[work];
+  if (channel >= 0) {
+    ++channels_.transfers[channel];
   }
   graph_.work.push_back(work);
   graph_.micro_batch.push_back(0);
@@ -37,24 +37,24 @@ TaskId PartChain::add(std::int32_t work) {
 
 std::int32_t PartChain::computation(int device, Seconds seconds) {
   graph_.works.push_back({.device = device, .seconds = seconds});
-  ways_.of_work.push_back(-1);
+  channels_.of_work.push_back(-1);
   return static_cast<std::int32_t>(graph_.works.size()) - 1;
 }
 
-std::int32_t PartChain::transfer(int way, double bytes) {
-  Work work = graph_.works[ways_.work_of[way]];
+std::int32_t PartChain::transfer(int channel, double bytes) {
+  Work work = graph_.works[channels_.work_of[channel]];
   const Leg& leg = graph_.legs[work.leg];
   work.kind = TaskKind::transfer;
   work.latency = leg.latency;
   work.bytes = bytes;
   work.seconds = leg.latency + Bytes{bytes} / leg.bandwidth;
   graph_.works.push_back(work);
-  ways_.of_work.push_back(way);
+  channels_.of_work.push_back(channel);
   return static_cast<std::int32_t>(graph_.works.size()) - 1;
 }
 
-int PartChain::receiver(int way) const {
-  const Work& work = graph_.works[ways_.work_of[way]];
+int PartChain::receiver(int channel) const {
+  const Work& work = graph_.works[channels_.work_of[channel]];
   const std::vector<LinkId>& links = graph_.legs[work.leg].links;
   const std::vector<DeviceId>& devices = graph_.devices;
   const int end =

@@ -9,7 +9,7 @@
 
 namespace stagecraft::pipeline {
 
-/// A chain: computation, transfer, computation, … over the works and the ways of a run, and works of its own.
+/// A chain: computation, transfer, computation, … over the works and the channels of a run, and works of its own.
 class PartChain {
 public:
   /// The setting outlives it.
@@ -25,19 +25,19 @@ public:
 
   /// A new work: a computation of a device.
   std::int32_t computation(int device, Seconds seconds);
-  /// A new work: so many bytes on a way.
-  std::int32_t transfer(int way, double bytes);
-  /// The device at which a way ends; the sender's where that is no device.
-  int receiver(int way) const;
+  /// A new work: so many bytes on a channel.
+  std::int32_t transfer(int channel, double bytes);
+  /// The device at which a channel ends; the sender's where that is no device.
+  int receiver(int channel) const;
 
   /// The graph of all that was added.
   const TaskGraph& finish();
-  const Ways& ways() const { return ways_; }
+  const Channels& channels() const { return channels_; }
 
 private:
   const Setting& setting_;
   TaskGraph graph_;
-  Ways ways_;
+  Channels channels_;
 };
 
 /// A line through the medians of what equal sizes took, seconds by bytes, with the least relative errors; of one size a

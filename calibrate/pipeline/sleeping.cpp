@@ -8,7 +8,7 @@ namespace {
 class Sleeping : public Backend {
 public:
   void compute(const Job& job) override { sleep(job); }
-  void transfer(const Job& job, int /*way*/) override { sleep(job); }
+  void transfer(const Job& job, int /*channel*/) override { sleep(job); }
 
 private:
   void sleep(const Job& job) { sleep_until(job.start + nanoseconds(job.work.seconds), stopped()); }

@@ -28,7 +28,7 @@ Layers part_of(const Layers& layers, int begin, int count) {
 
 Training::Training(const Setting& setting, const Schedule& schedule, TrainingSetup setup)
     : graph_(setting.graph), schedule_(schedule), setup_(std::move(setup)) {
-  find_lanes(setting);
+  find_replicas(setting);
   share_out();
   find_receivers();
   check_chain();
@@ -43,23 +43,23 @@ Training::Training(const Setting& setting, const Schedule& schedule, TrainingSet
     examples_.push_back(make_examples(setup_.width, setup_.samples, setup_.seed, n));
   }
   losses_ = std::vector<std::atomic<double>>(static_cast<std::size_t>(numbers));
-  for (Lane& lane : lanes_) {
-    const int begin = std::accumulate(setup_.layers.begin(), setup_.layers.begin() + lane.stage, 0);
-    lane.weights.push_back(std::make_shared<Layers>(part_of(whole, begin, setup_.layers[lane.stage])));
-    lane.last_change = lane.gradients[0] = lane.gradients[1] = zeros_like(*lane.weights.front());
-    lane.slots.resize(numbers);
-    for (Slot& slot : lane.slots) {
-      slot.input = slot.output_gradient = MatrixXd::Constant(setup_.width, end_column(lane) - first_column(lane),
+  for (Replica& replica : replicas_) {
+    const int begin = std::accumulate(setup_.layers.begin(), setup_.layers.begin() + replica.stage, 0);
+    replica.weights.push_back(std::make_shared<Layers>(part_of(whole, begin, setup_.layers[replica.stage])));
+    replica.last_change = replica.gradients[0] = replica.gradients[1] = zeros_like(*replica.weights.front());
+    replica.slots.resize(numbers);
+    for (Slot& slot : replica.slots) {
+      slot.input = slot.output_gradient = MatrixXd::Constant(setup_.width, end_column(replica) - first_column(replica),
                                                              std::numeric_limits<double>::quiet_NaN());
     }
   }
 }
 
-// A lane for each device and stage that F knows, and the first micro-batch that the first stage begins.
-void Training::find_lanes(const Setting& setting) {
+// A replica for each device and stage that F knows, and the first micro-batch that the first stage begins.
+void Training::find_replicas(const Setting& setting) {
   const std::size_t stages = setup_.layers.size();
-  lane_of_.assign(graph_.devices.size(), std::vector<int>(stages, -1));
-  lanes_of_.resize(stages);
+  replica_of_.assign(graph_.devices.size(), std::vector<int>(stages, -1));
+  replicas_of_.resize(stages);
   runs_again_.assign(graph_.tasks(), 0);
   std::set<std::array<int, 3>> again; // device, stage, micro-batch
   first_ = std::numeric_limits<int>::max();
@@ -71,10 +71,10 @@ void Training::find_lanes(const Setting& setting) {
     if (work.kind != TaskKind::forward || !work.computes()) {
       continue;
     }
-    if (int& lane = lane_of_[work.device][work.stage]; lane < 0) {
-      lane = static_cast<int>(lanes_.size());
-      lanes_.push_back({.device = work.device, .stage = work.stage});
-      lanes_of_[work.stage].push_back(lane);
+    if (int& replica = replica_of_[work.device][work.stage]; replica < 0) {
+      replica = static_cast<int>(replicas_.size());
+      replicas_.push_back({.device = work.device, .stage = work.stage});
+      replicas_of_[work.stage].push_back(replica);
     }
     if (work.stage == 0) {
       const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[task];
@@ -88,42 +88,42 @@ void Training::find_lanes(const Setting& setting) {
     }
   }
   for (std::size_t stage = 0; stage < setup_.shares.size(); ++stage) { // in the order of the replicas
-    std::vector<int>& lanes = lanes_of_[stage];
-    const auto place = [&](int lane) {
-      const DeviceId device = graph_.devices[lanes_[lane].device];
+    std::vector<int>& replicas = replicas_of_[stage];
+    const auto place = [&](int replica) {
+      const DeviceId device = graph_.devices[replicas_[replica].device];
       const auto& shares = setup_.shares[stage];
       return std::find_if(shares.begin(), shares.end(), [&](const ReplicaShare& one) { return one.device == device; }) -
              shares.begin();
     };
-    std::stable_sort(lanes.begin(), lanes.end(), [&](int a, int b) { return place(a) < place(b); });
+    std::stable_sort(replicas.begin(), replicas.end(), [&](int a, int b) { return place(a) < place(b); });
   }
-  if (setting.graph.devices.empty() || lanes_.empty()) {
+  if (setting.graph.devices.empty() || replicas_.empty()) {
     throw std::invalid_argument("there is nothing to train");
   }
 }
 
 // Replicas that run the same micro-batches each take a part of them; those that take turns have theirs whole.
 void Training::share_out() {
-  std::vector<int> forwards(lanes_of_.size(), 0);
+  std::vector<int> forwards(replicas_of_.size(), 0);
   for (const std::int32_t work : graph_.work) {
     forwards[graph_.works[work].stage] += graph_.works[work].kind == TaskKind::forward ? 1 : 0;
   }
-  for (std::size_t stage = 0; stage < lanes_of_.size(); ++stage) {
-    const std::vector<int>& lanes = lanes_of_[stage];
+  for (std::size_t stage = 0; stage < replicas_of_.size(); ++stage) {
+    const std::vector<int>& replicas = replicas_of_[stage];
     if (forwards[stage] == schedule_.micro_batches) {
       continue;
     }
     double begin = 0;
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
       const bool given = stage < setup_.shares.size() && !setup_.shares[stage].empty();
-      const double share = given ? setup_.shares[stage][i].share : 1.0 / static_cast<double>(lanes.size());
-      Lane& lane = lanes_[lanes[i]];
+      const double share = given ? setup_.shares[stage][i].share : 1.0 / static_cast<double>(replicas.size());
+      Replica& replica = replicas_[replicas[i]];
       if (share < 1) {
-        lane.begin = begin;
-        lane.end = i + 1 == lanes.size() ? 1 : begin + share;
+        replica.begin = begin;
+        replica.end = i + 1 == replicas.size() ? 1 : begin + share;
         begin += share;
       }
-      if (first_column(lane) == end_column(lane)) {
+      if (first_column(replica) == end_column(replica)) {
         throw std::invalid_argument("a replica of stage " + std::to_string(stage) +
                                     " has no sample; allowed: " + "micro-batches of more samples than replicas");
       }
@@ -142,9 +142,9 @@ void Training::find_receivers() {
     }
     const auto add = [&](TaskId next) {
       const Work& to = graph_.works[graph_.work[next]];
-      const int lane = to.computes() ? lane_of_[to.device][work.to_stage] : -1;
-      if (lane >= 0) {
-        receivers_[task].push_back(lane);
+      const int replica = to.computes() ? replica_of_[to.device][work.to_stage] : -1;
+      if (replica >= 0) {
+        receivers_[task].push_back(replica);
       }
     };
     for (const TaskId next : graph_.successors_of(task)) {
@@ -157,8 +157,8 @@ void Training::find_receivers() {
 }
 
 void Training::check_chain() const {
-  std::vector<char> joined(lanes_of_.size(), 0); // with the stage before
-  for (const std::vector<int>& stages : lane_of_) {
+  std::vector<char> joined(replicas_of_.size(), 0); // with the stage before
+  for (const std::vector<int>& stages : replica_of_) {
     for (std::size_t stage = 1; stage < stages.size(); ++stage) {
       joined[stage] |= static_cast<char>(stages[stage] >= 0 && stages[stage - 1] >= 0);
     }
@@ -183,13 +183,15 @@ int Training::number(const Job& job) const {
   return (job.iteration + ahead) * schedule_.micro_batches + graph_.micro_batch[job.task];
 }
 
-int Training::first_column(const Lane& lane) const {
-  return static_cast<int>(std::lround(lane.begin * setup_.samples));
+int Training::first_column(const Replica& replica) const {
+  return static_cast<int>(std::lround(replica.begin * setup_.samples));
 }
-int Training::end_column(const Lane& lane) const { return static_cast<int>(std::lround(lane.end * setup_.samples)); }
+int Training::end_column(const Replica& replica) const {
+  return static_cast<int>(std::lround(replica.end * setup_.samples));
+}
 
 // Those samples that both have.
-void Training::copy_columns(const MatrixXd& from, const Lane& sender, MatrixXd& to, const Lane& receiver) const {
+void Training::copy_columns(const MatrixXd& from, const Replica& sender, MatrixXd& to, const Replica& receiver) const {
   const int begin = std::max(first_column(sender), first_column(receiver));
   const int count = std::min(end_column(sender), end_column(receiver)) - begin;
   if (count > 0) {
@@ -198,15 +200,15 @@ void Training::copy_columns(const MatrixXd& from, const Lane& sender, MatrixXd& 
 }
 
 // What the neighbouring stage made on this same device needs no transfer.
-void Training::gather(Lane& lane, int number, bool forwards) {
-  Slot& slot = lane.slots[number];
+void Training::gather(Replica& replica, int number, bool forwards) {
+  Slot& slot = replica.slots[number];
   MatrixXd& to = forwards ? slot.input : slot.output_gradient;
-  const int neighbour = lane.stage + (forwards ? -1 : 1);
-  if (const int index = lane_of_[lane.device][neighbour]; index >= 0) {
-    const Lane& other = lanes_[index];
+  const int neighbour = replica.stage + (forwards ? -1 : 1);
+  if (const int index = replica_of_[replica.device][neighbour]; index >= 0) {
+    const Replica& other = replicas_[index];
     const MatrixXd& from = forwards ? other.slots[number].output : other.slots[number].input_gradient;
     if (from.size() > 0) {
-      copy_columns(from, other, to, lane);
+      copy_columns(from, other, to, replica);
     }
   }
   if (!to.allFinite()) {
@@ -216,10 +218,10 @@ void Training::gather(Lane& lane, int number, bool forwards) {
 }
 
 void Training::compute(const Job& job) {
-  const int index = lane_of_[job.work.device][job.work.stage];
-  Lane& lane = lanes_[index];
+  const int index = replica_of_[job.work.device][job.work.stage];
+  Replica& replica = replicas_[index];
   if (job.work.kind == TaskKind::optimizer) {
-    step(lane);
+    step(replica);
     return;
   }
   const int one = number(job);
@@ -228,13 +230,13 @@ void Training::compute(const Job& job) {
   }
   switch (job.work.kind) {
   case TaskKind::forward:
-    return run_forward(lane, job, one);
+    return run_forward(replica, job, one);
   case TaskKind::recompute:
-    return run_again(lane, one);
+    return run_again(replica, one);
   case TaskKind::backward:
-    return run_backward(lane, one);
+    return run_backward(replica, one);
   case TaskKind::weight:
-    return add_gradients(lane, one);
+    return add_gradients(replica, one);
   default:
     throw std::runtime_error("a task that is no part of training");
   }
@@ -243,37 +245,37 @@ void Training::compute(const Job& job) {
 // How many steps older than the newest the weights of a forward are. Of orders that keep versions and step once a round
 // those that all stages have when the round's first micro-batch begins: PipeDream-2BW's two (Narayanan et al. 2021b,
 // §3.1). Of all others the newest.
-int Training::age(const Lane& lane, int number) const {
+int Training::age(const Replica& replica, int number) const {
   if (schedule_.versions.empty() || schedule_.steps_each_micro_batch || schedule_.predicts_weights) {
     return 0;
   }
   const int round = number / schedule_.micro_batches;
-  const int wanted = std::max(0, round - static_cast<int>(std::lround(schedule_.staleness[lane.stage])));
-  return lane.steps - std::min(wanted, lane.steps);
+  const int wanted = std::max(0, round - static_cast<int>(std::lround(schedule_.staleness[replica.stage])));
+  return replica.steps - std::min(wanted, replica.steps);
 }
 
-void Training::run_forward(Lane& lane, const Job& job, int number) {
-  Slot& slot = lane.slots[number];
-  if (lane.stage == 0) {
-    slot.input = examples(number).inputs.middleCols(first_column(lane), end_column(lane) - first_column(lane));
+void Training::run_forward(Replica& replica, const Job& job, int number) {
+  Slot& slot = replica.slots[number];
+  if (replica.stage == 0) {
+    slot.input = examples(number).inputs.middleCols(first_column(replica), end_column(replica) - first_column(replica));
   } else {
-    gather(lane, number, true);
+    gather(replica, number, true);
   }
-  const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[job.task], older = age(lane, number);
+  const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[job.task], older = age(replica, number);
   slot.used = schedule_.predicts_weights && ahead > 0 // XPipe: where the last step leads (Guan et al. 2019)
-                  ? std::make_shared<Layers>(sum(*lane.weights.front(), ahead, lane.last_change))
-                  : lane.weights.at(older);
-  slot.steps = lane.steps - older;
+                  ? std::make_shared<Layers>(sum(*replica.weights.front(), ahead, replica.last_change))
+                  : replica.weights.at(older);
+  slot.steps = replica.steps - older;
   slot.waits = true;
-  slot.outputs = pipeline::forward(*slot.used, slot.input, last(lane));
+  slot.outputs = pipeline::forward(*slot.used, slot.input, last(replica));
   slot.output = slot.outputs.back();
-  lane.most_held = std::max(lane.most_held, ++lane.held);
-  count_versions(lane, number);
-  if (last(lane)) {
+  replica.most_held = std::max(replica.most_held, ++replica.held);
+  count_versions(replica, number);
+  if (last(replica)) {
     const MatrixXd targets =
-        examples(number).targets.middleCols(first_column(lane), end_column(lane) - first_column(lane));
+        examples(number).targets.middleCols(first_column(replica), end_column(replica) - first_column(replica));
     losses_[number] += loss_of(slot.output, targets, setup_.samples);
-    const double together = schedule_.steps_each_micro_batch ? static_cast<double>(lanes_of_[lane.stage].size())
+    const double together = schedule_.steps_each_micro_batch ? static_cast<double>(replicas_of_[replica.stage].size())
                                                              : static_cast<double>(schedule_.micro_batches);
     slot.output_gradient = (slot.output - targets) / (setup_.samples * together);
   }
@@ -285,93 +287,94 @@ void Training::run_forward(Lane& lane, const Job& job, int number) {
   }
 }
 
-void Training::run_again(Lane& lane, int number) {
-  Slot& slot = lane.slots[number];
-  slot.outputs = pipeline::forward(weights_of(lane, slot), slot.input, last(lane));
+void Training::run_again(Replica& replica, int number) {
+  Slot& slot = replica.slots[number];
+  slot.outputs = pipeline::forward(weights_of(replica, slot), slot.input, last(replica));
 }
 
-void Training::run_backward(Lane& lane, int number) {
-  Slot& slot = lane.slots[number];
+void Training::run_backward(Replica& replica, int number) {
+  Slot& slot = replica.slots[number];
   if (!std::exchange(slot.waits, false)) {
     return; // done: a backward of several parts
   }
-  if (!last(lane)) {
-    gather(lane, number, false);
+  if (!last(replica)) {
+    gather(replica, number, false);
   }
   if (slot.outputs.empty()) {
     throw std::runtime_error("the activations of micro-batch " + std::to_string(number) + " are not there");
   }
-  slot.gradients = pipeline::backward(weights_of(lane, slot), slot.outputs, slot.output_gradient, last(lane));
+  slot.gradients = pipeline::backward(weights_of(replica, slot), slot.outputs, slot.output_gradient, last(replica));
   slot.input_gradient = slot.gradients.input;
   slot.used.reset();
   if (!schedule_.splits_backward) {
-    add_gradients(lane, number);
+    add_gradients(replica, number);
   }
 }
 
-void Training::add_gradients(Lane& lane, int number) {
-  Slot& slot = lane.slots[number];
-  add_weight_gradients(lane.gradients[lane.steps % 2], slot.input, slot.outputs, slot.gradients);
-  lane.stale_sum += lane.steps - slot.steps;
-  ++lane.updates;
-  --lane.held;
+void Training::add_gradients(Replica& replica, int number) {
+  Slot& slot = replica.slots[number];
+  add_weight_gradients(replica.gradients[replica.steps % 2], slot.input, slot.outputs, slot.gradients);
+  replica.stale_sum += replica.steps - slot.steps;
+  ++replica.updates;
+  --replica.held;
   slot.outputs.clear();
   slot.gradients = {};
 }
 
 // The gradients of all replicas, in one order everywhere; a step before the first micro-batch does nothing.
-void Training::step(Lane& lane) {
-  Layers total = zeros_like(*lane.weights.front());
-  for (const int other : lanes_of_[lane.stage]) {
-    total = sum(total, 1, lanes_[other].gradients[lane.steps % 2]);
+void Training::step(Replica& replica) {
+  Layers total = zeros_like(*replica.weights.front());
+  for (const int other : replicas_of_[replica.stage]) {
+    total = sum(total, 1, replicas_[other].gradients[replica.steps % 2]);
   }
-  lane.last_change = sum(zeros_like(total), -setup_.rate, total);
-  lane.weights.insert(lane.weights.begin(), std::make_shared<Layers>(sum(*lane.weights.front(), 1, lane.last_change)));
-  const std::size_t kept = schedule_.versions.empty() ? 1 : static_cast<std::size_t>(schedule_.versions[lane.stage]);
-  lane.weights.resize(std::min(lane.weights.size(), kept));
-  ++lane.steps;
-  lane.gradients[lane.steps % 2] = zeros_like(total);
+  replica.last_change = sum(zeros_like(total), -setup_.rate, total);
+  replica.weights.insert(replica.weights.begin(),
+                         std::make_shared<Layers>(sum(*replica.weights.front(), 1, replica.last_change)));
+  const std::size_t kept = schedule_.versions.empty() ? 1 : static_cast<std::size_t>(schedule_.versions[replica.stage]);
+  replica.weights.resize(std::min(replica.weights.size(), kept));
+  ++replica.steps;
+  replica.gradients[replica.steps % 2] = zeros_like(total);
 }
 
-void Training::count_versions(Lane& lane, int number) {
-  std::set<const Layers*> alive = {lane.weights.front().get()};
+void Training::count_versions(Replica& replica, int number) {
+  std::set<const Layers*> alive = {replica.weights.front().get()};
   for (int n = 0; n <= number; ++n) {
-    alive.insert(lane.slots[n].used.get());
+    alive.insert(replica.slots[n].used.get());
   }
   alive.erase(nullptr);
-  lane.versions = std::max(lane.versions, static_cast<int>(alive.size()));
+  replica.versions = std::max(replica.versions, static_cast<int>(alive.size()));
 }
 
-void Training::transfer(const Job& job, int /*way*/) {
+void Training::transfer(const Job& job, int /*channel*/) {
   const int one = number(job);
   if (one < first_ || receivers_[job.task].empty()) {
     return;
   }
   const bool forwards = job.work.to_stage > job.work.stage;
-  const Lane& sender = lanes_[lane_of_[job.work.device][job.work.stage]];
+  const Replica& sender = replicas_[replica_of_[job.work.device][job.work.stage]];
   for (const int receiver : receivers_[job.task]) {
-    Lane& lane = lanes_[receiver];
+    Replica& replica = replicas_[receiver];
     const Slot& from = sender.slots[one];
     copy_columns(forwards ? from.output : from.input_gradient, sender,
-                 forwards ? lane.slots[one].input : lane.slots[one].output_gradient, lane);
+                 forwards ? replica.slots[one].input : replica.slots[one].output_gradient, replica);
   }
 }
 
 TrainingResult Training::result() const {
   TrainingResult result;
-  for (const std::vector<int>& lanes : lanes_of_) {
-    const Lane& first = lanes_[lanes.front()];
+  for (const std::vector<int>& replicas : replicas_of_) {
+    const Replica& first = replicas_[replicas.front()];
     const Layers& weights = *first.weights.front();
     result.layers.insert(result.layers.end(), weights.begin(), weights.end());
     double stale = 0;
     int updates = 0, versions = 0, held = 0;
-    for (const int index : lanes) {
-      const Lane& lane = lanes_[index];
-      result.replicas_differ = std::max(result.replicas_differ, largest_difference(*lane.weights.front(), weights));
-      stale += lane.stale_sum;
-      updates += lane.updates;
-      versions = std::max(versions, lane.versions);
-      held = std::max(held, lane.most_held);
+    for (const int index : replicas) {
+      const Replica& replica = replicas_[index];
+      result.replicas_differ = std::max(result.replicas_differ, largest_difference(*replica.weights.front(), weights));
+      stale += replica.stale_sum;
+      updates += replica.updates;
+      versions = std::max(versions, replica.versions);
+      held = std::max(held, replica.most_held);
     }
     result.staleness.push_back(updates > 0 ? stale / updates : 0);
     result.versions.push_back(versions);

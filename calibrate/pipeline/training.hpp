@@ -48,7 +48,7 @@ public:
   Training(const Setting& setting, const Schedule& schedule, TrainingSetup setup);
 
   void compute(const Job& job) override;
-  void transfer(const Job& job, int way) override;
+  void transfer(const Job& job, int channel) override;
 
   /// After the run.
   TrainingResult result() const;
@@ -65,7 +65,7 @@ private:
     int steps = 0;                      // that had made them
   };
   // A replica of a stage.
-  struct Lane {
+  struct Replica {
     int device = 0, stage = 0;
     double begin = 0, end = 1;                          // its part of a micro-batch
     std::vector<std::shared_ptr<const Layers>> weights; // as many versions as the schedule keeps, newest first
@@ -77,44 +77,45 @@ private:
     std::vector<Slot> slots; // [number of a micro-batch over the whole run]
   };
 
-  void find_lanes(const Setting& setting);
+  void find_replicas(const Setting& setting);
   void share_out();
   void find_receivers();
   void check_chain() const;
   int number(const Job& job) const; ///< of its micro-batch over the whole run
-  bool last(const Lane& lane) const { return lane.stage + 1 == static_cast<int>(setup_.layers.size()); }
-  int first_column(const Lane& lane) const;
-  int end_column(const Lane& lane) const;
+  bool last(const Replica& replica) const { return replica.stage + 1 == static_cast<int>(setup_.layers.size()); }
+  int first_column(const Replica& replica) const;
+  int end_column(const Replica& replica) const;
   const Examples& examples(int number) const { return examples_[static_cast<std::size_t>(number)]; }
 
-  void copy_columns(const Eigen::MatrixXd& from, const Lane& sender, Eigen::MatrixXd& to, const Lane& receiver) const;
-  void gather(Lane& lane, int number, bool forwards);
-  int age(const Lane& lane, int number) const;
+  void copy_columns(const Eigen::MatrixXd& from, const Replica& sender, Eigen::MatrixXd& to,
+                    const Replica& receiver) const;
+  void gather(Replica& replica, int number, bool forwards);
+  int age(const Replica& replica, int number) const;
   /// Whether B is given the weights that F used, and not the newest.
   bool keeps_weights() const {
     return schedule_.flushes || (!schedule_.versions.empty() && !schedule_.predicts_weights);
   }
-  const Layers& weights_of(const Lane& lane, const Slot& slot) const {
-    return slot.used != nullptr ? *slot.used : *lane.weights.front();
+  const Layers& weights_of(const Replica& replica, const Slot& slot) const {
+    return slot.used != nullptr ? *slot.used : *replica.weights.front();
   }
-  void run_forward(Lane& lane, const Job& job, int number);
-  void run_again(Lane& lane, int number);
-  void run_backward(Lane& lane, int number);
-  void add_gradients(Lane& lane, int number);
-  void step(Lane& lane);
-  void count_versions(Lane& lane, int number);
+  void run_forward(Replica& replica, const Job& job, int number);
+  void run_again(Replica& replica, int number);
+  void run_backward(Replica& replica, int number);
+  void add_gradients(Replica& replica, int number);
+  void step(Replica& replica);
+  void count_versions(Replica& replica, int number);
 
   const TaskGraph& graph_;
   const Schedule& schedule_;
   TrainingSetup setup_;
   int first_ = 0; // micro-batches before this one were begun before the run
-  std::vector<Lane> lanes_;
-  std::vector<std::vector<int>> lane_of_;   // [device][stage]: index, or -1
-  std::vector<std::vector<int>> lanes_of_;  // [stage], in the order of its replicas
-  std::vector<std::vector<int>> receivers_; // [task]: lanes to which a transfer brings its data
-  std::vector<char> runs_again_;            // [task]: of a forward, whether it is made again
-  std::vector<Examples> examples_;          // [number]
-  std::vector<std::atomic<double>> losses_; // [number]
+  std::vector<Replica> replicas_;
+  std::vector<std::vector<int>> replica_of_;  // [device][stage]: index, or -1
+  std::vector<std::vector<int>> replicas_of_; // [stage], in the order of its replicas
+  std::vector<std::vector<int>> receivers_;   // [task]: replicas to which a transfer brings its data
+  std::vector<char> runs_again_;              // [task]: of a forward, whether it is made again
+  std::vector<Examples> examples_;            // [number]
+  std::vector<std::atomic<double>> losses_;   // [number]
 };
 
 /// The same training on one device: every step adds the gradients of all micro-batches, then updates.

@@ -2,8 +2,9 @@
 #include "sim/analysis/explain_parts.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
@@ -117,7 +118,7 @@ template <class T> bool among(const std::vector<T>& values, T wanted) {
 }
 
 double narrowest(const Platform& platform, const Leg& leg) {
-  double bandwidth = std::numeric_limits<double>::infinity();
+  double bandwidth = kInfinity;
   for (const LinkId link : leg.links) {
     bandwidth = std::min(bandwidth, platform.links[link].bandwidth.value);
   }

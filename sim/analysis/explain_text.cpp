@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShown = 12;    // rows of a table
-constexpr double kNoMatter = 5e-4;    // of an iteration: less is not told
+constexpr double kNotTold = 5e-4;     // of an iteration: less is not told
 constexpr double kToldPart = 5e-3;    // the same in sentences, which have whole per cents
 constexpr std::size_t kSentences = 3; // parts named in one
 
@@ -24,7 +24,7 @@ std::string change(Seconds now, Seconds before, int decimals = 1) {
 std::string table_of_shares(const Explanation& explanation, bool color) {
   Table table{{{"an iteration"}, {"", Align::right}, {"", Align::right}}, {}};
   for (const TimeShare& share : explanation.shares) {
-    if (std::abs(share.time / explanation.iteration) > kNoMatter) {
+    if (std::abs(share.time / explanation.iteration) > kNotTold) {
       table.rows.push_back({{share.cause}, {to_text(share.time)}, {percent(share.time / explanation.iteration, 1)}});
     }
   }
@@ -59,7 +59,7 @@ std::string table_of_parts(const std::vector<Sensitivity>& sensitivities, Second
   Table table{{{title}, {"iteration", Align::right}, {"", Align::right}}, {}};
   for (std::size_t i = 0; i < std::min(shown, sensitivities.size()); ++i) {
     const Sensitivity& one = sensitivities[i];
-    if (std::abs(one.iteration / before - 1) > kNoMatter) {
+    if (std::abs(one.iteration / before - 1) > kNotTold) {
       table.rows.push_back({{one.part}, {to_text(one.iteration)}, {change(one.iteration, before)}});
     }
   }

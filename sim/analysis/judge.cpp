@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <list>
 
 #include "sim/base/clock.hpp"
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
@@ -25,9 +25,9 @@ struct Choice {
 };
 
 // One model on one platform.
-class Case {
+class JudgedCase {
 public:
-  Case(const JudgeStudy& study, const Study& read) : study_(study), read_(read), simulator_(read) {}
+  JudgedCase(const JudgeStudy& study, const Study& read) : study_(study), read_(read), simulator_(read) {}
 
   std::vector<JudgedPlan> judge() {
     std::vector<Choice> choices;
@@ -92,12 +92,11 @@ private:
   Scenario fastest(const std::vector<Scenario>& scenarios) {
     std::vector<Prepared> prepared = simulator_.prepare(scenarios);
     simulator_.replay(prepared);
-    constexpr double kTie = 1e-9;
     std::size_t best = 0;
     for (std::size_t i = 1; i < prepared.size(); ++i) {
       const Run& run = prepared[i].run;
       const Run& least = prepared[best].run;
-      if (run.feasible && (!least.feasible || run.metrics.iteration < (1 - kTie) * least.metrics.iteration)) {
+      if (run.feasible && (!least.feasible || improves(run.metrics.iteration.value, least.metrics.iteration.value))) {
         best = i;
       }
     }
@@ -236,7 +235,7 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
       const Study read =
           load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings);
       judgement.engine = read.engine->name;
-      Case one(study, read);
+      JudgedCase one(study, read);
       const std::vector<JudgedPlan> judged = one.judge();
       if (study.manual) {
         profiles.push_back(one.profile_seconds());

@@ -2,21 +2,19 @@
 #include "sim/analysis/judgement.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kTie = 1e-9;
 constexpr double kHigh = 0.95;
 
-using Case = std::pair<std::string, std::string>; // model, platform
+using ModelOnPlatform = std::pair<std::string, std::string>; // model, platform
 
-std::map<Case, Seconds> best_known(const Judgement& judgement) {
-  std::map<Case, Seconds> best;
+std::map<ModelOnPlatform, Seconds> best_known(const Judgement& judgement) {
+  std::map<ModelOnPlatform, Seconds> best;
   const auto keep = [&](const JudgedPlan& plan, Seconds seconds) {
     const auto [slot, is_new] = best.try_emplace({plan.model, plan.platform}, seconds);
     slot->second = is_new ? seconds : std::min(slot->second, seconds);
@@ -75,7 +73,7 @@ PlannerScore score_planner(const std::string& planner, const std::vector<JudgedP
 } // namespace
 
 void score(Judgement& judgement) {
-  const std::map<Case, Seconds> best = best_known(judgement);
+  const std::map<ModelOnPlatform, Seconds> best = best_known(judgement);
   std::vector<std::string> planners;
   for (JudgedPlan& plan : judgement.plans) {
     if (std::find(planners.begin(), planners.end(), plan.planner) == planners.end()) {

@@ -61,7 +61,7 @@ DeviceTimes read_times(const Options& options, const ScheduleRow& row) {
 Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
   Plan plan;
   for (int s = 0; s < devices * chunks; ++s) {
-    plan.stages.push_back({.devices = {rank_of(s, devices, row.dealing)}});
+    plan.stages.push_back({.devices = {rank_of(s, devices, row.stage_placement)}});
   }
   return plan;
 }
@@ -93,10 +93,10 @@ PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, b
 ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, const Options& options, int chunks) {
   ScheduleRequest request{.ranks = options.stages, .micro_batches = options.micro_batches, .chunks = chunks};
   for (int s = 0; s < options.stages * chunks; ++s) {
-    const int d = rank_of(s, options.stages, row.dealing);
+    const int d = rank_of(s, options.stages, row.stage_placement);
     request.figures.push_back({times.forward[d] / chunks, times.input[d] / chunks, times.weight[d] / chunks, 1});
     if (s > 0) {
-      request.hops.push_back(rank_of(s - 1, options.stages, row.dealing) == d ? 0 : options.hop_latency);
+      request.hops.push_back(rank_of(s - 1, options.stages, row.stage_placement) == d ? 0 : options.hop_latency);
     }
   }
   return request;

@@ -63,8 +63,8 @@ Outcome train(const Prepared& prepared, const Study& study, const Options& optio
   if (prepared.graph == nullptr || !outcome.why_not.empty()) {
     return outcome;
   }
-  const Ways ways = ways_of(*prepared.graph);
-  const pipeline::Setting setting{*prepared.graph, study.platform, ways};
+  const Channels channels = channels_of(*prepared.graph);
+  const pipeline::Setting setting{*prepared.graph, study.platform, channels};
   try {
     const pipeline::TrainingSetup setup = setup_of(prepared.plan, options, study.seed);
     pipeline::Training training(setting, prepared.schedule, setup);

@@ -73,7 +73,7 @@ struct Options {
   int attempts = 3;
   int runs = 7;
   bool measured = false;                      ///< the strategy's plans by real runs instead of replays
-  std::string copies = "device", carried_out; ///< of backend gpu: the way of copies; times that came of it elsewhere
+  std::string copies = "device", carried_out; ///< of backend gpu: the route of copies; times that came of it elsewhere
   // list, show, import
   std::string what, file;
   std::string collective;            ///< that nccl-tests measured

@@ -42,11 +42,12 @@ double factor_of(const std::string& text, const char* flag, double otherwise) {
 double slowness(const TaskGraph& graph, double makespan) {
   constexpr double kIteration = 1, kMost = 5, kTransfer = 20e-3; // s
   constexpr double kShare = 0.1;
-  const Ways ways = ways_of(graph);
+  const Channels channels = channels_of(graph);
   double shortest = kTransfer * makespan / kIteration;
   for (const Work& work : graph.works) {
-    const std::int32_t way = work.transfers() ? ways.of_work[&work - graph.works.data()] : -1;
-    if (way >= 0 && work.kind == TaskKind::transfer && work.seconds.value * ways.transfers[way] > kShare * makespan) {
+    const std::int32_t channel = work.transfers() ? channels.of_work[&work - graph.works.data()] : -1;
+    if (channel >= 0 && work.kind == TaskKind::transfer &&
+        work.seconds.value * channels.transfers[channel] > kShare * makespan) {
       shortest = std::min(shortest, work.seconds.value);
     }
   }
@@ -67,8 +68,8 @@ pipeline::Scale scale_of(const Options& options, const Prepared& prepared, const
   scale.time = factor_of(options.time_scale, "--time-scale",
                          backend.emulates && makespan > 0 ? slowness(*prepared.graph, makespan) : 1);
   double fastest = 0, together = 0;
-  const Ways ways = ways_of(*prepared.graph);
-  for (const std::int32_t work : ways.work_of) {
+  const Channels channels = channels_of(*prepared.graph);
+  for (const std::int32_t work : channels.work_of) {
     const double bandwidth = prepared.graph->legs[prepared.graph->works[work].leg].bandwidth.value;
     if (!std::isinf(bandwidth)) {
       fastest = std::max(fastest, bandwidth);
@@ -135,9 +136,9 @@ RunRecord record_for(const Options& options, const pipeline::BackendRow& row, co
 } // namespace
 
 RealRun::RealRun(const Options& options, const pipeline::BackendRow& row, const Study& study, const Prepared& prepared)
-    : options_(options), row_(row), record_(record_for(options, row, study, prepared)), ways_(ways_of(record_.graph)),
-      kernels_(kernels_for(study, prepared, record_.graph, row)),
-      speeds_(pipeline::speeds_of(record_.graph, study.platform)), setting_{record_.graph, record_.platform, ways_,
+    : options_(options), row_(row), record_(record_for(options, row, study, prepared)),
+      channels_(channels_of(record_.graph)), kernels_(kernels_for(study, prepared, record_.graph, row)),
+      speeds_(pipeline::speeds_of(record_.graph, study.platform)), setting_{record_.graph, record_.platform, channels_,
                                                                             kernels_, speeds_},
       backend_(row.runs_elsewhere() ? nullptr : row.make(setting_)) {}
 
@@ -205,9 +206,10 @@ void RealRun::record_alternately() {
 }
 
 gpu::Pipeline RealRun::pipeline() const {
-  const auto way = std::find(gpu::kCopyWays.begin(), gpu::kCopyWays.end(), options_.copies) - gpu::kCopyWays.begin();
+  const auto route =
+      std::find(gpu::kCopyRoutes.begin(), gpu::kCopyRoutes.end(), options_.copies) - gpu::kCopyRoutes.begin();
   const RunInputs& inputs = record_.inputs;
-  return pipeline::gpu_pipeline(setting_, options_.iterations, static_cast<gpu::CopyWay>(way),
+  return pipeline::gpu_pipeline(setting_, options_.iterations, static_cast<gpu::CopyRoute>(route),
                                 inputs.model + ", " + inputs.platform + ", " + inputs.strategy + ", " +
                                     inputs.schedule);
 }

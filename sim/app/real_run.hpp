@@ -39,7 +39,7 @@ private:
   const Options& options_;
   const pipeline::BackendRow& row_;
   RunRecord record_;
-  Ways ways_;
+  Channels channels_;
   std::vector<std::vector<cpu::KernelRun>> kernels_;
   std::vector<double> speeds_;
   pipeline::Setting setting_;

@@ -47,19 +47,19 @@ void check_direction(const ModelGraph& model, const std::vector<int>& home, std:
   }
 }
 
-// The operators of the shortest way by which data leaves stage `s` and comes back, ends included; empty where the stage
-// is convex.
-std::vector<OperatorId> way_out_and_back(const ModelGraph& model, const std::vector<int>& home, int s) {
+// The operators of the shortest path on which data leaves stage `s` and comes back, ends included; empty where the
+// stage is convex.
+std::vector<OperatorId> path_out_and_back(const ModelGraph& model, const std::vector<int>& home, int s) {
   std::vector<OperatorId> from(model.size(), -1);
   std::vector<OperatorId> reached; // outside, breadth first
   const auto back = [&](OperatorId op, OperatorId end) {
-    std::vector<OperatorId> way = {end, op};
+    std::vector<OperatorId> path = {end, op};
     while (home[op] != s) {
       op = from[op];
-      way.push_back(op);
+      path.push_back(op);
     }
-    std::reverse(way.begin(), way.end());
-    return way;
+    std::reverse(path.begin(), path.end());
+    return path;
   };
   const auto visit = [&](OperatorId op) {
     for (const OperatorId user : model.successors[op]) {
@@ -89,12 +89,12 @@ std::vector<OperatorId> way_out_and_back(const ModelGraph& model, const std::vec
 void check_convexity(const Plan& plan, const ModelGraph& model, const std::vector<int>& home,
                      std::vector<std::string>& defects) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const std::vector<OperatorId> way = way_out_and_back(model, home, static_cast<int>(s));
-    if (way.empty()) {
+    const std::vector<OperatorId> path = path_out_and_back(model, home, static_cast<int>(s));
+    if (path.empty()) {
       continue;
     }
     std::vector<std::string> names;
-    for (const OperatorId op : way) {
+    for (const OperatorId op : path) {
       names.push_back("'" + model.operators[op].name + "'");
     }
     constexpr std::size_t kMostNamed = 8;
@@ -198,9 +198,9 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const std::function<double(int, int)>& in_flight, int versions,
-                                            Dealing dealing) {
+                                            StagePlacement placement) {
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
-  const bool named = is_pipeline(plan, chunks, dealing) || plan.stages.size() == 1;
+  const bool named = is_pipeline(plan, chunks, placement) || plan.stages.size() == 1;
   return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
 }
 

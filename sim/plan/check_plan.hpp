@@ -15,9 +15,9 @@ namespace stagecraft {
 std::string replicated_indivisible(const Plan& plan, const ModelGraph& model);
 
 /// Every defect of a plan's shape, in words; none: each operator is in exactly one stage, data flows from earlier to
-/// later stages only (so stages are convex; where one is not, the way by which data leaves it and comes back is named),
-/// devices exist and are listed once per stage, shares are positive and add up to 1, degrees are supported, operators
-/// that may not be replicated are not.
+/// later stages only (so stages are convex; where one is not, the path on which data leaves it and comes back is
+/// named), devices exist and are listed once per stage, shares are positive and add up to 1, degrees are supported,
+/// operators that may not be replicated are not.
 std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model, const Platform& platform);
 
 /// The first operator of a plan whose device lacks its kernel, in words as of one stage; or "".
@@ -27,6 +27,6 @@ std::string missing_kernel(const Problem& problem, const Plan& plan);
 /// shape, with all micro-batches in flight otherwise.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
                                             const std::function<double(int, int)>& in_flight, int versions,
-                                            Dealing dealing = Dealing::rounds);
+                                            StagePlacement placement = StagePlacement::interleaved);
 
 } // namespace stagecraft

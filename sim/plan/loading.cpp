@@ -6,13 +6,15 @@
 #include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
+
 namespace stagecraft {
 namespace {
 
 Leg disk_leg(const Platform& platform, int node) {
   const LinkId disk = platform.nodes[node].disk;
   if (disk < 0) {
-    return {{}, {}, BytesPerSecond{std::numeric_limits<double>::infinity()}};
+    return {{}, {}, BytesPerSecond{kInfinity}};
   }
   return {{disk}, platform.links[disk].latency, platform.links[disk].bandwidth};
 }
@@ -27,7 +29,7 @@ std::variant<ReplicaLoading, Infeasible> replica_loading(const Problem& problem,
   const FlopsPerSecond speed = platform.nodes[loading.node].host.core_speed;
   loading.decode = samples * (loader.decode + loader.decode_work / speed);
   loading.copied = Bytes{std::round(problem.input_bytes().value * replica.share)};
-  loading.copy.bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  loading.copy.bandwidth = BytesPerSecond{kInfinity};
   if (loading.copied.value > 0) {
     const std::optional<Leg> leg = problem.router.from_host(replica.device);
     if (!leg && platform.nodes[loading.node].disk >= 0) { // a star of devices has hosts in name only

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/cost/streams.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double finite_or_zero(double value) { return std::isinf(value) ? 0 : value; }
 
@@ -47,7 +45,7 @@ double step_seconds(const Problem& problem, OperatorId op, const DeviceType& typ
 // What a device keeps of an operator whatever the schedule.
 double state_bytes(const Problem& problem, OperatorId op) {
   if (!problem.model.configurations.empty()) { // of a group all devices hold their shards
-    double least = kNever;
+    double least = kInfinity;
     for (const Configuration& one : problem.model.configurations[op]) {
       least = std::min(least, one.tensor_parallel * one.resident.value);
     }
@@ -62,7 +60,7 @@ double state_bytes(const Problem& problem, OperatorId op) {
 
 LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devices) {
   const std::size_t types = problem.platform.types.size();
-  const std::vector<double> none(problem.model.size(), kNever);
+  const std::vector<double> none(problem.model.size(), kInfinity);
   LeastTimes times{std::vector<int>(types, 0), {types, none}, {types, none}, {types, none}};
   for (const DeviceId device : devices) {
     ++times.devices[problem.type_index(device)];
@@ -168,8 +166,8 @@ private:
     dual.load.assign(types(), 0.0);
     dual.held.assign(types(), 0.0);
     for (OperatorId op = 0; op < problem_.model.size(); ++op) {
-      double least = kNever;
-      double least_step = kNever;
+      double least = kInfinity;
+      double least_step = kInfinity;
       std::size_t best = 0;
       for (std::size_t type = 0; type < types(); ++type) {
         if (times_.devices[type] == 0 || std::isinf(times_.all[type][op])) {
@@ -220,7 +218,7 @@ namespace {
 // all devices as suits them best, 1 / sum_d 1/t(d).
 double pass_seconds(const Problem& problem, const LeastTimes& times, const std::vector<std::vector<double>>& pass,
                     OperatorId op) {
-  double least = kNever;
+  double least = kInfinity;
   double rate = 0;
   for (std::size_t type = 0; type < times.devices.size(); ++type) {
     if (times.devices[type] > 0) {
@@ -232,47 +230,47 @@ double pass_seconds(const Problem& problem, const LeastTimes& times, const std::
   return problem.model.operators[op].divisible ? shared : finite_or_zero(least);
 }
 
-// Longest ways from the model's start to each operator, it left out: forwards, and of gradients on the way back.
-struct Ways {
+// Longest paths from the model's start to each operator, it left out: forwards, and of gradients on the way back.
+struct LongestPaths {
   std::vector<double> forward, backward;         // [operator], of the operator itself
   std::vector<double> forward_to, backward_from; // [operator]
 
   double through(OperatorId op) const { return forward_to[op] + forward[op] + backward[op] + backward_from[op]; }
 };
 
-Ways longest_ways(const Problem& problem, const LeastTimes& times) {
+LongestPaths longest_paths(const Problem& problem, const LeastTimes& times) {
   const int n = problem.model.size();
-  Ways ways{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+  LongestPaths paths{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
   for (OperatorId op = 0; op < n; ++op) {
-    ways.forward[op] = pass_seconds(problem, times, times.forward, op);
-    ways.backward[op] = pass_seconds(problem, times, times.backward_input, op);
+    paths.forward[op] = pass_seconds(problem, times, times.forward, op);
+    paths.backward[op] = pass_seconds(problem, times, times.backward_input, op);
     for (const OperatorId maker : problem.model.predecessors[op]) {
-      ways.forward_to[op] = std::max(ways.forward_to[op], ways.forward_to[maker] + ways.forward[maker]);
-      ways.backward_from[op] = std::max(ways.backward_from[op], ways.backward_from[maker] + ways.backward[maker]);
+      paths.forward_to[op] = std::max(paths.forward_to[op], paths.forward_to[maker] + paths.forward[maker]);
+      paths.backward_from[op] = std::max(paths.backward_from[op], paths.backward_from[maker] + paths.backward[maker]);
     }
   }
-  return ways;
+  return paths;
 }
 
 } // namespace
 
 Seconds path_bound(const Problem& problem, const LeastTimes& times) {
-  const Ways ways = longest_ways(problem, times);
+  const LongestPaths paths = longest_paths(problem, times);
   double longest = 0;
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    longest = std::max(longest, ways.through(op));
+    longest = std::max(longest, paths.through(op));
   }
   return Seconds{longest};
 }
 
 Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool from_empty) {
-  const Ways ways = longest_ways(problem, times);
+  const LongestPaths paths = longest_paths(problem, times);
   double bound = 0;
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
     if (problem.model.operators[op].divisible) {
       continue;
     }
-    double least = kNever;
+    double least = kInfinity;
     for (std::size_t type = 0; type < times.devices.size(); ++type) {
       if (times.devices[type] == 0) {
         continue;
@@ -280,8 +278,8 @@ Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool 
       const double both = problem.forward[type][op] + problem.backward_input[type][op];
       const double work = problem.micro_batches * (both + problem.backward_weight[type][op]) +
                           step_seconds(problem, op, problem.platform.types[type]);
-      const double and_back = problem.micro_batches * both + ways.backward_from[op];
-      least = std::min(least, from_empty ? ways.forward_to[op] + std::max(work, and_back) : work);
+      const double and_back = problem.micro_batches * both + paths.backward_from[op];
+      least = std::min(least, from_empty ? paths.forward_to[op] + std::max(work, and_back) : work);
     }
     bound = std::max(bound, finite_or_zero(least));
   }
@@ -313,7 +311,7 @@ bool is_connected(const ModelGraph& model) {
 
 // The least latency and the least time per byte between any two of the devices, in either order.
 PathCost best_path(const Problem& problem, const std::vector<DeviceId>& devices) {
-  PathCost best{Seconds{kNever}, kNever};
+  PathCost best{Seconds{kInfinity}, kInfinity};
   for (const DeviceId a : devices) {
     for (const DeviceId b : devices) {
       if (a != b) {
@@ -343,7 +341,7 @@ std::vector<DeviceId> that_hold_all(const Problem& problem, const std::vector<De
 
 // The whole model on the best of the devices.
 double alone_seconds(const Problem& problem, const std::vector<DeviceId>& devices) {
-  double least = kNever;
+  double least = kInfinity;
   for (const DeviceId device : devices) {
     const int type = problem.type_index(device);
     double sum = 0;
@@ -360,7 +358,7 @@ double alone_seconds(const Problem& problem, const std::vector<DeviceId>& device
 // Samples shared by all the devices, then the largest operator's gradients reduced over two of them.
 double reduced_seconds(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
   if (devices.size() < 2) {
-    return kNever;
+    return kInfinity;
   }
   double rate = 0;
   for (const DeviceId device : devices) {
@@ -422,7 +420,7 @@ Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceI
     LeastTimes times = least_times(problem, devices);
     for (std::size_t type = 0; type < times.devices.size(); ++type) {
       for (OperatorId op = 0; op < problem.model.size(); ++op) {
-        double least = kNever;
+        double least = kInfinity;
         for (const double samples : sizes_to_try(problem)) {
           const DeviceType& on = problem.platform.types[type];
           if (const auto time = problem.cost.time(op, on, samples, problem.training.precision)) {

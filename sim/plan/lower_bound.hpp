@@ -24,7 +24,7 @@ Seconds work_bound(const Problem& problem, const LeastTimes& times);
 /// starts from empty.
 Seconds path_bound(const Problem& problem, const LeastTimes& times);
 
-/// The most that an operator asks of the one device it is on, where it may not be replicated; with the way to it and
+/// The most that an operator asks of the one device it is on, where it may not be replicated; with the path to it and
 /// back where an iteration starts from empty.
 Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool from_empty);
 

@@ -17,16 +17,16 @@ std::vector<DeviceId> devices_of(const Plan& plan) {
   return devices;
 }
 
-std::vector<DeviceId> deal(const std::vector<DeviceId>& devices, int chunks, Dealing dealing) {
+std::vector<DeviceId> place_stages(const std::vector<DeviceId>& devices, int chunks, StagePlacement placement) {
   const auto ranks = static_cast<int>(devices.size());
-  std::vector<DeviceId> dealt;
+  std::vector<DeviceId> placed;
   for (int stage = 0; stage < ranks * chunks; ++stage) {
-    dealt.push_back(devices[rank_of(stage, ranks, dealing)]);
+    placed.push_back(devices[rank_of(stage, ranks, placement)]);
   }
-  return dealt;
+  return placed;
 }
 
-bool is_pipeline(const Plan& plan, int chunks, Dealing dealing) {
+bool is_pipeline(const Plan& plan, int chunks, StagePlacement placement) {
   const std::size_t stages = plan.stages.size();
   if (stages == 0 || stages % chunks != 0) {
     return false;
@@ -34,7 +34,8 @@ bool is_pipeline(const Plan& plan, int chunks, Dealing dealing) {
   const std::size_t ranks = stages / chunks;
   std::size_t devices = 0;
   for (std::size_t s = 0; s < stages; ++s) {
-    if (plan.stages[s].devices != plan.stages[rank_of(static_cast<int>(s), static_cast<int>(ranks), dealing)].devices) {
+    if (plan.stages[s].devices !=
+        plan.stages[rank_of(static_cast<int>(s), static_cast<int>(ranks), placement)].devices) {
       return false;
     }
     devices += s < ranks ? plan.stages[s].devices.size() : 0;

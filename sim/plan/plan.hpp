@@ -78,24 +78,25 @@ struct Plan {
 
 using PlanResult = std::variant<Plan, Infeasible>;
 
-/// How several stages per rank are dealt out on P ranks: stage s lives on rank s mod P; or every second round goes
-/// back, so that stages 2P-1 and 0 share a rank.
-enum class Dealing { rounds, snake };
+/// Where the stages live when each of P ranks has several. Interleaved: stage s on rank s mod P (Narayanan et al.
+/// 2021). V-shaped: 0 … P-1, then P-1 … 0, and so on, so that stages P-1 and P share a rank (Liu et al. 2023, Qi et al.
+/// 2024). With one stage per rank they are the same.
+enum class StagePlacement { interleaved, v_shaped };
 
 /// The rank on which a stage lives.
-constexpr int rank_of(int stage, int ranks, Dealing dealing) {
+constexpr int rank_of(int stage, int ranks, StagePlacement placement) {
   const int place = stage % ranks;
-  return dealing == Dealing::snake && stage / ranks % 2 == 1 ? ranks - 1 - place : place;
+  return placement == StagePlacement::v_shaped && stage / ranks % 2 == 1 ? ranks - 1 - place : place;
 }
 
-/// The device of each of `chunks` stages per device.
-std::vector<DeviceId> deal(const std::vector<DeviceId>& devices, int chunks, Dealing dealing);
+/// The device of each stage, `chunks` of them on every device.
+std::vector<DeviceId> place_stages(const std::vector<DeviceId>& devices, int chunks, StagePlacement placement);
 
 /// Devices that the plan uses, each once, in order of their first stage.
 std::vector<DeviceId> devices_of(const Plan& plan);
 
 /// Whether stage s runs on the device of its rank and nowhere else, `chunks` stages on each of P devices: the shape
 /// that named pipeline schedules ask for. A single stage, replicated or not, has it too when chunks is 1.
-bool is_pipeline(const Plan& plan, int chunks, Dealing dealing = Dealing::rounds);
+bool is_pipeline(const Plan& plan, int chunks, StagePlacement placement = StagePlacement::interleaved);
 
 } // namespace stagecraft

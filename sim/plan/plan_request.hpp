@@ -27,9 +27,9 @@ struct Evaluation {
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
 struct PlanRequest {
   const Problem& problem;
-  std::vector<DeviceId> devices;     ///< in the given order, each once
-  int chunks = 1;                    ///< stages per device that the schedule wants
-  Dealing dealing = Dealing::rounds; ///< and where it has them
+  std::vector<DeviceId> devices;                                ///< in the given order, each once
+  int chunks = 1;                                               ///< stages per device that the schedule wants
+  StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
   /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
   std::function<double(int stage, int stages)> in_flight;
   int versions = 1;       ///< of weights that the schedule keeps; the fewest of any stage, the replay knows them all

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 void fill_times(Problem& problem) {
   const int n = problem.model.size();
   for (const DeviceType& type : problem.platform.types) {
-    std::vector<double> forward(n, kNever);
-    std::vector<double> input(n, kNever);
-    std::vector<double> weight(n, kNever);
+    std::vector<double> forward(n, kInfinity);
+    std::vector<double> input(n, kInfinity);
+    std::vector<double> weight(n, kInfinity);
     for (OperatorId op = 0; op < n; ++op) {
       const auto time = problem.cost.time(op, type, problem.samples, problem.training.precision);
       if (time) {

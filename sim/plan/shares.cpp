@@ -36,6 +36,11 @@ std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> 
   return whole;
 }
 
+bool divides_samples(const Problem& problem, int replicas) {
+  const double samples = problem.samples / replicas;
+  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+}
+
 AbleDevices able_devices(const PlanRequest& request) {
   std::vector<OperatorId> all(request.problem.model.size());
   std::iota(all.begin(), all.end(), 0);

@@ -15,6 +15,9 @@ namespace stagecraft {
 /// be 0.
 std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> speeds);
 
+/// Whether so many replicas can share a micro-batch equally, in whole samples where these are not divisible.
+bool divides_samples(const Problem& problem, int replicas);
+
 /// The request's devices that have every kernel of the model, and what the last of the others lacks.
 struct AbleDevices {
   std::vector<DeviceId> devices;

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -30,8 +30,6 @@ struct Sums {
   double overlap = 0; // of both gradients at once
   double again = 0;   // forward of what is recomputed
 };
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Exactly 0 where one gradient follows the other; nothing to speak of where there is no kernel at all.
 double backward_overlap(const StreamTimes& times) {
@@ -67,9 +65,9 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
       const auto time =
           problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device), problem.samples * share,
                                      problem.training.precision, split.shards[i]);
-      most.forward = std::max(most.forward, time ? time->forward.value : kNever);
-      most.input = std::max(most.input, time ? time->backward_input.value : kNever);
-      most.weight = std::max(most.weight, time ? time->backward_weight.value : kNever);
+      most.forward = std::max(most.forward, time ? time->forward.value : kInfinity);
+      most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
+      most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
     }
     const double exchange = split.exchanged[i].value * share * slowest.seconds_per_byte;
     most.forward += collective(split.forward[i]) + exchange;

@@ -2,14 +2,12 @@
 #include "sim/plan/stream_times.hpp"
 
 #include <algorithm>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/cost/streams.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Times of the stage's operators for its share; the whole micro-batch is in the tables of the problem.
 std::vector<OperatorTime> operator_times(const Problem& problem, std::span<const OperatorId> operators, int type,
@@ -23,7 +21,7 @@ std::vector<OperatorTime> operator_times(const Problem& problem, std::span<const
     }
     const auto time =
         problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
-    times.push_back(time ? *time : OperatorTime{Seconds{kNever}, Seconds{kNever}, Seconds{kNever}});
+    times.push_back(time ? *time : OperatorTime{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}});
   }
   return times;
 }
@@ -108,7 +106,7 @@ StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> ope
     sums.backward_weight += time.backward_weight.value;
   }
   sums.backward = sums.backward_input + sums.backward_weight;
-  if (streams <= 1 || sums.forward + sums.backward == kNever) {
+  if (streams <= 1 || sums.forward + sums.backward == kInfinity) {
     return sums;
   }
   const double launch = problem.platform.types[type].launch_overhead.value;

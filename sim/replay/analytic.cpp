@@ -1,5 +1,5 @@
 // The recurrence: start = max(device free, last input arrived), evaluated in whatever order readiness allows; what one
-// device sends one way becomes ready in the order of its program, and so is evaluated in that order.
+// device sends over one channel becomes ready in the order of its program, and so is evaluated in that order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
@@ -24,9 +24,9 @@ public:
     finish_ = timeline_.finish.data();
     kinds_.reserve(graph.works.size());
     for (const Work& work : graph.works) {
-      kinds_.push_back({work.seconds.value, work.latency.value, work.computes() ? work.device : -1, work.way});
+      kinds_.push_back({work.seconds.value, work.latency.value, work.computes() ? work.device : -1, work.channel});
     }
-    drained_.assign(graph.ways, 0.0);
+    drained_.assign(graph.channels, 0.0);
     devices_.reserve(graph.devices.size());
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       const auto program = graph.program_of(device);
@@ -62,8 +62,8 @@ private:
   // What the recurrence needs of a work, close together.
   struct Kind {
     double seconds, latency;
-    std::int32_t device; // -1: a transfer or join
-    std::int32_t way;    // -1: a transfer on its own, or none
+    std::int32_t device;  // -1: a transfer or join
+    std::int32_t channel; // -1: a transfer on its own, or none
   };
 
   struct Device {
@@ -182,8 +182,8 @@ private:
         }
         return;
       }
-      if (kind.way >= 0) { // its bytes flow when its latency has passed and those before it have left the way
-        double& drained = drained_[kind.way];
+      if (kind.channel >= 0) { // its bytes flow when its latency has passed and those before it have left the channel
+        double& drained = drained_[kind.channel];
         arrival = std::max(arrival, drained - kind.latency);
         start_[now] = arrival;
         drained = arrival + kind.seconds;
@@ -216,7 +216,7 @@ private:
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
   std::vector<std::size_t> heads_; // [device]: iteration * tasks + task, what runs next
-  std::vector<double> drained_;    // [way]: when the last byte on it arrives
+  std::vector<double> drained_;    // [channel]: when the last byte on it arrives
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_; // the first `awake_` of them: devices that wait for nothing any more
   std::size_t awake_ = 0;

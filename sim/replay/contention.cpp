@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/task_graph/unroll.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Contention {
 public:
@@ -41,7 +39,7 @@ private:
     }
     std::vector<std::size_t> next = next_;
     while (left > 0) {
-      double slowdown = 1, until = kNever;
+      double slowdown = 1, until = kInfinity;
       for (std::size_t other = 0; other < next.size(); ++other) {
         if (other != device) {
           meet(timeline, other, time, work_of(task), next[other], slowdown, until);

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
@@ -67,7 +68,7 @@ Seconds with_failures(Seconds iteration, int devices, const Failures& failures, 
     total += until_failure + failures.restart.value; // the work since the last checkpoint is lost
     until_failure = next_failure();
     if (++failed == kMostFailures) {
-      return Seconds{std::numeric_limits<double>::infinity()};
+      return Seconds{kInfinity};
     }
   }
   return Seconds{total / failures.iterations};

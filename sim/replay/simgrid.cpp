@@ -143,7 +143,7 @@ public:
     waits_ = graph_.waits_over<std::int32_t>(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
-    ways_.resize(graph_.ways);
+    send_queues_.resize(graph_.channels);
     for (const Leg& leg : graph_.legs) {
       senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(platform, leg));
     }
@@ -184,8 +184,8 @@ public:
 private:
   using Executed = std::size_t; // iteration * tasks + task
 
-  // What is sent one way, in the order in which it became ready; the first of them flows or awaits its latency.
-  struct Way {
+  // The transfers of a channel in the order in which they became ready; the first of them flows or awaits its latency.
+  struct SendQueue {
     std::vector<Executed> queue;
     std::size_t first = 0;
   };
@@ -286,12 +286,12 @@ private:
     }
   }
 
-  // A transfer's latency passes while those before it on its way still flow.
+  // A transfer's latency passes while those before it on its channel still flow.
   void transfer(Executed executed, const Work& work) {
-    if (work.way >= 0) {
-      Way& way = ways_[work.way];
-      way.queue.push_back(executed);
-      if (way.queue.size() - way.first > 1) {
+    if (work.channel >= 0) {
+      SendQueue& sends = send_queues_[work.channel];
+      sends.queue.push_back(executed);
+      if (sends.queue.size() - sends.first > 1) {
         return;
       }
     }
@@ -308,15 +308,15 @@ private:
     }
   }
 
-  // The next on its way flows now if it has been ready for its latency.
+  // The next of its channel flows now if it has been ready for its latency.
   void arrived(Executed executed, const Work& work) {
     finish(executed);
-    if (work.way < 0) {
+    if (work.channel < 0) {
       return;
     }
-    Way& way = ways_[work.way];
-    while (++way.first < way.queue.size()) {
-      const Executed next = way.queue[way.first];
+    SendQueue& sends = send_queues_[work.channel];
+    while (++sends.first < sends.queue.size()) {
+      const Executed next = sends.queue[sends.first];
       const Work& waiting = graph_.works[graph_.work[task_of(next)]];
       const double entered = now() - waiting.latency.value;
       if (entered < start_[next]) {
@@ -329,8 +329,8 @@ private:
       }
       finish(next);
     }
-    way.queue.clear();
-    way.first = 0;
+    sends.queue.clear();
+    sends.first = 0;
   }
 
   std::size_t take_slot(Executed executed) {
@@ -371,7 +371,7 @@ private:
   std::vector<std::int32_t> waits_;
   std::vector<long> position_;
   std::vector<char> busy_;
-  std::vector<Way> ways_;
+  std::vector<SendQueue> send_queues_;
   std::vector<sg::Host*> senders_; // per leg
   std::vector<sg::ActivityPtr> live_;
   std::vector<Executed> executed_of_slot_;

@@ -8,14 +8,14 @@
 namespace stagecraft {
 namespace {
 
-struct Slot {
+struct ClockSlot {
   int at;
   Action action;
 };
 
 // One direction of a rank: its place is a slot of a clock at which no two tasks of a rank meet. Units of P
 // micro-batches, half in each direction, follow one another without a gap.
-void add_direction(std::vector<Slot>& slots, int ranks, int stage, int first, int count) {
+void add_direction(std::vector<ClockSlot>& slots, int ranks, int stage, int first, int count) {
   for (int n = 0; n < count; ++n) {
     const int unit = n / (ranks / 2);
     const int start = 2 * ranks * unit + 2 * (n % (ranks / 2));
@@ -38,15 +38,15 @@ ScheduleResult make_chimera(const ScheduleRequest& request) {
                       " is odd; nearest: " + (m > 1 ? std::to_string(m - 1) + " or " : "") + std::to_string(m + 1)};
   }
   Schedule schedule;
-  std::vector<Slot> slots;
+  std::vector<ClockSlot> slots;
   for (int rank = 0; rank < p; ++rank) {
     slots.clear();
     add_direction(slots, p, rank, 0, m / 2);
     add_direction(slots, p, p - 1 - rank, m / 2, m / 2);
-    std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.at < b.at; });
+    std::sort(slots.begin(), slots.end(), [](const ClockSlot& a, const ClockSlot& b) { return a.at < b.at; });
     std::vector<Action>& order = schedule.orders.emplace_back();
     order.reserve(slots.size());
-    for (const Slot& slot : slots) {
+    for (const ClockSlot& slot : slots) {
       order.push_back(slot.action);
     }
   }

@@ -1,4 +1,4 @@
-// Hanayo: stages in a snake, so that micro-batches run over the ranks in waves (Liu et al. 2023). With W waves a rank
+// Hanayo: stages placed V-shaped, so that micro-batches run over the ranks in waves (Liu et al. 2023). With W waves a rank
 // holds 2 W stages. The order is a greedy one on equal stages whose backward takes twice a forward.
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
@@ -58,7 +58,7 @@ private:
     std::optional<Action> best;
     for (int round = 0; round < stages_; round += ranks_) {
       const int stage =
-          rank_of(round + rank, ranks_, Dealing::snake) == rank ? round + rank : round + ranks_ - 1 - rank;
+          rank_of(round + rank, ranks_, StagePlacement::v_shaped) == rank ? round + rank : round + ranks_ - 1 - rank;
       const int m = (kind == TaskKind::forward ? forwards_ : backwards_)[stage].begun;
       if (m < arrived(kind, stage) && (!best || m < best->micro_batch)) {
         best = Action{kind, m, stage};

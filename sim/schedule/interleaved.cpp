@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-struct Slot {
+struct ForwardSlot {
   int micro_batch, chunk;
 };
 
@@ -23,8 +23,8 @@ std::vector<int> group_sizes(int ranks, int micro_batches) {
 
 // The order of forward slots: group after group, in a group chunk after chunk. Backward slots are the same with the
 // chunks reversed.
-std::vector<Slot> slots(const std::vector<int>& groups, int micro_batches, int chunks) {
-  std::vector<Slot> order;
+std::vector<ForwardSlot> slots(const std::vector<int>& groups, int micro_batches, int chunks) {
+  std::vector<ForwardSlot> order;
   order.reserve(static_cast<std::size_t>(micro_batches) * chunks);
   int first = 0;
   for (const int size : groups) {
@@ -45,7 +45,7 @@ ScheduleResult make_interleaved(const ScheduleRequest& request) {
   const int v = request.chunks;
   const int m = request.micro_batches;
   const std::vector<int> groups = group_sizes(p, m);
-  const std::vector<Slot> order = slots(groups, m, v);
+  const std::vector<ForwardSlot> order = slots(groups, m, v);
   const int total = m * v;
   Schedule schedule;
   for (int s = 0; s < p; ++s) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -14,8 +14,6 @@ namespace {
 // What is ready on a device, most urgent first: B before F, oldest micro-batch, then the rank of the stage. Packed into
 // one word, so that comparing is cheap and the stage can be read back.
 using Urgency = std::uint64_t;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A device finishes what it runs, or is woken because an input has come.
 struct Event {
@@ -57,17 +55,17 @@ private:
 class ListScheduler {
 public:
   ListScheduler(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches)
-      : cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)), lanes_(cost.stages.size()),
+      : cost_(cost), micro_batches_(micro_batches), devices_(devices_of(plan)), replicas_(cost.stages.size()),
         sends_(cost.stages.size()), rank_(cost.stages.size()), ready_(devices_.size()), coming_(devices_.size()),
-        busy_(devices_.size(), 0), running_(devices_.size()), wake_(devices_.size(), kNever) {
+        busy_(devices_.size(), 0), running_(devices_.size()), wake_(devices_.size(), kInfinity) {
     schedule_.name = "list";
     schedule_.stages = static_cast<int>(cost.stages.size());
     schedule_.micro_batches = micro_batches;
     schedule_.orders.resize(devices_.size());
-    for (std::size_t s = 0; s < lanes_.size(); ++s) {
+    for (std::size_t s = 0; s < replicas_.size(); ++s) {
       for (const ReplicaCost& replica : cost.stages[s].replicas) {
         const auto found = std::find(devices_.begin(), devices_.end(), replica.device);
-        lanes_[s].push_back({static_cast<std::int32_t>(found - devices_.begin()), {}, {}});
+        replicas_[s].push_back({static_cast<std::int32_t>(found - devices_.begin()), {}, {}});
       }
     }
     for (const StageEdge& edge : cost.edges) {
@@ -97,51 +95,51 @@ public:
   }
 
 private:
-  struct Lane {
+  struct Replica {
     std::int32_t device;
     std::vector<std::int32_t> waits_forward, waits_backward; // [micro-batch]
   };
 
-  // From one lane to another of another stage, in the direction of `kind`.
+  // From one replica to another of another stage, in the direction of `kind`.
   struct Send {
     TaskKind kind;
-    std::int32_t from_lane, to_stage, to_lane;
+    std::int32_t from_replica, to_stage, to_replica;
     double delay;
   };
 
   // An input under way, which counts from its time on; or what a device runs since then.
   struct Timed {
     double time;
-    std::int32_t lane;
+    std::int32_t replica;
     Action action;
   };
 
   void add_sends(Router& router, int from, int to, Bytes bytes, TaskKind kind) {
     const StageCost& sender = cost_.stages[from];
     const StageCost& receiver = cost_.stages[to];
-    for (std::size_t i = 0; i < lanes_[from].size(); ++i) {
-      for (std::size_t j = 0; j < lanes_[to].size(); ++j) {
+    for (std::size_t i = 0; i < replicas_[from].size(); ++i) {
+      for (std::size_t j = 0; j < replicas_[to].size(); ++j) {
         if (!sends_to(sender.rank(i), sender.tensor_parallel, receiver.rank(j))) {
           continue;
         }
-        const DeviceId a = devices_[lanes_[from][i].device];
-        const DeviceId b = devices_[lanes_[to][j].device];
+        const DeviceId a = devices_[replicas_[from][i].device];
+        const DeviceId b = devices_[replicas_[to][j].device];
         const double delay = a == b ? 0 : router.cost(a, b).time(bytes).value;
         const std::size_t group = j - receiver.rank(j); // its ranks wait for what any of them receives
         for (int rank = 0; rank < receiver.tensor_parallel; ++rank) {
-          const auto lane = static_cast<std::int32_t>(group) + rank;
-          sends_[from].push_back({kind, static_cast<std::int32_t>(i), to, lane, delay});
+          const auto replica = static_cast<std::int32_t>(group) + rank;
+          sends_[from].push_back({kind, static_cast<std::int32_t>(i), to, replica, delay});
         }
       }
     }
   }
 
-  // Every lane adds a forward and a backward per micro-batch to its device; all may be ready or coming at once.
+  // Every replica adds a forward and a backward per micro-batch to its device; all may be ready or coming at once.
   void reserve() {
     std::vector<std::size_t> stages(devices_.size(), 0);
-    for (const auto& lanes : lanes_) {
-      for (const Lane& lane : lanes) {
-        ++stages[lane.device];
+    for (const auto& replicas : replicas_) {
+      for (const Replica& replica : replicas) {
+        ++stages[replica.device];
       }
     }
     for (std::size_t device = 0; device < devices_.size(); ++device) {
@@ -151,36 +149,36 @@ private:
     }
   }
 
-  // Stages by the work on the longest way to the last one: more to go forward first, less to go backward first.
+  // Stages by the work on the longest path to the last one: more to go forward first, less to go backward first.
   void rank_stages() {
-    std::vector<double> way(lanes_.size(), 0.0);
+    std::vector<double> path(replicas_.size(), 0.0);
     for (int s = schedule_.stages - 1; s >= 0; --s) {
       for (const Send& send : sends_[s]) {
-        way[s] = send.kind == TaskKind::forward ? std::max(way[s], way[send.to_stage]) : way[s];
+        path[s] = send.kind == TaskKind::forward ? std::max(path[s], path[send.to_stage]) : path[s];
       }
-      way[s] += cost_.stages[s].replicas.front().busy().value;
+      path[s] += cost_.stages[s].replicas.front().busy().value;
     }
-    by_rank_.resize(lanes_.size());
+    by_rank_.resize(replicas_.size());
     std::iota(by_rank_.begin(), by_rank_.end(), 0);
-    std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](int a, int b) { return way[a] > way[b]; });
+    std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](int a, int b) { return path[a] > path[b]; });
     for (std::size_t i = 0; i < by_rank_.size(); ++i) {
       rank_[by_rank_[i]] = static_cast<std::int32_t>(i);
     }
   }
 
   void count_inputs() {
-    std::vector<std::array<std::int32_t, 2>> inputs(lanes_.size(), {0, 1}); // B waits for its own F too
+    std::vector<std::array<std::int32_t, 2>> inputs(replicas_.size(), {0, 1}); // B waits for its own F too
     for (const auto& sends : sends_) {
       for (const Send& send : sends) {
-        inputs[send.to_stage][send.kind == TaskKind::forward ? 0 : 1] += send.to_lane == 0 ? 1 : 0;
+        inputs[send.to_stage][send.kind == TaskKind::forward ? 0 : 1] += send.to_replica == 0 ? 1 : 0;
       }
     }
-    for (std::size_t s = 0; s < lanes_.size(); ++s) {
-      for (Lane& lane : lanes_[s]) {
-        lane.waits_forward.assign(micro_batches_, inputs[s][0]);
-        lane.waits_backward.assign(micro_batches_, inputs[s][1]);
+    for (std::size_t s = 0; s < replicas_.size(); ++s) {
+      for (Replica& replica : replicas_[s]) {
+        replica.waits_forward.assign(micro_batches_, inputs[s][0]);
+        replica.waits_backward.assign(micro_batches_, inputs[s][1]);
         for (int m = 0; m < micro_batches_ && inputs[s][0] == 0; ++m) {
-          make_ready(lane.device, {TaskKind::forward, m, static_cast<std::int32_t>(s)});
+          make_ready(replica.device, {TaskKind::forward, m, static_cast<std::int32_t>(s)});
         }
       }
     }
@@ -217,7 +215,7 @@ private:
       const Timed arrived = coming[i];
       coming[i] = coming.back();
       coming.pop_back();
-      arrive(arrived.lane, arrived.action);
+      arrive(arrived.replica, arrived.action);
     }
   }
 
@@ -247,15 +245,15 @@ private:
   }
 
   void begin(std::int32_t device, const Action& action, double now) {
-    std::int32_t lane = 0;
-    while (lanes_[action.stage][lane].device != device) {
-      ++lane;
+    std::int32_t replica = 0;
+    while (replicas_[action.stage][replica].device != device) {
+      ++replica;
     }
-    const ReplicaCost& replica = cost_.stages[action.stage].replicas[lane];
-    const Seconds time = action.kind == TaskKind::forward ? replica.forward : replica.recompute + replica.backward();
+    const ReplicaCost& cost = cost_.stages[action.stage].replicas[replica];
+    const Seconds time = action.kind == TaskKind::forward ? cost.forward : cost.recompute + cost.backward();
     schedule_.orders[device].push_back(action);
     busy_[device] = 1;
-    running_[device] = {now, lane, action};
+    running_[device] = {now, replica, action};
     events_.push(now + time.value, device, false);
   }
 
@@ -263,32 +261,32 @@ private:
     const std::int32_t here = event.device();
     touched_.push_back(here);
     if (event.wakes()) {
-      wake_[here] = kNever;
+      wake_[here] = kInfinity;
       return;
     }
     busy_[here] = 0;
-    const std::int32_t lane = running_[here].lane;
+    const std::int32_t replica = running_[here].replica;
     const TaskKind kind = running_[here].action.kind;
     const std::int32_t m = running_[here].action.micro_batch;
     const std::int32_t stage = running_[here].action.stage;
     if (kind == TaskKind::forward) {
-      arrive(lane, {TaskKind::backward, m, stage});
+      arrive(replica, {TaskKind::backward, m, stage});
     }
     for (const Send& send : sends_[stage]) {
-      if (send.kind != kind || send.from_lane != lane) {
+      if (send.kind != kind || send.from_replica != replica) {
         continue;
       }
-      const std::int32_t device = lanes_[send.to_stage][send.to_lane].device;
+      const std::int32_t device = replicas_[send.to_stage][send.to_replica].device;
       const double time = event.time + send.delay;
-      coming_[device].push_back({time, send.to_lane, {kind, m, send.to_stage}});
+      coming_[device].push_back({time, send.to_replica, {kind, m, send.to_stage}});
       if (busy_[device] == 0) {
         wake(device, time);
       }
     }
   }
 
-  void arrive(std::int32_t lane, const Action& action) {
-    Lane& to = lanes_[action.stage][lane];
+  void arrive(std::int32_t replica, const Action& action) {
+    Replica& to = replicas_[action.stage][replica];
     auto& waits = action.kind == TaskKind::forward ? to.waits_forward : to.waits_backward;
     if (--waits[action.micro_batch] == 0) {
       make_ready(to.device, action);
@@ -299,12 +297,12 @@ private:
   int micro_batches_;
   std::vector<DeviceId> devices_;
   Schedule schedule_;
-  std::vector<std::vector<Lane>> lanes_;    // [stage]
-  std::vector<std::vector<Send>> sends_;    // [stage they leave]
-  std::vector<std::int32_t> rank_;          // [stage]
-  std::vector<std::int32_t> by_rank_;       // stages in order of rank
-  std::vector<std::vector<Urgency>> ready_; // [device], heaps
-  std::vector<std::vector<Timed>> coming_;  // [device]
+  std::vector<std::vector<Replica>> replicas_; // [stage]
+  std::vector<std::vector<Send>> sends_;       // [stage they leave]
+  std::vector<std::int32_t> rank_;             // [stage]
+  std::vector<std::int32_t> by_rank_;          // stages in order of rank
+  std::vector<std::vector<Urgency>> ready_;    // [device], heaps
+  std::vector<std::vector<Timed>> coming_;     // [device]
   std::vector<char> busy_;
   std::vector<Timed> running_;        // [device]
   std::vector<double> wake_;          // [device]: time of the next wake-up

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -64,8 +65,6 @@ std::size_t end_of_item(std::span<const Action> order, std::size_t begin) {
   return end;
 }
 
-constexpr double kRounding = 1 + 1e-9;
-
 // What a task adds to the micro-batches held; W releases what B has kept of it.
 double change_of(const Schedule& schedule, TaskKind kind, double kept) {
   const double after = schedule.splits_backward ? kept : 0;
@@ -92,7 +91,7 @@ double count_held(const Schedule& schedule, std::span<const Action> order, doubl
         if (change != 0) {
           changes.emplace_back(order[at].stage, change);
           now += change;
-          most_at = now > most * kRounding ? changes.size() : most_at;
+          most_at = now > most * (1 + kTie) ? changes.size() : most_at;
           most = std::max(most, now);
         }
       }

@@ -91,11 +91,11 @@ struct ScheduleRow {
   std::string_view name, help;
   ScheduleResult (*make)(const ScheduleRequest& request);
   bool splits_backward = false;
-  int chunks = 1;                    ///< stages per rank; 0: as many as asked for
-  Dealing dealing = Dealing::rounds; ///< where they live
-  bool both_ways = false;            ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
-  bool in_turn = false;              ///< replicas of a stage are ranks, which take whole micro-batches in turn
-  std::string_view planned_as = {};  ///< schedule whose counts planners assume, for one made after the plan
+  int chunks = 1;                                               ///< stages per rank; 0: as many as asked for
+  StagePlacement stage_placement = StagePlacement::interleaved; ///< on which ranks
+  bool bidirectional = false;       ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
+  bool in_turn = false;             ///< replicas of a stage are ranks, which take whole micro-batches in turn
+  std::string_view planned_as = {}; ///< schedule whose counts planners assume, for one made after the plan
 };
 std::span<const ScheduleRow> schedules();
 
@@ -136,7 +136,7 @@ std::vector<std::string> schedule_defects(const Schedule& schedule);
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule);
 
 /// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
-/// stage with the longest way to go. Ranks are the plan's devices in order of their first stage. Transfers take their
+/// stage with the longest path to go. Ranks are the plan's devices in order of their first stage. Transfers take their
 /// time on an empty network. O(tasks log tasks).
 Schedule make_list_schedule(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches);
 

@@ -3,16 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
 #include "sim/schedule/timed_orders.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the moves
+constexpr std::int64_t kMostSearched = 4096; // ranks x micro-batches; time grows with it times the moves
 constexpr std::int64_t kMostMoves = 60'000;
 constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
 
@@ -31,14 +29,14 @@ public:
   /// Of the steady state, never too low; beyond `enough` perhaps too high. Infinite where the orders lock.
   double period(const Orders& orders, double enough) {
     std::fill(free_.begin(), free_.end(), 0.0);
-    double period = kNever;
+    double period = kInfinity;
     for (int i = 0; i < kIterations; ++i) {
       before_ = free_;
       if (!iterate(orders)) {
-        return kNever;
+        return kInfinity;
       }
       first_ = i == 0 ? *std::max_element(free_.begin(), free_.end()) : first_;
-      double least = kNever;
+      double least = kInfinity;
       double most = 0;
       for (int rank = 0; rank < ranks_; ++rank) {
         least = std::min(least, free_[rank] - before_[rank]);
@@ -54,7 +52,7 @@ public:
 
   double makespan(const Orders& orders) {
     std::fill(free_.begin(), free_.end(), 0.0);
-    return iterate(orders) ? *std::max_element(free_.begin(), free_.end()) : kNever;
+    return iterate(orders) ? *std::max_element(free_.begin(), free_.end()) : kInfinity;
   }
 
   double first() const { return first_; } ///< makespan, of what period() was asked last
@@ -173,15 +171,15 @@ bool holds(const Letters& letters, const StageFigures& figures, double room) {
 // What a move minimises: mostly the time asked for; of equal ones that with less of the other.
 enum class Aim { period, makespan };
 
-class Search {
+class OrderSearch {
 public:
-  Search(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed)
+  OrderSearch(const TimedPipeline& pipeline, Aim aim, std::uint64_t seed)
       : pipeline_(pipeline), aim_(aim), random_(seed), replay_(pipeline) {
     const OrderTimes least = least_times(pipeline);
     enough_ = (1 + kClose) * (aim == Aim::makespan ? least.makespan : least.period + kShareOfOther * least.makespan);
   }
 
-  double cost(const Orders& orders, double enough = kNever) {
+  double cost(const Orders& orders, double enough = kInfinity) {
     if (aim_ == Aim::makespan) {
       return replay_.makespan(orders);
     }
@@ -208,7 +206,7 @@ public:
         continue;
       }
       now_cost = tried;
-      if (tried < best_cost * (1 - 1e-9)) {
+      if (improves(tried, best_cost)) {
         best_cost = tried;
         best = now;
       }
@@ -293,7 +291,7 @@ public:
 
   Orders run() {
     for (std::int64_t left = std::int64_t{3} * pipeline_.ranks * pipeline_.micro_batches; left > 0; --left) {
-      Step first{kNever, TaskKind::weight, -1};
+      Step first{kInfinity, TaskKind::weight, -1};
       for (int rank = 0; rank < pipeline_.ranks; ++rank) {
         const Step step = next(rank);
         first = step.start < first.start ? step : first;
@@ -315,10 +313,10 @@ private:
     const int forwards = orders_.placed(TaskKind::forward, rank);
     const int backwards = orders_.placed(TaskKind::backward, rank);
     const bool fits = orders_.fits(rank);
-    const double backward = backwards < forwards ? orders_.arrival(TaskKind::backward, rank) : kNever;
+    const double backward = backwards < forwards ? orders_.arrival(TaskKind::backward, rank) : kInfinity;
     const double forward = forwards < pipeline_.micro_batches && forwards - backwards < ahead_[rank] && fits
                                ? orders_.arrival(TaskKind::forward, rank)
-                               : kNever;
+                               : kInfinity;
     const bool weights = orders_.pending(rank) > 0;
     const bool full = !fits && forwards < pipeline_.micro_batches;
     if (weights && (orders_.pending(rank) > lag_ || full)) {
@@ -359,7 +357,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
   ScheduleRequest asked = request;
   asked.evaluate = nullptr;
   for (const ScheduleRow& row : schedules()) {
-    if (row.name == "search" || row.chunks != 1 || row.both_ways || row.in_turn) {
+    if (row.name == "search" || row.chunks != 1 || row.bidirectional || row.in_turn) {
       continue;
     }
     ScheduleResult made = make_schedule(row, asked);
@@ -374,7 +372,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
 
 // A third of the moves from the best start, a third from the next one, and if that gained anything a third from there.
 Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
-  Search search(pipeline, aim, 1);
+  OrderSearch search(pipeline, aim, 1);
   std::vector<std::pair<double, std::size_t>> ranking;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     ranking.emplace_back(search.cost(starts[i]), i);
@@ -398,12 +396,12 @@ Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>&
 
 ScheduleResult make_search(const ScheduleRequest& request) {
   const std::int64_t actions = std::int64_t{request.ranks} * request.micro_batches;
-  if (actions > kMostActions) {
+  if (actions > kMostSearched) {
     return Infeasible{"search replays " + std::to_string(request.ranks) + " ranks x " +
                       std::to_string(request.micro_batches) + " micro-batches thousands of times; at most " +
-                      std::to_string(kMostActions)};
+                      std::to_string(kMostSearched)};
   }
-  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {
     return *why;
   }
@@ -421,10 +419,10 @@ ScheduleResult make_search(const ScheduleRequest& request) {
     candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::period, starts, moves)));
   }
   const Schedule* best = nullptr;
-  double least = kNever;
+  double least = kInfinity;
   for (const Schedule& candidate : candidates) {
     const double period = request.evaluate ? request.evaluate(candidate) : order_times(pipeline, candidate).period;
-    if (period < least * (1 - 1e-9)) {
+    if (improves(period, least)) {
       least = period;
       best = &candidate;
     }

@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1 + 1e-9;
 constexpr int kMostIterations = 24; // until the period is steady
 
 double kept(const StageFigures& figures) { return figures.activation * figures.kept; }
 
 } // namespace
 
-TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing dealing) {
+TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePlacement placement) {
   TimedPipeline pipeline{.ranks = request.ranks, .micro_batches = request.micro_batches};
   const int stages = request.ranks * chunks;
   pipeline.figures = request.figures;
@@ -25,7 +23,7 @@ TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing
   pipeline.hops.resize(stages);
   pipeline.room = request.room;
   for (int s = 0; s < stages; ++s) {
-    pipeline.home.push_back(rank_of(s, request.ranks, dealing));
+    pipeline.home.push_back(rank_of(s, request.ranks, placement));
   }
   for (int s = 0; s < stages; ++s) {
     if (s + 1 == stages || pipeline.home[s] == pipeline.home[s + 1]) {
@@ -39,9 +37,19 @@ TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing
     }
   }
   for (double& room : pipeline.room) {
-    room *= kRounding;
+    room *= 1 + kTie;
   }
   return pipeline;
+}
+
+std::optional<Infeasible> too_many_to_order(const ScheduleRequest& request, std::string_view name) {
+  constexpr std::int64_t kMost = 1'000'000; // ranks x micro-batches
+  if (std::int64_t{request.ranks} * request.micro_batches <= kMost) {
+    return std::nullopt;
+  }
+  return Infeasible{std::string(name) + " orders " + std::to_string(request.ranks) + " ranks x " +
+                    std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
+                    std::to_string(kMost)};
 }
 
 std::optional<Infeasible> lacks_room(const TimedPipeline& pipeline) {
@@ -83,7 +91,7 @@ double TimedOrders::arrival(TaskKind kind, int stage) const {
   }
   const int micro_batch = placed(kind, stage);
   return micro_batch < placed(kind, from) ? end_[task(kind, from, micro_batch)] + pipeline_.hops[forward ? from : stage]
-                                          : kNever;
+                                          : kInfinity;
 }
 
 bool TimedOrders::fits(int stage, int weights) const {
@@ -148,7 +156,7 @@ public:
 
   bool iterate() {
     std::fill(at_.begin(), at_.end(), 0);
-    std::fill(end_.begin(), end_.end(), kNever);
+    std::fill(end_.begin(), end_.end(), kInfinity);
     std::size_t left = 0;
     for (const auto& order : schedule_.orders) {
       left += order.size();
@@ -186,7 +194,7 @@ private:
       const Action& action = order[at_[rank]];
       const StageFigures& figures = pipeline_.figures[action.stage];
       const double from = std::max(free[rank], ready(action));
-      if (from == kNever) {
+      if (from == kInfinity) {
         break;
       }
       const double whole = figures.backward_input + (schedule_.splits_backward ? 0 : figures.backward_weight);
@@ -219,20 +227,20 @@ private:
 OrderTimes order_times(const TimedPipeline& pipeline, const Schedule& schedule) {
   Replay replay(pipeline, schedule);
   if (!replay.iterate()) {
-    return {kNever, kNever};
+    return {kInfinity, kInfinity};
   }
-  OrderTimes times{*std::max_element(replay.free.begin(), replay.free.end()), kNever};
+  OrderTimes times{*std::max_element(replay.free.begin(), replay.free.end()), kInfinity};
   for (int i = 1; i < kMostIterations; ++i) {
     const std::vector<double> before = replay.free;
     replay.iterate();
-    double least = kNever;
+    double least = kInfinity;
     double most = 0;
     for (std::size_t rank = 0; rank < before.size(); ++rank) {
       least = std::min(least, replay.free[rank] - before[rank]);
       most = std::max(most, replay.free[rank] - before[rank]);
     }
     times.period = std::min(times.period, most);
-    if (most <= least * kRounding) {
+    if (most <= least * (1 + kTie)) {
       break;
     }
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/schedule/schedule.hpp"
@@ -20,7 +21,11 @@ struct TimedPipeline {
 
   int stages() const { return static_cast<int>(figures.size()); }
 };
-TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, Dealing dealing);
+TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePlacement placement);
+
+/// Why there is too much to order action by action for the schedule of this name, if so: time and memory grow with
+/// ranks x micro-batches.
+std::optional<Infeasible> too_many_to_order(const ScheduleRequest& request, std::string_view name);
 
 /// Why a rank cannot hold even one micro-batch of all its stages, if so.
 std::optional<Infeasible> lacks_room(const TimedPipeline& pipeline);

@@ -11,16 +11,16 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kMostActions = 4096; // ranks x micro-batches; time grows with it times the micro-batches
+constexpr std::int64_t kMostPacked = 4096; // ranks x micro-batches; time grows with it times the micro-batches
 
 // Forward on the way down and up, backward on the way down and up, in slots of equal length; W fills what is free.
-enum Lane { kForwardDown, kForwardUp, kBackwardDown, kBackwardUp, kWeight };
+enum Pass { kForwardDown, kForwardUp, kBackwardDown, kBackwardUp, kWeight };
 constexpr int kInterval = 6; // slots per micro-batch and rank: F, B, W of two stages
 
-using Slots = std::array<std::vector<int>, 5>; // [lane]: slots, ascending
-using Pattern = std::array<int, 4>;            // [lane]: slot of the first micro-batch
+using Slots = std::array<std::vector<int>, 5>; // [pass]: slots, ascending
+using Pattern = std::array<int, 4>;            // [pass]: slot of the first micro-batch
 
-// The gaps keep the four lanes, and those of other micro-batches, out of each other's slots.
+// The gaps keep the four passes, and those of other micro-batches, out of each other's slots.
 Pattern v_half(int rank, int ranks) {
   const int gap = ranks % 2 == 0 ? 3 : 0;
   return {2 * rank, 3 * ranks - 2 - rank, 3 * ranks + gap - 1 + 2 * rank, 6 * ranks + gap - 2 - rank};
@@ -36,9 +36,9 @@ public:
       : ranks_(ranks), micro_batches_(micro_batches), slots_(ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
       const Pattern first = pattern(rank, ranks);
-      for (int lane = 0; lane < kWeight; ++lane) {
+      for (int pass = 0; pass < kWeight; ++pass) {
         for (int m = 0; m < micro_batches; ++m) {
-          slots_[rank][lane].push_back(first[lane] + kInterval * m);
+          slots_[rank][pass].push_back(first[pass] + kInterval * m);
         }
       }
     }
@@ -62,20 +62,20 @@ public:
 
 private:
   struct Item {
-    int slot, rank, lane, number;
+    int slot, rank, pass, number;
     auto operator<=>(const Item&) const = default;
   };
 
-  // Lane of each slot, -1 where it is free.
-  std::vector<int> lanes(const Slots& slots) const {
+  // Pass of each slot, -1 where it is free.
+  std::vector<int> passes(const Slots& slots) const {
     int last = 0;
-    for (const auto& lane : slots) {
-      last = lane.empty() ? last : std::max(last, lane.back());
+    for (const auto& pass : slots) {
+      last = pass.empty() ? last : std::max(last, pass.back());
     }
     std::vector<int> at(last + 1, -1);
-    for (int lane = 0; lane < 5; ++lane) {
-      for (const int slot : slots[lane]) {
-        at[slot] = lane;
+    for (int pass = 0; pass < 5; ++pass) {
+      for (const int slot : slots[pass]) {
+        at[slot] = pass;
       }
     }
     return at;
@@ -83,7 +83,7 @@ private:
 
   void place_weights() {
     for (Slots& slots : slots_) {
-      const std::vector<int> at = lanes(slots);
+      const std::vector<int> at = passes(slots);
       int waiting = 0;
       int slot = 0;
       for (; slot < static_cast<int>(at.size()); ++slot) {
@@ -111,12 +111,12 @@ private:
     int waiting = 0;
     int held = 0;
     int most = 0;
-    for (const int lane : lanes(slots)) {
-      if (lane == kForwardDown || lane == kForwardUp) {
+    for (const int pass : passes(slots)) {
+      if (pass == kForwardDown || pass == kForwardUp) {
         most = std::max(most, ++held);
-      } else if (lane == kWeight) {
+      } else if (pass == kWeight) {
         --held;
-      } else if (lane >= 0) {
+      } else if (pass >= 0) {
         ++waiting;
       } else if (!explicit_weights && waiting > 0) {
         --waiting;
@@ -129,9 +129,9 @@ private:
   std::vector<Item> items() const {
     std::vector<Item> all;
     for (int rank = 0; rank < ranks_; ++rank) {
-      for (int lane = 0; lane < 5; ++lane) {
-        for (std::size_t n = 0; n < slots_[rank][lane].size(); ++n) {
-          all.push_back({slots_[rank][lane][n], rank, lane, static_cast<int>(n)});
+      for (int pass = 0; pass < 5; ++pass) {
+        for (std::size_t n = 0; n < slots_[rank][pass].size(); ++n) {
+          all.push_back({slots_[rank][pass][n], rank, pass, static_cast<int>(n)});
         }
       }
     }
@@ -139,17 +139,17 @@ private:
     return all;
   }
 
-  // The slot of the last thing that an item of lanes 0 to 3 waits for; -1: nothing.
+  // The slot of the last thing that an item of passes 0 to 3 waits for; -1: nothing.
   int input(const Item& item) const {
     int last = -1;
-    const auto after = [&](int rank, int lane) { last = std::max(last, slots_[rank][lane][item.number]); };
-    const bool down = item.lane == kForwardDown || item.lane == kBackwardDown;
+    const auto after = [&](int rank, int pass) { last = std::max(last, slots_[rank][pass][item.number]); };
+    const bool down = item.pass == kForwardDown || item.pass == kBackwardDown;
     const int from = down ? item.rank - 1 : item.rank + 1;
     if (from >= 0 && from < ranks_) {
-      after(from, item.lane);
+      after(from, item.pass);
     }
-    if (item.lane != kForwardDown) {
-      after(item.rank, item.lane - 1);
+    if (item.pass != kForwardDown) {
+      after(item.rank, item.pass - 1);
     }
     return last;
   }
@@ -171,23 +171,23 @@ private:
     }
     std::vector<std::vector<char>> taken(ranks_);
     for (int rank = 0; rank < ranks_; ++rank) {
-      taken[rank].assign(lanes(slots_[rank]).size(), 0);
+      taken[rank].assign(passes(slots_[rank]).size(), 0);
     }
     enum { kFills, kSteady, kDrains } phase = kFills;
     for (const Item& item : items()) {
-      const auto [slot, rank, lane, number] = item;
-      if (lane == kBackwardUp && rank == 0 && phase == kFills) {
+      const auto [slot, rank, pass, number] = item;
+      if (pass == kBackwardUp && rank == 0 && phase == kFills) {
         phase = kSteady;
       }
-      int& at = slots_[rank][lane][number];
+      int& at = slots_[rank][pass][number];
       if (phase == kDrains || (phase == kFills && with_weights)) {
-        int earliest = lane == kWeight ? backward_of_weight(item) : input(item);
-        earliest = number > 0 ? std::max(earliest, slots_[rank][lane][number - 1]) : earliest;
+        int earliest = pass == kWeight ? backward_of_weight(item) : input(item);
+        earliest = number > 0 ? std::max(earliest, slots_[rank][pass][number - 1]) : earliest;
         for (at = earliest + 1; at < slot && (taken[rank][at] != 0 || most_held(slots_[rank]) > most); ++at) {
         }
       }
       taken[rank][at] = 1;
-      if (phase == kSteady && lane == kForwardDown && rank == 0 && number + 1 == micro_batches_) {
+      if (phase == kSteady && pass == kForwardDown && rank == 0 && number + 1 == micro_batches_) {
         phase = kDrains;
       }
     }
@@ -197,8 +197,8 @@ private:
   void run_at_once() {
     std::vector<int> free(ranks_, 0);
     for (const Item& item : items()) {
-      const int ready = item.lane == kWeight ? 0 : input(item) + 1;
-      int& at = slots_[item.rank][item.lane][item.number];
+      const int ready = item.pass == kWeight ? 0 : input(item) + 1;
+      int& at = slots_[item.rank][item.pass][item.number];
       at = std::max(free[item.rank], ready);
       free[item.rank] = at + 1;
     }
@@ -219,14 +219,14 @@ private:
         }
       }
     };
-    for (const int lane : lanes(slots_[rank])) {
-      if (lane < 0) {
+    for (const int pass : passes(slots_[rank])) {
+      if (pass < 0) {
         weight();
         continue;
       }
-      const bool forward = lane == kForwardDown || lane == kForwardUp;
-      order.push_back({forward ? TaskKind::forward : TaskKind::backward, done[lane]++,
-                       lane == kForwardDown || lane == kBackwardUp ? down : up});
+      const bool forward = pass == kForwardDown || pass == kForwardUp;
+      order.push_back({forward ? TaskKind::forward : TaskKind::backward, done[pass]++,
+                       pass == kForwardDown || pass == kBackwardUp ? down : up});
     }
     while (order.size() < static_cast<std::size_t>(kInterval) * micro_batches_) {
       weight();
@@ -239,10 +239,10 @@ private:
 };
 
 ScheduleResult squeeze(const ScheduleRequest& request, std::string_view name, Pattern (*pattern)(int rank, int ranks)) {
-  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
+  if (std::int64_t{request.ranks} * request.micro_batches > kMostPacked) {
     return Infeasible{std::string(name) + " packs " + std::to_string(request.ranks) + " ranks x " +
                       std::to_string(request.micro_batches) + " micro-batches slot by slot; at most " +
-                      std::to_string(kMostActions)};
+                      std::to_string(kMostPacked)};
   }
   Schedule schedule;
   schedule.orders = Squeeze(request.ranks, request.micro_batches, pattern).run();

@@ -3,12 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/timed_orders.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::int64_t kMostActions = 1'000'000; // ranks x micro-batches; time and memory grow with it
 
 struct Choices {
   bool bubble_before_backward; ///< warm-up forwards end before the first B could come, instead of starting before
@@ -16,9 +15,9 @@ struct Choices {
   bool eager_weights;          ///< W into every gap, though others wait longer
 };
 
-class Greedy {
+class ZeroBubbleOrders {
 public:
-  Greedy(const TimedPipeline& pipeline, const Choices& choices)
+  ZeroBubbleOrders(const TimedPipeline& pipeline, const Choices& choices)
       : pipeline_(pipeline), choices_(choices), orders_(pipeline), forwards_(pipeline.ranks, 0) {}
 
   Schedule run() {
@@ -129,16 +128,15 @@ private:
 };
 
 bool better(const OrderTimes& one, const OrderTimes& other) {
-  const double least = 1 - 1e-9;
-  return one.period < other.period * least ||
-         (one.period * least <= other.period && one.makespan < other.makespan * least);
+  return improves(one.period, other.period) ||
+         (!improves(other.period, one.period) && improves(one.makespan, other.makespan));
 }
 
 Schedule best_greedy(const TimedPipeline& pipeline) {
   Schedule best;
   OrderTimes best_times;
   for (int i = 0; i < 8; ++i) {
-    Schedule schedule = Greedy(pipeline, {(i & 4) == 0, (i & 2) == 0, (i & 1) == 0}).run();
+    Schedule schedule = ZeroBubbleOrders(pipeline, {(i & 4) == 0, (i & 2) == 0, (i & 1) == 0}).run();
     const OrderTimes times = order_times(pipeline, schedule);
     if (i == 0 || better(times, best_times)) {
       best = std::move(schedule);
@@ -151,12 +149,10 @@ Schedule best_greedy(const TimedPipeline& pipeline) {
 } // namespace
 
 ScheduleResult make_zb_auto(const ScheduleRequest& request) {
-  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
-    return Infeasible{"zb-auto orders " + std::to_string(request.ranks) + " ranks x " +
-                      std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
-                      std::to_string(kMostActions)};
+  if (auto reason = too_many_to_order(request, "zb-auto")) {
+    return *reason;
   }
-  const TimedPipeline pipeline = timed_pipeline(request, 1, Dealing::rounds);
+  const TimedPipeline pipeline = timed_pipeline(request, 1, StagePlacement::interleaved);
   if (const auto why = lacks_room(pipeline)) {
     return *why;
   }

@@ -3,20 +3,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/schedule/timed_orders.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kMostActions = 1'000'000; // ranks x micro-batches; time and memory grow with it
-
 // Rank r holds stage r, where data goes down, and stage 2P-1-r, where it comes up again; gradients go the other way.
-class Greedy {
+class ZeroBubbleVOrders {
 public:
-  Greedy(const TimedPipeline& pipeline, bool fill_forward, bool fill_backward, const std::vector<double>& accepted)
+  ZeroBubbleVOrders(const TimedPipeline& pipeline, bool fill_forward, bool fill_backward,
+                    const std::vector<double>& accepted)
       : ranks_(pipeline.ranks), micro_batches_(pipeline.micro_batches), fill_forward_(fill_forward),
         fill_backward_(fill_backward), accepted_(accepted), orders_(pipeline), steps_(pipeline.ranks) {
     most_accepted_ = *std::max_element(accepted.begin(), accepted.end());
@@ -39,7 +37,7 @@ private:
   int up(int rank) const { return 2 * ranks_ - 1 - rank; }
   int done(TaskKind kind, int stage) const { return orders_.placed(kind, stage); }
   bool can(TaskKind kind, int stage) const {
-    return done(kind, stage) < micro_batches_ && orders_.arrival(kind, stage) != kNever &&
+    return done(kind, stage) < micro_batches_ && orders_.arrival(kind, stage) != kInfinity &&
            (kind == TaskKind::forward || done(kind, stage) < done(TaskKind::forward, stage));
   }
 
@@ -141,7 +139,7 @@ private:
 
   void fill(int rank, double arrival, bool beyond) {
     const double worst = std::max(orders_.worst_bubble(), most_accepted_ - accepted_[rank]);
-    orders_.fill(rank, arrival, beyond ? worst - orders_.bubble(rank) : kNever);
+    orders_.fill(rank, arrival, beyond ? worst - orders_.bubble(rank) : kInfinity);
   }
 
   int ranks_, micro_batches_;
@@ -155,23 +153,21 @@ private:
 } // namespace
 
 ScheduleResult make_zb_v(const ScheduleRequest& request) {
-  if (std::int64_t{request.ranks} * request.micro_batches > kMostActions) {
-    return Infeasible{"zb-v orders " + std::to_string(request.ranks) + " ranks x " +
-                      std::to_string(request.micro_batches) + " micro-batches one by one; at most " +
-                      std::to_string(kMostActions)};
+  if (auto reason = too_many_to_order(request, "zb-v")) {
+    return *reason;
   }
-  TimedPipeline pipeline = timed_pipeline(request, 2, Dealing::snake);
+  TimedPipeline pipeline = timed_pipeline(request, 2, StagePlacement::v_shaped);
   for (StageFigures& figures : pipeline.figures) {
     figures.activation = figures.kept = 1; // activations are counted, not weighed
   }
   pipeline.room.assign(request.ranks, 2.0 * request.ranks);
   Schedule best;
-  double best_bubble = kNever;
+  double best_bubble = kInfinity;
   for (const bool fill_backward : {true, false}) {
     for (const bool fill_forward : {true, false}) {
       std::vector<double> accepted(request.ranks, 0.0); // bubbles of the pass before: no need to do better
-      for (double last = kNever;;) {
-        const TimedOrders orders = Greedy(pipeline, fill_forward, fill_backward, accepted).run();
+      for (double last = kInfinity;;) {
+        const TimedOrders orders = ZeroBubbleVOrders(pipeline, fill_forward, fill_backward, accepted).run();
         if (!(orders.worst_bubble() < last)) {
           break;
         }

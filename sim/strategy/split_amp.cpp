@@ -3,10 +3,10 @@
 // average. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/plan_request.hpp"
@@ -16,8 +16,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Degrees {
   int tensor = 1, data = 1, pipeline = 1;
@@ -99,10 +97,10 @@ private:
     const auto time =
         problem_.cost.time_of_shard(op, type, problem_.samples * share, problem_.training.precision, shard);
     if (!time) {
-      return kNever;
+      return kInfinity;
     }
     if (degrees_.tensor * degrees_.data > 1 && !problem_.model.operators[op].divisible) {
-      return kNever;
+      return kInfinity;
     }
     const auto collective = [&](const std::vector<std::optional<Bytes>>& bytes) {
       return degrees_.tensor > 1 && bytes[op] ? ring_all_reduce_time(degrees_.tensor, *bytes[op] * share, path)
@@ -136,7 +134,7 @@ std::vector<PathCost> paths_between(const Problem& problem, const std::vector<De
 
 // The least memory of a stage's devices.
 Bytes least_memory(const Problem& problem, const std::vector<DeviceId>& devices) {
-  Bytes least{kNever};
+  Bytes least{kInfinity};
   for (const DeviceId device : devices) {
     least = std::min(least, problem.platform.type_of(device).memory);
   }
@@ -209,12 +207,12 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
   chain.repeats = problem.micro_batches - 1;
   chain.seconds = [&](int part, int first, int last) {
     if (needs[part].bytes(first, last) > memory[part].value) {
-      return kNever;
+      return kInfinity;
     }
     double slowest = 0;
     for (const std::vector<double>* one : sums[part]) {
       const double seconds = (*one)[last] - (*one)[first];
-      slowest = std::max(slowest, std::isfinite(seconds) ? seconds : kNever);
+      slowest = std::max(slowest, std::isfinite(seconds) ? seconds : kInfinity);
     }
     return slowest;
   };
@@ -242,15 +240,9 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
   return plan;
 }
 
-// Whether d replicas can share a micro-batch in whole samples.
-bool divides_samples(const Problem& problem, int replicas) {
-  const double samples = problem.samples / replicas;
-  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
-}
-
-class Search {
+class AmpSearch {
 public:
-  explicit Search(const PlanRequest& request) : request_(request) {}
+  explicit AmpSearch(const PlanRequest& request) : request_(request) {}
 
   // All products of three degrees that use so many devices.
   void try_devices(int devices) {
@@ -288,7 +280,7 @@ private:
         continue;
       }
       const double latency = estimate_iteration(problem, *plan, cost_plan(problem, *plan)).value;
-      if (latency < least_ * (1 - 1e-9) || (std::isinf(least_) && latency < kNever)) {
+      if (improves(latency, least_)) {
         least_ = latency;
         plan->objective = Objective{"latency", Seconds{latency}};
         plan->memory_bound = true;
@@ -299,10 +291,10 @@ private:
   }
 
   const PlanRequest& request_;
-  double least_ = kNever;
+  double least_ = kInfinity;
 };
 
-std::string why_none(const PlanRequest& request) {
+std::string why_no_degrees_fit(const PlanRequest& request) {
   const AbleDevices able = able_devices(request);
   if (!able.lacks.empty()) {
     return able.lacks;
@@ -314,7 +306,7 @@ std::string why_none(const PlanRequest& request) {
 } // namespace
 
 PlanResult split_amp(const PlanRequest& request) {
-  Search search{request};
+  AmpSearch search{request};
   int used = static_cast<int>(request.devices.size());
   for (; used > 0 && !search.best; --used) {
     search.try_devices(used);
@@ -326,7 +318,7 @@ PlanResult split_amp(const PlanRequest& request) {
                " layers";
   }
   if (!search.best) {
-    return Infeasible{why_none(request) + (left_out.empty() ? "" : "; " + left_out)};
+    return Infeasible{why_no_degrees_fit(request) + (left_out.empty() ? "" : "; " + left_out)};
   }
   std::string& note = search.best->note;
   if (++used < static_cast<int>(request.devices.size())) {

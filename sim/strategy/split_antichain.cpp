@@ -2,8 +2,7 @@
 // programming over states and devices -> stages.
 // SPDX-License-Identifier: Apache-2.0
 
-#include <limits>
-
+#include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 #include "sim/strategy/first_plans.hpp"
 
@@ -25,8 +24,7 @@ PlanResult round_the_devices(const PlanRequest& request) {
         std::to_string(devices.size()) + " stages and " + std::to_string(states.count()) +
         " antichain states are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
   }
-  const auto found =
-      best_ideal_pipeline(request, states, costs, choices, stages, std::numeric_limits<double>::infinity());
+  const auto found = best_ideal_pipeline(request, states, costs, choices, stages, kInfinity);
   if (!found) {
     return why_no_pipeline(request, states, costs, choices, stages);
   }

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kRounding = 1e-9; // of the sums; without it blocks that differ by just 1 may take turns forever
+constexpr double kBlockRounding = 1e-9; // of the sums; without it blocks that differ by just 1 may take turns forever
 
 std::vector<double> normalized(std::span<const double> costs) {
   const auto [low, high] = std::minmax_element(costs.begin(), costs.end());
@@ -48,7 +48,7 @@ std::vector<int> block_partition(std::span<const double> costs, int parts) {
       for (int i = 1; i < parts; ++i) {
         q = block(i) < block(q) ? i : q;
       }
-      if (largest <= block(q) + 1 + kRounding) {
+      if (largest <= block(q) + 1 + kBlockRounding) {
         std::vector<int> sizes(parts);
         for (int i = 0; i < parts; ++i) {
           sizes[i] = bounds[i + 1] - bounds[i];

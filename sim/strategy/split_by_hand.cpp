@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
@@ -14,7 +15,6 @@ namespace stagecraft {
 namespace {
 
 constexpr int kTrials = 5; // the model of manual work in the notes on Wang et al. 2020
-constexpr double kTie = 1e-9;
 
 // What a launch shows: how long an iteration takes and how loaded each stage is. Without room it shows where memory ran
 // out.
@@ -33,7 +33,7 @@ Launch launch(const PlanRequest& request, const Plan& plan) {
     seen.load.push_back(stage.replicas.front().busy().value);
   }
   if (const auto shortage =
-          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
     std::fill(seen.load.begin(), seen.load.end(), 0.0);
     seen.load[shortage->stage] = 1;
     seen.why_not = to_text(*shortage, problem.platform);
@@ -110,7 +110,7 @@ HandSplit try_by_hand(const PlanRequest& request, int trials) {
     if (seen.runs) {
       hand.tried.push_back(seen.iteration);
     }
-    const bool better = seen.runs && (!best.runs || seen.iteration < (1 - kTie) * best.iteration);
+    const bool better = seen.runs && (!best.runs || improves(seen.iteration.value, best.iteration.value));
     if (better) {
       hand.result = plan;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 #include "sim/strategy/first_plans.hpp"
@@ -93,7 +94,7 @@ std::vector<int> refine_cuts(std::vector<int> bounds, std::span<const double> lo
             !fits(d, moved[d], moved[d + 1])) {
           continue;
         }
-        if (const double value = largest(moved); value < best_value - 1e-9 * std::max(1.0, best_value)) {
+        if (const double value = largest(moved); value < best_value - kTie * std::max(1.0, best_value)) {
           best_value = value;
           best = moved;
         }

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/shares.hpp"
@@ -15,12 +15,9 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;     // a candidate must be better by this share to replace the incumbent
 constexpr double kNearTie = 0.06; // what the latency is off by, on uneven stages
-constexpr int kMostStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
-constexpr std::size_t kMostDevices = 256, kMostEdges = 4000;
+constexpr int kMostDappleStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
+constexpr std::size_t kMostDappleDevices = 256, kMostEdges = 4000;
 
 // Stages as the edges that take their devices and the states where they end.
 struct Candidate {
@@ -28,9 +25,9 @@ struct Candidate {
   double score = 0, latency = 0;
 };
 
-class Search {
+class DappleSearch {
 public:
-  Search(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
+  DappleSearch(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
       : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
         sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0), need_(states.count(), 0.0),
         least_need_after_(need_), left_bytes_(need_) {
@@ -57,14 +54,15 @@ public:
     if (total == 0 || total == 2) {
       found = best_pairs();
     }
-    double least = kNever;
+    double least = kInfinity;
     for (const Candidate& pair : found) {
       least = std::min(least, pair.score);
     }
     const std::size_t pairs = found.size();
-    for (const double slack : total == 0 ? std::vector<double>{kNever} : std::vector<double>{1.25, 2, 4, kNever}) {
+    for (const double slack :
+         total == 0 ? std::vector<double>{kInfinity} : std::vector<double>{1.25, 2, 4, kInfinity}) {
       for (const bool amortised : {false, true}) {
-        least_blocks(amortised, slack == kNever ? kNever : slack * balanced_, least, found);
+        least_blocks(amortised, slack == kInfinity ? kInfinity : slack * balanced_, least, found);
       }
       if (found.size() > pairs) {
         break;
@@ -93,7 +91,7 @@ public:
 
 private:
   struct Cell {
-    double block = kNever;
+    double block = kInfinity;
     std::int32_t edge = -1, state = -1; // of the last stage, and where it begins
   };
 
@@ -139,7 +137,7 @@ private:
           types.push_back({type, edge.of_type[type]});
         }
       }
-      Bytes least{kNever};
+      Bytes least{kInfinity};
       double all = 0;
       for (const DeviceId device : edge.devices) {
         least = std::min(least, problem_.platform.type_of(device).memory);
@@ -151,7 +149,7 @@ private:
     }
     const double all = *std::max_element(used.begin(), used.end());
     for (std::size_t node = 0; node < used.size(); ++node) {
-      memory_left_.push_back(std::isinf(all) ? kNever : (all - used[node]) + kTie * all);
+      memory_left_.push_back(std::isinf(all) ? kInfinity : (all - used[node]) + kTie * all);
     }
     for (const DeviceSets::Edge& edge : sets_.edges) {
       paths_.emplace_back(entering[edge.from]);
@@ -263,7 +261,7 @@ private:
           }
           Candidate pair{{first, second}, {cut, last_}};
           rate(pair);
-          if ((is_full && pair.score >= best.back().score * (1 - kTie)) || !can_be(first, 0, cut, 0) ||
+          if ((is_full && !improves(pair.score, best.back().score)) || !can_be(first, 0, cut, 0) ||
               !can_be(second, cut, last_, 1)) {
             continue;
           }
@@ -285,13 +283,13 @@ private:
   // all; a cell knows one way to it only, so where the limit turns out too low it is dropped.
   void least_blocks(bool amortised, double at_most, double least, std::vector<Candidate>& found) {
     const int most = std::min({total_ > 0 ? total_ : kMostStages, last_, static_cast<int>(sets_.leaving.size())});
-    std::vector<double> limits(most, at_most); // of the blocks of each stage
-    std::vector<double> coarse(most, kNever);  // [stages - 1]
+    std::vector<double> limits(most, at_most);   // of the blocks of each stage
+    std::vector<double> coarse(most, kInfinity); // [stages - 1]
     const std::size_t before = found.size();
     if (last_ > 2 * kCoarseStates) {
       fill_blocks(few_above_, limits, amortised, least, [&](int stages, double block, const auto& /*trace*/) {
         coarse[stages - 1] = block;
-        return kNever;
+        return kInfinity;
       });
       double largest = 0;
       for (int stage = most; stage-- > 0;) {
@@ -302,9 +300,9 @@ private:
     }
     int missed = 0;
     const auto keep = [&](int stages, double block, const auto& trace) {
-      if (block == kNever) {
-        missed += coarse[stages - 1] < kNever ? 1 : 0;
-        return kNever;
+      if (block == kInfinity) {
+        missed += coarse[stages - 1] < kInfinity ? 1 : 0;
+        return kInfinity;
       }
       found.push_back(trace());
       return found.back().score;
@@ -339,7 +337,7 @@ private:
       std::size_t best = 0;
       for (std::size_t node = 1; node < sets_.leaving.size(); ++node) {
         const double block = cells[n + 1][node * width + last_].block;
-        best = block < cells[n + 1][best * width + last_].block * (1 - kTie) ? node : best;
+        best = improves(block, cells[n + 1][best * width + last_].block) ? node : best;
       }
       const double score = keep(n + 1, cells[n + 1][best * width + last_].block, [&] {
         Candidate candidate = trace(cells, n + 1, best);
@@ -394,7 +392,7 @@ private:
     const Cell* here = before.data() + set.from * width;
     Cell* there = after.data() + set.to * width;
     for (int k = 0; k < last_; ++k) {
-      if (here[k].block > limit || here[k].block == kNever ||
+      if (here[k].block > limit || here[k].block == kInfinity ||
           left_[k] > limit * speed_left_[sets_.edges[edge].from] * (1 + kTie)) {
         continue;
       }
@@ -420,7 +418,7 @@ private:
         }
         const double spread = amortised ? reduction(edge, k, *at) / problem_.micro_batches : 0;
         const double block = std::max(base, busy + spread);
-        if (block <= limit && block < there[*at].block * (1 - kTie) && can_be(edge, k, *at, stage)) {
+        if (block <= limit && improves(block, there[*at].block) && can_be(edge, k, *at, stage)) {
           there[*at] = {block, edge, k};
         }
       }
@@ -450,13 +448,13 @@ private:
 };
 
 // Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
-PlanResult choose(const PlanRequest& request, const Search& search, std::vector<Candidate> candidates) {
+PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
   PlanResult best = Infeasible{"no pipeline was found"};
   std::string why_not;
-  double least = kNever;
-  double least_score = kNever;
+  double least = kInfinity;
+  double least_score = kInfinity;
   int replayed = 0;
   for (const Candidate& candidate : candidates) {
     Plan plan = search.plan_of(candidate);
@@ -472,23 +470,23 @@ PlanResult choose(const PlanRequest& request, const Search& search, std::vector<
     if (request.evaluate) {
       ++replayed;
       const Evaluation measured = request.evaluate(plan);
-      seconds = measured.why_not.empty() ? measured.iteration.value : kNever;
+      seconds = measured.why_not.empty() ? measured.iteration.value : kInfinity;
     }
-    if (std::holds_alternative<Infeasible>(best) || seconds < least * (1 - kTie)) {
+    if (std::holds_alternative<Infeasible>(best) || improves(seconds, least)) {
       least = seconds;
       best = std::move(plan);
     }
   }
-  return least_score < kNever || why_not.empty() ? best : PlanResult{Infeasible{why_not}};
+  return least_score < kInfinity || why_not.empty() ? best : PlanResult{Infeasible{why_not}};
 }
 
 } // namespace
 
 PlanResult split_dapple(const PlanRequest& request) {
   const Problem& problem = request.problem;
-  if (request.devices.size() > kMostDevices) {
+  if (request.devices.size() > kMostDappleDevices) {
     return Infeasible{std::to_string(request.devices.size()) + " devices are too many for dapple; allowed: at most " +
-                      std::to_string(kMostDevices)};
+                      std::to_string(kMostDappleDevices)};
   }
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {
@@ -502,9 +500,9 @@ PlanResult split_dapple(const PlanRequest& request) {
     grain *= 2;
     sets = device_sets(problem, able.devices, most, grain, kMostEdges);
   }
-  const int cap = std::min(request.state_cap, kMostStates);
+  const int cap = std::min(request.state_cap, kMostDappleStates);
   const AntichainStates states = antichain_states(problem.model, cap);
-  Search search(request, states, std::move(*sets));
+  DappleSearch search(request, states, std::move(*sets));
   PlanResult result = choose(request, search, search.candidates(0));
   if (std::holds_alternative<Infeasible>(result)) {
     std::vector<Candidate> fitting;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/heuristic/heft.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 
 namespace stagecraft {
 namespace {
 
-struct Slot {
+struct BusySlot {
   double start, finish;
 };
 
 // The earliest start from `ready` on at which a task of `seconds` fits between the slots, which are in order of time.
-double earliest_start(const std::vector<Slot>& slots, double ready, double seconds) {
+double earliest_start(const std::vector<BusySlot>& slots, double ready, double seconds) {
   double start = ready;
-  for (const Slot& slot : slots) {
+  for (const BusySlot& slot : slots) {
     if (start + seconds <= slot.start) {
       break;
     }
@@ -58,9 +58,9 @@ HeftSchedule heft(const HeftTasks& tasks) {
                         .processor = std::vector<int>(tasks.seconds.size(), -1),
                         .finish = std::vector<double>(tasks.seconds.size(), 0.0),
                         .held = std::vector<Bytes>(processors)};
-  std::vector<std::vector<Slot>> slots(processors);
+  std::vector<std::vector<BusySlot>> slots(processors);
   for (const int task : order_by_rank(tasks.successors, schedule.ranks)) {
-    Slot best{0, std::numeric_limits<double>::infinity()};
+    BusySlot best{0, kInfinity};
     int& home = schedule.processor[task];
     for (std::size_t p = 0; p < processors; ++p) {
       const double seconds = tasks.seconds[task][p];
@@ -71,7 +71,7 @@ HeftSchedule heft(const HeftTasks& tasks) {
       }
       const double ready = arrival(tasks, schedule, task, static_cast<int>(p));
       const double start = earliest_start(slots[p], ready, seconds);
-      if (home < 0 || start + seconds < best.finish * (1 - 1e-9)) {
+      if (home < 0 || improves(start + seconds, best.finish)) {
         best = {start, start + seconds};
         home = static_cast<int>(p);
       }
@@ -80,7 +80,7 @@ HeftSchedule heft(const HeftTasks& tasks) {
       schedule.unplaced = task;
       return schedule;
     }
-    const auto later = [](const Slot& a, const Slot& b) { return a.start < b.start; };
+    const auto later = [](const BusySlot& a, const BusySlot& b) { return a.start < b.start; };
     slots[home].insert(std::upper_bound(slots[home].begin(), slots[home].end(), best, later), best);
     schedule.finish[task] = best.finish;
     schedule.held[home] += tasks.bytes[task];

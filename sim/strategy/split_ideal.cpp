@@ -1,8 +1,8 @@
 // dnn-partitioning's throughput planners (Tarnawski et al. 2020): the least max-load over all ideals, or over those
 // along one order. SPDX-License-Identifier: Apache-2.0
-#include <limits>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/contract_branches.hpp"
 #include "sim/strategy/dynamic_programming/max_load.hpp"
 
@@ -10,8 +10,6 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostIdeals = 60'000; // the empty one among them, as in the original
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;
 
 /// All ideals, ascending in size, or nothing where there are too many.
 std::optional<BitRows> all_ideals(const ModelGraph& model) {
@@ -52,7 +50,7 @@ PlanResult to_plan(LoadResult result) {
 } // namespace
 
 PlanResult split_ideal_linear(const PlanRequest& request) {
-  return to_plan(least_max_load(request, prefixes(depth_first_order(request.problem.model)), kNever));
+  return to_plan(least_max_load(request, prefixes(depth_first_order(request.problem.model)), kInfinity));
 }
 
 PlanResult split_ideal(const PlanRequest& request) {
@@ -61,11 +59,11 @@ PlanResult split_ideal(const PlanRequest& request) {
     return Infeasible{"the model has more than " + std::to_string(kMostIdeals) + " ideals; use ideal-linear"};
   }
   // What one order finds is a split to beat: it lets most pairs of ideals drop out at once.
-  LoadResult linear = least_max_load(request, prefixes(depth_first_order(request.problem.model)), kNever);
+  LoadResult linear = least_max_load(request, prefixes(depth_first_order(request.problem.model)), kInfinity);
   if (ideals->rows() == request.problem.model.size() + 1) { // there is no other order
     return to_plan(std::move(linear));
   }
-  LoadResult exact = least_max_load(request, *ideals, linear.split ? linear.split->max_load * (1 - kTie) : kNever);
+  LoadResult exact = least_max_load(request, *ideals, linear.split ? linear.split->max_load * (1 - kTie) : kInfinity);
   return to_plan(exact.split || !linear.split ? std::move(exact) : std::move(linear));
 }
 

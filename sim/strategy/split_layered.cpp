@@ -2,9 +2,9 @@
 // pipeline (M - 1) max + sum likes best, and each stage's kernels run on the streams of its device.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/plan_request.hpp"
@@ -12,8 +12,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kStreams = 4; // where the study leaves it open
 
 class Layers {
@@ -41,13 +39,13 @@ public:
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
     const int layers = count();
     const int parts = static_cast<int>(devices.size());
-    std::vector<double> least(layers + 1, kNever);
+    std::vector<double> least(layers + 1, kInfinity);
     least[0] = 0;
     std::vector<std::vector<int>> from(parts, std::vector<int>(layers + 1, -1));
     for (int part = 0; part < parts; ++part) {
-      std::vector<double> next(layers + 1, kNever);
+      std::vector<double> next(layers + 1, kInfinity);
       for (int k = part; k < layers; ++k) {
-        if (least[k] == kNever) {
+        if (least[k] == kInfinity) {
           continue;
         }
         const double border =
@@ -56,7 +54,7 @@ public:
         for (int j = k + 1; j <= layers - (parts - 1 - part); ++j) {
           load += seconds_of(j - 1, problem_.type_index(devices[part]));
           const double value = std::max({least[k], load, border});
-          if (value < next[j] - 1e-9 * std::max(1e-300, value) && fits(k, j, part, parts, devices[part])) {
+          if (value < next[j] - kTie * std::max(1e-300, value) && fits(k, j, part, parts, devices[part])) {
             next[j] = value;
             from[part][j] = k;
           }
@@ -64,7 +62,7 @@ public:
       }
       least = std::move(next);
     }
-    if (least[layers] == kNever) {
+    if (least[layers] == kInfinity) {
       return {};
     }
     std::vector<int> bounds(parts + 1, layers);
@@ -162,7 +160,7 @@ std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
   std::vector<DeviceId> chosen;
   std::copy_if(request.devices.begin(), request.devices.end(), std::back_inserter(chosen),
                [&](DeviceId device) { return std::find(sorted.begin(), sorted.end(), device) != sorted.end(); });
-  return deal(chosen, request.chunks, request.dealing);
+  return place_stages(chosen, request.chunks, request.stage_placement);
 }
 
 } // namespace
@@ -175,7 +173,7 @@ PlanResult split_layered(const PlanRequest& request) {
                       std::to_string(request.chunks) + " stages asked for"};
   }
   Plan best;
-  Seconds least{kNever};
+  Seconds least{kInfinity};
   for (std::size_t count = 1; count <= request.devices.size(); ++count) {
     const std::vector<DeviceId> devices = fastest(request, count);
     if (static_cast<int>(devices.size()) > layers.count()) {
@@ -187,8 +185,8 @@ PlanResult split_layered(const PlanRequest& request) {
     }
     Plan plan = layers.plan(bounds, devices);
     const Seconds estimate = estimate_iteration(problem, plan, cost_plan(problem, plan));
-    if (estimate < (1 - 1e-9) * least &&
-        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+    if (improves(estimate.value, least.value) &&
+        !plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
       least = estimate;
       best = std::move(plan);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/first_plans.hpp"
@@ -90,7 +91,7 @@ Start find_start(const PlanRequest& request) {
     ++start.scored;
     if (!score.runs()) {
       start.why_not = score.why_not;
-    } else if (start.found.state.groups.empty() || score.seconds < start.found.value * (1 - 1e-9)) {
+    } else if (start.found.state.groups.empty() || improves(score.seconds, start.found.value)) {
       start.found = {std::move(state), score.seconds};
     }
   }

@@ -1,7 +1,7 @@
 // The reference: the least bottleneck over all states and all orders of devices.
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 #include "sim/strategy/first_plans.hpp"
@@ -16,15 +16,15 @@ void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.emp
 PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
   const Problem& problem = request.problem;
   PlanResult best = Infeasible{"no plan with several stages per device fits in memory"};
-  double least = std::numeric_limits<double>::infinity();
+  double least = kInfinity;
   const auto consider = [&](PlanResult found) {
     Plan* plan = std::get_if<Plan>(&found);
     if (plan == nullptr ||
-        plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+        plan_shortage(problem, *plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
       return;
     }
     const double value = bottleneck(problem, *plan, cost_plan(problem, *plan)).value;
-    if (value < least * (1 - 1e-9)) {
+    if (improves(value, least)) {
       least = value;
       plan->objective = Objective{"bottleneck", Seconds{value}};
       plan->memory_bound = true; // another schedule may let another candidate fit

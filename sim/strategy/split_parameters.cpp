@@ -1,8 +1,8 @@
 // Stages of about equal parameter count, as DeepSpeed's `parameters` method does it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 #include "sim/strategy/first_plans.hpp"
@@ -17,9 +17,9 @@ std::vector<int> balanced_cuts(std::span<const double> weights, int parts) {
   }
   // Cell (i, j): the first i layers in j parts, with the largest and smallest part of the best cut found.
   struct Cell {
-    double largest = -std::numeric_limits<double>::infinity();
-    double smallest = std::numeric_limits<double>::infinity();
-    double spread = std::numeric_limits<double>::infinity();
+    double largest = -kInfinity;
+    double smallest = kInfinity;
+    double spread = kInfinity;
     int cut = 0;
   };
   std::vector<std::vector<Cell>> cells(parts + 1, std::vector<Cell>(n + 1));

@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostDevices = 256;
+constexpr std::size_t kMostLevelDevices = 256;
 constexpr int kMostStatesOfLevels = 1000; // every pair of states is planned for within a node
 
 using Unit = std::vector<DeviceId>;
@@ -335,10 +335,10 @@ private:
 
 PlanResult split_pipedream(const PlanRequest& request) {
   const Problem& problem = request.problem;
-  if (request.devices.size() > kMostDevices) {
+  if (request.devices.size() > kMostLevelDevices) {
     return Infeasible{std::to_string(request.devices.size()) +
                       " devices are too many for the dynamic program; allowed: at most " +
-                      std::to_string(kMostDevices)};
+                      std::to_string(kMostLevelDevices)};
   }
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {

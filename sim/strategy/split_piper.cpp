@@ -6,15 +6,13 @@
 #include <map>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;
-constexpr int kMostStates = 1500;
+constexpr int kMostPiperStates = 1500;
 constexpr double kMostWork = 1e10; // pairs of states x devices x stages x degrees
 constexpr double kMostCells = 2e7; // of the table
 
@@ -25,7 +23,7 @@ struct Choice {
 };
 
 struct Solution {
-  double load = kNever;
+  double load = kInfinity;
   int devices = 0, s = 0;
   std::vector<int> states; // of the stages' lower ends
   std::vector<Choice> choices;
@@ -42,7 +40,7 @@ public:
         limit_(limit), devices_(static_cast<int>(instance_.devices.size())) {
     most_ = instance_.given ? std::min(instance_.problem.micro_batches, devices_) : devices_;
     width_ = static_cast<std::size_t>(devices_ + 1) * (most_ + 1);
-    best_.assign(used_.size() * width_, kNever);
+    best_.assign(used_.size() * width_, kInfinity);
     choice_.resize(used_.size() * width_);
     std::fill_n(best_.begin() + static_cast<std::ptrdiff_t>((used_.size() - 1) * width_), width_, 0.0);
     sum_up();
@@ -81,7 +79,7 @@ private:
   void sum_up() {
     for (const PiperDegree& degree : instance_.degrees) {
       const auto least = [&](OperatorId op, const auto& of) {
-        double value = degree.options[op].empty() ? 0 : kNever;
+        double value = degree.options[op].empty() ? 0 : kInfinity;
         for (const Configuration& one : degree.options[op]) {
           value = std::min(value, of(one));
         }
@@ -99,7 +97,7 @@ private:
   // the limit. A device of a group of t that runs for s seconds does at most t s of an operator's time at degree t.
   void bound_devices() {
     const std::vector<double> work = of_used(sums_.sum([&](OperatorId op) {
-      double least = kNever;
+      double least = kInfinity;
       for (const PiperDegree& degree : instance_.degrees) {
         for (const Configuration& one : degree.options[op]) {
           least = std::min(least, degree.degree * one.seconds.value);
@@ -171,7 +169,7 @@ private:
       for (int k = one.first; k <= one.last; ++k) {
         const double after = best_[cell(one.upper, k - one.devices, s - one.step)];
         double& best = best_[cell(one.lower, k, s)];
-        if (!is_better(std::max(fastest * (1 - kTie), after), best)) {
+        if (!improves(std::max(fastest * (1 - kTie), after), best)) {
           continue; // whatever memory asks for
         }
         if (load < 0) {
@@ -183,16 +181,12 @@ private:
         if (load > limit_ * (1 + kTie)) {
           break;
         }
-        if (const double value = std::max(load, after); is_better(value, best)) {
+        if (const double value = std::max(load, after); improves(value, best)) {
           best = value;
           choice_[cell(one.lower, k, s)] = {one.upper, one.degree, one.replicas};
         }
       }
     }
-  }
-
-  static bool is_better(double value, double best) {
-    return value < best * (1 - kTie) || (std::isinf(best) && value < kNever);
   }
 
   // "At most": fewer devices or less in flight serve too.
@@ -201,7 +195,7 @@ private:
       for (int s = 0; s <= most_; ++s) {
         const auto take = [&](std::size_t other) {
           const std::size_t here = cell(lower, k, s);
-          if (is_better(best_[other], best_[here])) {
+          if (improves(best_[other], best_[here])) {
             best_[here] = best_[other];
             choice_[here] = choice_[other];
           }
@@ -221,7 +215,7 @@ private:
     for (int k = 1; k <= devices_; ++k) {
       for (int s = 1; s <= most_; ++s) {
         const double value = best_[cell(0, k, s)];
-        if (is_better(value, found.load)) {
+        if (improves(value, found.load)) {
           found.load = value;
           found.devices = k;
           found.s = s;
@@ -231,7 +225,7 @@ private:
     const int last = static_cast<int>(used_.size()) - 1;
     int k = found.devices;
     int s = found.s;
-    for (int state = 0; state != last && found.load < kNever;) {
+    for (int state = 0; state != last && found.load < kInfinity;) {
       const Choice& choice = choice_[cell(state, k, s)];
       found.states.push_back(used_[state]);
       found.choices.push_back({used_[choice.upper], choice.degree, choice.replicas});
@@ -347,7 +341,7 @@ int state_cap(const PlanRequest& request) {
   const double n = static_cast<double>(request.devices.size());
   const double by_work = std::sqrt(2 * kMostWork / (n * n * 4 * (std::log2(n) + 1)));
   return static_cast<int>(std::min(
-      {static_cast<double>(request.state_cap), static_cast<double>(kMostStates), by_work, kMostCells / (n * n)}));
+      {static_cast<double>(request.state_cap), static_cast<double>(kMostPiperStates), by_work, kMostCells / (n * n)}));
 }
 
 // Device types from fastest to slowest for the whole model; those that lack a kernel last.
@@ -364,7 +358,7 @@ std::vector<int> types_by_speed(const PlanRequest& request) {
   return types;
 }
 
-std::string why_none(const PlanRequest& request) {
+std::string why_no_split_fits(const PlanRequest& request) {
   const AbleDevices able = able_devices(request);
   if (able.devices.empty()) {
     return able.lacks;
@@ -383,13 +377,13 @@ PlanResult split_piper(const PlanRequest& request) {
                       " devices are too many for the dynamic program; allowed: fewer devices"};
   }
   const AntichainStates states = antichain_states(request.problem.model, cap);
-  if (states.count() > 2 * cap && states.count() > kMostStates) {
+  if (states.count() > 2 * cap && states.count() > kMostPiperStates) {
     return Infeasible{std::to_string(states.count()) + " states on " + std::to_string(request.devices.size()) +
                       " devices are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
   }
   const std::vector<int> types = types_by_speed(request);
   PlanResult best = Infeasible{""};
-  double least = kNever;
+  double least = kInfinity;
   for (std::size_t count = 1; count <= types.size(); ++count) {
     std::vector<DeviceId> devices;
     for (const DeviceId device : request.devices) {
@@ -402,7 +396,7 @@ PlanResult split_piper(const PlanRequest& request) {
     const PiperInstance instance = piper_instance(request, devices);
     PiperSums sums(instance, states);
     const Solution solution = solve(sums, least);
-    if (solution.load < least * (1 - kTie) || (std::isinf(least) && solution.load < kNever)) {
+    if (improves(solution.load, least)) {
       least = solution.load;
       Plan plan = make_piper_plan(sums, solution);
       plan.note = note_of(states, cap);
@@ -414,7 +408,7 @@ PlanResult split_piper(const PlanRequest& request) {
       best = std::move(plan);
     }
   }
-  return std::isinf(least) ? PlanResult{Infeasible{why_none(request)}} : best;
+  return std::isinf(least) ? PlanResult{Infeasible{why_no_split_fits(request)}} : best;
 }
 
 } // namespace stagecraft

@@ -1,5 +1,6 @@
 // A sanity floor for planners: cuts and order of devices by chance, once or as often as the budget allows.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 #include "sim/strategy/heuristic/plan_score.hpp"
@@ -32,7 +33,7 @@ Plan random_chain(const PlanRequest& request, Random& random) {
   const int operators = request.problem.model.size();
   std::vector<DeviceId> order = random_order(request.devices, random);
   order.resize(std::min(order.size(), static_cast<std::size_t>(operators / request.chunks)));
-  const std::vector<DeviceId> devices = deal(order, request.chunks, request.dealing);
+  const std::vector<DeviceId> devices = place_stages(order, request.chunks, request.stage_placement);
   return make_chain_plan(request, random_cuts(operators, static_cast<int>(devices.size()), random), devices);
 }
 
@@ -57,7 +58,7 @@ PlanResult split_best_of_random(const PlanRequest& request) {
   for (int drawn = 0; drawn < request.budget; ++drawn) {
     Plan plan = random_chain(request, random);
     const PlanScore score = score_plan(request, plan);
-    if (score.runs() && (best.stages.empty() || score.seconds < least.seconds * (1 - 1e-9))) {
+    if (score.runs() && (best.stages.empty() || improves(score.seconds, least.seconds))) {
       best = std::move(plan);
       least = score;
     }

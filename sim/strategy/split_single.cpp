@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/plan_request.hpp"
@@ -29,7 +30,7 @@ PlanResult split_single(const PlanRequest& request) {
     const PlanCost cost = cost_plan(problem, plan);
     const bool fits = !memory_shortage(problem, plan, cost, request.in_flight, request.versions);
     const double seconds = bottleneck(problem, plan, cost).value;
-    if (best.stages.empty() || (fits && !best_fits) || (fits == best_fits && seconds < best_seconds * (1 - 1e-9))) {
+    if (best.stages.empty() || (fits && !best_fits) || (fits == best_fits && improves(seconds, best_seconds))) {
       best = plan;
       best_seconds = seconds;
       best_fits = fits;

@@ -83,7 +83,7 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{
           .name = "heft",
           .help =
-              "each operator where one micro-batch finishes earliest, longest way to go first (Topcuoglu et al. 2002)",
+              "each operator where one micro-batch finishes earliest, longest path to go first (Topcuoglu et al. 2002)",
           .split = SPLIT(split_heft)},
       StrategyRow{.name = "ideal",
                   .help = "least max-load over all ideals, tensors counted with the work (Tarnawski et al. 2020)",
@@ -137,8 +137,8 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
   if (const std::string replicated = replicated_indivisible(plan, request.problem.model); !replicated.empty()) {
     return Infeasible{replicated};
   }
-  if (const auto shortage =
-          plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+  if (const auto shortage = plan_shortage(request.problem, plan, request.chunks, request.in_flight, request.versions,
+                                          request.stage_placement)) {
     return Infeasible{to_text(*shortage, request.problem.platform)};
   }
   return result;

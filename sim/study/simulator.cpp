@@ -116,7 +116,7 @@ PlanRequest Simulator::request_with(const Scenario& scenario, const Problem& pro
     return request;
   }
   request.chunks = chunks_of(scenario.strategy, *scenario.schedule, study_.training);
-  request.dealing = scenario.schedule->dealing;
+  request.stage_placement = scenario.schedule->stage_placement;
   request.in_flight = in_flight_of(*scenario.schedule, request.chunks, problem);
   request.versions = versions_of(*scenario.schedule, request.chunks, scenario.micro_batches);
   if (&problem == &believed(scenario.micro_batches, scenario.recompute)) {
@@ -156,13 +156,14 @@ const Simulator::Planned& Simulator::planned(const Scenario& scenario) {
   const auto start = Clock::now();
   const PlanRequest asked = request(scenario);
   const int chunks = asked.chunks;
-  const std::tuple shared{scenario.strategy, scenario.micro_batches, scenario.recompute, chunks, asked.dealing};
+  const std::tuple shared{scenario.strategy, scenario.micro_batches, scenario.recompute, chunks, asked.stage_placement};
   const bool shares = !scenario.strategy->searches && scenario.seed == 0;
   const auto unbound = shares ? unbound_.find(shared) : unbound_.end();
-  PlanResult result = unbound != unbound_.end() && !plan_shortage(asked.problem, unbound->second, chunks,
-                                                                  asked.in_flight, asked.versions, asked.dealing)
-                          ? PlanResult{unbound->second}
-                          : make_plan(*scenario.strategy, asked);
+  PlanResult result =
+      unbound != unbound_.end() && !plan_shortage(asked.problem, unbound->second, chunks, asked.in_flight,
+                                                  asked.versions, asked.stage_placement)
+          ? PlanResult{unbound->second}
+          : make_plan(*scenario.strategy, asked);
   if (const Plan* plan = std::get_if<Plan>(&result); plan != nullptr && !plan->memory_bound && shares) {
     unbound_.try_emplace(shared, *plan);
   }

@@ -164,9 +164,9 @@ private:
   ScheduleCounts own_counts_;
   ScheduleCounts& counts_; ///< its own, or shared ones
   std::map<std::tuple<const StrategyRow*, const ScheduleRow*, int, int, std::uint64_t>, Planned> planned_;
-  /// By strategy, micro-batches, recompute, chunks and their dealing: a plan that memory did not shape, so any schedule
-  /// that it fits may have it.
-  std::map<std::tuple<const StrategyRow*, int, int, int, Dealing>, Plan> unbound_;
+  /// By strategy, micro-batches, recompute, chunks and stage placement: a plan that memory did not shape, so any
+  /// schedule that it fits may have it.
+  std::map<std::tuple<const StrategyRow*, int, int, int, StagePlacement>, Plan> unbound_;
   std::optional<Seconds> single_, bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; ///< [from empty]
 };

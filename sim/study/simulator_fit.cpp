@@ -116,7 +116,7 @@ std::string Simulator::missing_memory(const Scenario& scenario) {
     return "";
   }
   const auto shortage = plan_shortage(problem(scenario.micro_batches, scenario.recompute), *plan, asked.chunks,
-                                      asked.in_flight, asked.versions, asked.dealing);
+                                      asked.in_flight, asked.versions, asked.stage_placement);
   constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
   return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }

@@ -80,7 +80,7 @@ ScheduleRequest Simulator::schedule_request(const Scenario& scenario, const Prob
   }
   request.room.assign(request.ranks, std::numeric_limits<double>::infinity());
   for (int s = 0; s < stages; ++s) {
-    const int rank = rank_of(s, request.ranks, scenario.schedule->dealing);
+    const int rank = rank_of(s, request.ranks, scenario.schedule->stage_placement);
     StageFigures& figures = request.figures.emplace_back(StageFigures{0, 0, 0, 0});
     Bytes fixed;
     Bytes kept;
@@ -128,7 +128,7 @@ std::variant<Schedule, Infeasible> Simulator::named_schedule(const Scenario& sce
   const ScheduleRow& row = *scenario.schedule;
   const auto stages = static_cast<int>(ordered.plan.stages.size());
   const int wanted = chunks_of(row, study_.training.chunks);
-  const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.dealing);
+  const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.stage_placement);
   if (!fits && !is_pipeline(ordered.plan, 1)) {
     return make_list_schedule(router_, ordered.plan, ordered.cost, scenario.micro_batches);
   }

@@ -18,13 +18,13 @@ std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int ite
   return last;
 }
 
-// Of each way what it carried, in that order: bytes enter it when a transfer starts.
+// Of each channel what it carried, in that order: bytes enter it when a transfer starts.
 std::vector<std::vector<std::size_t>> sent_on_ways(const TaskGraph& graph, const Timeline& timeline) {
-  std::vector<std::vector<std::size_t>> sent(graph.ways);
-  for (std::size_t entry = 0; graph.ways > 0 && entry < timeline.start.size(); ++entry) {
-    const std::int32_t way = graph.works[graph.work[entry % graph.tasks()]].way;
-    if (way >= 0) {
-      sent[way].push_back(entry);
+  std::vector<std::vector<std::size_t>> sent(graph.channels);
+  for (std::size_t entry = 0; graph.channels > 0 && entry < timeline.start.size(); ++entry) {
+    const std::int32_t channel = graph.works[graph.work[entry % graph.tasks()]].channel;
+    if (channel >= 0) {
+      sent[channel].push_back(entry);
     }
   }
   for (std::vector<std::size_t>& entries : sent) {

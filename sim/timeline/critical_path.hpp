@@ -20,11 +20,11 @@ struct LastInput {
   double time = -1;      ///< when it let the task go, s; -1: nothing did
 };
 
-/// For each entry of the timeline its last input by edges, ties and ways, program order aside. What goes a way before a
-/// transfer lets it go when its own last byte has entered the way.
+/// For each entry of the timeline its last input by edges, ties and channels, program order aside. What a channel
+/// carries before a transfer lets it go when its own last byte has entered it.
 std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timeline);
 
-/// For each entry of the timeline the entry that it waited for last, by program order, edges, ties or ways; its own
+/// For each entry of the timeline the entry that it waited for last, by program order, edges, ties or channels; its own
 /// number where it waited for none. Of several that end at once the one that stands first in the device's program.
 std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline& timeline);
 

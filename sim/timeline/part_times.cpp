@@ -93,8 +93,8 @@ TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
         work.computes() || work.transfers() ? Seconds{timeline.finish[task] - timeline.start[task]} : Seconds{0};
     if (work.transfers()) {
       work.leg = 0;
-      // What follows on its way waits for all but the latency; elsewhere all is latency, which every engine pays.
-      work.latency = work.way >= 0 ? std::min(work.latency, work.seconds) : work.seconds;
+      // What follows in its channel waits for all but the latency; elsewhere all is latency, which every engine pays.
+      work.latency = work.channel >= 0 ? std::min(work.latency, work.seconds) : work.seconds;
     }
   }
   return told;

@@ -33,7 +33,7 @@ Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& 
 
 /// A graph that is `timeline` told again: each task of each iteration a work of its own that takes as long as it did,
 /// transfers on links of their own. Replayed on any engine it says what dependencies and program order alone make of
-/// the durations; where the graph has ways, on engine `analytic`, by which their order is kept too.
+/// the durations; where the graph has channels, on engine `analytic`, by which their order is kept too.
 /// std::invalid_argument for a graph with a loader, whose ties are no edges.
 TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline);
 

@@ -40,15 +40,15 @@ double positive(const CsvCell& cell) {
   return value;
 }
 
-std::vector<Run> read_runs(const std::filesystem::path& folder) {
+std::vector<MeasuredRun> read_runs(const std::filesystem::path& folder) {
   const CsvTable table =
       table_of(folder, "runs.csv",
                {"config", "gpu", "n_gpus", "dp", "pp", "tp", "num_micro_batches", "plan", "kind", "n_iterations",
                 "iter_time_mean_s", "energy_total_mean_j", "energy_per_rank_j", "compute_per_rank_s"});
-  std::vector<Run> runs;
+  std::vector<MeasuredRun> runs;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto count = [&](const char* column, int most) { return table.at(row, column).integer(1, most); };
-    Run run;
+    MeasuredRun run;
     run.where = table.at(row, "config").where;
     run.configuration = table.at(row, "config").text;
     run.gpu = table.at(row, "gpu").text;
@@ -130,8 +130,8 @@ Clocks read_clocks(const CsvCell& cell, bool by_clock, int micro_batches) {
 
 void read_plans(const std::filesystem::path& folder, Data& data) {
   const CsvTable table = table_of(folder, "plans.csv", {"config", "plan", "stage", "instruction", "knob", "runs"});
-  std::map<std::string, Run*> by_name;
-  for (Run& run : data.runs) {
+  std::map<std::string, MeasuredRun*> by_name;
+  for (MeasuredRun& run : data.runs) {
     if (!by_name.emplace(run.name(), &run).second) {
       throw InputError(run.where, "a second run of '" + run.name() + "'; allowed: each once");
     }
@@ -141,7 +141,7 @@ void read_plans(const std::filesystem::path& folder, Data& data) {
     if (found == by_name.end()) {
       continue; // a plan whose run is not among these
     }
-    Run& run = *found->second;
+    MeasuredRun& run = *found->second;
     StageClocks& stage = run.clocks[static_cast<std::size_t>(table.at(row, "stage").integer(0, run.stages - 1))];
     const CsvCell& knob = table.at(row, "knob");
     if (knob.text != "freq_mhz" && knob.text != "power_limit_w") {

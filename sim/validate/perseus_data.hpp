@@ -20,7 +20,7 @@ struct StageClocks {
 };
 
 /// One row of runs.csv. Rank r runs stage r mod stages; ranks of one stage are its data- and tensor-parallel copies.
-struct Run {
+struct MeasuredRun {
   std::string configuration, gpu, plan;
   bool cold = false;      ///< the GPUs were still warming up
   bool full_clock = true; ///< all instructions at the highest clock, or limited by power alone
@@ -58,7 +58,7 @@ struct StageTimes {
 };
 
 struct Data {
-  std::vector<Run> runs;
+  std::vector<MeasuredRun> runs;
   std::map<std::string, std::vector<StageTimes>> stages; ///< by configuration
 };
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "sim/base/file.hpp"
+#include "sim/base/improves.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/base/units.hpp"
 #include "sim/workload/import/json_document.hpp"
@@ -18,7 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr double kNano = 1e9;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
 #include "sim/platform/load_platform.hpp"
@@ -34,11 +34,10 @@ struct Communication {
   double inside = 0, between = 0, reduction = 0;
 };
 constexpr std::array kParts = {&Communication::inside, &Communication::between, &Communication::reduction};
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What is known of an instruction at each clock, without those that a run used itself, where its own window is in the
 // pool and makes up more than a share of it.
-std::map<int, double> known_times(const InstructionTimes& times, const perseus::Run& run, const Clocks& own,
+std::map<int, double> known_times(const InstructionTimes& times, const perseus::MeasuredRun& run, const Clocks& own,
                                   double largest_share) {
   std::map<int, double> known;
   for (const auto& [clock, pool] : times.pooled) {
@@ -55,7 +54,8 @@ std::map<int, double> known_times(const InstructionTimes& times, const perseus::
 // Seconds of an instruction at a clock, between its neighbours along a straight line over the period of a clock cycle.
 // No clock that the run used says anything about it, unless there is no other; then its own window may be a tenth of
 // the pool. Nothing where too little is left.
-std::optional<double> seconds_at(const InstructionTimes& times, int clock, const perseus::Run& run, const Clocks& own) {
+std::optional<double> seconds_at(const InstructionTimes& times, int clock, const perseus::MeasuredRun& run,
+                                 const Clocks& own) {
   constexpr double kTenth = 0.1;
   if (clock == 0 || clock >= times.highest) {
     return times.at_highest;
@@ -77,7 +77,7 @@ std::optional<double> seconds_at(const InstructionTimes& times, int clock, const
 /// A measured run, ready to be replayed.
 class Pipeline {
 public:
-  Pipeline(const perseus::Run& run, const std::vector<StageTimes>& stages) : run_(&run), stages_(&stages) {
+  Pipeline(const perseus::MeasuredRun& run, const std::vector<StageTimes>& stages) : run_(&run), stages_(&stages) {
     for (int s = 0; s < run.stages && why_not_.empty(); ++s) {
       forward_.push_back(times_of(s, "forward", stages[s].forward, run.clocks[s].forward));
       backward_.push_back(times_of(s, "backward", stages[s].backward, run.clocks[s].backward));
@@ -87,7 +87,7 @@ public:
     }
   }
 
-  const perseus::Run& run() const { return *run_; }
+  const perseus::MeasuredRun& run() const { return *run_; }
   const std::string& why_not() const { return why_not_; }
 
   /// Iteration time.
@@ -158,8 +158,7 @@ private:
 
   // Loading is host work before a forward on the stage's own GPU: it takes the time, and not the power, of computing.
   void build() {
-    platform_ =
-        make_star_platform({}, run_->stages, BytesPerSecond{std::numeric_limits<double>::infinity()}, Seconds{0});
+    platform_ = make_star_platform({}, run_->stages, BytesPerSecond{kInfinity}, Seconds{0});
     PlanCost cost;
     for (int s = 0; s < run_->stages; ++s) {
       cost.stages.push_back({{ReplicaCost{.device = s}}, Bytes{0}});
@@ -181,7 +180,7 @@ private:
     });
   }
 
-  const perseus::Run* run_;
+  const perseus::MeasuredRun* run_;
   const std::vector<StageTimes>* stages_;
   std::string why_not_;
   std::vector<std::vector<double>> forward_, backward_; ///< [stage][micro-batch]
@@ -190,7 +189,7 @@ private:
 };
 
 /// A run to predict. Halves alternate in the order of the file; the power law of each is fitted on the other.
-struct Case {
+struct MeasuredCase {
   Pipeline pipeline;
   int half = 0;
   double seconds = 0; ///< predicted
@@ -203,7 +202,7 @@ double squared_error(double predicted, double measured) {
 
 // The least squares of relative errors over runs of one configuration.
 Communication fit_communication(const std::vector<Pipeline*>& runs) {
-  const perseus::Run& first = runs.front()->run();
+  const perseus::MeasuredRun& first = runs.front()->run();
   Communication fitted;
   std::vector<double*> unknowns;
   std::vector<double> largest;
@@ -251,7 +250,7 @@ struct Power {
   std::string why_not;
 };
 
-double spread_of_busy(const perseus::Run& run) {
+double spread_of_busy(const perseus::MeasuredRun& run) {
   const auto [least, most] = std::minmax_element(run.rank_busy.begin(), run.rank_busy.end());
   return (*most - *least) / run.seconds;
 }
@@ -259,8 +258,8 @@ double spread_of_busy(const perseus::Run& run) {
 // Joules of a rank = busy W x busy s + blocked W x the rest: least squares over the ranks of one reference run, the one
 // whose ranks differ most in how busy they are.
 Power fit_power(const Data& data, const std::string& gpu) {
-  const perseus::Run* reference = nullptr;
-  for (const perseus::Run& run : data.runs) {
+  const perseus::MeasuredRun* reference = nullptr;
+  for (const perseus::MeasuredRun& run : data.runs) {
     if (run.gpu == gpu && run.plan == perseus::kReference &&
         (reference == nullptr || spread_of_busy(run) > spread_of_busy(*reference))) {
       reference = &run;
@@ -299,7 +298,7 @@ Power fit_power(const Data& data, const std::string& gpu) {
 
 // Energy of all GPUs: busy power falls with the clock as a power law, blocked power stays.
 double joules_of(const Pipeline& pipeline, double seconds, const Power& power, double exponent) {
-  const perseus::Run& run = pipeline.run();
+  const perseus::MeasuredRun& run = pipeline.run();
   double busy = 0;
   double joules = 0;
   pipeline.for_each_instruction([&](double time, double share) {
@@ -316,10 +315,10 @@ struct PowerLaw {
 };
 
 // The exponent that fits the runs at reduced clocks of one half best, over all configurations of the GPU type.
-std::optional<double> fit_exponent(const std::vector<Case>& cases, const std::string& gpu, const Power& power,
+std::optional<double> fit_exponent(const std::vector<MeasuredCase>& cases, const std::string& gpu, const Power& power,
                                    int half) {
-  std::vector<const Case*> runs;
-  for (const Case& one : cases) {
+  std::vector<const MeasuredCase*> runs;
+  for (const MeasuredCase& one : cases) {
     if (one.half == half && !one.pipeline.run().full_clock && one.pipeline.run().gpu == gpu) {
       runs.push_back(&one);
     }
@@ -332,8 +331,8 @@ std::optional<double> fit_exponent(const std::vector<Case>& cases, const std::st
   return least_on_grids(
              [&](std::span<const double> exponent) {
                double sum = 0;
-               for (const Case* one : runs) {
-                 const perseus::Run& run = one->pipeline.run();
+               for (const MeasuredCase* one : runs) {
+                 const perseus::MeasuredRun& run = one->pipeline.run();
                  sum += squared_error(joules_of(one->pipeline, run.seconds, power, exponent.front()), run.joules);
                }
                return sum;
@@ -348,7 +347,7 @@ public:
 
   Validation run() {
     std::vector<std::string> configurations;
-    for (const perseus::Run& run : data_.runs) {
+    for (const perseus::MeasuredRun& run : data_.runs) {
       if (std::find(configurations.begin(), configurations.end(), run.configuration) == configurations.end()) {
         configurations.push_back(run.configuration);
       }
@@ -356,7 +355,7 @@ public:
     for (const std::string& configuration : configurations) {
       predict_times(configuration);
     }
-    for (const Case& one : cases_) {
+    for (const MeasuredCase& one : cases_) {
       report(one);
     }
     return std::move(validation_);
@@ -367,8 +366,8 @@ private:
   void predict_times(const std::string& configuration) {
     const auto stages = data_.stages.find(configuration);
     std::optional<Pipeline> reference;
-    std::vector<Case> cases;
-    for (const perseus::Run& run : data_.runs) {
+    std::vector<MeasuredCase> cases;
+    for (const perseus::MeasuredRun& run : data_.runs) {
       if (run.configuration != configuration) {
         continue;
       }
@@ -393,15 +392,15 @@ private:
   }
 
   // Every run is timed with the communication that all the others of its configuration show, those of cold GPUs aside.
-  void fit(const std::string& configuration, Pipeline* reference, std::vector<Case>& cases) {
-    Communication least{kNever, kNever, kNever};
+  void fit(const std::string& configuration, Pipeline* reference, std::vector<MeasuredCase>& cases) {
+    Communication least{kInfinity, kInfinity, kInfinity};
     Communication most;
-    for (Case& one : cases) {
+    for (MeasuredCase& one : cases) {
       std::vector<Pipeline*> others;
       if (reference != nullptr) {
         others.push_back(reference);
       }
-      for (Case& other : cases) {
+      for (MeasuredCase& other : cases) {
         if (&other != &one && !other.pipeline.run().cold) {
           others.push_back(&other.pipeline);
         }
@@ -447,8 +446,8 @@ private:
     return law;
   }
 
-  void report(const Case& one) {
-    const perseus::Run& run = one.pipeline.run();
+  void report(const MeasuredCase& one) {
+    const perseus::MeasuredRun& run = one.pipeline.run();
     const int other = 1 - one.half;
     ValidationRow row{run.name(), "iteration_seconds", run.full_clock ? "full clock" : "reduced clocks", run.seconds,
                       one.seconds};
@@ -472,7 +471,7 @@ private:
   }
 
   Data data_;
-  std::vector<Case> cases_;
+  std::vector<MeasuredCase> cases_;
   std::map<std::string, PowerLaw> laws_; ///< by GPU type
   Validation validation_;
 };

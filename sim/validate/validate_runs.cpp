@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> files_of(const fs::path& path) { return files_at(path, is_run_record); }
+std::vector<fs::path> run_records_at(const fs::path& path) { return files_at(path, is_run_record); }
 
 // Runs that compete: of one model on one platform with one batch.
 std::string contest_of(const RunInputs& inputs) {
@@ -43,13 +43,13 @@ std::string ranking(const std::string& contest, const std::vector<ValidationRow>
 
 } // namespace
 
-bool is_runs(const fs::path& path) { return !files_of(path).empty(); }
+bool is_runs(const fs::path& path) { return !run_records_at(path).empty(); }
 
 Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
   Validation validation;
   validation.source = path.string();
   std::map<std::string, std::vector<ValidationRow>> contests;
-  for (const fs::path& file : files_of(path)) {
+  for (const fs::path& file : run_records_at(path)) {
     validation.inputs.push_back(file.string());
     const RunRecord record = read_run_record(file);
     if (record.disturbed()) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
 #include "sim/study/simulator.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> files_of(const fs::path& path) { return files_at(path, is_witness_file); }
+std::vector<fs::path> witness_files_at(const fs::path& path) { return files_at(path, is_witness_file); }
 
 // By name, or a device's file beside the witness, as `calibrate fit` writes it.
 DeviceType device_type(const yaml::Node& name, const Folders& folders) {
@@ -44,7 +45,7 @@ Study study_of(const Witness& witness, const Folders& folders) {
   study.model =
       std::make_shared<const ModelGraph>(with_profile_samples(read_model(witness.model, folders, {}), witness.batch));
   const DeviceType type = device_type(witness.device, folders);
-  study.platform = make_star_platform(type, 1, BytesPerSecond{std::numeric_limits<double>::infinity()}, Seconds{0});
+  study.platform = make_star_platform(type, 1, BytesPerSecond{kInfinity}, Seconds{0});
   study.training.global_batch = witness.batch;
   study.training.optimizer = witness.optimizer;
   study.training.precision = witness.precision->precision;
@@ -75,9 +76,9 @@ struct Passes {
 };
 
 /// One witness beside its prediction, added to a validation.
-class Case {
+class WitnessCase {
 public:
-  Case(const fs::path& path, const Folders& folders, Validation& validation)
+  WitnessCase(const fs::path& path, const Folders& folders, Validation& validation)
       : name_(path.stem().string()), witness_(read_witness(path)), study_(study_of(witness_, folders)),
         validation_(validation) {}
 
@@ -197,14 +198,14 @@ void add_medians(Validation& validation) {
 
 } // namespace
 
-bool is_witness(const fs::path& path) { return !files_of(path).empty(); }
+bool is_witness(const fs::path& path) { return !witness_files_at(path).empty(); }
 
 Validation validate_witness(const fs::path& path, const fs::path& shipped) {
   Validation validation;
   validation.source = path.string();
-  for (const fs::path& file : files_of(path)) {
+  for (const fs::path& file : witness_files_at(path)) {
     validation.inputs.push_back(file.string());
-    Case(file, {file.parent_path(), shipped}, validation).add();
+    WitnessCase(file, {file.parent_path(), shipped}, validation).add();
   }
   add_medians(validation);
   return validation;

@@ -29,7 +29,7 @@ TEST_CASE("partitions of a GPU carry out a pipeline in order, and its parts are 
   const int before = fake::state().allocations;
   {
     Pipeline pipeline = two_partitions();
-    pipeline.works[5].way = CopyWay::host;
+    pipeline.works[5].route = CopyRoute::host;
     const std::unique_ptr<Lanes> lanes = make_gpu_lanes(pipeline, session);
     const CarriedOut carried = carry_out(pipeline, *lanes, 2);
     CHECK(test::broken_order(pipeline, carried.spans).empty());
@@ -49,7 +49,7 @@ TEST_CASE("a shaped copy takes its link's latency and bandwidth", "[gpu][lanes]"
   fake::state() = {};
   Session session(0, {});
   Pipeline pipeline = two_partitions();
-  pipeline.works[4].way = CopyWay::shaped;
+  pipeline.works[4].route = CopyRoute::shaped;
   pipeline.works[4].latency = 20e-6;
   pipeline.works[4].bandwidth = 1e10;
   const std::unique_ptr<Lanes> lanes = make_gpu_lanes(pipeline, session);

@@ -39,7 +39,7 @@ TEST_CASE("a pipeline's file says all of it", "[gpu][pipeline]") {
   pipeline.devices.push_back({"cpu", 0, 4});
   pipeline.devices.push_back({"whole", 0, 0});
   pipeline.programs.resize(4);
-  pipeline.works[4].way = CopyWay::shaped;
+  pipeline.works[4].route = CopyRoute::shaped;
   pipeline.works[4].latency = 1e-5;
   pipeline.works[4].bandwidth = 2.5e10 / 3;
   const std::string text = to_text(pipeline);

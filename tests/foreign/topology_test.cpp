@@ -41,7 +41,7 @@ double latency(const Platform& platform, DeviceId from, DeviceId to) {
 }
 
 // Eight devices at one switch, a card near each, colours and all.
-std::string dgx(const std::string& ways = "NV18") {
+std::string dgx(const std::string& nvlinks = "NV18") {
   std::string text = "Topology of host\n\x1b[4m";
   for (int column = 0; column < 16; ++column) {
     text += "\t" + std::string(column < 8 ? "GPU" : "NIC") + std::to_string(column % 8);
@@ -51,7 +51,11 @@ std::string dgx(const std::string& ways = "NV18") {
     text += std::string(row < 8 ? "GPU" : "NIC") + std::to_string(row % 8);
     for (int column = 0; column < 16; ++column) {
       const bool near = row % 8 == column % 8, same_half = row % 8 / 4 == column % 8 / 4;
-      text += "\t" + (row == column ? " X " : row < 8 && column < 8 ? ways : near ? "PXB" : same_half ? "NODE" : "SYS");
+      text += "\t" + (row == column           ? " X "
+                      : row < 8 && column < 8 ? nvlinks
+                      : near                  ? "PXB"
+                      : same_half             ? "NODE"
+                                              : "SYS");
     }
     text += row < 4 ? "\t0-55,112-167\t0\t\tN/A\n" : row < 8 ? "\t56-111,168-223\t1\t\tN/A\n" : "\t\t\t\t\n";
   }
@@ -160,14 +164,13 @@ TEST_CASE("broken matrices are refused at the cell", "[foreign][topology]") {
   CHECK(error("") == "topo.txt:1:1: no line of columns 'GPU0  GPU1 …'; allowed: the output of `nvidia-smi topo -m`");
   CHECK(error("GPU0 GPU1\nGPU0 X NVX\nGPU1 PIX X\n").find("topo.txt:2:8: ") == 0);
   CHECK(error("GPU0 GPU1\nGPU0 X QPI\nGPU1 QPI X\n") ==
-        "topo.txt:2:8: 'QPI' is no way between two devices; allowed: X, NV#, PIX, PXB, PHB, NODE, SYS");
-  CHECK(
-      error("GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n") ==
-      "topo.txt:3:6: 'SYS' between 'GPU1' and 'GPU0', whose row says otherwise at topo.txt:2:8; allowed: the same both "
-      "ways");
+        "topo.txt:2:8: 'QPI' is no connection of two devices; allowed: X, NV#, PIX, PXB, PHB, NODE, SYS");
+  CHECK(error("GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n") ==
+        "topo.txt:3:6: 'SYS' between 'GPU1' and 'GPU0', whose row says otherwise at topo.txt:2:8; allowed: the same in "
+        "both directions");
   CHECK(error("GPU0 GPU1\nGPU0 PIX PIX\nGPU1 PIX X\n").find("topo.txt:2:6: 'PIX' between 'GPU0' and 'GPU0'") == 0);
   CHECK(error("GPU0 GPU1\nGPU0 X X\nGPU1 PIX X\n").find("topo.txt:2:8: 'X' between") == 0);
-  CHECK(error("GPU0 GPU1\nGPU0 X\nGPU1 PIX X\n") == "topo.txt:2:6: the row ends after 1 ways; allowed: 2");
+  CHECK(error("GPU0 GPU1\nGPU0 X\nGPU1 PIX X\n") == "topo.txt:2:6: the row ends after 1 connections; allowed: 2");
   CHECK(error("GPU0 GPU1\nGPU0 X PIX\n") == "topo.txt:1:1: the matrix has 1 rows; allowed: the 2 of the header");
   CHECK(error("GPU0 GPU1\nGPU1 X PIX\nGPU0 PIX X\n").find("topo.txt:2:1: 'GPU1' instead of the row of 'GPU0'") == 0);
   CHECK(error("GPU0 GPU0\nGPU0 X PIX\nGPU0 PIX X\n").find("topo.txt:1:6: 'GPU0' stands twice") == 0);

@@ -39,7 +39,7 @@ struct Case {
   ModelGraph model;
   Plan plan;
   test::PipelineRun run;
-  Ways ways;
+  Channels channels;
   std::vector<std::vector<cpu::KernelRun>> kernels;
   std::vector<double> speeds;
 
@@ -52,10 +52,10 @@ struct Case {
     }
     run = test::run(pipeline, test::schedule_of(schedule, ranks, 4, chunks));
     run.graph = chain_transfers(run.graph);
-    ways = ways_of(run.graph);
+    channels = channels_of(run.graph);
     kernels = kernels_of_works(run.graph, plan, model, Training{}, kSamples);
   }
-  Setting setting() const { return {run.graph, run.platform, ways, kernels, speeds}; }
+  Setting setting() const { return {run.graph, run.platform, channels, kernels, speeds}; }
 };
 
 // Nothing, with the reason told, where there are too few cores.

@@ -15,20 +15,20 @@ namespace {
 
 constexpr double kTiny = 1e-5; // times of random pipelines are seconds
 
-// A pipeline as it is run for real: graph, ways, and where.
+// A pipeline as it is run for real: graph, channels, and where.
 struct Ready {
   Platform platform;
   TaskGraph graph;
-  Ways ways;
+  Channels channels;
 
-  Setting setting() const { return {graph, platform, ways}; }
+  Setting setting() const { return {graph, platform, channels}; }
 };
 
 Ready ready(const test::Pipeline& pipeline, const Schedule& schedule, bool barrier = true) {
   const test::PipelineRun run = test::run(pipeline, schedule, {.barrier = barrier});
   const Scale scale{kTiny, 1};
   Ready one{rescaled(run.platform, scale), chain_transfers(rescaled(run.graph, scale)), {}};
-  one.ways = ways_of(one.graph);
+  one.channels = channels_of(one.graph);
   return one;
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a real run keeps the laws of timelines under every schedule", "[pipel
   }
 }
 
-// The order in which transfers of each way started is the order in which the sender's program makes their data.
+// The order in which transfers of each channel started is the order in which the sender's program makes their data.
 TEST_CASE("ordered transfers go one after the other, first made first", "[pipeline][order]") {
   test::Pipeline pipeline = test::equal_stages(3, 2, {1, 1, 1, 0.5, 0});
   pipeline.bytes.assign(5, 300); // 3 s each at 100 B/s, far more than a computation
@@ -57,18 +57,18 @@ TEST_CASE("ordered transfers go one after the other, first made first", "[pipeli
   const TaskGraph graph = chain_transfers(run.graph);
   const ReplayRequest request{&graph, 1};
   const Timeline timeline = replay_analytic(run.platform, {&request, 1}).front();
-  const Ways ways = ways_of(graph);
+  const Channels channels = channels_of(graph);
   // ranks 0 > 1 > 2 and, from stage 2 to 3, 2 > 0; and all of them backwards
-  CHECK(ways.work_of.size() == 6);
-  for (std::size_t way = 0; way < ways.work_of.size(); ++way) {
+  CHECK(channels.work_of.size() == 6);
+  for (std::size_t channel = 0; channel < channels.work_of.size(); ++channel) {
     std::vector<std::pair<double, TaskId>> starts;
     for (TaskId task = 0; task < graph.tasks(); ++task) {
-      if (ways.of_work[graph.work[task]] == static_cast<std::int32_t>(way)) {
+      if (channels.of_work[graph.work[task]] == static_cast<std::int32_t>(channel)) {
         starts.emplace_back(timeline.start[task], task);
       }
     }
     std::sort(starts.begin(), starts.end());
-    CHECK(static_cast<std::int32_t>(starts.size()) == ways.transfers[way]);
+    CHECK(static_cast<std::int32_t>(starts.size()) == channels.transfers[channel]);
     double free = 0, made = 0;
     for (const auto& [start, task] : starts) {
       CHECK(start >= free);
@@ -85,7 +85,7 @@ TEST_CASE("ordered transfers go one after the other, first made first", "[pipeli
     }
   }
   const auto edges = [](const TaskGraph& g) { return g.successors.size(); };
-  CHECK(edges(graph) == edges(run.graph) + (graph.executed() - graph.program.size()) - ways.work_of.size());
+  CHECK(edges(graph) == edges(run.graph) + (graph.executed() - graph.program.size()) - channels.work_of.size());
 }
 
 // Fails at the computation or transfer that it is told, and counts what it was asked for.
@@ -94,7 +94,7 @@ public:
   explicit Failing(int at) : left_(at) {}
 
   void compute(const Job& /*job*/) override { count(); }
-  void transfer(const Job& /*job*/, int /*way*/) override { count(); }
+  void transfer(const Job& /*job*/, int /*channel*/) override { count(); }
 
 private:
   void count() {

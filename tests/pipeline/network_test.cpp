@@ -16,7 +16,7 @@ namespace {
 // Two transfers of 40 kB at 20 MB/s, there and back: at least 4 ms.
 struct Small {
   test::PipelineRun run;
-  Ways ways;
+  Channels channels;
 
   Small() {
     test::Pipeline pipeline = test::equal_stages(2, 1, {0.001, 0.001, 0}, 0.001);
@@ -24,9 +24,9 @@ struct Small {
     pipeline.bandwidth = 20e6;
     run = test::run(pipeline, test::schedule_of("gpipe", 2, 2));
     run.graph = chain_transfers(run.graph);
-    ways = ways_of(run.graph);
+    channels = channels_of(run.graph);
   }
-  Setting setting() const { return {run.graph, run.platform, ways}; }
+  Setting setting() const { return {run.graph, run.platform, channels}; }
 };
 
 // Nothing, with the reason told, where namespaces are not granted.

@@ -26,13 +26,13 @@ TrainingSetup setup_of(int stages) {
   return setup;
 }
 
-Trained train(const Schedule& schedule, Dealing dealing, TrainingSetup setup) {
+Trained train(const Schedule& schedule, StagePlacement placement, TrainingSetup setup) {
   test::Pipeline pipeline = test::equal_stages(static_cast<int>(schedule.orders.size()),
                                                schedule.stages / static_cast<int>(schedule.orders.size()), {1, 1, 1});
-  pipeline.dealing = dealing;
+  pipeline.stage_placement = placement;
   const test::PipelineRun run = test::run(pipeline, schedule);
-  const Ways ways = ways_of(run.graph);
-  const Setting setting{run.graph, run.platform, ways};
+  const Channels channels = channels_of(run.graph);
+  const Setting setting{run.graph, run.platform, channels};
   Training training(setting, schedule, setup);
   execute(setting, training, {setup.iterations, false});
   return {schedule, setup, training.result()};
@@ -48,7 +48,7 @@ TEST_CASE("every synchronous schedule learns what gradient accumulation on one d
     }
     const Schedule& schedule = std::get<Schedule>(made);
     INFO(row.name);
-    const Trained trained = train(schedule, row.dealing, setup_of(schedule.stages));
+    const Trained trained = train(schedule, row.stage_placement, setup_of(schedule.stages));
     const TrainingResult alone = train_sequentially(trained.setup, kMicroBatches);
     CHECK(largest_difference(trained.result.layers, alone.layers) < 1e-10);
     CHECK(trained.result.replicas_differ == 0);
@@ -74,7 +74,7 @@ TEST_CASE("asynchronous schedules learn by weights as old as they say, from as m
     const Schedule& schedule = std::get<Schedule>(made);
     TrainingSetup setup = setup_of(schedule.stages);
     setup.iterations = 40;
-    const Trained trained = train(schedule, row.dealing, setup);
+    const Trained trained = train(schedule, row.stage_placement, setup);
     INFO(row.name);
     for (int s = 0; s < schedule.stages; ++s) {
       INFO("stage " << s);
@@ -109,8 +109,8 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   for (const char* name : {"gpipe", "1f1b", "zb-h1"}) {
     const Schedule schedule = test::schedule_of(name, 3, kMicroBatches);
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    const Ways ways = ways_of(graph);
-    const Setting setting{graph, platform, ways};
+    const Channels channels = channels_of(graph);
+    const Setting setting{graph, platform, channels};
     Training training(setting, schedule, setup);
     execute(setting, training, {setup.iterations, false});
     const TrainingResult result = training.result();
@@ -120,9 +120,9 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   }
   const Schedule schedule = test::schedule_of("gpipe", 3, kMicroBatches);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  const Ways ways = ways_of(graph);
+  const Channels channels = channels_of(graph);
   setup.samples = 1; // a quarter of it is nothing
-  CHECK_THROWS_WITH(Training({graph, platform, ways}, schedule, setup), Catch::Contains("has no sample"));
+  CHECK_THROWS_WITH(Training({graph, platform, channels}, schedule, setup), Catch::Contains("has no sample"));
 }
 
 TEST_CASE("what is made again is what it was", "[pipeline][training]") {
@@ -131,7 +131,7 @@ TEST_CASE("what is made again is what it was", "[pipeline][training]") {
     for (const bool except_last : {false, true}) {
       const Schedule schedule =
           add_recompute(test::schedule_of(name, 4, kMicroBatches), all, {.except_last_micro_batch = except_last});
-      const Trained trained = train(schedule, Dealing::rounds, setup_of(4));
+      const Trained trained = train(schedule, StagePlacement::interleaved, setup_of(4));
       INFO(name);
       CHECK(largest_difference(trained.result.layers, train_sequentially(trained.setup, kMicroBatches).layers) < 1e-10);
     }
@@ -144,9 +144,9 @@ public:
   explicit Lossy(Training& training, const TaskGraph& graph) : training_(training), graph_(graph) {}
 
   void compute(const Job& job) override { training_.compute(job); }
-  void transfer(const Job& job, int way) override {
+  void transfer(const Job& job, int channel) override {
     if (job.work.stage != 0 || graph_.micro_batch[job.task] != 1) {
-      training_.transfer(job, way);
+      training_.transfer(job, channel);
     }
   }
 
@@ -158,8 +158,8 @@ private:
 TEST_CASE("data that does not arrive is missed, not made up", "[pipeline][training]") {
   const Schedule schedule = test::schedule_of("gpipe", 2, 2);
   const test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 1}), schedule);
-  const Ways ways = ways_of(run.graph);
-  const Setting setting{run.graph, run.platform, ways};
+  const Channels channels = channels_of(run.graph);
+  const Setting setting{run.graph, run.platform, channels};
   Training training(setting, schedule, {.layers = {1, 1}, .shares = {}, .iterations = 1});
   Lossy lossy(training, run.graph);
   CHECK_THROWS_WITH(execute(setting, lossy, {1, false}),

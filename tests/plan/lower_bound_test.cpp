@@ -127,7 +127,7 @@ std::optional<double> replayed(const Problem& problem, const Plan& plan, const S
   const int stages = static_cast<int>(plan.stages.size());
   Schedule schedule;
   const int chunks = chunks_of(row, 1);
-  const bool fits = stages % chunks == 0 && is_pipeline(plan, chunks, row.dealing);
+  const bool fits = stages % chunks == 0 && is_pipeline(plan, chunks, row.stage_placement);
   if (!fits && is_pipeline(plan, 1)) {
     return std::nullopt; // too few stages per device
   }

@@ -157,7 +157,7 @@ TEST_CASE("energy equals what SimGrid's energy plugins count, for every schedule
     const int ranks = row.name == "accumulate" ? 1 : 2;
     const Platform platform = star_of(ranks);
     Router router(platform);
-    test::Pipeline pipeline{.ranks = ranks, .bandwidth = 64, .latency = 0.25, .dealing = row.dealing};
+    test::Pipeline pipeline{.ranks = ranks, .bandwidth = 64, .latency = 0.25, .stage_placement = row.stage_placement};
     for (int s = 0; s < ranks * chunks_of(row, 2); ++s) {
       pipeline.stages.push_back({1 + test::pick_seconds(random), 1 + test::pick_seconds(random), 0.5, 0.75});
       pipeline.bytes.push_back(test::pick(random, 40, 400)); // flows last seconds, and meet

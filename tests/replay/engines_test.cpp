@@ -35,7 +35,8 @@ Platform mesh_of(int devices, double bandwidth, double latency) {
 
 // The largest difference between an engine's replay and the reference event loop.
 double difference(const PipelineCase& one, const TaskGraph& graph, const Timeline& timeline) {
-  const auto expected = test::EventLoop(one.pipeline, one.schedule, one.barrier, graph.ways > 0).run(one.iterations);
+  const auto expected =
+      test::EventLoop(one.pipeline, one.schedule, one.barrier, graph.channels > 0).run(one.iterations);
   double worst = 0;
   for (std::size_t device = 0; device < expected.size(); ++device) {
     const auto rank = static_cast<std::size_t>(graph.devices[device]);
@@ -91,7 +92,7 @@ PipelineCase private_case(const ScheduleRow& row, int ranks, std::mt19937& rando
     one.iterations = test::pick(random, 1, 2);
     one.barrier = test::pick(random, 0, 1) == 1;
     one.pipeline.ranks = ranks;
-    one.pipeline.dealing = row.dealing;
+    one.pipeline.stage_placement = row.stage_placement;
     one.pipeline.bandwidth = 100;
     one.pipeline.latency = 0.25;
     const bool fused = has_fused_work(one.schedule);
@@ -149,7 +150,7 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
   }
 }
 
-TEST_CASE("of two transfers on one way the second arrives a wire time after the first", "[replay][order]") {
+TEST_CASE("of two transfers on one channel the second arrives a wire time after the first", "[replay][order]") {
   // Both are ready at once: F of no time on the first stage, twice. Latency L, wire time w: the first flows from L to
   // L + w, the second has paid its latency meanwhile and flows until L + 2 w. Without an order both share the link.
   for (const double latency : {0.25, 3.0, 40.0}) {
@@ -167,7 +168,7 @@ TEST_CASE("of two transfers on one way the second arrives a wire time after the 
   }
 }
 
-TEST_CASE("a way that has drained makes nothing wait", "[replay][order]") {
+TEST_CASE("a channel that has drained makes nothing wait", "[replay][order]") {
   // F takes 3 s and the wire 2: what is made at 3 and 6 arrives at 3 + L + 2 and 6 + L + 2 for any latency, though at
   // latencies beyond 1 s the first is under way when the second leaves.
   for (const double latency : {0.0, 0.5, 100.0}) {
@@ -184,7 +185,7 @@ TEST_CASE("a way that has drained makes nothing wait", "[replay][order]") {
 TEST_CASE("an order of sends goes on from one iteration to the next", "[replay][order]") {
   // One stage sends 5 s of bytes for every second of computing; each B waits for its gradient, which takes as long.
   // F 0-1, there 1-6, F and B 6-7 and 7-8, back 8-13, B 13-14; the last stage ends at 8 and the next F of both comes
-  // at 14. Sends of one way never meet, so the second iteration is the first, 14 s later.
+  // at 14. Sends of one channel never meet, so the second iteration is the first, 14 s later.
   const test::Pipeline pipeline{{{1, 1, 0}, {1, 1, 0}}, 2, {50}, 10, 0};
   for (const EngineRow& engine : kEngines) {
     const auto run = test::run(pipeline, test::schedule_of("gpipe", 2, 1),
@@ -197,7 +198,7 @@ TEST_CASE("an order of sends goes on from one iteration to the next", "[replay][
 
 TEST_CASE("with ordered sends every engine equals the reference event loop, for every schedule",
           "[replay][conformance][order]") {
-  // A link for each pair of ranks and direction carries one way, so no two flows meet, however long they are.
+  // A link for each pair of ranks and direction carries one channel, so no two flows meet, however long they are.
   constexpr int kEach = 40;
   for (const ScheduleRow& row : schedules()) {
     for (const double longer : {1.0, 16.0}) { // latencies, from far less to far more than computations

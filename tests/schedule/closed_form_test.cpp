@@ -51,9 +51,9 @@ TEST_CASE("accumulate takes M (tf + tb) on one rank and refuses more", "[schedul
   });
 }
 
-double dealt_makespan(std::string_view name, int p, int m, int chunks, const test::StageTimes& device) {
+double makespan_of_chunks(std::string_view name, int p, int m, int chunks, const test::StageTimes& device) {
   test::Pipeline pipeline = test::equal_stages(p, chunks, device);
-  pipeline.dealing = test::schedule_row(name).dealing;
+  pipeline.stage_placement = test::schedule_row(name).stage_placement;
   return test::run(pipeline, test::schedule_of(name, p, m, chunks)).end();
 }
 
@@ -80,9 +80,9 @@ TEST_CASE("interleaved makes its groups even where P does not divide M", "[sched
 TEST_CASE("hanayo with one wave has a bubble of (2P - 2) / (5P - 2) where M = P and B = 2F",
           "[schedule][closed-form]") {
   for (int p = 1; p <= kRanks; ++p) { // a device works P (1 + 2)
-    CHECK(dealt_makespan("hanayo", p, p, 2, {1, 2, 0}) == near(5 * p - 2));
+    CHECK(makespan_of_chunks("hanayo", p, p, 2, {1, 2, 0}) == near(5 * p - 2));
   }
-  CHECK(dealt_makespan("hanayo", 4, 4, 4, {1, 2, 0}) == near(15.25)); // two waves: 0.213 of it bubble
+  CHECK(makespan_of_chunks("hanayo", 4, 4, 4, {1, 2, 0}) == near(15.25)); // two waves: 0.213 of it bubble
 }
 
 TEST_CASE("hanayo refuses half a wave", "[schedule]") {

@@ -127,7 +127,7 @@ TEST_CASE("a deadlock's cycle leaves out who only waits for it", "[schedule][def
 
 TEST_CASE("a broken order of every schedule is found", "[schedule][defects]") {
   for (const ScheduleRow& row : schedules()) {
-    const int p = row.name == "accumulate" ? 1 : row.both_ways ? 4 : 3;
+    const int p = row.name == "accumulate" ? 1 : row.bidirectional ? 4 : 3;
     const Schedule sound = test::schedule_of(row.name, p, 8, chunks_of(row, 2));
     for (std::size_t at = 0; at < sound.orders[0].size(); ++at) {
       Schedule missing = sound;

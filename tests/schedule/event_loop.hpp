@@ -103,12 +103,12 @@ private:
   }
   // When what a stage made of a micro-batch at a moment is at another.
   double arrival(double made, int m, int from, int to) {
-    const std::pair way{home_.at({m, from}), home_.at({m, to})};
-    if (way.first == way.second) {
+    const std::pair channel{home_.at({m, from}), home_.at({m, to})};
+    if (channel.first == channel.second) {
       return made;
     }
     const double flows = (pipeline_.bytes.empty() ? 0 : pipeline_.bytes[std::min(from, to)]) / pipeline_.bandwidth;
-    double& sent = sent_[way]; // when the last byte entered the way
+    double& sent = sent_[channel]; // when the last byte entered the channel
     const double entered = (ordered_sends_ ? std::max(made, sent) : made) + flows;
     sent = std::max(sent, entered);
     return entered + pipeline_.latency;

@@ -1,4 +1,4 @@
-// The list schedule: B before F, the oldest micro-batch, the longest way to go; by hand on small placements.
+// The list schedule: B before F, the oldest micro-batch, the longest path to go; by hand on small placements.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"

@@ -23,14 +23,14 @@ struct StageTimes {
   double recompute = 0;
 };
 
-/// Stage s lives where it is dealt; `bytes[s]` cross from stage s to s + 1 and back.
+/// Stage s lives where `stage_placement` says; `bytes[s]` cross from stage s to s + 1 and back.
 struct Pipeline {
   std::vector<StageTimes> stages;
   int ranks = 1;
   std::vector<double> bytes; ///< one less than stages; none: 0
   double bandwidth = 1;
   double latency = 0;
-  Dealing dealing = Dealing::rounds;
+  StagePlacement stage_placement = StagePlacement::interleaved;
   double fused = 1; ///< time of a forward and a backward fused, as a share of the sum of their times
 };
 
@@ -45,11 +45,11 @@ inline Pipeline equal_stages(int ranks, int chunks, const StageTimes& device, do
   return pipeline;
 }
 
-/// A device per rank, and stages where they are dealt.
+/// A device per rank, and stages where `stage_placement` says.
 inline Plan plan_of(const Pipeline& pipeline) {
   Plan plan;
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-    plan.stages.push_back({.devices = {rank_of(static_cast<int>(s), pipeline.ranks, pipeline.dealing)}});
+    plan.stages.push_back({.devices = {rank_of(static_cast<int>(s), pipeline.ranks, pipeline.stage_placement)}});
   }
   return plan;
 }

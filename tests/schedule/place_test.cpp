@@ -61,8 +61,8 @@ Placed replay(const Plan& plan, const Schedule& schedule, int devices, int itera
 }
 
 // Two ranks, two micro-batches: 0 goes down, 1 goes up.
-Schedule both_ways() {
-  return {.name = "both ways",
+Schedule bidirectional() {
+  return {.name = "bidirectional",
           .stages = 2,
           .micro_batches = 2,
           .orders = {{{forward, 0, 0}, {forward, 1, 1}, {backward, 1, 1}, {backward, 0, 0}},
@@ -70,7 +70,7 @@ Schedule both_ways() {
 }
 
 TEST_CASE("a stage on two ranks has both devices, its own first", "[schedule][place]") {
-  const auto placed = std::get<PlacedPlan>(place(plan_on({{4}, {7}}), both_ways()));
+  const auto placed = std::get<PlacedPlan>(place(plan_on({{4}, {7}}), bidirectional()));
   CHECK(placed.plan.stages[0].devices == std::vector<DeviceId>{4, 7});
   CHECK(placed.plan.stages[1].devices == std::vector<DeviceId>{7, 4});
   CHECK(placed.plan.stages[0].in_turn);
@@ -78,14 +78,14 @@ TEST_CASE("a stage on two ranks has both devices, its own first", "[schedule][pl
   CHECK(placed.rank_of[7] == 1);
 }
 
-TEST_CASE("micro-batches pass each other on a pipeline that runs both ways", "[schedule][place]") {
+TEST_CASE("micro-batches pass each other on a pipeline that is bidirectional", "[schedule][place]") {
   // Both ranks alike: F 0-1, the other's F 1-2 (its input is there at 1), B of it 2-4, own B 4-6 (its gradient is there
   // at 4): no pause at all. Then 100 B of each of the two stages reduced: 2 (r-1)/r 100 = 100 B each way at 1 B/s.
   for (const ReplayFunction engine : {replay_analytic, replay_simgrid}) {
-    CHECK(replay(plan_on({{0}, {1}}), both_ways(), 2, 1, 0, 1, engine).end() == near(6));
+    CHECK(replay(plan_on({{0}, {1}}), bidirectional(), 2, 1, 0, 1, engine).end() == near(6));
   }
   // Alone on their links, the engine `analytic` lets both stages reduce at once; stage 1 has its gradients at 4.
-  CHECK(replay(plan_on({{0}, {1}}), both_ways(), 2, 1, 100).end() == near(6 + 100));
+  CHECK(replay(plan_on({{0}, {1}}), bidirectional(), 2, 1, 100).end() == near(6 + 100));
 }
 
 TEST_CASE("fused work starts together and what it makes leaves together", "[schedule][place]") {
@@ -161,8 +161,8 @@ TEST_CASE("replicas that take turns run whole micro-batches", "[schedule][place]
 }
 
 TEST_CASE("a plan of another shape is refused", "[schedule][place]") {
-  CHECK(std::get<Infeasible>(place(plan_on({{0}}), both_ways())).reason == "the schedule has 2 stages, the plan 1");
-  CHECK(std::get<Infeasible>(place(plan_on({{0, 1, 2}, {3, 4, 5}}), both_ways())).reason ==
+  CHECK(std::get<Infeasible>(place(plan_on({{0}}), bidirectional())).reason == "the schedule has 2 stages, the plan 1");
+  CHECK(std::get<Infeasible>(place(plan_on({{0, 1, 2}, {3, 4, 5}}), bidirectional())).reason ==
         "the schedule has stage 0 on 2 ranks, the plan has it on 3 replicas; allowed: one, or one per rank");
 }
 

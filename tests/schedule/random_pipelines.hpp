@@ -47,7 +47,7 @@ inline RandomCase random_case(const ScheduleRow& row, std::mt19937& random) {
     one.iterations = pick(random, 1, 3);
     one.barrier = pick(random, 0, 1) == 1;
     one.pipeline.ranks = ranks;
-    one.pipeline.dealing = row.dealing;
+    one.pipeline.stage_placement = row.stage_placement;
     one.pipeline.bandwidth = pick(random, 1, 100);
     one.pipeline.latency = pick_seconds(random) / 8;
     for (int s = 0; s < ranks * chunks; ++s) {

@@ -57,7 +57,7 @@ TEST_CASE("search is never worse than the best named schedule, and often better"
     const double named = best_named(pipeline, request);
     const double searched = test::period_of(pipeline, schedule);
     CHECK(searched <= named * (1 + 1e-9));
-    CHECK(searched >= least_times(timed_pipeline(request, 1, Dealing::rounds)).period * (1 - 1e-9));
+    CHECK(searched >= least_times(timed_pipeline(request, 1, StagePlacement::interleaved)).period * (1 - 1e-9));
     better += searched <= 0.95 * named ? 1 : 0;
   }
   CAPTURE(better);
@@ -84,7 +84,7 @@ TEST_CASE("no order is faster than the least times, and some are as fast", "[sch
   // them for 9 + 1 + 1 s, 6 x 11 / 2 = 33 s. Room for 20: work alone, 18 s but for 3 s that rank 0 has no forward for.
   const auto least = [](double room) {
     ScheduleRequest request{.ranks = 3, .micro_batches = 6, .figures = {}, .hops = {1, 1}, .room = {room, room, room}};
-    return least_times(timed_pipeline(request, 1, Dealing::rounds));
+    return least_times(timed_pipeline(request, 1, StagePlacement::interleaved));
   };
   CHECK(least(4).period == near(23));
   CHECK(least(2).period == near(33));

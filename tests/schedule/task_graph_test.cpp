@@ -225,26 +225,26 @@ TEST_CASE("what is recomputed holds its input, what is not all its activations",
   }
 }
 
-TEST_CASE("transfers between stages have a way per sender and links, reductions none", "[schedule][graph][order]") {
-  // Stages on {0, 1} and 2, and back: 0 and 1 send to 2 on a way each, 2 to each of them on one; over two hops of the
-  // star a way's links are the sender's and the receiver's.
+TEST_CASE("transfers between stages have a channel per sender and links, reductions none", "[schedule][graph][order]") {
+  // Stages on {0, 1} and 2, and back: 0 and 1 send to 2 on a channel each, 2 to each of them on one; over two hops of
+  // the star a channel's links are the sender's and the receiver's.
   const PlanCost cost = grouped({{0, 1}, {2}}, 600, 1000);
   TaskGraph graph = graph_of(cost, 3, 4);
-  CHECK(graph.ways == 0);
+  CHECK(graph.channels == 0);
   order_transfers(graph);
-  CHECK(graph.ways == 4);
-  std::map<std::int32_t, std::pair<std::int32_t, int>> seen; // way -> sender, works
+  CHECK(graph.channels == 4);
+  std::map<std::int32_t, std::pair<std::int32_t, int>> seen; // channel -> sender, works
   for (const Work& work : graph.works) {
-    CHECK((work.way >= 0) == (work.transfers() && work.kind == TaskKind::transfer));
-    if (work.way >= 0) {
-      const auto [slot, fresh] = seen.try_emplace(work.way, work.device, 0);
+    CHECK((work.channel >= 0) == (work.transfers() && work.kind == TaskKind::transfer));
+    if (work.channel >= 0) {
+      const auto [slot, fresh] = seen.try_emplace(work.channel, work.device, 0);
       CHECK(slot->second.first == work.device);
       ++slot->second.second;
     }
   }
   CHECK(seen.size() == 4);
-  const TaskGraph chained = chain_transfers(graph); // a way's M transfers need M - 1 edges
-  CHECK(chained.ways == 0);
+  const TaskGraph chained = chain_transfers(graph); // a channel's M transfers need M - 1 edges
+  CHECK(chained.channels == 0);
   CHECK(chained.successors.size() == graph.successors.size() + 4 * (4 - 1));
 }
 

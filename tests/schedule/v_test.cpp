@@ -21,7 +21,7 @@ Schedule made(std::string_view name, int ranks, int micro_batches) {
 
 test::Pipeline v_pipeline(int ranks) {
   test::Pipeline pipeline = test::equal_stages(ranks, 2, {1, 1, 1});
-  pipeline.dealing = Dealing::snake;
+  pipeline.stage_placement = StagePlacement::v_shaped;
   return pipeline;
 }
 

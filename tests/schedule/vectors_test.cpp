@@ -71,7 +71,8 @@ double number(const json& row, const char* key, double otherwise) {
 
 test::Pipeline pipeline_of(const json& row, const ScheduleRow& schedule, int chunks) {
   const int ranks = row.at("devices");
-  test::Pipeline pipeline{.ranks = ranks, .latency = number(row, "comm", 0), .dealing = schedule.dealing};
+  test::Pipeline pipeline{
+      .ranks = ranks, .latency = number(row, "comm", 0), .stage_placement = schedule.stage_placement};
   if (row.contains("stage_forward")) {
     for (int s = 0; s < ranks; ++s) {
       pipeline.stages.push_back({row.at("stage_forward").at(s), row.at("stage_backward").at(s), 0});

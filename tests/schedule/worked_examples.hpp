@@ -31,7 +31,7 @@ inline void check_order(const WorkedOrder& worked) {
 inline Pipeline pipeline_of(const Example& example) {
   Pipeline pipeline =
       equal_stages(example.ranks, example.chunks, {example.forward, example.input, example.weight}, example.latency);
-  pipeline.dealing = schedule_row(example.schedule).dealing;
+  pipeline.stage_placement = schedule_row(example.schedule).stage_placement;
   pipeline.fused = example.fused;
   return pipeline;
 }

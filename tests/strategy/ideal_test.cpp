@@ -51,8 +51,8 @@ TEST_CASE("the load of a stage: each tensor once, whatever its users; one that p
   const test::World world(toy);
   const auto groups = load_groups(world.problem, {0, 1});
   REQUIRE(groups.size() == 1);
-  CHECK(groups[0].way.latency.value == 0.5);
-  CHECK(groups[0].way.seconds_per_byte == near(1 / 8.0));
+  CHECK(groups[0].route.latency.value == 0.5);
+  CHECK(groups[0].route.seconds_per_byte == near(1 / 8.0));
   const auto tensors = crossing_tensors(world.problem);
   const auto load = [&](const std::vector<char>& inside) {
     return stage_load(world.problem, groups[0], tensors, inside);

@@ -41,8 +41,8 @@ TEST_CASE("a slow first stage is the whole path", "[critical-path]") {
         std::vector<std::string>{"F0@0 0-3", "F1@0 3-6", "B0@0 6-9", "B1@0 9-12"});
 }
 
-TEST_CASE("what goes before on a way is a cause, until its last byte has entered", "[critical-path][order]") {
-  // F = 1, wire 4, latency 3: F0@0 0-1, F1@0 1-2; T0 enters the way from 1 to 5 and arrives at 8; T1 is ready at 2,
+TEST_CASE("what goes before on a channel is a cause, until its last byte has entered", "[critical-path][order]") {
+  // F = 1, wire 4, latency 3: F0@0 0-1, F1@0 1-2; T0 enters the channel from 1 to 5 and arrives at 8; T1 is ready at 2,
   // enters from 5 on and arrives at 12. F0@1 8-9, F1@1 12-13. B takes no time, the last micro-batch goes first,
   // and what it sends back takes 4 + 3 s too: T1@1 enters at 13, T0@1 at 17 and arrives at 24.
   const test::Pipeline pipeline{{{1, 0, 0}, {1, 0, 0}}, 2, {8}, 2, 3};

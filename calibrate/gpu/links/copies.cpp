@@ -82,7 +82,7 @@ void free_device(void* one) { cudaFree(one); }
 
 } // namespace
 
-CopyBench::Way CopyBench::way(End from, End to, bool pinned, std::size_t place, std::size_t bytes) {
+CopyBench::Ends CopyBench::ends(End from, End to, bool pinned, std::size_t place, std::size_t bytes) {
   const auto on_host = [&] {
     return pinned ? Buffers::grown(buffers_->pinned[place], bytes, make_pinned, free_pinned)
                   : Buffers::grown(buffers_->pageable[place], bytes, make_pageable, free_pageable);
@@ -94,21 +94,21 @@ CopyBench::Way CopyBench::way(End from, End to, bool pinned, std::size_t place, 
     const CurrentDevice current(kPeer);
     return Buffers::grown(buffers_->there[place], bytes, make_device, free_device);
   };
-  Way way{};
-  way.peers = from == End::peer || to == End::peer;
-  way.from_device = from == End::peer ? kPeer : session_.device;
-  way.to_device = to == End::peer ? kPeer : session_.device;
+  Ends ends{};
+  ends.peers = from == End::peer || to == End::peer;
+  ends.from_device = from == End::peer ? kPeer : session_.device;
+  ends.to_device = to == End::peer ? kPeer : session_.device;
   const bool within = from == End::device && to == End::device;
-  way.from = from == End::host ? on_host() : from == End::peer ? on_peer() : on_device(place);
-  way.to = to == End::host ? on_host() : to == End::peer ? on_peer() : on_device(within ? 1 - place : place);
-  return way;
+  ends.from = from == End::host ? on_host() : from == End::peer ? on_peer() : on_device(place);
+  ends.to = to == End::host ? on_host() : to == End::peer ? on_peer() : on_device(within ? 1 - place : place);
+  return ends;
 }
 
-void CopyBench::enqueue(const Way& way, std::size_t bytes, cudaStream_t stream) const {
-  if (way.peers) {
-    STAGECRAFT_CUDA_CHECK(cudaMemcpyPeerAsync(way.to, way.to_device, way.from, way.from_device, bytes, stream));
+void CopyBench::enqueue(const Ends& ends, std::size_t bytes, cudaStream_t stream) const {
+  if (ends.peers) {
+    STAGECRAFT_CUDA_CHECK(cudaMemcpyPeerAsync(ends.to, ends.to_device, ends.from, ends.from_device, bytes, stream));
   } else {
-    STAGECRAFT_CUDA_CHECK(cudaMemcpyAsync(way.to, way.from, bytes, cudaMemcpyDefault, stream));
+    STAGECRAFT_CUDA_CHECK(cudaMemcpyAsync(ends.to, ends.from, bytes, cudaMemcpyDefault, stream));
   }
 }
 
@@ -124,7 +124,7 @@ Timing CopyBench::measure(const CopyPoint& point) {
     return measure_both(point);
   }
   const auto bytes = static_cast<std::size_t>(point.bytes);
-  const Way one = way(point.from, point.to, point.pinned, 0, bytes);
+  const Ends one = ends(point.from, point.to, point.pinned, 0, bytes);
   Method method;
   method.flush = point.from == End::device && point.to == End::device;
   method.block = point.pinned; // the host itself copies pageable memory, and would wait for a held stream
@@ -137,8 +137,8 @@ Timing CopyBench::measure(const CopyPoint& point) {
 // The time of one direction while the other one, twice as long, runs.
 Timing CopyBench::measure_both(const CopyPoint& point) {
   const auto bytes = static_cast<std::size_t>(point.bytes);
-  const Way one = way(point.from, point.to, point.pinned, 0, bytes);
-  const Way opposite = way(point.to, point.from, point.pinned, 1, bytes);
+  const Ends one = ends(point.from, point.to, point.pinned, 0, bytes);
+  const Ends opposite = ends(point.to, point.from, point.pinned, 1, bytes);
   if (one.peers && !buffers_->other_there) {
     const CurrentDevice current(kPeer);
     buffers_->other_there = make_stream();

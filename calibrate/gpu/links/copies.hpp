@@ -21,15 +21,15 @@ public:
 
 private:
   struct Buffers;
-  struct Way {
+  struct Ends {
     void* to;
     const void* from;
     bool peers;
     int to_device, from_device;
   };
 
-  Way way(End from, End to, bool pinned, std::size_t place, std::size_t bytes);
-  void enqueue(const Way& way, std::size_t bytes, cudaStream_t stream) const;
+  Ends ends(End from, End to, bool pinned, std::size_t place, std::size_t bytes);
+  void enqueue(const Ends& ends, std::size_t bytes, cudaStream_t stream) const;
   Timing measure_both(const CopyPoint& point);
 
   Session& session_;

@@ -36,9 +36,9 @@ Channel::Channel(std::int64_t bytes, bool from_host, bool to_host) : from_host_(
 
 void Channel::copy(const PipelineWork& work, const long long* start, const int* stop, cudaStream_t stream) const {
   const auto bytes = static_cast<std::size_t>(work.bytes);
-  if (from_host_ || to_host_ || work.way == CopyWay::device) {
+  if (from_host_ || to_host_ || work.route == CopyRoute::device) {
     enqueue(to_.get(), from_.get(), bytes, stream);
-  } else if (work.way == CopyWay::host) {
+  } else if (work.route == CopyRoute::host) {
     enqueue(between_.get(), from_.get(), bytes, stream);
     enqueue(to_.get(), between_.get(), bytes, stream);
   } else {

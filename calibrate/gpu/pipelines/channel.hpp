@@ -20,7 +20,7 @@ public:
 
 private:
   bool from_host_, to_host_;
-  std::shared_ptr<void> from_, to_, between_; ///< between: pinned memory, on the way through the host
+  std::shared_ptr<void> from_, to_, between_; ///< between: pinned memory, where a copy goes through the host
 };
 
 } // namespace stagecraft::gpu

@@ -66,9 +66,9 @@ private:
                                 pipeline.devices[static_cast<std::size_t>(work.to)].on_host();
       const auto bytes = static_cast<double>(work.bytes);
       seconds = kLaunch +
-                (ends_on_host                ? bytes / kHostCopy
-                 : work.way == CopyWay::host ? 2 * bytes / kHostCopy
-                 : work.way == CopyWay::device
+                (ends_on_host                    ? bytes / kHostCopy
+                 : work.route == CopyRoute::host ? 2 * bytes / kHostCopy
+                 : work.route == CopyRoute::device
                      ? bytes / kDeviceCopy
                      : work.latency + std::max(bytes / kDeviceCopy, work.bandwidth > 0 ? bytes / work.bandwidth : 0));
     }

@@ -26,7 +26,7 @@ std::string text_of(const PipelineWork& work) {
   case PipelineWork::Kind::copy:
     return "work copy device=" + std::to_string(work.device) + " to=" + std::to_string(work.to) +
            " channel=" + std::to_string(work.channel) + " bytes=" + std::to_string(work.bytes) +
-           " way=" + std::string(name_of(work.way)) + " latency=" + exact(work.latency) +
+           " way=" + std::string(name_of(work.route)) + " latency=" + exact(work.latency) +
            " bandwidth=" + exact(work.bandwidth) + "\n";
   default:
     return "work join\n";
@@ -132,12 +132,12 @@ private:
       work.channel = static_cast<int>(line.integer("channel", 0, kMostProcessors));
       pipeline_.channels = std::max(pipeline_.channels, work.channel + 1);
       work.bytes = line.integer("bytes", 0, std::int64_t{1} << 40);
-      const std::string_view way = line.text("way");
-      const auto found = std::find(kCopyWays.begin(), kCopyWays.end(), way);
-      if (found == kCopyWays.end()) {
-        line.refuse("unknown way '" + std::string(way) + "'; allowed: device, host, shaped", way);
+      const std::string_view route = line.text("way");
+      const auto found = std::find(kCopyRoutes.begin(), kCopyRoutes.end(), route);
+      if (found == kCopyRoutes.end()) {
+        line.refuse("unknown way '" + std::string(route) + "'; allowed: device, host, shaped", route);
       }
-      work.way = static_cast<CopyWay>(found - kCopyWays.begin());
+      work.route = static_cast<CopyRoute>(found - kCopyRoutes.begin());
       work.latency = line.amount("latency");
       work.bandwidth = line.amount("bandwidth");
     } else if (kind != "join") {

@@ -19,14 +19,14 @@ struct PipelineDevice {
 };
 
 /// How bytes go between two devices of the GPU. Where an end is on the host they cross to it in any case.
-enum class CopyWay : std::uint8_t {
+enum class CopyRoute : std::uint8_t {
   device, ///< within the memory of the GPU
   host,   ///< to pinned memory of the host and back
   shaped, ///< within the GPU, no sooner than a link of a latency and a bandwidth would have it
 };
 
-inline constexpr std::array<std::string_view, 3> kCopyWays = {"device", "host", "shaped"};
-constexpr std::string_view name_of(CopyWay way) { return kCopyWays[static_cast<std::size_t>(way)]; }
+inline constexpr std::array<std::string_view, 3> kCopyRoutes = {"device", "host", "shaped"};
+constexpr std::string_view name_of(CopyRoute route) { return kCopyRoutes[static_cast<std::size_t>(route)]; }
 
 /// A kernel that is run so many times, one after the other.
 struct RepeatedKernel {
@@ -42,7 +42,7 @@ struct PipelineWork {
   std::vector<RepeatedKernel> kernels; ///< of a computation, in order
   int to = -1, channel = -1;           ///< of a copy: the device that gets it; copies of a channel follow one another
   std::int64_t bytes = 0;
-  CopyWay way = CopyWay::device;
+  CopyRoute route = CopyRoute::device;
   double latency = 0, bandwidth = 0; ///< s, B/s of a shaped copy; a bandwidth of 0 is no limit
 };
 

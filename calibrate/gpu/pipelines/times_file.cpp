@@ -8,9 +8,9 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr std::string_view kHead = "stagecraft-times";
-constexpr std::string_view kLines = "pipeline, failed, condition, gap, alone, slowdown, beside, hop, span, end";
-constexpr int kMost = 1 << 30;
+constexpr std::string_view kTimesHead = "stagecraft-times";
+constexpr std::string_view kTimesLines = "pipeline, failed, condition, gap, alone, slowdown, beside, hop, span, end";
+constexpr int kMostTimes = 1 << 30;
 
 // Lines of one kind are numbered from 0 without a gap.
 void expect_next(KeyedLine& line, std::string_view key, std::size_t next) {
@@ -48,7 +48,7 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
   } else if (what == "hop") {
     line.read_keys();
     const auto work =
-        static_cast<std::size_t>(line.integer("work", static_cast<std::int64_t>(parts.hops.size()), kMost));
+        static_cast<std::size_t>(line.integer("work", static_cast<std::int64_t>(parts.hops.size()), kMostTimes));
     parts.hops.resize(work + 1);
     parts.hops[work] = line.amounts("seconds");
   } else if (what == "span") {
@@ -57,14 +57,14 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
     const std::int64_t start = line.integer("start", 0, kLongest);
     carried.spans.push_back({start, line.integer("finish", start, kLongest)});
   } else {
-    line.refuse("unknown line '" + std::string(what) + "'; allowed: " + std::string(kLines), what);
+    line.refuse("unknown line '" + std::string(what) + "'; allowed: " + std::string(kTimesLines), what);
   }
 }
 
 } // namespace
 
 std::string to_text(const CarriedOut& carried) {
-  std::string text = std::string(kHead) + " 1\npipeline " + carried.pipeline + "\n";
+  std::string text = std::string(kTimesHead) + " 1\npipeline " + carried.pipeline + "\n";
   for (const auto& [name, value] : carried.conditions) {
     text += "condition " + name + " " + value + "\n";
   }
@@ -99,9 +99,10 @@ std::string to_text(const CarriedOut& carried) {
 CarriedOut parse_times(const std::string& text, const std::string& file) {
   std::vector<KeyedLine> lines = keyed_lines(text, file);
   if (lines.empty()) {
-    throw std::invalid_argument(file + ":1:1: an empty file; allowed: '" + std::string(kHead) + " 1' and what follows");
+    throw std::invalid_argument(file + ":1:1: an empty file; allowed: '" + std::string(kTimesHead) +
+                                " 1' and what follows");
   }
-  for (const std::string_view wanted : {kHead, std::string_view("1")}) {
+  for (const std::string_view wanted : {kTimesHead, std::string_view("1")}) {
     if (const std::string_view found = lines.front().word(wanted); found != wanted) {
       lines.front().refuse("'" + std::string(found) + "'; allowed: '" + std::string(wanted) + "'", found);
     }
@@ -110,7 +111,7 @@ CarriedOut parse_times(const std::string& text, const std::string& file) {
   CarriedOut carried;
   bool ended = false;
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::string_view what = lines[i].word(kLines);
+    const std::string_view what = lines[i].word(kTimesLines);
     if (ended) {
       lines[i].refuse("nothing may follow 'end'", what);
     }

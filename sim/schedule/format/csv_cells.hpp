@@ -7,6 +7,9 @@
 
 namespace stagecraft {
 
+/// The largest number of a stage or a micro-batch that is read.
+inline constexpr int kMostNumber = 1 << 24;
+
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());

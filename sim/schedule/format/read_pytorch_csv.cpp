@@ -26,7 +26,6 @@ constexpr std::array kWords = {
 
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kFused = "OVERLAP_F_B";
-constexpr int kMost = 1 << 24;
 
 struct Token {
   Word word = Word::forward;
@@ -61,9 +60,9 @@ Token read_token(std::string_view text, const Where& where) {
   if (name == 0 || row == kWords.end() || !digits || (number == text.size() && row->word < Word::unshard)) {
     refuse(text, where);
   }
-  Token token{.word = row->word, .stage = parse_integer(text.substr(0, name), 0, kMost, where), .where = where};
+  Token token{.word = row->word, .stage = parse_integer(text.substr(0, name), 0, kMostNumber, where), .where = where};
   if (number < text.size()) {
-    token.micro_batch = parse_integer(text.substr(number), 0, kMost, where);
+    token.micro_batch = parse_integer(text.substr(number), 0, kMostNumber, where);
   }
   return token;
 }

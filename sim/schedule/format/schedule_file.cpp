@@ -13,24 +13,23 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kKinds = "FBWR"; // those that a schedule orders, first in TaskKind
-constexpr int kMost = 1 << 24;
 constexpr std::string_view kOurs = "stagecraft", kPytorch = "pytorch", kPytorchOld = "pytorch-old";
 
-Action read_token(std::string_view token, const Where& where) {
+Action read_action(std::string_view token, const Where& where) {
   const std::size_t kind = token.empty() ? std::string_view::npos : kKinds.find(token.front());
   const std::size_t at = token.find('@');
   if (kind == std::string_view::npos || at == std::string_view::npos) {
     throw InputError(where, "'" + std::string(token.substr(0, 40)) +
                                 "' is no task; allowed: F, B, W or R, a micro-batch, @ and a stage, as F0@1");
   }
-  return {static_cast<TaskKind>(kind), parse_integer(token.substr(1, at - 1), 0, kMost, where),
-          parse_integer(token.substr(at + 1), 0, kMost, where)};
+  return {static_cast<TaskKind>(kind), parse_integer(token.substr(1, at - 1), 0, kMostNumber, where),
+          parse_integer(token.substr(at + 1), 0, kMostNumber, where)};
 }
 
 // A task, or several that run together, joined by +.
 void read_cell(std::string_view cell, const Where& where, Schedule& schedule) {
   for_each_cell(cell, '+', [&](std::string_view token, int column) {
-    Action action = read_token(token, {where.file, where.line, where.column + column - 1});
+    Action action = read_action(token, {where.file, where.line, where.column + column - 1});
     action.fused = column > 1;
     schedule.stages = std::max(schedule.stages, action.stage + 1);
     schedule.micro_batches = std::max(schedule.micro_batches, action.micro_batch + 1);

@@ -41,8 +41,8 @@ private:
   std::vector<char> carries_; // [work]
 };
 
-// Orders transfers by what those of one way have in common: the sender, whether they reduce gradients, and the links.
-struct ByWay {
+// Orders transfers by what those of a channel have in common: the sender, whether they reduce gradients, and the links.
+struct ByChannel {
   const TaskGraph& graph;
 
   bool operator()(const Work* one, const Work* other) const {
@@ -51,58 +51,58 @@ struct ByWay {
            std::tie(other->device, other_reduces, graph.legs[other->leg].links);
   }
 };
-using KnownWays = std::map<const Work*, std::int32_t, ByWay>;
+using KnownChannels = std::map<const Work*, std::int32_t, ByChannel>;
 
 } // namespace
 
-Ways ways_of(const TaskGraph& graph) {
-  KnownWays known(ByWay{graph});
-  Ways ways;
+Channels channels_of(const TaskGraph& graph) {
+  KnownChannels known(ByChannel{graph});
+  Channels channels;
   for (std::size_t work = 0; work < graph.works.size(); ++work) {
     const Work& one = graph.works[work];
-    ways.of_work.push_back(-1);
+    channels.of_work.push_back(-1);
     if (one.transfers()) {
-      const auto [slot, fresh] = known.try_emplace(&one, static_cast<std::int32_t>(ways.work_of.size()));
+      const auto [slot, fresh] = known.try_emplace(&one, static_cast<std::int32_t>(channels.work_of.size()));
       if (fresh) {
-        ways.work_of.push_back(static_cast<std::int32_t>(work));
-        ways.transfers.push_back(0);
+        channels.work_of.push_back(static_cast<std::int32_t>(work));
+        channels.transfers.push_back(0);
       }
-      ways.of_work.back() = slot->second;
+      channels.of_work.back() = slot->second;
     }
   }
   for (const std::int32_t work : graph.work) {
-    if (ways.of_work[work] >= 0) {
-      ++ways.transfers[ways.of_work[work]];
+    if (channels.of_work[work] >= 0) {
+      ++channels.transfers[channels.of_work[work]];
     }
   }
-  return ways;
+  return channels;
 }
 
 void order_transfers(TaskGraph& graph) {
-  KnownWays known(ByWay{graph});
+  KnownChannels known(ByChannel{graph});
   for (Work& work : graph.works) {
     if (work.transfers() && work.kind == TaskKind::transfer) {
-      work.way = known.try_emplace(&work, static_cast<std::int32_t>(known.size())).first->second;
+      work.channel = known.try_emplace(&work, static_cast<std::int32_t>(known.size())).first->second;
     }
   }
-  graph.ways = static_cast<int>(known.size());
+  graph.channels = static_cast<int>(known.size());
 }
 
 TaskGraph chain_transfers(TaskGraph graph) {
   constexpr std::int32_t kDone = -1;
-  const Ways ways = ways_of(graph);
+  const Channels channels = channels_of(graph);
   const Carriers carriers(graph);
   std::vector<std::int32_t> last_maker(graph.tasks(), kDone); // its place: what several make is sent after the last
   carriers.for_each(
       [&](TaskId transfer, std::int32_t at) { last_maker[transfer] = std::max(last_maker[transfer], at); });
-  std::vector<TaskId> sent(ways.work_of.size(), -1); // [way]: the last transfer
+  std::vector<TaskId> sent(channels.work_of.size(), -1); // [channel]: the last transfer
   std::vector<Edge> edges;
   carriers.for_each([&](TaskId transfer, std::int32_t at) {
     if (last_maker[transfer] != at) {
       return;
     }
     last_maker[transfer] = kDone;
-    TaskId& before = sent[ways.of_work[graph.work[transfer]]];
+    TaskId& before = sent[channels.of_work[graph.work[transfer]]];
     if (before >= 0) {
       edges.push_back({before, transfer});
     }
@@ -110,9 +110,9 @@ TaskGraph chain_transfers(TaskGraph graph) {
   });
   add_edges(graph, edges);
   for (Work& work : graph.works) {
-    work.way = -1;
+    work.channel = -1;
   }
-  graph.ways = 0;
+  graph.channels = 0;
   return graph;
 }
 

@@ -12,7 +12,7 @@ namespace stagecraft {
 TaskGraph TaskGraphBuilder::build() {
   list_devices();
   reserve();
-  make_lanes();
+  make_replicas();
   for (const StageEdge& edge : cost_.edges) {
     connect(edge);
   }
@@ -56,9 +56,9 @@ void TaskGraphBuilder::list_devices() {
 
 // Room for every block, so that nothing is copied while the graph grows.
 void TaskGraphBuilder::reserve() {
-  std::size_t lanes = 0;
+  std::size_t replicas = 0;
   for (const StageCost& stage : cost_.stages) {
-    lanes += stage.replicas.size();
+    replicas += stage.replicas.size();
   }
   std::size_t actions = 0;
   for (const auto& order : request_.schedule.orders) {
@@ -66,11 +66,12 @@ void TaskGraphBuilder::reserve() {
     recomputes_ = recomputes_ || std::any_of(order.begin(), order.end(),
                                              [](const Action& action) { return action.kind == TaskKind::recompute; });
   }
-  const std::size_t blocks = 4 * lanes + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
-  graph_.work.reserve(blocks * micro_batches_ + 2 * lanes);
-  graph_.micro_batch.reserve(blocks * micro_batches_ + 2 * lanes);
-  graph_.program.reserve(actions + lanes);
-  runs_.reserve(2 * blocks);
+  const std::size_t blocks =
+      4 * replicas + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
+  graph_.work.reserve(blocks * micro_batches_ + 2 * replicas);
+  graph_.micro_batch.reserve(blocks * micro_batches_ + 2 * replicas);
+  graph_.program.reserve(actions + replicas);
+  edge_runs_.reserve(2 * blocks);
 }
 
 // Adds `count` tasks of one work; their micro-batches are 0 … count-1.
@@ -102,7 +103,7 @@ void TaskGraphBuilder::write_edges() {
   graph_.waits.assign(tasks, 0);
   graph_.successor_begin.assign(tasks + 1, 0);
   std::int32_t* const begin = graph_.successor_begin.data();
-  for (const Run& run : runs_) { // each array for itself, so that several at once are counted
+  for (const EdgeRun& run : edge_runs_) { // each array for itself, so that several at once are counted
     std::for_each_n(begin + run.from + 1, run.count, [](std::int32_t& count) { ++count; });
     std::for_each_n(graph_.waits.data() + run.to, run.count, [](std::int32_t& count) { ++count; });
   }
@@ -111,7 +112,7 @@ void TaskGraphBuilder::write_edges() {
   }
   graph_.successors.resize(begin[tasks]);
   TaskId* const successors = graph_.successors.data();
-  for (const auto [from, to, count] : runs_) { // fills each list from its front, moving its begin; undone below
+  for (const auto [from, to, count] : edge_runs_) { // fills each list from its front, moving its begin; undone below
     for (std::int32_t i = 0; i < count; ++i) {
       successors[begin[from + i]++] = to + i;
     }

@@ -20,7 +20,7 @@ struct Work {
   std::int32_t node = -1;   ///< whose core a batch is loaded on
   std::int32_t stage = 0;
   std::int32_t to_stage = 0; ///< of a transfer
-  std::int32_t way = -1;     ///< of a transfer whose bytes follow those sent before it the same way; -1: of any other
+  std::int32_t channel = -1; ///< of a transfer whose bytes follow those sent before it in its channel; -1: of any other
   Seconds seconds;           ///< of a computation or load; of a transfer that has its links for itself
   Seconds latency;           ///< of a transfer, paid before its bytes flow
   double bytes = 0;          ///< of a transfer, a whole number
@@ -59,7 +59,7 @@ struct TaskGraph {
   std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
   std::vector<FixedMemory> fixed_memory; ///< [device]
-  int ways = 0;                          ///< on which transfers follow one another
+  int channels = 0;                      ///< on which transfers follow one another
   int joins = 0;                         ///< tasks that only join others
   bool overlaps = false;                 ///< iterations follow one another without a pause
   std::vector<std::int32_t> ahead;     ///< [task]: iterations that it runs before its own, where they overlap; or empty

@@ -29,8 +29,8 @@ private:
     std::vector<std::int32_t> place;         // of each micro-batch among them, or -1
   };
 
-  // The tasks of one replica of one stage: blocks of one task per micro-batch that it runs.
-  struct Lane {
+  // The tasks of a stage on one device, a replica or a shard of one: blocks of one task per micro-batch that it runs.
+  struct ReplicaTasks {
     int device = 0; // index into the graph's devices
     TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
     TaskId last = kNone;                  // task after which the stage's gradients are complete
@@ -44,7 +44,7 @@ private:
   };
 
   // Edges are collected as runs: `count` edges from task `from + i` to task `to + i`.
-  struct Run {
+  struct EdgeRun {
     TaskId from, to;
     std::int32_t count;
   };
@@ -64,15 +64,15 @@ private:
   void write_ties();
   void write_edges();
 
-  // task_graph_lanes.cpp: the works of each stage's replicas: forwards, backwards, recompute
-  void make_lanes();
-  void read_orders(int stage, Lane& lane);
-  int count_of(const Lane& lane) const;
-  TaskId add(const Work& work, const Lane& lane);
+  // task_graph_replicas.cpp: the works of each stage's replicas: forwards, backwards, recompute
+  void make_replicas();
+  void read_orders(int stage, ReplicaTasks& replica);
+  int count_of(const ReplicaTasks& replica) const;
+  TaskId add(const Work& work, const ReplicaTasks& replica);
   Handover hand_over(const StageMemory& memory, Bytes all) const;
-  void fill_lane(int stage, const ReplicaCost& replica, Lane& lane);
-  void add_recompute(const Work& work, const StageMemory& memory, Lane& lane);
-  const Lane* lane_on(int stage, int device) const;
+  void fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica);
+  void add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica);
+  const ReplicaTasks* replica_on(int stage, int device) const;
   std::size_t rank_of(int device) const;
 
   // task_graph_transfers.cpp: transfers between stages, and who waits for them
@@ -80,58 +80,58 @@ private:
                                          double bytes, int latencies, int count,
                                          const std::vector<std::int32_t>& micro_batches = {});
   void connect(const StageEdge& edge);
-  std::vector<std::int32_t> common_turns(const Lane& one, const Lane& other) const;
-  void connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to, double bytes,
-               const std::vector<std::int32_t>& common);
-  void add_runs(TaskId from, const Lane* sender, TaskId to, const Lane* receiver,
+  std::vector<std::int32_t> common_turns(const ReplicaTasks& one, const ReplicaTasks& other) const;
+  void connect(const StageEdge& edge, std::span<const ReplicaTasks> from, std::span<const ReplicaTasks> to,
+               double bytes, const std::vector<std::int32_t>& common);
+  void add_runs(TaskId from, const ReplicaTasks* sender, TaskId to, const ReplicaTasks* receiver,
                 const std::vector<std::int32_t>& common);
-  void wait_for_gradient(const Lane& lane, TaskId gradient, const std::vector<std::int32_t>& common);
+  void wait_for_gradient(const ReplicaTasks& replica, TaskId gradient, const std::vector<std::int32_t>& common);
   void block_sends();
 
   // task_graph_programs.cpp: what each device runs, in which order, and what is one task of it
-  TaskId task_of(const Lane& lane, TaskKind kind, std::int32_t micro_batch) const {
+  TaskId task_of(const ReplicaTasks& replica, TaskKind kind, std::int32_t micro_batch) const {
     switch (kind) {
     case TaskKind::forward:
-      return lane.forward + lane.place(micro_batch);
+      return replica.forward + replica.place(micro_batch);
     case TaskKind::backward:
-      return lane.backward + lane.place(micro_batch);
+      return replica.backward + replica.place(micro_batch);
     case TaskKind::weight:
-      return lane.weight + lane.place(micro_batch);
+      return replica.weight + replica.place(micro_batch);
     default:
-      return lane.recompute + lane.recomputed[micro_batch];
+      return replica.recompute + replica.recomputed[micro_batch];
     }
   }
   void write_programs();
-  void write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of);
-  void divide_last(Lane& lane, const std::vector<GradientBucket>& buckets);
+  void write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of);
+  void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);
-  TaskId add_optimizer(int stage, const Lane& lane);
+  TaskId add_optimizer(int stage, const ReplicaTasks& replica);
   void join_fused();
   void shorten_fused(const std::vector<TaskId>& head);
 
   // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and what of the next one begins before it
   TaskId add_join(TaskKind kind, int count);
   void finish_iteration();
-  TaskId complete(const Lane& lane) const;
+  TaskId complete(const ReplicaTasks& replica) const;
   TaskId add_all_reduce(int stage, int rank, int steps);
-  TaskId add_ring(int stage, const std::vector<const Lane*>& ring, Bytes gradients, const std::vector<TaskId>& made,
-                  int steps);
+  TaskId add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
+                  const std::vector<TaskId>& made, int steps);
   void overlap_iterations();
 
   // task_graph_loading.cpp: what loads batches for the first stage
   void load_batches(const Loading& loading);
-  TaskId add_copies(TaskKind kind, const Lane& lane, const Leg& leg, Bytes bytes);
+  TaskId add_copies(TaskKind kind, const ReplicaTasks& replica, const Leg& leg, Bytes bytes);
 
   const TaskGraphRequest& request_;
   const PlanCost& cost_;
   int micro_batches_;
   TaskGraph graph_;
   std::vector<int> index_of_;
-  std::vector<std::vector<Lane>> lanes_;
+  std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
   bool recomputes_ = false;         // any micro-batch
   std::vector<int> backwards_left_; // [stage], while a program is written, where any is divided
-  std::vector<Run> runs_;
+  std::vector<EdgeRun> edge_runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
   std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short
   std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from

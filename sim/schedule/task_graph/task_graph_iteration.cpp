@@ -18,51 +18,51 @@ void TaskGraphBuilder::finish_iteration() {
   const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
   for (int s = 0; s < stages(); ++s) {
     const int degree = cost_.stages[s].tensor_parallel;
-    const bool replicated = static_cast<int>(lanes_[s].size()) > degree;
+    const bool replicated = static_cast<int>(replicas_[s].size()) > degree;
     for (int rank = 0; rank < degree; ++rank) {
-      const int steps = request_.schedule.steps_each_micro_batch ? count_of(lanes_[s][rank]) : 1;
+      const int steps = request_.schedule.steps_each_micro_batch ? count_of(replicas_[s][rank]) : 1;
       const TaskId reduced = replicated ? add_all_reduce(s, rank, steps) : kNone;
-      for (std::size_t i = rank; i < lanes_[s].size(); i += degree) {
-        const Lane& lane = lanes_[s][i];
+      for (std::size_t i = rank; i < replicas_[s].size(); i += degree) {
+        const ReplicaTasks& replica = replicas_[s][i];
         if (barrier != kNone) {
-          runs_.push_back({reduced != kNone ? reduced : lane.last, barrier, 1});
-          runs_.push_back({barrier, lane.optimizer, 1});
+          edge_runs_.push_back({reduced != kNone ? reduced : replica.last, barrier, 1});
+          edge_runs_.push_back({barrier, replica.optimizer, 1});
         } else if (reduced != kNone) {
-          runs_.push_back({reduced, lane.optimizer, steps});
+          edge_runs_.push_back({reduced, replica.optimizer, steps});
         }
       }
     }
   }
 }
 
-// The task after which a lane's gradients are complete, of the iteration; or the block of them, of micro-batches.
-TaskId TaskGraphBuilder::complete(const Lane& lane) const {
+// The task after which a replica's gradients are complete, of the iteration; or the block of them, of micro-batches.
+TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
   if (!request_.schedule.steps_each_micro_batch) {
-    return lane.last;
+    return replica.last;
   }
-  return lane.weight != kNone ? lane.weight : lane.backward;
+  return replica.weight != kNone ? replica.weight : replica.backward;
 }
 
 // A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once
 // or bucket by bucket; a join stands before and after. `steps` times an iteration. Returns the block of the joins
 // after.
 TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
-  std::vector<const Lane*> ring;
-  for (std::size_t i = rank; i < lanes_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
-    ring.push_back(&lanes_[stage][i]);
+  std::vector<const ReplicaTasks*> ring;
+  for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
+    ring.push_back(&replicas_[stage][i]);
   }
   if (ring.front()->parts.empty()) {
     std::vector<TaskId> made;
-    for (const Lane* lane : ring) {
-      made.push_back(complete(*lane));
+    for (const ReplicaTasks* replica : ring) {
+      made.push_back(complete(*replica));
     }
     return add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
   }
   TaskId before = kNone;
   for (std::size_t k = 0; k < ring.front()->parts.size(); ++k) { // one after the other, as on one stream
     std::vector<TaskId> made;
-    for (const Lane* lane : ring) {
-      made.push_back(lane->parts[k]);
+    for (const ReplicaTasks* replica : ring) {
+      made.push_back(replica->parts[k]);
     }
     if (before != kNone) {
       made.push_back(before);
@@ -73,20 +73,20 @@ TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
 }
 
 // One ring of `gradients` once all of `made` are; returns the block of the joins after it.
-TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const Lane*>& ring, Bytes gradients,
+TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
                                   const std::vector<TaskId>& made, int steps) {
   const int ranks = static_cast<int>(ring.size());
   const TaskId begin = add_join(TaskKind::all_reduce, steps);
   const TaskId end = add_join(TaskKind::all_reduce, steps);
   const double bytes = std::round(ring_all_reduce_bytes(ranks, gradients).value);
   for (const TaskId task : made) {
-    runs_.push_back({task, begin, steps});
+    edge_runs_.push_back({task, begin, steps});
   }
   for (int i = 0; i < ranks; ++i) {
     const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
                                    bytes, ring_all_reduce_steps(ranks), steps);
-    runs_.push_back({begin, sent.first, steps});
-    runs_.push_back({sent.second, end, steps});
+    edge_runs_.push_back({begin, sent.first, steps});
+    edge_runs_.push_back({sent.second, end, steps});
   }
   return end;
 }
@@ -96,7 +96,7 @@ void TaskGraphBuilder::overlap_iterations() {
   graph_.overlaps = true;
   ahead_.resize(graph_.work.size(), 0);
   std::vector<TaskId> maker(graph_.work.size(), kNone);
-  for (const Run& run : runs_) {
+  for (const EdgeRun& run : edge_runs_) {
     for (int i = 0; i < run.count; ++i) {
       maker[run.to + i] = run.from + i;
     }
@@ -106,9 +106,9 @@ void TaskGraphBuilder::overlap_iterations() {
       ahead_[task] = ahead_[maker[task]];
     }
   }
-  std::vector<Run> runs;
-  runs.reserve(runs_.size());
-  for (const Run& run : runs_) {
+  std::vector<EdgeRun> runs;
+  runs.reserve(edge_runs_.size());
+  for (const EdgeRun& run : edge_runs_) {
     for (int i = 0; i < run.count; ++i) {
       const int later = ahead_[run.from + i] - ahead_[run.to + i];
       if (later > 0) {
@@ -118,7 +118,7 @@ void TaskGraphBuilder::overlap_iterations() {
       }
     }
   }
-  runs_ = std::move(runs);
+  edge_runs_ = std::move(runs);
   graph_.ahead = std::move(ahead_);
 }
 

@@ -17,24 +17,24 @@ void TaskGraphBuilder::load_batches(const Loading& loading) {
   graph_.host = loading.host;
   const int repeats = std::min(loading.workers, loading.queue);
   graph_.cycle = repeats / std::gcd(repeats, micro_batches_);
-  for (std::size_t replica = 0; replica < lanes_.front().size(); ++replica) {
-    const Lane& lane = lanes_.front()[replica];
-    const ReplicaLoading& one = loading.replicas[replica];
-    const int count = count_of(lane);
-    const TaskId load = add({.kind = TaskKind::load, .node = one.node, .seconds = one.decode}, lane);
-    const TaskId read = add_copies(TaskKind::read, lane, one.disk, one.read);
-    const TaskId copy = add_copies(TaskKind::copy, lane, one.copy, one.copied);
+  for (std::size_t i = 0; i < replicas_.front().size(); ++i) {
+    const ReplicaTasks& replica = replicas_.front()[i];
+    const ReplicaLoading& one = loading.replicas[i];
+    const int count = count_of(replica);
+    const TaskId load = add({.kind = TaskKind::load, .node = one.node, .seconds = one.decode}, replica);
+    const TaskId read = add_copies(TaskKind::read, replica, one.disk, one.read);
+    const TaskId copy = add_copies(TaskKind::copy, replica, one.copy, one.copied);
     if (read != kNone) {
-      runs_.push_back({read, load, count});
+      edge_runs_.push_back({read, load, count});
     }
-    runs_.push_back({load, copy != kNone ? copy : lane.forward, count});
+    edge_runs_.push_back({load, copy != kNone ? copy : replica.forward, count});
     if (copy != kNone) {
-      runs_.push_back({copy, lane.forward, count});
+      edge_runs_.push_back({copy, replica.forward, count});
     }
     std::vector<TaskId> taken; // forwards of the stage in program order
-    for (const TaskId task : graph_.program_of(lane.device)) {
-      if (task >= lane.forward && task < lane.forward + count) {
-        taken.push_back(task - lane.forward);
+    for (const TaskId task : graph_.program_of(replica.device)) {
+      if (task >= replica.forward && task < replica.forward + count) {
+        taken.push_back(task - replica.forward);
       }
     }
     const TaskId claim = read != kNone ? read : load;
@@ -44,25 +44,25 @@ void TaskGraphBuilder::load_batches(const Loading& loading) {
         ties_.emplace_back(from, Tie{to, (n + ahead) / count, from_start});
       };
       tie(load + taken[n], loading.workers, false);
-      tie(lane.forward + taken[n], loading.queue, true);
+      tie(replica.forward + taken[n], loading.queue, true);
     }
   }
 }
 
 // One transfer per micro-batch for a device's loader; none where it takes no time.
-TaskId TaskGraphBuilder::add_copies(TaskKind kind, const Lane& lane, const Leg& leg, Bytes bytes) {
+TaskId TaskGraphBuilder::add_copies(TaskKind kind, const ReplicaTasks& replica, const Leg& leg, Bytes bytes) {
   if (bytes.value < 1 || std::isinf(leg.bandwidth.value)) {
     return kNone;
   }
   const auto index = static_cast<std::int32_t>(graph_.legs.size());
   graph_.legs.push_back(leg);
   return add({.kind = kind,
-              .device = lane.device,
+              .device = replica.device,
               .leg = index,
               .seconds = leg.latency + bytes / leg.bandwidth,
               .latency = leg.latency,
               .bytes = bytes.value},
-             lane);
+             replica);
 }
 
 } // namespace stagecraft

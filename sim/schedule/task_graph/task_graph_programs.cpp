@@ -10,44 +10,44 @@
 namespace stagecraft {
 
 void TaskGraphBuilder::write_programs() {
-  std::vector<Lane*> lane_of(stages());
+  std::vector<ReplicaTasks*> replica_of(stages());
   for (int device = 0; device < static_cast<int>(graph_.devices.size()); ++device) {
-    std::fill(lane_of.begin(), lane_of.end(), nullptr);
-    for (auto& lanes : lanes_) {
-      for (Lane& lane : lanes) {
-        if (lane.device == device) {
-          lane_of[&lanes - lanes_.data()] = &lane;
+    std::fill(replica_of.begin(), replica_of.end(), nullptr);
+    for (auto& replicas : replicas_) {
+      for (ReplicaTasks& replica : replicas) {
+        if (replica.device == device) {
+          replica_of[&replicas - replicas_.data()] = &replica;
         }
       }
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
-    write_program(request_.schedule.orders[rank_of(device)], lane_of);
-    for (std::size_t s = 0; s < lane_of.size(); ++s) {
-      if (Lane* lane = lane_of[s]; lane != nullptr && lane->optimizer == kNone) {
-        lane->optimizer = add_optimizer(static_cast<int>(s), *lane);
-        graph_.program.push_back(lane->optimizer);
+    write_program(request_.schedule.orders[rank_of(device)], replica_of);
+    for (std::size_t s = 0; s < replica_of.size(); ++s) {
+      if (ReplicaTasks* replica = replica_of[s]; replica != nullptr && replica->optimizer == kNone) {
+        replica->optimizer = add_optimizer(static_cast<int>(s), *replica);
+        graph_.program.push_back(replica->optimizer);
       }
     }
   }
   graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
 }
 
-void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std::vector<Lane*>& lane_of) {
+void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of) {
   const Schedule& schedule = request_.schedule;
   const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
   const bool divides = std::any_of(cost_.stages.begin(), cost_.stages.end(),
                                    [](const StageCost& stage) { return stage.buckets.size() > 1; });
   if (divides) {
-    backwards_left_.assign(lane_of.size(), 0);
+    backwards_left_.assign(replica_of.size(), 0);
     for (const Action& action : order) {
       backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
     }
   }
   for (const Action& action : order) {
-    Lane* lane = lane_of[action.stage];
+    ReplicaTasks* replica = replica_of[action.stage];
     const std::int32_t m = flushes ? action.micro_batch : action.micro_batch % micro_batches_;
-    const TaskId task = task_of(*lane, action.kind, m);
+    const TaskId task = task_of(*replica, action.kind, m);
     if (action.fused) {
       fused_.emplace_back(graph_.program.back(), task);
     }
@@ -56,42 +56,42 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
     }
     graph_.program.push_back(task);
     if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
-      lane->last = task;
+      replica->last = task;
     }
     if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
-      divide_last(*lane, cost_.stages[action.stage].buckets);
+      divide_last(*replica, cost_.stages[action.stage].buckets);
     }
     if (steps && action.kind == completes) {
-      graph_.program.push_back(lane->optimizer + lane->place(m));
+      graph_.program.push_back(replica->optimizer + replica->place(m));
     }
   }
 }
 
 // The last backward of a stage that reduces its gradients bucket by bucket is one task per bucket. Activations are
 // kept until the last of them.
-void TaskGraphBuilder::divide_last(Lane& lane, const std::vector<GradientBucket>& buckets) {
+void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets) {
   if (buckets.size() < 2 || request_.schedule.steps_each_micro_batch) {
     return;
   }
-  Work work = graph_.works[graph_.work[lane.last]];
+  Work work = graph_.works[graph_.work[replica.last]];
   const Seconds whole = work.seconds;
   const Bytes release = std::exchange(work.release, Bytes{0});
-  const std::int32_t micro_batch = graph_.micro_batch[lane.last];
+  const std::int32_t micro_batch = graph_.micro_batch[replica.last];
   for (std::size_t k = 0; k < buckets.size(); ++k) {
     work.seconds = whole * buckets[k].part;
     work.release = k + 1 == buckets.size() ? release : Bytes{0};
     if (k == 0) {
-      graph_.work[lane.last] = static_cast<std::int32_t>(graph_.works.size());
+      graph_.work[replica.last] = static_cast<std::int32_t>(graph_.works.size());
       graph_.works.push_back(work);
     } else {
       work.acquire = Bytes{0};
       const TaskId part = add(work, 1);
       graph_.micro_batch[part] = micro_batch;
-      fused_.emplace_back(lane.last, part);
+      fused_.emplace_back(replica.last, part);
       graph_.program.push_back(part);
-      lane.last = part;
+      replica.last = part;
     }
-    lane.parts.push_back(lane.last);
+    replica.parts.push_back(replica.last);
   }
 }
 
@@ -103,13 +103,14 @@ void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
   }
 }
 
-TaskId TaskGraphBuilder::add_optimizer(int stage, const Lane& lane) {
+TaskId TaskGraphBuilder::add_optimizer(int stage, const ReplicaTasks& replica) {
   Seconds seconds;
-  for (const ReplicaCost& replica : cost_.stages[stage].replicas) {
-    seconds = index_of_[replica.device] == lane.device ? replica.optimizer : seconds;
+  for (const ReplicaCost& cost : cost_.stages[stage].replicas) {
+    seconds = index_of_[cost.device] == replica.device ? cost.optimizer : seconds;
   }
   return add(
-      {.kind = TaskKind::optimizer, .device = lane.device, .stage = stage, .to_stage = stage, .seconds = seconds}, 1);
+      {.kind = TaskKind::optimizer, .device = replica.device, .stage = stage, .to_stage = stage, .seconds = seconds},
+      1);
 }
 
 // Fused tasks are one: the first waits for what any of them needs, and what any of them makes leaves after the last.
@@ -125,14 +126,14 @@ void TaskGraphBuilder::join_fused() {
     tail[pair->first] = tail[pair->second];
   }
   shorten_fused(head);
-  std::vector<Run> runs;
-  runs.reserve(runs_.size());
-  for (const Run& run : runs_) {
+  std::vector<EdgeRun> runs;
+  runs.reserve(edge_runs_.size());
+  for (const EdgeRun& run : edge_runs_) {
     for (int i = 0; i < run.count; ++i) {
       runs.push_back({tail[run.from + i], head[run.to + i], 1});
     }
   }
-  runs_ = std::move(runs);
+  edge_runs_ = std::move(runs);
 }
 
 void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {

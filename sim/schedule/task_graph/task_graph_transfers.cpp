@@ -32,7 +32,7 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
     if (blocks.first == kNone) {
       blocks.first = block;
     } else {
-      runs_.push_back({blocks.second, block, count});
+      edge_runs_.push_back({blocks.second, block, count});
     }
     blocks.second = block;
   }
@@ -46,14 +46,14 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
   const auto from_degree = static_cast<std::size_t>(sender.tensor_parallel);
   const auto to_degree = static_cast<std::size_t>(receiver.tensor_parallel);
   double from_start = 0;
-  for (std::size_t i = 0; i < lanes_[edge.from].size(); i += from_degree) {
+  for (std::size_t i = 0; i < replicas_[edge.from].size(); i += from_degree) {
     const double from_end = from_start + sender.replicas[i].share;
     double to_start = 0;
-    for (std::size_t j = 0; j < lanes_[edge.to].size(); j += to_degree) {
+    for (std::size_t j = 0; j < replicas_[edge.to].size(); j += to_degree) {
       const double to_end = to_start + receiver.replicas[j].share;
       const double overlap = std::min(from_end, to_end) - std::max(from_start, to_start);
-      const std::span<const Lane> from{lanes_[edge.from].data() + i, from_degree};
-      const std::span<const Lane> to{lanes_[edge.to].data() + j, to_degree};
+      const std::span<const ReplicaTasks> from{replicas_[edge.from].data() + i, from_degree};
+      const std::span<const ReplicaTasks> to{replicas_[edge.to].data() + j, to_degree};
       const std::vector<std::int32_t> common = common_turns(from.front(), to.front());
       const bool all = from.front().turns == nullptr && to.front().turns == nullptr;
       if (overlap > 1e-12 && (all || !common.empty())) {
@@ -67,7 +67,7 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
 }
 
 // Micro-batches that both run; none where both run all.
-std::vector<std::int32_t> TaskGraphBuilder::common_turns(const Lane& one, const Lane& other) const {
+std::vector<std::int32_t> TaskGraphBuilder::common_turns(const ReplicaTasks& one, const ReplicaTasks& other) const {
   if (one.turns == nullptr || other.turns == nullptr) {
     const Turns* turns = one.turns != nullptr ? one.turns : other.turns;
     return turns != nullptr ? turns->micro_batches : std::vector<std::int32_t>{};
@@ -80,8 +80,9 @@ std::vector<std::int32_t> TaskGraphBuilder::common_turns(const Lane& one, const 
 
 // Between two replicas: every rank receives from one, and all ranks of the receiver wait for what any of them
 // receives, since they compute together. `common`: the micro-batches; none where all.
-void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const Lane> from, std::span<const Lane> to,
-                               double bytes, const std::vector<std::int32_t>& common) {
+void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTasks> from,
+                               std::span<const ReplicaTasks> to, double bytes,
+                               const std::vector<std::int32_t>& common) {
   const int from_degree = static_cast<int>(from.size());
   const int to_degree = static_cast<int>(to.size());
   const auto count = common.empty() ? micro_batches_ : static_cast<int>(common.size());
@@ -94,46 +95,48 @@ void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const Lane> from
         const auto activation =
             add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to, bytes, 1, count, common);
         add_runs(from[i].forward, &from[i], activation.first, nullptr, common);
-        for (const Lane& lane : to) {
-          add_runs(activation.second, nullptr, lane.forward, &lane, common);
+        for (const ReplicaTasks& replica : to) {
+          add_runs(activation.second, nullptr, replica.forward, &replica, common);
         }
       }
       if (sends_to(j, to_degree, i)) {
         const auto gradient =
             add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from, bytes, 1, count, common);
         add_runs(to[j].backward, &to[j], gradient.first, nullptr, common);
-        for (const Lane& lane : from) {
-          wait_for_gradient(lane, gradient.second, common);
+        for (const ReplicaTasks& replica : from) {
+          wait_for_gradient(replica, gradient.second, common);
         }
       }
     }
   }
 }
 
-// Edges between two blocks for each micro-batch of `common`. A block of a lane has a task for each of the lane's
+// Edges between two blocks for each micro-batch of `common`. A block of a replica has a task for each of the replica's
 // micro-batches, a block of transfers one for each of `common`.
-void TaskGraphBuilder::add_runs(TaskId from, const Lane* sender, TaskId to, const Lane* receiver,
+void TaskGraphBuilder::add_runs(TaskId from, const ReplicaTasks* sender, TaskId to, const ReplicaTasks* receiver,
                                 const std::vector<std::int32_t>& common) {
   if (common.empty()) {
-    runs_.push_back({from, to, micro_batches_});
+    edge_runs_.push_back({from, to, micro_batches_});
     return;
   }
   for (std::int32_t n = 0; n < static_cast<std::int32_t>(common.size()); ++n) {
-    runs_.push_back({from + (sender != nullptr ? sender->place(common[n]) : n),
-                     to + (receiver != nullptr ? receiver->place(common[n]) : n), 1});
+    edge_runs_.push_back({from + (sender != nullptr ? sender->place(common[n]) : n),
+                          to + (receiver != nullptr ? receiver->place(common[n]) : n), 1});
   }
 }
 
-void TaskGraphBuilder::wait_for_gradient(const Lane& lane, TaskId gradient, const std::vector<std::int32_t>& common) {
-  if (lane.recompute == kNone || request_.early_recompute) {
-    add_runs(gradient, nullptr, lane.backward, &lane, common);
+void TaskGraphBuilder::wait_for_gradient(const ReplicaTasks& replica, TaskId gradient,
+                                         const std::vector<std::int32_t>& common) {
+  if (replica.recompute == kNone || request_.early_recompute) {
+    add_runs(gradient, nullptr, replica.backward, &replica, common);
     return;
   }
   const auto count = common.empty() ? micro_batches_ : static_cast<std::int32_t>(common.size());
   for (std::int32_t n = 0; n < count; ++n) {
     const std::int32_t m = common.empty() ? n : common[n];
-    const std::int32_t again = lane.recomputed[m];
-    runs_.push_back({gradient + n, again >= 0 ? lane.recompute + again : lane.backward + lane.place(m), 1});
+    const std::int32_t again = replica.recomputed[m];
+    edge_runs_.push_back(
+        {gradient + n, again >= 0 ? replica.recompute + again : replica.backward + replica.place(m), 1});
   }
 }
 
@@ -146,13 +149,13 @@ void TaskGraphBuilder::block_sends() {
       next[program[at]] = program[at + 1];
     }
   }
-  const std::size_t runs = runs_.size();
+  const std::size_t runs = edge_runs_.size();
   for (std::size_t r = 0; r < runs; ++r) {
-    const Run run = runs_[r];
+    const EdgeRun run = edge_runs_[r];
     for (int i = 0; i < run.count; ++i) {
       const Work& to = graph_.works[graph_.work[run.to + i]];
       if (to.transfers() && graph_.works[graph_.work[run.from + i]].computes() && next[run.from + i] != kNone) {
-        runs_.push_back({run.to + i, next[run.from + i], 1});
+        edge_runs_.push_back({run.to + i, next[run.from + i], 1});
       }
     }
   }

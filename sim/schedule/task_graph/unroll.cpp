@@ -37,7 +37,7 @@ TaskGraph unroll(const TaskGraph& graph, int iterations) {
   all.devices = graph.devices;
   all.legs = graph.legs;
   all.fixed_memory = graph.fixed_memory;
-  all.ways = graph.ways;
+  all.channels = graph.channels;
   all.joins = graph.joins * iterations;
   for (int iteration = 0; iteration < iterations; ++iteration) {
     for (TaskId task = 0; task < graph.tasks(); ++task) {

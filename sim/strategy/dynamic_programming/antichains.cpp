@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/contract_branches.hpp"
 
 namespace stagecraft {
@@ -145,7 +145,7 @@ std::vector<double> weights_of_operators(const Problem& problem) {
     whole.push_back(sum);
   }
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    double least = std::numeric_limits<double>::infinity();
+    double least = kInfinity;
     for (std::size_t type = 0; type < whole.size(); ++type) {
       const double time = problem.seconds(static_cast<int>(type), op);
       if (!std::isinf(time)) {

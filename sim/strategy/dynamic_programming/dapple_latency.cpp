@@ -2,21 +2,22 @@
 #include "sim/strategy/dynamic_programming/dapple_latency.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
 
-double both_ways(const PipelinePart& part) { return part.forward + part.backward; }
+double both_passes(const PipelinePart& part) { return part.forward + part.backward; }
 
 std::size_t pivot_of(std::span<const PipelinePart> parts, int micro_batches) {
   std::size_t pivot = parts.size() - 1;
   for (std::size_t s = parts.size() - 1; s-- > 0;) {
     double between = 0;
     for (std::size_t a = s + 1; a < pivot; ++a) {
-      between += both_ways(parts[a]);
+      between += both_passes(parts[a]);
     }
-    if ((micro_batches - 1) * both_ways(parts[s]) > (micro_batches - 1) * both_ways(parts[pivot]) + between) {
+    if ((micro_batches - 1) * both_passes(parts[s]) > (micro_batches - 1) * both_passes(parts[pivot]) + between) {
       pivot = s;
     }
   }
@@ -31,7 +32,7 @@ double dapple_latency(std::span<const PipelinePart> parts, int micro_batches) {
   for (std::size_t s = 0; s <= pivot; ++s) {
     warm_up += parts[s].forward;
   }
-  double ending = -std::numeric_limits<double>::infinity();
+  double ending = -kInfinity;
   double backward = 0; // from s to the pivot, or less than nothing after it
   for (std::size_t s = pivot + 1; s-- > 0;) {
     backward += parts[s].backward;
@@ -42,15 +43,15 @@ double dapple_latency(std::span<const PipelinePart> parts, int micro_batches) {
     backward -= parts[s].backward;
     ending = std::max(ending, parts[s].reduction + backward);
   }
-  return warm_up + (micro_batches - 1) * both_ways(parts[pivot]) + ending;
+  return warm_up + (micro_batches - 1) * both_passes(parts[pivot]) + ending;
 }
 
 double dapple_score(std::span<const PipelinePart> parts, int micro_batches) {
   double block = 0;
   double total = 0;
   for (const PipelinePart& part : parts) {
-    block = std::max(block, both_ways(part));
-    total += both_ways(part);
+    block = std::max(block, both_passes(part));
+    total += both_passes(part);
   }
   double exposed = 0;
   for (std::size_t s = 0; s < parts.size(); s += 2) { // stages; transfers stand between them

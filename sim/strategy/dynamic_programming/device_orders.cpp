@@ -2,8 +2,9 @@
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,7 +73,7 @@ namespace {
 // The best of two orders of devices bounds the search over all of them.
 double bottleneck_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const TypeSpeeds& speeds) {
-  double best = std::numeric_limits<double>::infinity();
+  double best = kInfinity;
   std::vector<std::vector<DeviceId>> orders = {request.devices};
   if (const auto sorted = fastest_first(request.problem, request.devices); sorted != request.devices) {
     orders.push_back(sorted);

@@ -4,20 +4,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9; // a candidate must be better by this share to replace the incumbent
-
 // A[node][state]: the least bottleneck of a pipeline that covers the state's ideal and whose last stage is the node's.
-class Search {
+class IdealPipelineSearch {
 public:
-  Search(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
-         const DeviceChoices& choices)
+  IdealPipelineSearch(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                      const DeviceChoices& choices)
       : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
     measure_work();
   }
@@ -29,7 +27,7 @@ public:
     constexpr double kLeast = std::numeric_limits<double>::min();
     best_ = std::min(at_most * (1 + kTie) + kLeast, kMost); // values below it count, 0 among them
     best_node_ = -1;
-    value_.assign(choices_.nodes.size() * states_, kNever);
+    value_.assign(choices_.nodes.size() * states_, kInfinity);
     from_.assign(choices_.nodes.size() * states_, {-1, -1});
     value_[0] = 0;
     for (std::size_t node = 0; node < choices_.nodes.size(); ++node) {
@@ -146,7 +144,7 @@ private:
     value_[cell] = value;
     from_[cell] = {node, k};
     const bool complete = j + 1 == static_cast<int>(states_);
-    if (complete && (best_node_ < 0 || value < best_ * (1 - kTie))) {
+    if (complete && (best_node_ < 0 || improves(value, best_))) {
       best_ = value;
       best_node_ = next;
     }
@@ -206,7 +204,7 @@ private:
   const DeviceChoices& choices_;
   std::size_t states_;
   int total_ = 0;
-  double best_ = kNever;
+  double best_ = kInfinity;
   int best_node_ = -1;
   std::vector<double> left_;
   std::vector<double> upto_, after_, left_bytes_;
@@ -232,7 +230,7 @@ std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipe
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most) {
-  Search search(request, states, costs, choices);
+  IdealPipelineSearch search(request, states, costs, choices);
   auto unlimited = search.run(0, exact_stages, at_most);
   if (!unlimited) {
     return std::nullopt;
@@ -255,7 +253,7 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
 
 Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const DeviceChoices& choices, int exact_stages) {
-  const auto unlimited = Search(request, states, costs, choices).run(0, exact_stages, kNever);
+  const auto unlimited = IdealPipelineSearch(request, states, costs, choices).run(0, exact_stages, kInfinity);
   if (unlimited) {
     const Plan plan = make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited));
     const auto shortage =
@@ -355,7 +353,7 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
 }
 
 std::vector<DeviceId> chunked_devices(const PlanRequest& request) {
-  return deal(request.devices, request.chunks, request.dealing);
+  return place_stages(request.devices, request.chunks, request.stage_placement);
 }
 
 } // namespace stagecraft

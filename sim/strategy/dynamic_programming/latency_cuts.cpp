@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;
-
 class Cutter {
 public:
   explicit Cutter(const LatencyChain& chain) : chain_(chain), width_(chain.layers + 1) {
-    seconds_.assign(static_cast<std::size_t>(chain.parts) * width_ * width_, kNever);
+    seconds_.assign(static_cast<std::size_t>(chain.parts) * width_ * width_, kInfinity);
     transfer_.assign(static_cast<std::size_t>(chain.parts) * width_, 0.0);
     for (int part = 0; part < chain.parts; ++part) {
       const int later = chain.parts - 1 - part; // each has a layer
@@ -29,7 +27,7 @@ public:
   }
 
   std::optional<LatencyCuts> run() {
-    const std::optional<LatencyCuts> unbound = solve(kNever);
+    const std::optional<LatencyCuts> unbound = solve(kInfinity);
     if (!unbound) {
       return std::nullopt;
     }
@@ -46,20 +44,20 @@ private:
   // The least sum with no part above `limit`.
   std::optional<LatencyCuts> solve(double limit) {
     const int parts = chain_.parts;
-    sum_.assign(static_cast<std::size_t>(parts + 1) * width_, kNever);
+    sum_.assign(static_cast<std::size_t>(parts + 1) * width_, kInfinity);
     from_.assign(sum_.size(), -1);
     sum_[0] = 0;
     for (int part = 0; part < parts; ++part) {
       for (int first = part; first < chain_.layers; ++first) {
         const double before = sum_[part * width_ + first] + transfer_[part * width_ + first];
         const int most = chain_.layers - (parts - 1 - part);
-        for (int last = part + 1 == parts ? chain_.layers : first + 1; last <= most && before < kNever; ++last) {
+        for (int last = part + 1 == parts ? chain_.layers : first + 1; last <= most && before < kInfinity; ++last) {
           const double seconds = seconds_[at(part, first, last)];
           if (seconds > limit) {
             break;
           }
           double& sum = sum_[(part + 1) * width_ + last];
-          if (before + seconds < sum * (1 - kTie) || (std::isinf(sum) && before + seconds < kNever)) {
+          if (improves(before + seconds, sum)) {
             sum = before + seconds;
             from_[(part + 1) * width_ + last] = first;
           }
@@ -86,12 +84,12 @@ private:
 
   // Bottlenecks strictly between two: no sum is below that of the upper one.
   void halve(double low, double high, double least_sum) {
-    if (chain_.repeats * low + least_sum >= best_.latency * (1 - kTie) || high - low <= kTie * high) {
+    if (!improves(chain_.repeats * low + least_sum, best_.latency) || high - low <= kTie * high) {
       return;
     }
     const double middle = (low + high) / 2;
     const std::optional<LatencyCuts> found = solve(middle);
-    if (found && found->latency < best_.latency * (1 - kTie)) {
+    if (found && improves(found->latency, best_.latency)) {
       best_ = *found;
     }
     halve(middle, high, least_sum);

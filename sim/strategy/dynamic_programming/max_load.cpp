@@ -6,14 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/shares.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9;
 
 // A route without its last link, or, `inbound`, without its first; a lone link stays.
 PathCost without_far_link(const Platform& platform, const Route& route, bool inbound) {
@@ -37,8 +35,8 @@ PathCost without_far_link(const Platform& platform, const Route& route, bool inb
   return cost;
 }
 
-PathCost way_of(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId device) {
-  PathCost way;
+PathCost slowest_route(const Problem& problem, const std::vector<DeviceId>& devices, DeviceId device) {
+  PathCost slowest;
   for (const DeviceId other : devices) {
     if (other == device) {
       continue;
@@ -46,11 +44,11 @@ PathCost way_of(const Problem& problem, const std::vector<DeviceId>& devices, De
     for (const bool inbound : {false, true}) {
       const Route* route = inbound ? problem.router.find(other, device) : problem.router.find(device, other);
       const PathCost cost = without_far_link(problem.platform, *route, inbound);
-      way.latency = std::max(way.latency, cost.latency);
-      way.seconds_per_byte = std::max(way.seconds_per_byte, cost.seconds_per_byte);
+      slowest.latency = std::max(slowest.latency, cost.latency);
+      slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, cost.seconds_per_byte);
     }
   }
-  return way;
+  return slowest;
 }
 
 } // namespace
@@ -58,13 +56,13 @@ PathCost way_of(const Problem& problem, const std::vector<DeviceId>& devices, De
 std::vector<LoadGroup> load_groups(const Problem& problem, const std::vector<DeviceId>& devices) {
   std::vector<LoadGroup> groups;
   for (const DeviceId device : devices) {
-    const PathCost way = way_of(problem, devices, device);
+    const PathCost route = slowest_route(problem, devices, device);
     const int type = problem.type_index(device);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const LoadGroup& group) {
-      return group.type == type && group.way.latency == way.latency &&
-             group.way.seconds_per_byte == way.seconds_per_byte;
+      return group.type == type && group.route.latency == route.latency &&
+             group.route.seconds_per_byte == route.seconds_per_byte;
     });
-    (same == groups.end() ? groups.emplace_back(LoadGroup{type, way, {}}) : *same).devices.push_back(device);
+    (same == groups.end() ? groups.emplace_back(LoadGroup{type, route, {}}) : *same).devices.push_back(device);
   }
   return groups;
 }
@@ -95,7 +93,7 @@ double stage_load(const Problem& problem, const LoadGroup& group, const std::vec
     const auto within =
         std::count_if(tensor.ends.begin(), tensor.ends.end(), [&](OperatorId end) { return inside[end] != 0; });
     if (within > 0 && within < static_cast<std::ptrdiff_t>(tensor.ends.size())) {
-      load += tensor.transfers * group.way.latency.value + tensor.bytes * group.way.seconds_per_byte;
+      load += tensor.transfers * group.route.latency.value + tensor.bytes * group.route.seconds_per_byte;
     }
   }
   return load;
@@ -120,7 +118,7 @@ struct IdealSums {
 
 void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, const BitRows& ideals, IdealSums& sums) {
   const int n = problem.model.size();
-  std::vector<double> share(n, kNever);
+  std::vector<double> share(n, kInfinity);
   for (const LoadGroup& group : groups) {
     double whole = 0;
     for (OperatorId op = 0; op < n; ++op) {
@@ -202,9 +200,9 @@ void sum_tensors(const Problem& problem, const std::vector<CrossingTensor>& tens
 
 // dp[ideal][c]: the least max-load of stages that fill the ideal with c[g] devices of group g (a number in mixed
 // radix).
-class Search {
+class MaxLoadSearch {
 public:
-  Search(const PlanRequest& request, const std::vector<LoadGroup>& groups, const BitRows& ideals)
+  MaxLoadSearch(const PlanRequest& request, const std::vector<LoadGroup>& groups, const BitRows& ideals)
       : request_(request), groups_(groups), ideals_(ideals), tensors_(crossing_tensors(request.problem)) {
     sum_times(request.problem, groups, ideals, sums_);
     sum_memory(request.problem, ideals, sums_);
@@ -225,14 +223,14 @@ public:
       held_[stage] = request_.in_flight(stage, total);
     }
     const int last = ideals_.rows() - 1;
-    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kNever);
-    least_.assign(ideals_.rows(), kNever);
+    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kInfinity);
+    least_.assign(ideals_.rows(), kInfinity);
     dp_[0] = least_[0] = 0;
     for (int ideal = 1; ideal <= last; ++ideal) {
       fill(ideal);
     }
     const double least = least_[last];
-    if (least == kNever) {
+    if (least == kInfinity) {
       return std::nullopt;
     }
     std::size_t best = 0; // of equal ones the fewest devices
@@ -286,7 +284,7 @@ private:
     // The devices left must be able to do the rest, each in less than the best known.
     for (std::size_t c = 0; c < counts(); ++c) {
       if (sums_.left[ideal] > speed_left_[c] * below_ || (whole && total_ > 0 && used_[c] != total_)) {
-        here[c] = kNever;
+        here[c] = kInfinity;
       }
       least_[ideal] = std::min(least_[ideal], here[c]);
     }
@@ -339,9 +337,9 @@ private:
   }
 
   double load(std::size_t g, int before, int ideal, const Crossing& tensors) const {
-    const PathCost& way = groups_[g].way;
-    return std::max(0.0, sums_.seconds[g][ideal] - sums_.seconds[g][before]) + tensors.bytes * way.seconds_per_byte +
-           tensors.transfers * way.latency.value;
+    const PathCost& route = groups_[g].route;
+    return std::max(0.0, sums_.seconds[g][ideal] - sums_.seconds[g][before]) + tensors.bytes * route.seconds_per_byte +
+           tensors.transfers * route.latency.value;
   }
 
   void relax(int before, int ideal, double* here) {
@@ -475,7 +473,7 @@ private:
   bool limited_ = false, refused_ = false;
   std::vector<double> held_;      ///< [stage]: micro-batches in flight
   std::vector<signed char> fits_; ///< [stage]: of the difference at hand; -1: not asked yet
-  double below_ = kNever;
+  double below_ = kInfinity;
   std::vector<double> dp_, least_; ///< least_[ideal]: over all numbers
 };
 
@@ -495,11 +493,11 @@ std::string why_no_kernel(const PlanRequest& request) {
 }
 
 // Stages of the least max-load whatever memory there is do not fit: one search for each number of stages.
-std::optional<LoadSplit> best_of_totals(const PlanRequest& request, Search& search, double below) {
+std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearch& search, double below) {
   std::optional<LoadSplit> best;
   for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
     auto found = search.run(total, true, below);
-    if (found && found->max_load < below * (1 - kTie)) {
+    if (found && improves(found->max_load, below)) {
       below = found->max_load;
       best = std::move(found);
     }
@@ -530,7 +528,7 @@ LoadResult least_max_load(const PlanRequest& request, const BitRows& ideals, dou
   if (std::string reason = too_large(ideals.rows(), counts); !reason.empty()) {
     return {std::nullopt, std::move(reason)};
   }
-  Search search(request, groups, ideals);
+  MaxLoadSearch search(request, groups, ideals);
   const bool by_place = depends_on_place(request.problem);
   std::optional<LoadSplit> found = search.run(0, !by_place, below);
   if (found && !shortage_of(request, found->plan)) {

@@ -12,12 +12,12 @@
 
 namespace stagecraft {
 
-/// Devices that a load does not tell apart: of one type, and as far from all others. `way` is the slowest of the routes
-/// to and from the other devices, without the link next to the other device where there are more (on a star: the
+/// Devices that a load does not tell apart: of one type, and as far from all others. `route` is the slowest of the
+/// routes to and from the other devices, without the link next to the other device where there are more (on a star: the
 /// device's own link). A processor on a free link pays no communication.
 struct LoadGroup {
   int type = 0;
-  PathCost way;
+  PathCost route;
   std::vector<DeviceId> devices; ///< in the order of the request
 };
 std::vector<LoadGroup> load_groups(const Problem& problem, const std::vector<DeviceId>& devices);

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sim/base/error.hpp"
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-9; // a candidate must be better by this share to replace the incumbent
 
 // Which states lie below each state, ordered by the work up to them, and whether one lies below another.
 class Order {
@@ -52,7 +49,7 @@ class Limits {
 public:
   Limits(const LevelStates& states, std::span<const Level> levels, const LevelOptions& options, double seconds)
       : states_(states), memory_(options.memory ? &*options.memory : nullptr),
-        seconds_(seconds > 0 ? seconds * (1 + kRounding) : kNever) {
+        seconds_(seconds > 0 ? seconds * (1 + kRounding) : kInfinity) {
     for (const Level& level : levels) {
       workers_ *= level.units;
       group_.push_back(workers_);
@@ -101,13 +98,13 @@ private:
   double seconds_;
   double workers_ = 1;
   std::vector<double> group_; // [level]: workers of all its units
-  double least_held_ = 0, capacity_ = kNever;
+  double least_held_ = 0, capacity_ = kInfinity;
 };
 
 // How the least time of a cell comes about: the last stage has `last` units, the ones before it end at `split` on
 // `left` units. Without a split there is only one stage.
 struct Cell {
-  double seconds = kNever;
+  double seconds = kInfinity;
   std::int32_t split = -1;
   std::int32_t left = 0, last = 0;
 };
@@ -130,7 +127,7 @@ public:
   void solve(int start) {
     start_ = start;
     limit_ = 0;
-    furthest_ = -kNever;
+    furthest_ = -kInfinity;
     for (const std::int32_t to : states_.above[start]) {
       const double most = limits_.most_seconds(level_, start, to);
       limit_ = std::max(limit_, most);
@@ -163,11 +160,11 @@ public:
 
   /// The least times on all units between any two states: the times on one unit of the next level.
   std::vector<double> all_on_all_units() {
-    std::vector<double> seconds(count_ * count_, kNever);
+    std::vector<double> seconds(count_ * count_, kInfinity);
     for (std::size_t start = 0; start < count_; ++start) {
       solve(static_cast<int>(start));
       for (const std::int32_t to : states_.above[start]) {
-        seconds[start * count_ + to] = is_filled(to) ? cell(to, units_).seconds : kNever;
+        seconds[start * count_ + to] = is_filled(to) ? cell(to, units_).seconds : kInfinity;
       }
     }
     return seconds;
@@ -214,7 +211,7 @@ private:
       return;
     }
     const double seconds = (unit_seconds(start_, to) + reduction(start_, to, units) / below_units_) / units;
-    if (seconds <= limit_ && seconds < cell.seconds * (1 - kTie) && fits(start_, to, units, units_ - units)) {
+    if (seconds <= limit_ && improves(seconds, cell.seconds) && fits(start_, to, units, units_ - units)) {
       cell = {seconds, -1, 0, units};
     }
   }
@@ -249,7 +246,7 @@ private:
         continue;
       }
       const double left = cells_[index(split, units - last)].seconds;
-      if (left == kNever && order_.is_chain() &&
+      if (left == kInfinity && order_.is_chain() &&
           limits_.memory_workers(start_, split) > (units - last) * workers_per_unit_) {
         break;
       }
@@ -258,7 +255,7 @@ private:
         continue;
       }
       seconds = std::max(seconds, (unit_seconds(split, to) + reduction(split, to, last)) / last);
-      if (seconds <= limit_ && seconds < cell.seconds * (1 - kTie) && may_fit(split) &&
+      if (seconds <= limit_ && improves(seconds, cell.seconds) && may_fit(split) &&
           fits(split, to, last, units_ - units)) {
         cell = {seconds, split, units - last, last};
       }
@@ -277,7 +274,7 @@ private:
   std::vector<double> unit_seconds_; // [from * count + to]; empty at the innermost level
   std::vector<Cell> cells_;
   int start_ = 0;
-  double limit_ = kNever, furthest_ = kNever; // of `start_`: seconds of a cell, work up to a state
+  double limit_ = kInfinity, furthest_ = kInfinity; // of `start_`: seconds of a cell, work up to a state
 };
 
 std::vector<LevelStage> trace(std::vector<LevelSolver>& solvers, std::size_t level, int from, int to) {
@@ -383,8 +380,8 @@ std::optional<LevelPlan> search(const LevelStates& states, std::span<const Level
   const int last = static_cast<int>(states.seconds.size()) - 1;
   solvers.back().solve(0);
   const double seconds =
-      solvers.back().is_filled(last) ? solvers.back().cell(last, levels.back().units).seconds : kNever;
-  if (seconds == kNever) {
+      solvers.back().is_filled(last) ? solvers.back().cell(last, levels.back().units).seconds : kInfinity;
+  if (seconds == kInfinity) {
     return std::nullopt;
   }
   return LevelPlan{seconds, trace(solvers, levels.size() - 1, 0, last)};
@@ -441,7 +438,7 @@ std::optional<LevelPlan> search_some(const LevelStates& states, std::span<const 
 std::optional<LevelPlan> pipedream_plan(const LevelStates& states, std::span<const Level> levels,
                                         const LevelOptions& options) {
   check(!levels.empty() && states.seconds.size() > 1, "nothing to plan");
-  double limit = kNever;
+  double limit = kInfinity;
   for (const std::size_t count : {16, 64}) { // a plan over few states bounds the search over more
     if (const auto found = search_some(states, levels, options, nested_states(states, count), limit)) {
       limit = std::min(limit, found->stage_seconds);

@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The slowest path between any two of the devices, or between any two of one node.
 PathCost slowest_path(const Problem& problem, const std::vector<DeviceId>& devices, bool within_nodes) {
@@ -61,7 +60,7 @@ PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, 
     for (const int type : types) {
       const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
                                                    problem.training.precision, {degree});
-      scale = std::max(scale, time ? (time->forward + time->backward_input + time->backward_weight).value : kNever);
+      scale = std::max(scale, time ? (time->forward + time->backward_input + time->backward_weight).value : kInfinity);
     }
     for (const Configuration& one : problem.model.configurations[op]) {
       if (one.tensor_parallel == degree && (vanilla == 0 || !one.recompute)) {
@@ -98,9 +97,9 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     for (const int type : types) {
       const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
                                                    problem.training.precision, shard);
-      slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kNever});
+      slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kInfinity});
       slowest.backward_input =
-          std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kNever});
+          std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kInfinity});
     }
     auto& options = made.options.emplace_back();
     made.forward.push_back(slowest.forward.value);
@@ -152,15 +151,14 @@ bool PiperInstance::allows_replicas(int replicas) const {
   if (given) {
     return problem.micro_batches % replicas == 0;
   }
-  const double samples = problem.samples / replicas;
-  return problem.divisible_at_will || std::abs(samples - std::round(samples)) < 1e-9;
+  return divides_samples(problem, replicas);
 }
 
 PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices) {
   const Problem& problem = request.problem;
   PiperInstance made{.problem = problem, .devices = std::move(devices)};
   made.given = !problem.model.configurations.empty();
-  made.memory = kNever;
+  made.memory = kInfinity;
   for (const DeviceId device : made.devices) {
     made.memory = std::min(made.memory, problem.platform.type_of(device).memory.value);
   }

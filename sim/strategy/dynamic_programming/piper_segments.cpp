@@ -2,12 +2,11 @@
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/base/improves.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kLeastSaved = 1e-9;       // bytes
 constexpr std::size_t kMostKept = 4000000; // swaps in memory
 
@@ -235,7 +234,7 @@ void PiperSegment::weigh(int replicas) {
 
 double PiperSegment::fastest(int replicas) {
   if (indivisible_ && replicas * instance_.degrees[degree_].degree > 1) {
-    return kNever;
+    return kInfinity;
   }
   weigh(replicas);
   return fastest_seconds_;
@@ -298,7 +297,7 @@ bool PiperSegment::choose_all_recomputed(double held, double limit) {
   }
   const double seconds = fastest_seconds_ + between(sums_.forward(degree_)) / weighed_;
   const double memory = entering_ * held + fastest_resident_ + fastest_held_ / weighed_; // all back for one micro-batch
-  if (memory > instance_.memory || seconds >= limit * (1 - 1e-9)) {
+  if (memory > instance_.memory || !improves(seconds, limit)) {
     return false;
   }
   seconds_ = seconds;
@@ -307,12 +306,12 @@ bool PiperSegment::choose_all_recomputed(double held, double limit) {
 
 double PiperSegment::load(int replicas, double held, Taken* taken) {
   if (indivisible_ && replicas * instance_.degrees[degree_].degree > 1) {
-    return kNever;
+    return kInfinity;
   }
   weigh(replicas);
   const bool fits = choose(held, taken);
-  all_recomputed_ = (!fits || swapped_) && choose_all_recomputed(held, fits ? seconds_ : kNever);
-  return fits || all_recomputed_ ? seconds_ : kNever;
+  all_recomputed_ = (!fits || swapped_) && choose_all_recomputed(held, fits ? seconds_ : kInfinity);
+  return fits || all_recomputed_ ? seconds_ : kInfinity;
 }
 
 double PiperSegment::load(int replicas, double held) { return load(replicas, held, nullptr); }

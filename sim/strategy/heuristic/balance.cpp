@@ -6,14 +6,13 @@
 #include <map>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr double kTie = 1e-9;
 constexpr double kLeastStep = 1.0 / 64;
 constexpr double kLeastWeight = 0.2;
 constexpr double kLargestWeight = 5;
@@ -126,7 +125,7 @@ PlanResult Balancer::propose() {
     std::string reason;
     if (const Plan* plan = std::get_if<Plan>(&placed)) {
       const auto lacks = plan_shortage(request_.problem, *plan, request_.chunks, request_.in_flight, request_.versions,
-                                       request_.dealing);
+                                       request_.stage_placement);
       if (!lacks) {
         proposed_ = *plan;
         proposed_weights_ = weights_;
@@ -197,7 +196,7 @@ void Balancer::search_on(const BalanceRound& round, std::string& action) {
   const Measured now{proposed_, proposed_weights_, round.iteration, round.waiting};
   unchanged_ = !previous_.empty() && previous_ == proposed_.stages ? unchanged_ + 1 : 0;
   const bool repeated = unchanged_ == 0 && was_seen(proposed_);
-  const bool better = !best_ || now.iteration < (1 - kTie) * best_->iteration;
+  const bool better = !best_ || improves(now.iteration.value, best_->iteration.value);
   if (better) {
     best_ = now;
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
 
 namespace stagecraft {
@@ -23,12 +24,11 @@ template <class State> struct Valued {
 /// Walks from `start`: a proposed state of value T' replaces the current one of value T when T' <= T, else with
 /// probability exp(-(T' - T) / (T_start theta)); one that is not allowed never does. Returns the best state seen, the
 /// first of equals, so never a worse one than `start`. A draw of `propose` may come
-/// to nothing, then it draws again. Values within 1e-9 are equal.
+/// to nothing, then it draws again. Values within kTie are equal.
 template <class State>
 Valued<State> metropolis(const Valued<State>& start, const MetropolisOptions& options, Random& random,
                          const std::function<std::optional<State>(const State&, Random&)>& propose,
                          const std::function<double(const State&)>& value_of) {
-  constexpr double kEqual = 1e-9;
   constexpr int kDraws = 16; // for one proposal
   Valued<State> best = start;
   Valued<State> now = start;
@@ -43,13 +43,13 @@ Valued<State> metropolis(const Valued<State>& start, const MetropolisOptions& op
     const double value = value_of(*next);
     const double worse = value - now.value;
     const bool accepted =
-        worse <= kEqual * now.value ||
+        worse <= kTie * now.value ||
         (options.theta > 0 && std::isfinite(value) && random.unit() < std::exp(-worse / (start.value * options.theta)));
     if (!accepted) {
       continue;
     }
     now = {std::move(*next), value};
-    if (now.value < best.value * (1 - kEqual)) {
+    if (improves(now.value, best.value)) {
       best = now;
     }
   }

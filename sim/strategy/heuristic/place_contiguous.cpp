@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/improves.hpp"
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
@@ -155,7 +156,7 @@ PlanResult place_contiguous(const PlanRequest& request, std::span<const double> 
   const Fill fill(request, weights);
   bool memory_bound = false;
   double low = 0;
-  double high = fill.enough() * (1 + 1e-9);
+  double high = fill.enough() * (1 + kTie);
   std::vector<int> ends = fill.ends(high, memory_bound);
   if (!fill.is_whole(ends)) {
     return Infeasible{fill.reason(ends)};

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -15,8 +15,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr double kTie = 1e-9;
 
 // What a device does of an operator: the samples from `begin` to `end` of each micro-batch, in parts of it.
 struct Part {
@@ -30,7 +28,7 @@ struct Part {
 struct Choice {
   std::vector<Part> parts;
   double reduction = 0; // of the parts' gradients, once per iteration
-  double finish = std::numeric_limits<double>::infinity();
+  double finish = kInfinity;
 };
 
 enum class Rule { anywhere, contiguous, divided };
@@ -99,7 +97,7 @@ private:
         break; // a device would be left without a sample
       }
       const Choice divided = timed(op, shared_out(devices), reduction(op, devices));
-      best = devices.size() > 1 && divided.finish < (1 - kTie) * best.finish ? divided : best;
+      best = devices.size() > 1 && improves(divided.finish, best.finish) ? divided : best;
     }
     return best;
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/plan/stream_times.hpp"
 
@@ -40,7 +41,7 @@ std::vector<int> order_by_rank(const std::vector<std::vector<int>>& successors, 
   while (!ready.empty()) {
     int next = *ready.begin();
     for (const int task : ready) {
-      next = ranks[task] > ranks[next] + 1e-9 * std::abs(ranks[next]) ? task : next;
+      next = ranks[task] > ranks[next] + kTie * std::abs(ranks[next]) ? task : next;
     }
     ready.erase(next);
     order.push_back(next);

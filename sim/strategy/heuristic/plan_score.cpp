@@ -15,7 +15,7 @@ PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
     return score;
   }
   if (const auto shortage =
-          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.dealing)) {
+          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
     score.why_not = to_text(*shortage, problem.platform);
     return score;
   }

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <limits>
 #include <string>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/plan_request.hpp"
 
 namespace stagecraft {
 
 struct PlanScore {
-  double seconds = std::numeric_limits<double>::infinity(); ///< of an iteration
-  std::string why_not;                                      ///< why the plan cannot run; "" when it can
+  double seconds = kInfinity; ///< of an iteration
+  std::string why_not;        ///< why the plan cannot run; "" when it can
 
   bool runs() const { return why_not.empty(); }
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "sim/base/improves.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/json_document.hpp"
 
@@ -15,11 +16,10 @@ namespace stagecraft {
 namespace {
 
 constexpr double kMillisecond = 1e-3;
-constexpr double kBytesPerElement = 4;      // fp32
+constexpr double kElementBytes = 4;         // fp32
 constexpr double kBandwidth = 2147483648.0; // B/s: what makes bytes of the file's costs, 2 GiB/s as its authors have it
 constexpr double kSmallest = 1e-6;          // ms: a node that takes less takes no time
 constexpr double kLargest = 1e15;           // of any amount; sums of so large ones stay finite
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr const char* kAccelerator = "fpga"; // as the file calls it
 constexpr const char* kProcessor = "cpu";
 
@@ -34,7 +34,7 @@ struct Node {
 
 using Edges = std::vector<std::pair<int, int>>;
 
-struct Document {
+struct PartitioningDocument {
   std::vector<Node> nodes;
   Edges edges; ///< positions of nodes
   double memory = 0;
@@ -59,7 +59,7 @@ double amount(json::Object& object, const std::string& key) {
 // file.
 class NodeReader {
 public:
-  NodeReader(const std::string& file, Document& document) : file_(file), document_(document) {}
+  NodeReader(const std::string& file, PartitioningDocument& document) : file_(file), document_(document) {}
 
   void read(const json::Value& list) {
     constexpr int kLowest = std::numeric_limits<int>::min();
@@ -114,13 +114,13 @@ private:
   }
 
   const std::string& file_;
-  Document& document_;
+  PartitioningDocument& document_;
   std::map<int, int> index_;
   std::set<std::string> names_;
 };
 
 void read_edges(const json::Value& list, const std::string& file, const NodeReader& nodes, double scale,
-                Document& document) {
+                PartitioningDocument& document) {
   constexpr double kTolerance = 1e-6; // ms, before scaling
   std::vector<bool> known(document.nodes.size(), false);
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -145,11 +145,11 @@ void read_edges(const json::Value& list, const std::string& file, const NodeRead
   }
 }
 
-Document read_document(std::string_view text, const std::string& file, double scale) {
+PartitioningDocument read_document(std::string_view text, const std::string& file, double scale) {
   constexpr int kMostDevices = 100'000;
   const json::Value value = json::parse(text, file);
   json::Object object(value, file, "");
-  Document document;
+  PartitioningDocument document;
   document.memory = amount(object, "maxSizePerFPGA");
   document.accelerators = object.integer("maxFPGAs", 0, kMostDevices);
   document.processors = object.integer("maxCPUs", 0, kMostDevices);
@@ -164,7 +164,7 @@ Document read_document(std::string_view text, const std::string& file, double sc
 }
 
 // Names the nodes of a cycle, where there is one.
-void check_acyclic(const Document& document, const Where& where) {
+void check_acyclic(const PartitioningDocument& document, const Where& where) {
   std::vector<Operator> operators(document.nodes.size());
   for (std::size_t i = 0; i < operators.size(); ++i) {
     operators[i].name = document.nodes[i].name;
@@ -176,7 +176,7 @@ void check_acyclic(const Document& document, const Where& where) {
 // backward nodes run where its forward nodes do.
 class Groups {
 public:
-  explicit Groups(const Document& document)
+  explicit Groups(const PartitioningDocument& document)
       : document_(document), parent_(document.groups), forward_ms_(document.groups, 0.0),
         backward_ms_(document.groups, 0.0), forward_nodes_(document.groups, 0),
         feeds_backward_(document.groups, false) {
@@ -307,7 +307,7 @@ private:
     feeds_backward_[into] = feeds_backward_[into] || feeds_backward_[group];
   }
 
-  const Document& document_;
+  const PartitioningDocument& document_;
   std::vector<int> parent_;
   std::vector<double> forward_ms_, backward_ms_; ///< on processor and accelerator together
   std::vector<int> forward_nodes_;
@@ -322,7 +322,7 @@ struct Contracted {
   std::vector<int> of_node; ///< position of each node's operator
 };
 
-std::string name_of(const Document& document, const std::vector<int>& nodes) {
+std::string name_of(const PartitioningDocument& document, const std::vector<int>& nodes) {
   int best = nodes.front();
   const auto rank = [&](int node) {
     const Node& what = document.nodes[node];
@@ -334,7 +334,7 @@ std::string name_of(const Document& document, const std::vector<int>& nodes) {
   return document.nodes[best].name;
 }
 
-Contracted contract(const Document& document, const Groups& groups) {
+Contracted contract(const PartitioningDocument& document, const Groups& groups) {
   std::map<int, std::vector<int>> nodes_of; // by group
   for (std::size_t node = 0; node < document.nodes.size(); ++node) {
     nodes_of[groups.of(static_cast<int>(node))].push_back(static_cast<int>(node));
@@ -350,12 +350,12 @@ Contracted contract(const Document& document, const Groups& groups) {
     for (const int at : nodes) {
       const Node& node = document.nodes[at];
       (node.backward ? accelerator.backward : accelerator.forward) +=
-          Seconds{node.on_accelerator ? node.accelerator_ms * kMillisecond : kInfinite};
+          Seconds{node.on_accelerator ? node.accelerator_ms * kMillisecond : kInfinity};
       (node.backward ? processor.backward : processor.forward) += Seconds{node.processor_ms * kMillisecond};
       op.resident_bytes += node.size;
       contracted.of_node[at] = static_cast<int>(contracted.operators.size());
     }
-    if (accelerator.backward.value == kInfinite) {
+    if (accelerator.backward.value == kInfinity) {
       accelerator.forward = accelerator.backward;
     }
     contracted.operators.push_back(std::move(op));
@@ -365,10 +365,11 @@ Contracted contract(const Document& document, const Groups& groups) {
   return contracted;
 }
 
-double elements_of(double cost_ms) { return cost_ms * kMillisecond * kBandwidth / kBytesPerElement; }
+double elements_sent_in(double cost_ms) { return cost_ms * kMillisecond * kBandwidth / kElementBytes; }
 
 // The ends of each node's output, among operators.
-std::vector<std::set<int>> ends_of(const Document& document, const std::vector<int>& of_node, bool forward_only) {
+std::vector<std::set<int>> ends_of(const PartitioningDocument& document, const std::vector<int>& of_node,
+                                   bool forward_only) {
   std::vector<std::set<int>> ends(document.nodes.size());
   for (const auto& [from, to] : document.edges) {
     if (!forward_only || !document.nodes[to].backward) {
@@ -379,7 +380,7 @@ std::vector<std::set<int>> ends_of(const Document& document, const std::vector<i
 }
 
 // All tensors that more than one operator has to do with; those with the same ends are one.
-std::vector<SharedTensor> shared_tensors(const Document& document, const std::vector<int>& of_node) {
+std::vector<SharedTensor> shared_tensors(const PartitioningDocument& document, const std::vector<int>& of_node) {
   std::map<std::vector<int>, double> cost_of;
   const auto ends = ends_of(document, of_node, false);
   for (std::size_t node = 0; node < document.nodes.size(); ++node) {
@@ -389,7 +390,7 @@ std::vector<SharedTensor> shared_tensors(const Document& document, const std::ve
   }
   std::vector<SharedTensor> tensors;
   for (const auto& [at, cost] : cost_of) {
-    tensors.push_back({elements_of(cost), at});
+    tensors.push_back({elements_sent_in(cost), at});
   }
   return tensors;
 }
@@ -398,14 +399,15 @@ std::vector<SharedTensor> shared_tensors(const Document& document, const std::ve
 
 ModelGraph import_dnn_partitioning(std::string_view text, const std::string& file, const ImportOptions& options) {
   const Where whole{file, 0, 0};
-  const Document document = read_document(text, file, options.cost_scale.value_or(1));
+  const PartitioningDocument document = read_document(text, file, options.cost_scale.value_or(1));
   check_acyclic(document, whole);
   const Groups groups(document);
   Contracted contracted = contract(document, groups);
   const auto forward_ends = ends_of(document, contracted.of_node, true);
   for (std::size_t node = 0; node < document.nodes.size(); ++node) {
     if (!document.nodes[node].backward && forward_ends[node].size() > 1) {
-      contracted.operators[contracted.of_node[node]].output_elements += elements_of(document.nodes[node].output_ms);
+      contracted.operators[contracted.of_node[node]].output_elements +=
+          elements_sent_in(document.nodes[node].output_ms);
     }
   }
   std::map<int, int> of_group;
@@ -439,7 +441,7 @@ ModelGraph import_dnn_partitioning(std::string_view text, const std::string& fil
     graph.devices.push_back({kAccelerator, document.accelerators, Bytes{document.memory}, BytesPerSecond{kBandwidth}});
   }
   if (document.processors > 0) {
-    graph.devices.push_back({kProcessor, document.processors, Bytes{kInfinite}, BytesPerSecond{kInfinite}});
+    graph.devices.push_back({kProcessor, document.processors, Bytes{kInfinity}, BytesPerSecond{kInfinity}});
   }
   return graph;
 }

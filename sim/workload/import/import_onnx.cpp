@@ -12,8 +12,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostElements = 1e15;
-
 // Where a tensor comes from: data (the model's input or a layer), or constant, with the weights it is made of.
 struct Origin {
   bool constant = false;

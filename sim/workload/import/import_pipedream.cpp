@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kBytesPerElement = 4; // profiles are taken in fp32
+constexpr double kProfiledElementBytes = 4; // profiles are taken in fp32
 constexpr std::string_view kSeparator = " -- ";
 
 struct ProfiledNode {
@@ -25,7 +25,7 @@ struct ProfiledNode {
   Where where;
 };
 
-struct Edge {
+struct ProfiledEdge {
   std::string from, to;
   Where where;
 };
@@ -162,7 +162,7 @@ ProfiledNode parse_node(const Piece& line) {
   return node;
 }
 
-Edge parse_edge(const Piece& line) {
+ProfiledEdge parse_edge(const Piece& line) {
   const std::vector<Piece> parts = split(line, kSeparator);
   if (parts.size() != 2 || parts[0].text.empty() || parts[1].text.empty()) {
     throw InputError(line.where, "not an edge; allowed: a tab and 'id -- id'");
@@ -197,13 +197,13 @@ bool natural_less(const std::string& a, const std::string& b) {
   return a.size() < b.size();
 }
 
-struct Document {
+struct ProfileDocument {
   std::vector<ProfiledNode> nodes; ///< in natural order of their ids
-  std::vector<Edge> edges;
+  std::vector<ProfiledEdge> edges;
 };
 
-Document parse_document(std::string_view text, const std::string& file) {
-  Document document;
+ProfileDocument parse_document(std::string_view text, const std::string& file) {
+  ProfileDocument document;
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     const Piece raw{text.substr(0, end), {file, number, 1}};
@@ -224,7 +224,7 @@ Document parse_document(std::string_view text, const std::string& file) {
 }
 
 // Edges as positions in document.nodes.
-std::vector<std::pair<int, int>> resolve_edges(const Document& document) {
+std::vector<std::pair<int, int>> resolve_edges(const ProfileDocument& document) {
   std::map<std::string, int> index;
   for (const ProfiledNode& node : document.nodes) {
     const auto [first, fresh] = index.emplace(node.id, static_cast<int>(index.size()));
@@ -242,14 +242,14 @@ std::vector<std::pair<int, int>> resolve_edges(const Document& document) {
     return found->second;
   };
   std::vector<std::pair<int, int>> edges;
-  for (const Edge& edge : document.edges) {
+  for (const ProfiledEdge& edge : document.edges) {
     edges.emplace_back(find(edge.from, edge.where), find(edge.to, edge.where));
   }
   return edges;
 }
 
 // Which nodes stay: no placeholders of the model's inputs, and no parts of a tuple that nothing reads.
-std::vector<bool> nodes_kept(const Document& document, const std::vector<std::pair<int, int>>& edges) {
+std::vector<bool> nodes_kept(const ProfileDocument& document, const std::vector<std::pair<int, int>>& edges) {
   std::vector<bool> kept(document.nodes.size());
   for (size_t v = 0; v < kept.size(); ++v) {
     kept[v] = !document.nodes[v].description.starts_with("Input");
@@ -282,8 +282,8 @@ Operator make_operator(const ProfiledNode& node) {
   op.name = node.id;
   op.type = node.description.substr(0, node.description.find('('));
   op.kind = kind_of(op.type);
-  op.parameters = node.parameters / kBytesPerElement;
-  op.output_elements = node.activation / kBytesPerElement;
+  op.parameters = node.parameters / kProfiledElementBytes;
+  op.output_elements = node.activation / kProfiledElementBytes;
   op.forward.kernels = node.forward > 0 ? 1 : 0;
   op.backward_input.kernels = node.backward > 0 ? 1 : 0;
   op.backward_weight.kernels = node.backward > 0 && node.parameters > 0 ? 1 : 0;
@@ -299,7 +299,7 @@ std::string name_of(const std::filesystem::path& file) {
 } // namespace
 
 std::vector<StagedNode> read_pipedream_stages(std::string_view text, const std::string& file) {
-  const Document document = parse_document(text, file);
+  const ProfileDocument document = parse_document(text, file);
   const std::vector<bool> kept = nodes_kept(document, resolve_edges(document));
   std::vector<StagedNode> nodes;
   for (size_t v = 0; v < kept.size(); ++v) {
@@ -313,7 +313,7 @@ std::vector<StagedNode> read_pipedream_stages(std::string_view text, const std::
 
 ModelGraph import_pipedream(std::string_view text, const std::string& file) {
   const Where whole{file, 1, 1};
-  const Document document = parse_document(text, file);
+  const ProfileDocument document = parse_document(text, file);
   const std::vector<std::pair<int, int>> all_edges = resolve_edges(document);
   const std::vector<bool> kept = nodes_kept(document, all_edges);
 
@@ -329,14 +329,14 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file) {
       operators.push_back(make_operator(node));
       profile.times.push_back({Seconds{node.forward * kMillisecond}, Seconds{node.backward * kMillisecond}});
     } else if (node.description.starts_with("Input")) {
-      input_elements += node.activation / kBytesPerElement;
+      input_elements += node.activation / kProfiledElementBytes;
     }
   }
   std::vector<std::pair<int, int>> edges;
   std::set<std::pair<int, int>> seen;
   for (const auto& [from, to] : all_edges) {
     if (kept[to] && seen.emplace(from, to).second) {
-      operators[position[to]].stash_elements += document.nodes[from].activation / kBytesPerElement;
+      operators[position[to]].stash_elements += document.nodes[from].activation / kProfiledElementBytes;
       if (kept[from]) {
         edges.emplace_back(position[from], position[to]);
       }

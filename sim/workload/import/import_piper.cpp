@@ -6,17 +6,18 @@
 #include <limits>
 #include <map>
 
+#include "sim/base/improves.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/json_document.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr int kMostDevices = 100'000;
+constexpr int kMostPiperDevices = 100'000;
 constexpr double kBytes = 4; // of an element: the file counts bytes, the model fp32 elements
 constexpr const char* kDevice = "accelerator";
 
-struct Edge {
+struct PiperEdge {
   int from = 0, to = 0; // positions of nodes
   double bytes = 0;
 };
@@ -33,17 +34,17 @@ struct ReadNode {
   std::vector<ReadConfiguration> configurations;
 };
 
-class Reader {
+class PiperReader {
 public:
-  Reader(const std::string& bytes, const std::string& file, double scale)
+  PiperReader(const std::string& bytes, const std::string& file, double scale)
       : file_(file), scale_(scale), document_(json::parse(bytes, file)) {}
 
   ModelGraph read() {
     json::Object whole(document_, file_, "");
-    const int devices = whole.integer("maxDevices", 1, kMostDevices);
+    const int devices = whole.integer("maxDevices", 1, kMostPiperDevices);
     const double memory = positive(whole, "maxMemoryPerDevice");
     const double bandwidth = positive(whole, "bandwidth");
-    const int micro_batches = whole.integer("mbsInBatch", 1, kMostDevices * 1000);
+    const int micro_batches = whole.integer("mbsInBatch", 1, kMostPiperDevices * 1000);
     read_nodes(whole);
     read_edges(whole);
     whole.finish();
@@ -89,7 +90,7 @@ private:
     }
     for (const auto& [key, list] : degrees.items()) {
       const std::string path = node.path("TMPCs") + "." + key;
-      const int degree = number_of(key, path, 1, kMostDevices);
+      const int degree = number_of(key, path, 1, kMostPiperDevices);
       if (!list.is_array()) {
         throw InputError({file_, 0, 0}, path + ": must be an array, got " + list.type_name());
       }
@@ -154,7 +155,7 @@ private:
         }
         return found->second;
       };
-      const Edge read{end("sourceId"), end("destId"), edge.amount("communicationCost") * scale_};
+      const PiperEdge read{end("sourceId"), end("destId"), edge.amount("communicationCost") * scale_};
       edge.finish();
       if (!seen.emplace(std::pair(read.from, read.to), 0).second) {
         throw edge.error("", "joins two nodes for the second time; allowed: once");
@@ -167,7 +168,7 @@ private:
   void check_exchanges() const {
     std::vector<std::vector<int>> before(nodes_.size());
     std::vector<std::vector<int>> after(nodes_.size());
-    for (const Edge& edge : edges_) {
+    for (const PiperEdge& edge : edges_) {
       before[edge.to].push_back(nodes_[edge.from].id);
       after[edge.from].push_back(nodes_[edge.to].id);
     }
@@ -206,11 +207,10 @@ private:
 
   // Forward is what recompute adds; a third of the time where the file does not tell.
   static MeasuredTime measured(const ReadNode& node, int degree) {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
     const ReadConfiguration* vanilla = find(node, degree, false);
     const ReadConfiguration* again = find(node, degree, true);
     if (vanilla == nullptr && again == nullptr) {
-      return {Seconds{kNever}, Seconds{kNever}};
+      return {Seconds{kInfinity}, Seconds{kInfinity}};
     }
     const Seconds whole = plainest(node, degree)->plain.seconds;
     const Seconds forward = vanilla != nullptr && again != nullptr
@@ -221,7 +221,7 @@ private:
 
   std::vector<Operator> make_operators() const {
     std::vector<double> output(nodes_.size(), 0.0);
-    for (const Edge& edge : edges_) {
+    for (const PiperEdge& edge : edges_) {
       output[edge.from] = std::max(output[edge.from], edge.bytes);
     }
     std::vector<Operator> operators;
@@ -265,7 +265,7 @@ private:
   ModelGraph make_model() const {
     std::vector<std::pair<int, int>> ends;
     std::map<std::pair<int, int>, double> bytes_of;
-    for (const Edge& edge : edges_) {
+    for (const PiperEdge& edge : edges_) {
       ends.emplace_back(edge.from, edge.to);
       bytes_of[{edge.from, edge.to}] = edge.bytes;
     }
@@ -302,13 +302,13 @@ private:
   json::Value document_;
   std::vector<ReadNode> nodes_;
   std::map<int, int> position_; // of a node's id
-  std::vector<Edge> edges_;
+  std::vector<PiperEdge> edges_;
 };
 
 } // namespace
 
 ModelGraph import_piper(const std::string& bytes, const std::string& file, const ImportOptions& options) {
-  return Reader(bytes, file, options.cost_scale.value_or(1)).read();
+  return PiperReader(bytes, file, options.cost_scale.value_or(1)).read();
 }
 
 } // namespace stagecraft

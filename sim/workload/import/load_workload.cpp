@@ -9,7 +9,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostElements = 1e15; // doubles count exactly, and products stay finite
 constexpr yaml::Range kCount{0, kMostElements, true, "0 or more, at most 1e15"};
 constexpr std::string_view kCustom = "custom";
 
@@ -32,9 +31,9 @@ void check_size(const Shape& shape, const Where& where) {
 }
 
 // The file while it is read: layers so far, what their outputs look like.
-class Reader {
+class WorkloadReader {
 public:
-  explicit Reader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
+  explicit WorkloadReader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");
@@ -291,7 +290,7 @@ ModelGraph load_workload(const yaml::Node& document) {
   const std::string name = map.text("name");
   const std::string description = map.text("description", "");
   map.text("sources", "");
-  ModelGraph graph = Reader(map).read(name);
+  ModelGraph graph = WorkloadReader(map).read(name);
   map.finish();
   graph.description = description;
   return graph;

@@ -19,7 +19,7 @@ double last(const Shape& shape) { return shape.empty() ? 1 : std::max(1.0, stati
 KernelCall over(KernelOp op, double elements, double columns) { return {op, {elements / columns, columns}, kRows}; }
 
 // The same op over rows of the output, forward and backward.
-LayerKernels both_ways(KernelOp op, const Layer& layer, double columns) {
+LayerKernels both_passes(KernelOp op, const Layer& layer, double columns) {
   const KernelCall call = over(op, elements_of(layer.output), columns);
   return {.forward = {call}, .backward_input = {call}};
 }
@@ -79,15 +79,15 @@ LayerKernels attention_kernels(const Layer& layer) {
 }
 
 LayerKernels batch_norm_kernels(const Layer& layer) {
-  return both_ways(KernelOp::batch_norm, layer, layer.features_in);
+  return both_passes(KernelOp::batch_norm, layer, layer.features_in);
 }
 LayerKernels layer_norm_kernels(const Layer& layer) {
-  return both_ways(KernelOp::layer_norm, layer, layer.features_in);
+  return both_passes(KernelOp::layer_norm, layer, layer.features_in);
 }
-LayerKernels relu_kernels(const Layer& layer) { return both_ways(KernelOp::relu, layer, last(layer.output)); }
-LayerKernels gelu_kernels(const Layer& layer) { return both_ways(KernelOp::gelu, layer, last(layer.output)); }
-LayerKernels dropout_kernels(const Layer& layer) { return both_ways(KernelOp::dropout, layer, last(layer.output)); }
-LayerKernels softmax_kernels(const Layer& layer) { return both_ways(KernelOp::softmax, layer, last(layer.output)); }
+LayerKernels relu_kernels(const Layer& layer) { return both_passes(KernelOp::relu, layer, last(layer.output)); }
+LayerKernels gelu_kernels(const Layer& layer) { return both_passes(KernelOp::gelu, layer, last(layer.output)); }
+LayerKernels dropout_kernels(const Layer& layer) { return both_passes(KernelOp::dropout, layer, last(layer.output)); }
+LayerKernels softmax_kernels(const Layer& layer) { return both_passes(KernelOp::softmax, layer, last(layer.output)); }
 
 LayerKernels add_kernels(const Layer& layer) {
   const KernelCall call = over(KernelOp::add, elements_of(layer.output), last(layer.output));
@@ -95,7 +95,7 @@ LayerKernels add_kernels(const Layer& layer) {
   return {.forward = calls, .backward_input = calls};
 }
 
-LayerKernels copy_kernels(const Layer& layer) { return both_ways(KernelOp::copy, layer, last(layer.output)); }
+LayerKernels copy_kernels(const Layer& layer) { return both_passes(KernelOp::copy, layer, last(layer.output)); }
 
 LayerKernels loss_kernels(const Layer& layer) {
   const Shape& scores = layer.inputs.front();

@@ -101,9 +101,9 @@ void read_attention(yaml::Map& map, Layer& layer) {
 }
 
 void read_lstm(yaml::Map& map, Layer& layer) {
-  constexpr int kMostLayers = 1000;
+  constexpr int kMostStacked = 1000;
   layer.features = map.integer("hidden", 1, kLargestSize);
-  layer.layers = map.integer("layers", 1, kMostLayers, 1);
+  layer.layers = map.integer("layers", 1, kMostStacked, 1);
   layer.bidirectional = map.boolean("bidirectional", false);
   layer.bias = map.boolean("bias", true);
 }

@@ -18,6 +18,8 @@ namespace stagecraft {
 using Shape = std::vector<std::int64_t>;
 
 double elements_of(const Shape& shape);
+/// Of the largest tensor that is read: doubles count so many exactly, and products stay finite.
+inline constexpr double kMostElements = 1e15;
 std::string to_text(const Shape& shape); ///< "[3, 224, 224]"
 
 /// One layer: the shapes it reads and writes, and whichever attributes its kind has.

@@ -1,0 +1,172 @@
+// The works of each stage's replicas: forwards, backwards, recompute.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/schedule/task_graph/task_graph_builder.hpp"
+
+namespace stagecraft {
+
+void TaskGraphBuilder::make_replicas() {
+  replicas_.resize(stages());
+  for (int s = 0; s < stages(); ++s) {
+    for (const ReplicaCost& cost : cost_.stages[s].replicas) {
+      replicas_[s].push_back({.device = index_of_[cost.device]});
+    }
+  }
+  for (int s = 0; s < stages(); ++s) {
+    for (std::size_t i = 0; i < replicas_[s].size(); ++i) {
+      read_orders(s, replicas_[s][i]);
+      fill_replica(s, cost_.stages[s].replicas[i], replicas_[s][i]);
+    }
+  }
+}
+
+// What the order of the replica's rank says of the stage: the micro-batches it runs, and which of them again.
+void TaskGraphBuilder::read_orders(int stage, ReplicaTasks& replica) {
+  const bool in_turn = cost_.stages[stage].in_turn;
+  if (!in_turn && !recomputes_) {
+    return;
+  }
+  std::vector<char> here(micro_batches_, 0);
+  int again = 0;
+  for (const Action& action : request_.schedule.orders[rank_of(replica.device)]) {
+    const std::int32_t m = action.micro_batch % micro_batches_;
+    if (action.stage == stage && action.kind == TaskKind::forward) {
+      here[m] = 1;
+    } else if (action.stage == stage && action.kind == TaskKind::recompute) {
+      replica.recomputed.resize(micro_batches_, -1);
+      replica.recomputed[m] = again++;
+    }
+  }
+  if (in_turn) {
+    turns_.push_back(std::make_unique<Turns>());
+    Turns& turns = *turns_.back();
+    turns.place.assign(micro_batches_, -1);
+    for (std::int32_t m = 0; m < micro_batches_; ++m) {
+      if (here[m] != 0) {
+        turns.place[m] = static_cast<std::int32_t>(turns.micro_batches.size());
+        turns.micro_batches.push_back(m);
+      }
+    }
+    replica.turns = &turns;
+  }
+}
+
+int TaskGraphBuilder::count_of(const ReplicaTasks& replica) const {
+  return replica.turns != nullptr ? static_cast<int>(replica.turns->micro_batches.size()) : micro_batches_;
+}
+
+// Adds a task for each of the micro-batches that the replica runs.
+TaskId TaskGraphBuilder::add(const Work& work, const ReplicaTasks& replica) {
+  const TaskId block = add(work, count_of(replica));
+  if (replica.turns != nullptr) {
+    std::copy(replica.turns->micro_batches.begin(), replica.turns->micro_batches.end(),
+              graph_.micro_batch.begin() + block);
+  }
+  return block;
+}
+
+TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory, Bytes all) const {
+  const Bytes rest = request_.schedule.splits_backward ? memory.for_weights.value_or(all) : Bytes{0};
+  return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
+}
+
+void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {
+  const Schedule& schedule = request_.schedule;
+  const bool again = !replica.recomputed.empty();
+  const bool splits = schedule.splits_backward;
+  const Bytes kept = again ? cost.memory.per_micro_batch : cost.memory.whole();
+  const Bytes all = kept + (again ? cost.memory.workspace : Bytes{0});
+  const int versions = schedule.versions.empty() ? 1 : schedule.versions[stage];
+  FixedMemory& fixed = graph_.fixed_memory[replica.device];
+  fixed.weights += cost.memory.weights * versions;
+  fixed.gradients += cost.memory.gradients;
+  fixed.optimizer += cost.memory.optimizer;
+  fixed.buffers += cost.memory.buffers;
+  Work work{.device = replica.device, .stage = stage, .to_stage = stage};
+  const auto block = [&](TaskKind kind, Seconds seconds, Bytes acquire, Bytes release) {
+    work.kind = kind;
+    work.seconds = seconds;
+    work.acquire = acquire;
+    work.release = release;
+    return add(work, replica);
+  };
+  const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
+  replica.forward = block(TaskKind::forward, cost.forward + prediction, kept, Bytes{0});
+  const Handover handover = hand_over(cost.memory, all);
+  replica.backward =
+      block(TaskKind::backward, splits ? cost.backward_input : cost.backward(), handover.more, handover.less);
+  if (splits) {
+    replica.weight = block(TaskKind::weight, cost.backward_weight, Bytes{0}, handover.rest);
+  }
+  if (schedule.steps_each_micro_batch) {
+    replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Bytes{0}, Bytes{0});
+  }
+  if (again) {
+    work.kind = TaskKind::recompute;
+    work.seconds = cost.recompute;
+    work.acquire = cost.memory.workspace;
+    work.release = Bytes{0};
+    add_recompute(work, cost.memory, replica);
+  }
+}
+
+// The replica's R; micro-batches without one hold all their activations from F on.
+void TaskGraphBuilder::add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica) {
+  const auto count = static_cast<int>(
+      std::count_if(replica.recomputed.begin(), replica.recomputed.end(), [](int n) { return n >= 0; }));
+  replica.recompute = add(work, count);
+  std::vector<std::int32_t> others;
+  for (std::int32_t m = 0; m < micro_batches_; ++m) {
+    if (replica.recomputed[m] >= 0) {
+      graph_.micro_batch[replica.recompute + replica.recomputed[m]] = m;
+    } else if (replica.place(m) >= 0) {
+      others.push_back(replica.place(m));
+    }
+  }
+  const auto change = [&](TaskId block, Bytes acquire, Bytes release) {
+    Work changed = graph_.works[graph_.work[block]];
+    changed.acquire = acquire;
+    changed.release = release;
+    for (const std::int32_t place : others) {
+      graph_.work[block + place] = static_cast<std::int32_t>(graph_.works.size());
+    }
+    graph_.works.push_back(changed);
+  };
+  if (!others.empty()) {
+    const Handover handover = hand_over(memory, memory.whole());
+    change(replica.forward, memory.whole(), Bytes{0});
+    change(replica.backward, handover.more, handover.less);
+    if (replica.weight != kNone) {
+      change(replica.weight, Bytes{0}, handover.rest);
+    }
+  }
+}
+
+const TaskGraphBuilder::ReplicaTasks* TaskGraphBuilder::replica_on(int stage, int device) const {
+  for (const ReplicaTasks& replica : replicas_[stage]) {
+    if (replica.device == device) {
+      return &replica;
+    }
+  }
+  return nullptr;
+}
+
+// The schedule's rank of a device: as given; else its own where ranks are devices, that of its first stage where
+// replicas share one.
+std::size_t TaskGraphBuilder::rank_of(int device) const {
+  if (!request_.rank_of.empty()) {
+    return request_.rank_of[graph_.devices[device]];
+  }
+  if (request_.schedule.orders.size() == graph_.devices.size()) {
+    return device;
+  }
+  for (int s = 0; s < stages(); ++s) {
+    if (replica_on(s, device) != nullptr) {
+      return s % request_.schedule.orders.size();
+    }
+  }
+  return 0;
+}
+
+} // namespace stagecraft
