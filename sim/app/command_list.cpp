@@ -10,6 +10,7 @@
 #include "sim/base/schema.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/report/table.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
@@ -41,34 +42,16 @@ std::vector<Entry> shipped_entries(const char* kind) {
   return entries;
 }
 
-struct Metric {
-  std::string_view name, help;
-};
-
-constexpr std::array kMetrics = {
-    Metric{"iteration_seconds", "the period of the steady state, s"},
-    Metric{"makespan_seconds", "one iteration alone from empty, s"},
-    Metric{"samples_per_second", "global batch / iteration"},
-    Metric{"speedup", "over the fastest single device at the same global batch, memory aside"},
-    Metric{"bubble_fraction", "1 - sum of busy / (devices in use x iteration)"},
-    Metric{"load_imbalance", "largest / mean busy - 1"},
-    Metric{"utilization", "busy / iteration, per device"},
-    Metric{"waiting_seconds", "iteration - busy, per device, s"},
-    Metric{"exposed_communication_seconds", "waiting for data already sent, per device, s"},
-    Metric{"data_stall_seconds", "the longest that a device waits for its loader, s"},
-    Metric{"peak_memory_bytes", "per device, B"},
-    Metric{"energy_joules", "devices in use, their hosts and links, per iteration, J"},
-    Metric{"joules_per_sample", "energy / global batch, J"},
-    Metric{"mean_power_watts", "energy / iteration, W"},
-    Metric{"cost_usd", "devices in use and their hosts, per iteration, USD"},
-    Metric{"usd_per_million_samples", "cost / global batch x 10^6, USD"},
-    Metric{"estimate_seconds", "the planner's closed form for the iteration, s"},
-    Metric{"bottleneck_seconds", "largest stage or boundary per micro-batch, s"},
-    Metric{"optimal_bottleneck_seconds", "the least of any pipeline of one stage per device, where proven, s"},
-    Metric{"lower_bound_seconds", "no plan on this platform is faster, s"},
-    Metric{"over_bound", "iteration / lower bound - 1"},
-    Metric{"tasks", "executed by the engine, transfers included"},
-};
+// With their units: "busy / iteration, per device".
+std::vector<Entry> metric_entries() {
+  std::vector<Entry> entries;
+  for (const Metric& metric : kMetrics) {
+    entries.push_back({std::string(metric.name), std::string(metric.help) +
+                                                     (metric.per_device != nullptr ? ", per device" : "") +
+                                                     (metric.unit.empty() ? "" : ", ") + std::string(metric.unit)});
+  }
+  return entries;
+}
 
 struct Listing {
   std::string_view name;
@@ -88,7 +71,7 @@ const std::vector<Listing>& listings() {
       {"measurement-formats", [] { return entries_of(foreign::foreign_formats()); }},
       {"schedule-formats", [] { return entries_of(schedule_dialects()); }},
       {"plan-formats", [] { return entries_of(plan_formats()); }},
-      {"metrics", [] { return entries_of(kMetrics); }},
+      {"metrics", metric_entries},
   };
   return kListings;
 }

@@ -42,7 +42,7 @@ std::string csv_head(const std::vector<std::string>& axes) {
     line += "," + csv_cell(axis == kEngineColumn ? "sweep." + axis : axis);
   }
   line += ",strategy,schedule,micro_batches,recompute,engine,status,order,reason";
-  for (const FigureRow& figure : figures()) {
+  for (const Metric& figure : figures()) {
     line += "," + std::string(figure.name);
   }
   return line + "\n";

@@ -2,20 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/schema.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/result/stage_json.hpp"
 
 namespace stagecraft {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class Q> Json values(const std::vector<Q>& quantities) {
-  Json list = Json::array();
-  for (const Q& quantity : quantities) {
-    list.push_back(quantity.value);
-  }
-  return list;
-}
 
 Json to_value(const std::vector<RunRound::Group>& groups) {
   Json list = Json::array();
@@ -26,12 +19,6 @@ Json to_value(const std::vector<RunRound::Group>& groups) {
     }
   }
   return list;
-}
-
-Json to_value(const RunSpread& spread) {
-  return {
-      {"samples", spread.samples},
-      {"iteration_seconds", {{"p5", spread.low.value}, {"median", spread.median.value}, {"p95", spread.high.value}}}};
 }
 
 // Candidates are null where they are those of the round before.
@@ -48,144 +35,134 @@ Json to_value(const std::vector<RunRound>& rounds) {
                     {"step", round.step},
                     {"held", round.held},
                     {"iteration_seconds", ran ? Json(round.iteration.value) : Json()},
-                    {"waiting_seconds", values(round.waiting)},
+                    {"waiting_seconds", values_of(round.waiting)},
                     {"largest_waiting_seconds", ran ? Json(round.largest_waiting.value) : Json()},
                     {"mean_waiting_seconds", ran ? Json(round.mean_waiting.value) : Json()},
                     {"waiting_shares", round.waiting_shares},
-                    {"tail_seconds", values(round.tail)},
+                    {"tail_seconds", values_of(round.tail)},
                     {"why_not", ran ? Json() : Json(round.why_not)},
                     {"action", round.action}});
   }
   return list;
 }
 
-// Every key of the schema, null until a feasible run fills it.
-Json empty_run(const Run& run) {
-  Json json = {{"strategy", run.strategy},
-               {"schedule", run.schedule},
-               {"order", run.order.empty() ? Json() : Json(run.order)},
-               {"engine", run.engine},
-               {"devices", run.devices},
-               {"unused_devices", run.unused_devices},
-               {"micro_batches", run.micro_batches},
-               {"recompute",
-                {{"what", run.recompute.what},
-                 {"when", run.recompute.rule.early ? "early" : "lazy"},
-                 {"skip_after_forward", run.recompute.rule.skip_after_own_forward},
-                 {"except_last", run.recompute.rule.except_last_micro_batch}}},
-               {"feasible", run.feasible},
-               {"why_not", run.why_not.empty() ? Json() : Json(run.why_not)},
-               {"would_fit", run.would_fit.empty() ? Json() : Json(run.would_fit)},
-               {"note", run.note.empty() ? Json() : Json(run.note)}};
-  for (const char* key : {"iteration_seconds",
-                          "makespan_seconds",
-                          "samples_per_second",
-                          "speedup",
-                          "bubble_fraction",
-                          "load_imbalance",
-                          "utilization",
-                          "waiting_seconds",
-                          "exposed_communication_seconds",
-                          "data_stall_seconds",
-                          "loader",
-                          "peak_memory_bytes",
-                          "energy_joules",
-                          "energy",
-                          "mean_power_watts",
-                          "joules_per_sample",
-                          "cost_usd",
-                          "usd_per_million_samples",
-                          "estimate_seconds",
-                          "bottleneck_seconds",
-                          "optimal_bottleneck_seconds",
-                          "lower_bound_seconds",
-                          "over_bound",
-                          "objective",
-                          "tasks",
-                          "folded_replicas"}) {
-    json[key] = nullptr;
-  }
-  json["stages"] = Json::array();
-  return json;
+// What is asked for, and what came of it in words.
+Json head_of(const Run& run) {
+  return {{"strategy", run.strategy},
+          {"schedule", run.schedule},
+          {"order", run.order.empty() ? Json() : Json(run.order)},
+          {"engine", run.engine},
+          {"devices", run.devices},
+          {"unused_devices", run.unused_devices},
+          {"micro_batches", run.micro_batches},
+          {"recompute",
+           {{"what", run.recompute.what},
+            {"when", run.recompute.rule.early ? "early" : "lazy"},
+            {"skip_after_forward", run.recompute.rule.skip_after_own_forward},
+            {"except_last", run.recompute.rule.except_last_micro_batch}}},
+          {"feasible", run.feasible},
+          {"why_not", run.why_not.empty() ? Json() : Json(run.why_not)},
+          {"would_fit", run.would_fit.empty() ? Json() : Json(run.would_fit)},
+          {"note", run.note.empty() ? Json() : Json(run.note)}};
 }
 
-// Where the energy of an iteration goes, and the mean power of each part; they add up to the whole.
-Json components_of(const Energy& energy, Seconds iteration) {
-  Json json;
-  const auto add = [&](const char* name, Joules joules) {
-    json[name] = {{"joules", joules.value}, {"mean_watts", iteration.value > 0 ? (joules / iteration).value : 0.0}};
-  };
-  add("devices_idle", energy.devices_idle);
-  add("devices_waiting", energy.devices_waiting);
-  add("devices_dynamic", energy.devices_dynamic);
-  add("hosts_idle", energy.hosts_idle);
-  add("loader_cores_busy", energy.loaders_busy);
-  add("loader_cores_waiting", energy.loaders_waiting);
-  add("driver_cores_waiting", energy.drivers_waiting);
-  add("links_idle", energy.links_idle);
-  add("links_dynamic", energy.links_dynamic);
-  return json;
+Json loader_of(const Run& run) {
+  return run.loader ? Json{{"workers", run.loader->workers}, {"queue", run.loader->queue}, {"host", run.loader->host}}
+                    : Json();
 }
 
-Json energy_of(const Energy& energy, Seconds iteration) {
+Json energy_of(const Run& run) {
+  const Energy& energy = run.metrics.energy;
   return {{"devices",
            {{"idle", energy.devices_idle.value},
             {"waiting", energy.devices_waiting.value},
             {"dynamic", energy.devices_dynamic.value}}},
           {"hosts", {{"idle", energy.hosts_idle.value}, {"dynamic", energy.hosts_dynamic.value}}},
-          {"links", {{"idle", energy.links_idle.value}, {"dynamic", energy.links_dynamic.value}}},
-          {"components", components_of(energy, iteration)}};
+          {"links", {{"idle", energy.links_idle.value}, {"dynamic", energy.links_dynamic.value}}}};
+}
+
+Json objective_of(const Run& run) {
+  return run.objective ? Json{{"name", run.objective->name}, {"seconds", run.objective->value.value}} : Json();
+}
+
+// A key among the metrics that says more than one of them.
+struct Part {
+  const Metric* after;
+  const char* key;
+  Json (*of)(const Run& run);
+};
+constexpr std::array kParts = {
+    Part{&metric("data_stall_seconds"), "loader", loader_of},
+    Part{&metric("energy_joules"), "energy", energy_of},
+    Part{&metric("over_bound"), "objective", objective_of},
+};
+
+// Of a feasible run. JSON has null for what is no number.
+Json figure_of(const Metric& metric, const Run& run) {
+  if (metric.per_device != nullptr) {
+    return metric.per_device(run);
+  }
+  const double value = metric.value(run);
+  return metric.shape == MetricShape::count ? Json(static_cast<long>(value)) : Json(value);
+}
+
+// Fills in the metrics that lie below a key of a run.
+void add_metrics(Json& json, const std::string& key, const Run& run) {
+  for (const Metric& metric : kMetrics) {
+    std::string_view path = metric.path();
+    if (!path.starts_with(key + ".")) {
+      continue;
+    }
+    Json* place = &json;
+    for (std::size_t end = 0; end != std::string_view::npos; path.remove_prefix(std::min(end + 1, path.size()))) {
+      end = path.find('.');
+      place = &(*place)[std::string(path.substr(0, end))];
+    }
+    *place = figure_of(metric, run);
+  }
+}
+
+// Where the energy of an iteration goes, and the mean power of each part; they add up to the whole.
+void add_components(Json& json, const Run& run) {
+  add_metrics(json, "energy", run);
+  const Seconds iteration = run.metrics.iteration;
+  for (Json& component : json["energy"]["components"]) {
+    const Joules joules{component["joules"].get<double>()};
+    component["mean_watts"] = iteration.value > 0 ? (joules / iteration).value : 0.0;
+  }
+}
+
+// Every metric and what stands among them, null until a run is feasible.
+void add_metrics(Json& json, const Run& run) {
+  for (const Metric& metric : kMetrics) {
+    if (!metric.is_key()) {
+      continue;
+    }
+    json[std::string(metric.path())] = run.feasible ? figure_of(metric, run) : Json();
+    for (const Part& part : kParts) {
+      if (part.after == &metric) {
+        json[part.key] = run.feasible ? part.of(run) : Json();
+      }
+    }
+  }
 }
 
 Json to_value(const Run& run, bool timing) {
-  Json json = empty_run(run);
+  Json json = head_of(run);
+  add_metrics(json, run);
+  json["stages"] = Json::array();
   if (run.feasible) {
-    const Metrics& m = run.metrics;
-    Json utilization = Json::array();
-    for (const Seconds busy : m.busy) {
-      utilization.push_back(m.iteration.value > 0 ? busy / m.iteration : 0.0);
-    }
-    json["iteration_seconds"] = m.iteration.value;
-    json["makespan_seconds"] = m.makespan.value;
-    json["samples_per_second"] = run.samples_per_second;
-    json["speedup"] = run.speedup;
-    json["bubble_fraction"] = m.bubble_fraction;
-    json["load_imbalance"] = m.load_imbalance;
-    json["utilization"] = std::move(utilization);
-    json["waiting_seconds"] = values(m.waiting);
-    json["exposed_communication_seconds"] = values(m.exposed);
-    json["data_stall_seconds"] = run.data_stall.value;
-    if (run.loader) {
-      json["loader"] = {{"workers", run.loader->workers}, {"queue", run.loader->queue}, {"host", run.loader->host}};
-    }
-    json["peak_memory_bytes"] = values(m.peak_memory);
-    json["energy_joules"] = m.energy.total().value;
-    json["energy"] = energy_of(m.energy, m.iteration);
-    json["mean_power_watts"] = m.iteration.value > 0 ? (m.energy.total() / m.iteration).value : 0.0;
-    json["joules_per_sample"] = run.energy_per_sample.value;
-    json["cost_usd"] = m.cost.value;
-    json["usd_per_million_samples"] = run.cost_per_million_samples.value;
-    json["estimate_seconds"] = run.estimate.value;
-    json["bottleneck_seconds"] = run.bottleneck.value;
-    if (run.optimal_bottleneck) {
-      json["optimal_bottleneck_seconds"] = run.optimal_bottleneck->value;
-    }
-    json["lower_bound_seconds"] = run.lower_bound.value;
-    json["over_bound"] = run.over_bound();
-    if (run.objective) {
-      json["objective"] = {{"name", run.objective->name}, {"seconds", run.objective->value.value}};
-    }
-    json["tasks"] = m.tasks;
-    json["folded_replicas"] = run.folded_replicas;
+    add_components(json, run);
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
     }
     if (run.perturbed) {
-      json["perturbed"] = to_value(*run.perturbed);
+      json["perturbed"] = {{"samples", run.perturbed->samples}};
+      add_metrics(json, "perturbed", run);
     }
     if (run.confidence) {
-      json["confidence"] = to_value(run.confidence->iteration);
-      json["confidence"]["best"] = run.confidence->best;
+      json["confidence"] = {{"samples", run.confidence->iteration.samples}};
+      add_metrics(json, "confidence", run);
     }
     if (!run.staleness.empty()) {
       json["staleness"] = run.staleness;

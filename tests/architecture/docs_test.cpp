@@ -7,6 +7,7 @@
 #include "sim/cost/cost_model.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/replay.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "sim/sweep/space/sweep.hpp"
@@ -63,6 +64,16 @@ template <class Table> void check_names(const std::string& document, const Table
   for (const std::string& name : names_of(table)) {
     INFO(document << " and '" << name << "'");
     CHECK(read_file(kRoot / document).find("`" + name + "`") != std::string::npos);
+  }
+}
+
+TEST_CASE("docs/formats/results.md names every metric, and the key where it is", "[architecture][docs]") {
+  check_names("docs/formats/results.md", kMetrics);
+  const std::string text = read_file(kRoot / "docs/formats/results.md");
+  for (const Metric& metric : kMetrics) {
+    const std::string key(metric.path().substr(0, metric.path().find('.')));
+    INFO("docs/formats/results.md and '" << key << "', where " << metric.name << " is");
+    CHECK(text.find("`" + key + "`") != std::string::npos);
   }
 }
 

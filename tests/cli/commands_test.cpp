@@ -1,5 +1,6 @@
 // What all commands share: help, exit statuses, errors, list, show and import.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/result/metrics_table.hpp"
 #include "tests/cli/program.hpp"
 
 namespace stagecraft::test {
@@ -83,6 +84,18 @@ TEST_CASE("list names every kind, as a table and as JSON", "[cli]") {
     found = found || entry.at("name") == name;
   }
   CHECK(found);
+}
+
+TEST_CASE("list metrics has every row of their table with its unit, and no other", "[cli]") {
+  const Workshop shop;
+  const Json json = shop.succeed("list metrics --format json").json();
+  REQUIRE(json.size() == kMetrics.size());
+  for (std::size_t i = 0; i < kMetrics.size(); ++i) {
+    INFO(kMetrics.at(i).name);
+    CHECK(json[i].at("name") == kMetrics.at(i).name);
+    CHECK_THAT(json[i].at("help").get<std::string>(), StartsWith(std::string(kMetrics.at(i).help)));
+    CHECK_THAT(json[i].at("help").get<std::string>(), Catch::EndsWith(std::string(kMetrics.at(i).unit)));
+  }
 }
 
 TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {

@@ -11,7 +11,7 @@
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/sweep_page.hpp"
 #include "sim/report/validation.hpp"
-#include "sim/result/run.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
@@ -402,6 +402,30 @@ TEST_CASE("whiskers of bars are named, and are of the run as predicted where tha
   CHECK(cell_of(both, 0, "confidence median [s]") == "1");
   CHECK(cell_of(both, 0, "best in [%]") == "75");
   CHECK(cell_of(both, 0, "perturbed 95 % [s]") == "2.5");
+}
+
+TEST_CASE("every metric with a place on the page is a column there, in units of its heading",
+          "[report][page][metrics]") {
+  Comparison comparison = small_comparison();
+  Run& run = comparison.runs[0];
+  run.speedup = 1.5;
+  run.lower_bound = Seconds{0.8};
+  run.metrics.bubble_fraction = 0.25;
+  run.energy_per_sample = Joules{3};
+  run.perturbed = {10, Seconds{1.5}, Seconds{2}, Seconds{2.5}};
+  run.confidence = {{10, Seconds{0.75}, Seconds{1.125}, Seconds{1.25}}, 0.625};
+  const DocumentPage page = read_document("c.json", to_json(comparison, false));
+  const PageTable& table = page.sections.back().tables.front();
+  std::size_t at = static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), "recompute") -
+                                            table.columns.begin());
+  for (const Metric& metric : metrics_by<&Metric::page>()) {
+    INFO(metric.name);
+    REQUIRE(++at < table.columns.size());
+    CHECK(table.columns[at] == metric.title());
+    REQUIRE(table.rows.at(0).at(at).number.has_value());
+    CHECK(*table.rows.at(0).at(at).number == near(metric.scale * value_of(metric, run)));
+    CHECK(std::isnan(*table.rows.at(3).at(at).number)); // of what does not fit
+  }
 }
 
 TEST_CASE("further keys of runs stand in the JSON as they are", "[report]") {

@@ -19,35 +19,37 @@ constexpr std::size_t kNamed = 7; // series; further ones are put together
 
 using Runs = std::vector<RunValues>;
 
-// An interval of runs, and what it is.
+constexpr std::string_view kIteration = metric("iteration_seconds").heading;
+
+// An interval that iteration times lie in, and what it is.
 struct Whiskers {
-  RunInterval RunValues::*of;
+  const Metric *low, *high;
   const char* words;
 };
 // A bar is a run as predicted, which the cost model's errors lie around; disturbed worlds may all lie beside it.
 constexpr std::array kWhiskers = {
-    Whiskers{&RunValues::confidence, "5 to 95 %, as far as the cost model's errors leave it open"},
-    Whiskers{&RunValues::perturbed, "5 to 95 % in perturbed worlds"},
+    Whiskers{&metric("confidence_p5_seconds"), &metric("confidence_p95_seconds"),
+             "5 to 95 %, as far as the cost model's errors leave it open"},
+    Whiskers{&metric("perturbed_p5_seconds"), &metric("perturbed_p95_seconds"), "5 to 95 % in perturbed worlds"},
 };
 
 Chart ranked(const std::string& name, const std::string& title, const Runs& runs) {
-  Chart chart = bars_of(name, title, "iteration [s]", {});
+  Chart chart = bars_of(name, title, std::string(kIteration), {});
   chart.choice = "ranked";
   const auto whiskers = std::find_if(kWhiskers.begin(), kWhiskers.end(), [&](const Whiskers& one) {
-    return std::any_of(runs.begin(), runs.end(),
-                       [&](const RunValues& run) { return std::isfinite((run.*one.of).low); });
+    return std::any_of(runs.begin(), runs.end(), [&](const RunValues& run) { return std::isfinite(run.of(*one.low)); });
   });
   if (whiskers != kWhiskers.end()) {
     chart.interval = whiskers->words;
     chart.note = "Whiskers: " + chart.interval + ".";
   }
   for (const RunValues& run : runs) {
-    const RunInterval interval = whiskers == kWhiskers.end() ? RunInterval{} : run.*whiskers->of;
-    chart.series[0].marks.push_back({.x = run.iteration,
+    const bool known = whiskers != kWhiskers.end();
+    chart.series[0].marks.push_back({.x = run.iteration(),
                                      .y = static_cast<double>(chart.y.names.size()),
                                      .text = run.label(),
-                                     .low = interval.low,
-                                     .high = interval.high});
+                                     .low = known ? run.of(*whiskers->low) : Mark::kNone,
+                                     .high = known ? run.of(*whiskers->high) : Mark::kNone});
     chart.y.names.push_back(run.label());
   }
   return chart;
@@ -107,34 +109,36 @@ std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::fun
 }
 
 struct Price {
-  const char *name, *title, *unit;
-  double RunValues::*value;
+  const char *name, *title;
+  std::string_view unit;
+  const Metric* metric;
 };
 constexpr std::array kPrices = {
-    Price{"dollars", "Time against money", "USD per million samples", &RunValues::dollars_per_million},
-    Price{"joules", "Time against energy", "J per sample", &RunValues::joules_per_sample},
-    Price{"memory", "Time against memory", "largest peak memory of a device [GiB]", &RunValues::peak_gibibytes},
-    Price{"devices", "Time against devices in use", "devices", &RunValues::devices},
+    Price{"dollars", "Time against money", metric("usd_per_million_samples").heading,
+          &metric("usd_per_million_samples")},
+    Price{"joules", "Time against energy", metric("joules_per_sample").heading, &metric("joules_per_sample")},
+    Price{"memory", "Time against memory", "largest peak memory of a device [GiB]", &metric("peak_memory_bytes")},
+    Price{"devices", "Time against devices in use", metric("devices").heading, &metric("devices")},
 };
 
 std::vector<Chart> trade_offs(const Runs& feasible) {
   std::vector<Chart> charts;
   for (const Price& price : kPrices) {
     const auto mark = [&](const RunValues& run) {
-      return Mark{.x = run.iteration, .y = run.*price.value, .text = run.label()};
+      return Mark{.x = run.iteration(), .y = run.shown(*price.metric), .text = run.label()};
     };
     Runs shown = feasible; // the front is of all, the cloud of the fastest
     shown.resize(std::min(shown.size(), kMostPoints));
     Chart chart{.name = std::string("front-") + price.name,
                 .title = price.title,
-                .x = {.title = "iteration [s]", .logarithmic = true},
-                .y = {.title = price.unit, .logarithmic = true},
+                .x = {.title = std::string(kIteration), .logarithmic = true},
+                .y = {.title = std::string(price.unit), .logarithmic = true},
                 .series = by_strategy(shown, Look::points, mark),
                 .choice = "trade-off",
                 .note = fastest_note(feasible)};
     std::vector<Mark> all;
     for (const RunValues& run : feasible) {
-      if (std::isfinite(run.*price.value)) {
+      if (std::isfinite(run.shown(*price.metric))) {
         all.push_back(mark(run));
       }
     }
@@ -158,8 +162,8 @@ std::optional<Chart> heat_map(const Runs& feasible) {
               .title = "The best run of each strategy under each schedule",
               .x = {.title = ""},
               .y = {.title = ""},
-              .value = "iteration [s]",
-              .least_is_best = true,
+              .value = std::string(kIteration),
+              .least_is_best = metric("iteration_seconds").better == Better::less,
               .series = {{"", Look::cells, {}}}};
   for (std::size_t y = 0; y < strategies.size(); ++y) {
     chart.y.names.push_back(strategies[y].strategy);
@@ -171,7 +175,7 @@ std::optional<Chart> heat_map(const Runs& feasible) {
         chart.series[0].marks.push_back({.x = static_cast<double>(x),
                                          .y = static_cast<double>(y),
                                          .text = best->label(),
-                                         .value = best->iteration});
+                                         .value = best->iteration()});
       }
     }
   }
@@ -191,9 +195,9 @@ std::optional<Chart> micro_batch_curve(const Runs& feasible) {
   Chart chart{.name = "micro-batches",
               .title = "Micro-batches, under the best schedule for each",
               .x = {.title = "micro-batches", .logarithmic = true},
-              .y = {.title = "iteration [s]", .from_zero = true},
+              .y = {.title = std::string(kIteration), .from_zero = true},
               .series = by_strategy(best, Look::line, [](const RunValues& run) {
-                return Mark{.x = static_cast<double>(run.micro_batches), .y = run.iteration, .text = run.label()};
+                return Mark{.x = static_cast<double>(run.micro_batches), .y = run.iteration(), .text = run.label()};
               })};
   for (ChartSeries& series : chart.series) { // "others" are several runs of one number: the best of them
     std::stable_sort(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x < b.x; });
@@ -213,12 +217,12 @@ Chart closed_form(const Runs& feasible) {
               .x = {.title = "estimate [s]", .logarithmic = true},
               .y = {.title = "replay [s]", .logarithmic = true},
               .series = by_strategy(shown, Look::points, [&](const RunValues& run) {
-                if (run.estimate > 0) {
-                  low = std::min({low, run.estimate, run.iteration});
-                  high = std::max({high, run.estimate, run.iteration});
+                const double estimate = run.of(metric("estimate_seconds"));
+                if (estimate > 0) {
+                  low = std::min({low, estimate, run.iteration()});
+                  high = std::max({high, estimate, run.iteration()});
                 }
-                return Mark{
-                    .x = run.estimate > 0 ? run.estimate : Mark::kNone, .y = run.iteration, .text = run.label()};
+                return Mark{.x = estimate > 0 ? estimate : Mark::kNone, .y = run.iteration(), .text = run.label()};
               })};
   chart.note = fastest_note(feasible);
   if (high > 0) {
@@ -227,32 +231,12 @@ Chart closed_form(const Runs& feasible) {
   return chart;
 }
 
-struct FigureColumn {
-  const char* title;
-  double (*of)(const RunValues& run);
-};
-constexpr std::array kFigures = {
-    FigureColumn{"iteration [s]", [](const RunValues& run) { return run.iteration; }},
-    FigureColumn{"samples/s", [](const RunValues& run) { return run.samples_per_second; }},
-    FigureColumn{"speedup", [](const RunValues& run) { return run.speedup; }},
-    FigureColumn{"over bound [%]", [](const RunValues& run) { return 100 * run.over_bound; }},
-    FigureColumn{"bubble [%]", [](const RunValues& run) { return 100 * run.bubble; }},
-    FigureColumn{"peak memory [GiB]", [](const RunValues& run) { return run.peak_gibibytes; }},
-    FigureColumn{"J per sample", [](const RunValues& run) { return run.joules_per_sample; }},
-    FigureColumn{"USD per million samples", [](const RunValues& run) { return run.dollars_per_million; }},
-    FigureColumn{"confidence 5 % [s]", [](const RunValues& run) { return run.confidence.low; }},
-    FigureColumn{"confidence median [s]", [](const RunValues& run) { return run.confidence.median; }},
-    FigureColumn{"confidence 95 % [s]", [](const RunValues& run) { return run.confidence.high; }},
-    FigureColumn{"best in [%]", [](const RunValues& run) { return 100 * run.best; }},
-    FigureColumn{"perturbed 5 % [s]", [](const RunValues& run) { return run.perturbed.low; }},
-    FigureColumn{"perturbed median [s]", [](const RunValues& run) { return run.perturbed.median; }},
-    FigureColumn{"perturbed 95 % [s]", [](const RunValues& run) { return run.perturbed.high; }},
-};
+constexpr auto kColumns = metrics_by<&Metric::page>();
 
 PageTable table_of(const Runs& runs) {
   PageTable table{.title = "All runs", .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
-  for (const FigureColumn& figure : kFigures) {
-    table.columns.emplace_back(figure.title);
+  for (const Metric& metric : kColumns) {
+    table.columns.emplace_back(metric.title());
   }
   table.columns.emplace_back("remarks");
   for (const RunValues& run : runs) {
@@ -267,8 +251,8 @@ PageTable table_of(const Runs& runs) {
         {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
         number_cell(run.micro_batches),
         {run.recompute}};
-    for (const FigureColumn& figure : kFigures) {
-      row.push_back(number_cell(figure.of(run)));
+    for (const Metric& metric : kColumns) {
+      row.push_back(number_cell(run.shown(metric)));
     }
     row.push_back({run.remarks});
     table.rows.push_back(std::move(row));
@@ -319,7 +303,7 @@ DocumentPage comparison_page(const JsonDocument& document) {
     if (runs[at].feasible) {
       feasible.push_back(runs[at]);
     }
-    add_timeline(document, list[at], runs[at].label() + ", " + to_text(Seconds{runs[at].iteration}),
+    add_timeline(document, list[at], runs[at].label() + ", " + to_text(Seconds{runs[at].iteration()}),
                  timelines.timelines);
   }
   DocumentPage page{text_at(json, "model") + " on " + text_at(json, "platform"),

@@ -40,14 +40,14 @@ PageTable stages_of(const json& run) {
 }
 
 // Each device's value, in units of the axis.
-Chart device_bars(const json& run, const char* key, const char* name, const std::string& title, const std::string& unit,
-                  double scale) {
+Chart device_bars(const json& run, const Metric& metric, const char* name, const std::string& title,
+                  const std::string& unit) {
   constexpr std::size_t kMost = 64;
   const std::vector<std::string> devices = texts_at(run, "devices");
-  const std::vector<double> values = numbers_at(run, key);
+  const std::vector<double> values = numbers_at(run, std::string(metric.path()).c_str());
   std::vector<std::pair<std::string, double>> parts;
   for (std::size_t d = 0; d < std::min({devices.size(), values.size(), kMost}); ++d) {
-    parts.emplace_back(devices[d], values[d] * scale);
+    parts.emplace_back(devices[d], values[d] * metric.scale);
   }
   return bars_of(name, title + (devices.size() > kMost ? ", the first 64 devices" : ""), unit, parts);
 }
@@ -65,14 +65,16 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
   }
   const std::vector<std::string> devices = texts_at(run, "devices");
   std::vector<std::string> sentences = {
-      name + ": an iteration takes " + to_text(Seconds{values.iteration}) + ", " +
-          to_text(values.samples_per_second, 1) + " samples per second on " + std::to_string(devices.size()) +
-          (devices.size() == 1 ? " device." : " devices."),
-      "Devices are idle or waiting " + percent(values.bubble, 1) + " of the time; the fullest holds " +
-          to_text(Bytes{values.peak_gibibytes * kGibibyte}) + " at its peak."};
-  if (std::isfinite(values.over_bound) && number_at(run, "lower_bound_seconds") > 0) {
-    sentences.push_back("No plan can take less than " + to_text(Seconds{number_at(run, "lower_bound_seconds")}) +
-                        "; this one takes " + percent(values.over_bound, 0) + " more.");
+      name + ": an iteration takes " + to_text(Seconds{values.iteration()}) + ", " +
+          to_text(values.of(metric("samples_per_second")), 1) + " samples per second on " +
+          std::to_string(devices.size()) + (devices.size() == 1 ? " device." : " devices."),
+      "Devices are idle or waiting " + percent(values.of(metric("bubble_fraction")), 1) +
+          " of the time; the fullest holds " + to_text(Bytes{values.of(metric("peak_memory_bytes"))}) +
+          " at its peak."};
+  const double bound = values.of(metric("lower_bound_seconds")), over_bound = values.of(metric("over_bound"));
+  if (std::isfinite(over_bound) && bound > 0) {
+    sentences.push_back("No plan can take less than " + to_text(Seconds{bound}) + "; this one takes " +
+                        percent(over_bound, 0) + " more.");
   }
   if (!values.remarks.empty()) {
     sentences.push_back(values.remarks + ".");
@@ -80,13 +82,32 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
   return sentences;
 }
 
-RunInterval interval_at(const json& run, const char* key) {
-  const auto spread = run.find(key);
-  if (spread == run.end() || !spread->contains("iteration_seconds")) {
-    return {};
+// What a document says of a metric, also one of an older program: NaN where it says nothing.
+double number_of(const json& run, const Metric& metric) {
+  const json* above = &run;
+  std::string key(metric.path());
+  for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
+    const auto found = above->find(key.substr(0, dot));
+    if (found == above->end()) {
+      return Mark::kNone;
+    }
+    above = &*found;
+    key.erase(0, dot + 1);
   }
-  const json& seconds = spread->at("iteration_seconds");
-  return {number_at(seconds, "p5"), number_at(seconds, "median"), number_at(seconds, "p95")};
+  switch (metric.shape) {
+  case MetricShape::number:
+  case MetricShape::count:
+    break;
+  case MetricShape::length:
+    return static_cast<double>(list_at(*above, key.c_str()).size());
+  case MetricShape::per_device:
+  case MetricShape::largest: {
+    const std::vector<double> values = numbers_at(*above, key.c_str());
+    const double none = metric.shape == MetricShape::largest ? 0 : Mark::kNone;
+    return values.empty() ? none : *std::max_element(values.begin(), values.end());
+  }
+  }
+  return number_at(*above, key.c_str());
 }
 
 RunRecompute read_recompute(const json& run) {
@@ -123,31 +144,18 @@ RunValues run_values(const json& run) {
   if (const std::string fits = text_at(run, "would_fit"); !fits.empty()) {
     values.remarks += "; would fit with " + fits;
   }
-  values.iteration = number_at(run, "iteration_seconds");
-  values.confidence = interval_at(run, "confidence");
-  values.perturbed = interval_at(run, "perturbed");
-  if (const auto confidence = run.find("confidence"); confidence != run.end()) {
-    values.best = number_at(*confidence, "best");
+  for (std::size_t at = 0; at < kMetrics.size(); ++at) {
+    values.figures.at(at) = number_of(run, kMetrics.at(at));
   }
-  values.samples_per_second = number_at(run, "samples_per_second");
-  values.speedup = number_at(run, "speedup");
-  values.over_bound = number_at(run, "over_bound");
-  values.bubble = number_at(run, "bubble_fraction");
-  const std::vector<double> peaks = numbers_at(run, "peak_memory_bytes");
-  values.peak_gibibytes = peaks.empty() ? Mark::kNone : *std::max_element(peaks.begin(), peaks.end()) / kGibibyte;
-  values.joules_per_sample = number_at(run, "joules_per_sample");
-  values.dollars_per_million = number_at(run, "usd_per_million_samples");
-  values.estimate = number_at(run, "estimate_seconds");
-  values.devices = static_cast<double>(list_at(run, "devices").size());
   return values;
 }
 
 PageSection devices_section(const json& run, const std::string& title) {
   PageSection section{.title = title, .sentences = {}};
   section.charts = {
-      device_bars(run, "utilization", "utilization", "Busy", "share of the iteration [%]", 100),
-      device_bars(run, "exposed_communication_seconds", "exposed", "Waiting for data already sent", "[s]", 1),
-      device_bars(run, "peak_memory_bytes", "peak-memory", "Peak memory", "[GiB]", 1 / kGibibyte)};
+      device_bars(run, metric("utilization"), "utilization", "Busy", std::string(metric("utilization").heading)),
+      device_bars(run, metric("exposed_communication_seconds"), "exposed", "Waiting for data already sent", "[s]"),
+      device_bars(run, metric("peak_memory_bytes"), "peak-memory", "Peak memory", "[GiB]")};
   section.tables = {stages_of(run)};
   return section;
 }

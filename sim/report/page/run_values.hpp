@@ -4,34 +4,34 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "sim/report/page/page.hpp"
+#include "sim/result/metrics_table.hpp"
 
 namespace stagecraft {
 
 /// Pages show memory in GiB, as messages do.
-inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0; // B
+inline constexpr double kGibibyte = 1 / metric("peak_memory_bytes").scale; // B
 
-/// Iteration times that a run may take, s; NaN where not known.
-struct RunInterval {
-  double low = Mark::kNone, median = Mark::kNone, high = Mark::kNone; ///< 5, 50 and 95 %
-};
-
-/// NaN where the document has no number.
 struct RunValues {
   std::string strategy, schedule, order;
   std::string recompute; ///< in words, where other runs beside it recompute something else
   int micro_batches = 1;
   bool feasible = false;
-  double iteration = Mark::kNone; ///< s
-  RunInterval confidence;         ///< what the cost model's errors leave open
-  double best = Mark::kNone;      ///< in what share of these errors no other run is faster
-  RunInterval perturbed;          ///< in worlds that the study disturbs
-  double samples_per_second = Mark::kNone, speedup = Mark::kNone, over_bound = Mark::kNone, bubble = Mark::kNone;
-  double peak_gibibytes = Mark::kNone, joules_per_sample = Mark::kNone, dollars_per_million = Mark::kNone;
-  double estimate = Mark::kNone, devices = Mark::kNone;
+  std::array<double, kMetrics.size()> figures{}; ///< of each metric, in SI; NaN where the document has no number
   std::string remarks;
+
+  /// A figure of the document, in SI and as its heading says.
+  double of(const Metric& metric) const {
+    const auto same = [&](const Metric& one) { return one.name == metric.name; };
+    return figures.at(
+        static_cast<std::size_t>(std::find_if(kMetrics.begin(), kMetrics.end(), same) - kMetrics.begin()));
+  }
+  double shown(const Metric& metric) const { return metric.scale * of(metric); }
+  double iteration() const { return of(metric("iteration_seconds")); }
 
   std::string label() const {
     return strategy + ", " + schedule + ", M " + std::to_string(micro_batches) +

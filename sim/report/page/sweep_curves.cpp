@@ -46,7 +46,7 @@ Chart curve(const SweepView& view, std::size_t axis, const ChartGoal& goal) {
               .title = std::string(goal.title) + " by " + short_name(along.key) +
                        (drawn ? ", each value in a draw of its own" : ", all else at its best"),
               .x = scale.axis,
-              .y = {.title = goal.axis, .from_zero = true},
+              .y = {.title = std::string(goal.axis), .from_zero = true},
               .choice = goal.title};
   const std::size_t together = (along.values.size() + kMostPoints - 1) / kMostPoints;
   if (together > 1) {

@@ -49,7 +49,8 @@ std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& p
 
 // What a sample costs beside the time that it takes.
 struct Expense {
-  const char *name, *title, *unit;
+  const char *name, *title;
+  std::string_view unit;
   std::vector<double> SweepResults::*column;
   double scale;
 };
@@ -58,7 +59,7 @@ Chart front(const SweepView& view, const Expense& expense) {
   Chart chart{.name = std::string("front-") + expense.name,
               .title = expense.title,
               .x = {.title = "time per sample [ms]", .logarithmic = true},
-              .y = {.title = expense.unit, .logarithmic = true}};
+              .y = {.title = std::string(expense.unit), .logarithmic = true}};
   constexpr double kMilli = 1000;
   const SweepResults& results = view.results();
   const std::vector<double>& column = results.*expense.column;
@@ -91,10 +92,12 @@ Chart front(const SweepView& view, const Expense& expense) {
 
 std::vector<Chart> sweep_fronts(const SweepView& view) {
   constexpr std::array kExpenses = {
-      Expense{"cost", "Time against money", "USD per million samples", &SweepResults::dollars_per_million, 1},
-      Expense{"energy", "Time against energy", "J per sample", &SweepResults::joules_per_sample, 1},
+      Expense{"cost", "Time against money", metric("usd_per_million_samples").heading,
+              &SweepResults::dollars_per_million, 1},
+      Expense{"energy", "Time against energy", metric("joules_per_sample").heading, &SweepResults::joules_per_sample,
+              1},
       Expense{"memory", "Time against memory", "largest peak memory of a device [GiB]", &SweepResults::peak_memory,
-              1 / kGibibyte},
+              metric("peak_memory_bytes").scale},
   };
   std::vector<Chart> charts;
   for (const Expense& expense : kExpenses) {

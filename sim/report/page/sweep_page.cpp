@@ -57,9 +57,9 @@ std::vector<std::string> influence(const SweepView& view) {
     constexpr double kSame = 1.005;
     if (high >= 0 && column[low] > 0 && column[high] > kSame * column[low]) {
       const double factor = column[high] / column[low];
-      found.emplace_back(factor, "By " + short_name(view.results().axes[axis].key) + " the best " + goal.axis +
-                                     " differ by a factor of " + rounded(factor) + ": " + view.text(high, axis) +
-                                     " best, " + view.text(low, axis) + " worst.");
+      found.emplace_back(factor, "By " + short_name(view.results().axes[axis].key) + " the best " +
+                                     std::string(goal.axis) + " differ by a factor of " + rounded(factor) + ": " +
+                                     view.text(high, axis) + " best, " + view.text(low, axis) + " worst.");
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -101,8 +101,8 @@ std::vector<std::string> sentences(const SweepView& view) {
     const std::int64_t best = view.best_of(1, *goal, [](std::size_t) { return 0; }).front();
     if (best >= 0) {
       all.push_back(std::string(goal->title) + ": the best point comes to " +
-                    written((view.results().*goal->column)[static_cast<std::size_t>(best)]) + " " + goal->axis +
-                    in_brackets(view.label(static_cast<std::size_t>(best))) + ".");
+                    written((view.results().*goal->column)[static_cast<std::size_t>(best)]) + " " +
+                    std::string(goal->axis) + in_brackets(view.label(static_cast<std::size_t>(best))) + ".");
     }
   }
   for (std::string& sentence : influence(view)) {
@@ -125,7 +125,9 @@ PageTable empty_table(const SweepView& view, const std::vector<Scale>& scales, c
   for (const Scale& scale : scales) {
     table.columns.push_back(scale.axis.title);
   }
-  for (const char* column : {"iteration [s]", "samples/s", "USD per million", "J per sample", "peak memory [GiB]"}) {
+  for (const std::string_view column :
+       {metric("iteration_seconds").heading, metric("samples_per_second").heading, std::string_view("USD per million"),
+        metric("joules_per_sample").heading, metric("peak_memory_bytes").heading}) {
     table.columns.emplace_back(column);
   }
   if (view.outside() > 0) {
@@ -151,7 +153,7 @@ std::vector<PageCell> row_of(const SweepView& view, const std::vector<Scale>& sc
   }
   for (const double figure : {view.results().iteration[point], view.results().samples_per_second[point],
                               view.results().dollars_per_million[point], view.results().joules_per_sample[point],
-                              view.results().peak_memory[point] / kGibibyte}) {
+                              metric("peak_memory_bytes").scale * view.results().peak_memory[point]}) {
     row.push_back(number_cell(figure));
   }
   if (view.outside() > 0) {

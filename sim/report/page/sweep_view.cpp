@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "sim/report/page/sweep_scale.hpp"
+#include "sim/result/metrics_table.hpp"
 
 namespace stagecraft {
 namespace {
@@ -13,9 +14,12 @@ namespace {
 constexpr std::size_t kNamed = 8; // series
 constexpr std::string_view kRunMicroBatches = "micro_batches";
 constexpr std::array kGoals = {
-    ChartGoal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second, true},
-    ChartGoal{"cost", "Cost", "USD per million samples", &SweepResults::dollars_per_million, false},
-    ChartGoal{"energy", "Energy", "J per sample", &SweepResults::joules_per_sample, false},
+    ChartGoal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second,
+              metric("samples_per_second").better == Better::more},
+    ChartGoal{"cost", "Cost", metric("usd_per_million_samples").heading, &SweepResults::dollars_per_million,
+              metric("usd_per_million_samples").better == Better::more},
+    ChartGoal{"energy", "Energy", metric("joules_per_sample").heading, &SweepResults::joules_per_sample,
+              metric("joules_per_sample").better == Better::more},
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/report/chart.hpp"
@@ -17,7 +18,8 @@ namespace stagecraft {
 
 /// A figure that charts look for the best of.
 struct ChartGoal {
-  const char *name, *title, *axis;
+  const char *name, *title;
+  std::string_view axis;
   std::vector<double> SweepResults::*column;
   bool largest;
 };

@@ -26,7 +26,7 @@ PointResult estimate_of(const Study& study, const Prepared& prepared) {
   estimated.run.samples_per_second = study.training.global_batch / estimated.run.estimate.value;
   Figures figures = figures_of(estimated);
   for (std::size_t i = 0; i < kFigures; ++i) {
-    if (!is_estimated(stagecraft::figures()[i].name)) {
+    if (!stagecraft::figures()[i].by_estimate) {
       figures.at(i) = std::nan("");
     }
   }

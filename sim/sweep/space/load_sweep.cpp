@@ -250,8 +250,8 @@ void check_screen(const yaml::Node& node, const Sweep& sweep) {
     return;
   }
   const auto check = [&](std::string_view name, std::string_view expression) {
-    for (const FigureRow& figure : figures()) {
-      if (!is_estimated(figure.name) && expression.find(figure.name) != std::string_view::npos) {
+    for (const Metric& figure : figures()) {
+      if (!figure.by_estimate && expression.find(figure.name) != std::string_view::npos) {
         throw InputError(node.find("screen")->where, "closed forms do not know " + std::string(figure.name) +
                                                          ", by which '" + std::string(name) +
                                                          "' goes; allowed: 'by: analytic'");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/sweep/space/sweep_goal.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "sim/result/metrics_table.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
 
 namespace stagecraft {
@@ -25,31 +27,68 @@ template <const char* kUnit> std::string write_rate(double value) {
   return plain_digits(value, kDigits) + " " + kUnit;
 }
 
+constexpr std::string_view kSamples = ":samples";
+
+// Which way is better of an expression: 1 is more, -1 is less, 0 is neither. It multiplies and divides numbers,
+// :samples and columns of points, of which the first tells; another name does not compile.
+consteval int better_of(std::string_view expression) {
+  int better = 0;
+  bool divides = false;
+  while (!expression.empty()) {
+    const std::string_view word = expression.substr(0, expression.find(' '));
+    expression.remove_prefix(std::min(word.size() + 1, expression.size()));
+    const bool is_number = word[0] >= '0' && word[0] <= '9';
+    if (word != "*" && word != "/" && word != kSamples && !is_number) {
+      const Metric& found = metric(word);
+      const int way = found.better == Better::more ? 1 : found.better == Better::less ? -1 : 0;
+      better = found.point == 0 ? throw "points have no such column" : better != 0 ? better : divides ? -way : way;
+    }
+    divides = word == "/";
+  }
+  return better;
+}
+
+consteval ObjectiveRow objective(std::string_view name, std::string_view help, std::string_view expression,
+                                 std::string (*write)(double value)) {
+  const int better = better_of(expression);
+  return {.name = name,
+          .help = help,
+          .expression = expression,
+          .write = write,
+          .largest = better != 0 ? better > 0 : throw "neither more nor less of it is better",
+          .needs_samples = expression.find(kSamples) != std::string_view::npos};
+}
+
+consteval ConstraintRow constraint(std::string_view name, std::string_view help, std::string_view expression,
+                                   double (*read)(yaml::Map& map, std::string_view name)) {
+  return {.name = name,
+          .help = help,
+          .expression = better_of(expression) <= 0 ? expression : throw "more of it is better",
+          .read = read,
+          .needs_samples = expression.find(kSamples) != std::string_view::npos};
+}
+
 constexpr std::array kObjectives = {
-    ObjectiveRow{"iteration", "least time of an iteration", "iteration_seconds", write<Seconds>, false, false},
-    ObjectiveRow{"throughput", "most samples per second", "samples_per_second", write_rate<kPerSecond>, true, false},
-    ObjectiveRow{"samples-per-dollar", "most samples for a dollar", "1e6 / usd_per_million_samples",
-                 write_rate<kPerDollar>, true, false},
-    ObjectiveRow{"samples-per-joule", "most samples for a joule", "1 / joules_per_sample", write_rate<kPerJoule>, true,
-                 false},
-    ObjectiveRow{"training-time", "least time to train the samples", ":samples / samples_per_second", write<Seconds>,
-                 false, true},
-    ObjectiveRow{"training-cost", "least money to train the samples", ":samples * usd_per_million_samples / 1e6",
-                 write<Dollars>, false, true},
-    ObjectiveRow{"training-energy", "least energy to train the samples", ":samples * joules_per_sample", write<Joules>,
-                 false, true},
+    objective("iteration", "least time of an iteration", "iteration_seconds", write<Seconds>),
+    objective("throughput", "most samples per second", "samples_per_second", write_rate<kPerSecond>),
+    objective("samples-per-dollar", "most samples for a dollar", "1e6 / usd_per_million_samples",
+              write_rate<kPerDollar>),
+    objective("samples-per-joule", "most samples for a joule", "1 / joules_per_sample", write_rate<kPerJoule>),
+    objective("training-time", "least time to train the samples", ":samples / samples_per_second", write<Seconds>),
+    objective("training-cost", "least money to train the samples", ":samples * usd_per_million_samples / 1e6",
+              write<Dollars>),
+    objective("training-energy", "least energy to train the samples", ":samples * joules_per_sample", write<Joules>),
 };
 
 constexpr std::array kConstraints = {
-    ConstraintRow{"memory", "largest peak memory of a device, a size", "peak_memory_bytes", read_memory},
-    ConstraintRow{"power", "mean power, as 6 kW", "mean_power_watts", read_power},
-    ConstraintRow{"price", "money per time, as '30 USD/h'", "cost_usd / iteration_seconds", read_price},
-    ConstraintRow{"iteration", "time of an iteration", "iteration_seconds", read_time},
-    ConstraintRow{"devices", "devices in use", "devices", read_count},
-    ConstraintRow{"training-time", "time to train the objective's samples", ":samples / samples_per_second", read_time,
-                  true},
-    ConstraintRow{"budget", "money to train the objective's samples", ":samples * usd_per_million_samples / 1e6",
-                  read_money, true},
+    constraint("memory", "largest peak memory of a device, a size", "peak_memory_bytes", read_memory),
+    constraint("power", "mean power, as 6 kW", "mean_power_watts", read_power),
+    constraint("price", "money per time, as '30 USD/h'", "cost_usd / iteration_seconds", read_price),
+    constraint("iteration", "time of an iteration", "iteration_seconds", read_time),
+    constraint("devices", "devices in use", "devices", read_count),
+    constraint("training-time", "time to train the objective's samples", ":samples / samples_per_second", read_time),
+    constraint("budget", "money to train the objective's samples", ":samples * usd_per_million_samples / 1e6",
+               read_money),
 };
 
 void read_objective(const yaml::Node& node, SweepGoal& goal) {

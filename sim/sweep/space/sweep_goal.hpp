@@ -16,7 +16,7 @@ struct ObjectiveRow {
   std::string_view name, help;
   std::string_view expression;
   std::string (*write)(double value); ///< with its unit
-  bool largest;                       ///< rather than least
+  bool largest;                       ///< rather than least: as its metrics are better
   bool needs_samples;                 ///< so many are to be trained
 };
 std::span<const ObjectiveRow> objectives();

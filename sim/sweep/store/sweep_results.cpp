@@ -38,7 +38,7 @@ class Limits {
 public:
   explicit Limits(const SweepGoal& goal) : values_(kFigures + 2) {
     std::vector<std::string> known;
-    for (const FigureRow& row : figures()) {
+    for (const Metric& row : figures()) {
       known.emplace_back(row.name);
     }
     known.insert(known.end(), {"samples", "limit"});

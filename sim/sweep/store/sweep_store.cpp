@@ -40,7 +40,7 @@ std::string create_points() {
                      "references sweeps(id), number integer not null, run integer not null, settings text not null, "
                      "strategy text not null, schedule text not null, micro_batches integer not null, recompute text "
                      "not null, engine text not null, status text not null, ran text not null, reason text not null";
-  for (const FigureRow& figure : figures()) {
+  for (const Metric& figure : figures()) {
     text += ", " + std::string(figure.name) + " real";
   }
   return text + ");";
@@ -57,7 +57,7 @@ std::string columns(const std::string& prefix) {
                              "engine", "status", "ran", "reason"}) {
     text += (text.empty() ? "" : ", ") + prefix + column;
   }
-  for (const FigureRow& figure : figures()) {
+  for (const Metric& figure : figures()) {
     text += ", " + prefix + std::string(figure.name);
   }
   return text;
@@ -75,7 +75,7 @@ std::string assignments(const std::string& row) {
   for (const char* column : {"status", "ran", "reason"}) {
     add(column);
   }
-  for (const FigureRow& figure : figures()) {
+  for (const Metric& figure : figures()) {
     add(figure.name);
   }
   return words;
