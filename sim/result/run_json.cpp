@@ -98,7 +98,7 @@ constexpr std::array kParts = {
 };
 
 // Of a feasible run. JSON has null for what is no number.
-Json figure_of(const Metric& metric, const Run& run) {
+Json json_figure(const Metric& metric, const Run& run) {
   if (metric.per_device != nullptr) {
     return metric.per_device(run);
   }
@@ -118,7 +118,7 @@ void add_metrics(Json& json, const std::string& key, const Run& run) {
       end = path.find('.');
       place = &(*place)[std::string(path.substr(0, end))];
     }
-    *place = figure_of(metric, run);
+    *place = json_figure(metric, run);
   }
 }
 
@@ -138,7 +138,7 @@ void add_metrics(Json& json, const Run& run) {
     if (!metric.is_key()) {
       continue;
     }
-    json[std::string(metric.path())] = run.feasible ? figure_of(metric, run) : Json();
+    json[std::string(metric.path())] = run.feasible ? json_figure(metric, run) : Json();
     for (const Part& part : kParts) {
       if (part.after == &metric) {
         json[part.key] = run.feasible ? part.of(run) : Json();

@@ -365,6 +365,28 @@ void check_figures(const PointRow& row, const Run& run) {
   }
 }
 
+TEST_CASE("every figure of a point is that of its run in a comparison", "[study][sweep][metrics]") {
+  const std::string study = "model: products.yaml\nplatform: nvlink-v100\nengine: analytic\n"
+                            "training: {global_batch: 16, micro_batches: [4], optimizer: sgd}\n"
+                            "loader: {decode: 1 s, workers: 1}\nperturb: {samples: 5, jitter: 0.1}\nconfidence: 5\n"
+                            "compare: {strategies: [uniform, optimal], schedules: [1f1b, pipedream]}\n";
+  Results results;
+  const std::vector<PointRow> rows = run(study + "sweep: {seed: [7]}\n", results.folder / "a.sqlite");
+  const Comparison comparison = test::compare_text(study, {{"seed", "7"}}).comparison;
+  REQUIRE(rows.size() == 4);
+  for (const PointRow& row : rows) {
+    INFO(row.strategy << " " << row.schedule);
+    REQUIRE(row.status == PointStatus::feasible);
+    check_figures(row, test::find_run(comparison, row.strategy, row.schedule, row.micro_batches));
+  }
+  for (const Metric& metric : figures()) {
+    INFO(metric.name);
+    CHECK(std::any_of(rows.begin(), rows.end(), [&](const PointRow& row) { // something to compare
+      return std::isfinite(figure(row, metric.name)) && figure(row, metric.name) != 0;
+    }));
+  }
+}
+
 TEST_CASE("every point is what a comparison of its study says", "[study][sweep]") {
   const std::string engine = GENERATE("simgrid", "simgrid-full", "analytic");
   Results results;
