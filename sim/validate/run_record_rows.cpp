@@ -176,6 +176,21 @@ void RunCell::fail(const std::string& what) const {
   throw InputError({file_, 0, 0}, std::string(list_) + row + ": " + what + column);
 }
 
+template <class Row> Json write_row(RunColumns<Row> columns, const Row& row) {
+  Json cells = Json::array();
+  for (const RunColumn<Row>& column : columns) {
+    cells.push_back(column.write(row));
+  }
+  return cells;
+}
+
+template Json write_row(RunColumns<Link> columns, const Link& row);
+template Json write_row(RunColumns<Work> columns, const Work& row);
+template Json write_row(RunColumns<Leg> columns, const Leg& row);
+template Json write_row(RunColumns<RunTie> columns, const RunTie& row);
+template Json write_row(RunColumns<PathCost> columns, const PathCost& row);
+template Json write_row(RunColumns<RunContention> columns, const RunContention& row);
+
 RunColumns<Link> link_columns() { return kLinkColumns; }
 RunColumns<Work> work_columns() { return kWorkColumns; }
 RunColumns<Leg> leg_columns() { return kLegColumns; }

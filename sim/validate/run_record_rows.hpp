@@ -79,13 +79,8 @@ RunColumns<RunTie> tie_columns();         ///< graph.ties
 RunColumns<PathCost> part_columns();      ///< parts.legs
 RunColumns<RunContention> pair_columns(); ///< parts.contention
 
-template <class Row> nlohmann::ordered_json write_row(RunColumns<Row> columns, const Row& row) {
-  nlohmann::ordered_json cells = nlohmann::ordered_json::array();
-  for (const RunColumn<Row>& column : columns) {
-    cells.push_back(column.write(row));
-  }
-  return cells;
-}
+/// A list of the columns' values, of any row above.
+template <class Row> nlohmann::ordered_json write_row(RunColumns<Row> columns, const Row& row);
 
 /// What the columns do not say keeps its default.
 template <class Row> Row read_row(RunColumns<Row> columns, const RunCell& cell, const RunCounts& counts) {
