@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/collective/collective.hpp"
 
+#include <algorithm>
+
 namespace stagecraft {
 
-Bytes ring_all_reduce_bytes(int ranks, Bytes buffer) {
-  return ranks <= 1 ? Bytes{0} : buffer * (2.0 * (ranks - 1) / ranks);
+PathCost slowest_of(const PathCost& a, const PathCost& b) {
+  return {std::max(a.latency, b.latency), std::max(a.seconds_per_byte, b.seconds_per_byte)};
 }
 
-int ring_all_reduce_steps(int ranks) { return ranks <= 1 ? 0 : 2 * (ranks - 1); }
+Group ring_of(const std::vector<DeviceId>& devices, Router& router) {
+  Group group{static_cast<int>(devices.size()), {}};
+  for (std::size_t i = 0; i < devices.size() && devices.size() > 1; ++i) {
+    group.slowest = slowest_of(group.slowest, router.cost(devices[i], devices[(i + 1) % devices.size()]));
+  }
+  return group;
+}
 
-Seconds ring_all_reduce_time(int ranks, Bytes buffer, const PathCost& slowest) {
-  return slowest.latency * ring_all_reduce_steps(ranks) +
-         Seconds{ring_all_reduce_bytes(ranks, buffer).value * slowest.seconds_per_byte};
+Traffic traffic_of(const Collective& collective) {
+  const int ranks = collective.group.ranks;
+  if (ranks <= 1) {
+    return {};
+  }
+  switch (collective.kind) {
+  case CollectiveKind::all_reduce:
+    return {collective.bytes * (2.0 * (ranks - 1) / ranks), 2 * (ranks - 1)};
+  }
+  return {};
+}
+
+Seconds seconds_of(const Collective& collective) {
+  const Traffic traffic = traffic_of(collective);
+  const PathCost& path = collective.group.slowest;
+  return path.latency * traffic.steps + Seconds{traffic.bytes.value * path.seconds_per_byte};
 }
 
 } // namespace stagecraft

@@ -1,19 +1,51 @@
-// Closed forms of collectives on links of their own; the replay runs them step by step.
+// Collective communication as values: what is exchanged, among whom, how much; and how long that takes on links of its
+// own. The replay runs the same traffic step by step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/platform/route.hpp"
 
 namespace stagecraft {
 
-/// Bytes that each rank of a ring all-reduce sends to its neighbour: 2 (r-1)/r of the buffer (Patarasuk, Yuan 2009).
-Bytes ring_all_reduce_bytes(int ranks, Bytes buffer);
+/// Those that plans use. A kind gets its closed form in traffic_of(). What goes from one device to another alone is no
+/// collective: PathCost::time().
+enum class CollectiveKind {
+  all_reduce, ///< every rank brings a buffer and ends up with the sum of all
+};
 
-/// Latencies of a ring all-reduce: 2 (r-1) steps follow one another.
-int ring_all_reduce_steps(int ranks);
+/// Who takes part, as closed forms see it: how many ranks, and the greatest latency and the greatest time per byte
+/// between neighbours of their ring. A planner that does not know the devices yet may assume one.
+struct Group {
+  int ranks = 1;
+  PathCost slowest;
+};
 
-/// 2 (r-1)/r * bytes / bandwidth + 2 (r-1) * latency, over the slowest link of the ring.
-Seconds ring_all_reduce_time(int ranks, Bytes buffer, const PathCost& slowest);
+/// The devices as one ring, in this order and from the last back to the first.
+Group ring_of(const std::vector<DeviceId>& devices, Router& router);
+
+/// The greater latency and the greater time per byte of two paths.
+PathCost slowest_of(const PathCost& a, const PathCost& b);
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Group group;
+  Bytes bytes; ///< the buffer of each rank
+};
+
+/// What each rank sends to its neighbour in all, and in how many steps that wait for each other.
+struct Traffic {
+  Bytes bytes;
+  int steps = 0;
+};
+
+/// An all-reduce runs on a ring: r-1 steps add up, r-1 hand the sums round, and in each of them every rank sends one
+/// r-th of its buffer (Patarasuk, Yuan 2009). A group of one rank exchanges nothing.
+Traffic traffic_of(const Collective& collective);
+
+/// steps * latency + bytes / bandwidth, over the slowest of the group's paths.
+Seconds seconds_of(const Collective& collective);
 
 } // namespace stagecraft

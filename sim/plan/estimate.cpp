@@ -5,7 +5,6 @@
 #include <map>
 
 #include "sim/collective/collective.hpp"
-#include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
 namespace {
@@ -45,8 +44,8 @@ Seconds all_reduce(const Problem& problem, const Stage& stage, const StageCost& 
     for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
       ring.push_back(stage.devices[i]);
     }
-    slowest = std::max(
-        slowest, ring_all_reduce_time(static_cast<int>(ring.size()), cost.gradients, slowest_of_ring(problem, ring)));
+    const Group group = ring_of(ring, problem.router);
+    slowest = std::max(slowest, seconds_of({CollectiveKind::all_reduce, group, cost.gradients}));
   }
   return slowest;
 }

@@ -373,7 +373,8 @@ double reduced_seconds(const Problem& problem, const LeastTimes& times, const st
     parameters = std::max(parameters, op.parameters);
   }
   const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)}; // as if rounded
-  return std::max(rate > 0 ? 1 / rate : 0, ring_all_reduce_time(2, gradients, best_path(problem, devices)).value);
+  const Group two{2, best_path(problem, devices)};
+  return std::max(rate > 0 ? 1 / rate : 0, seconds_of({CollectiveKind::all_reduce, two, gradients}).value);
 }
 
 } // namespace

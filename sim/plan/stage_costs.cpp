@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "sim/base/improves.hpp"
-#include "sim/collective/collective.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
@@ -53,15 +52,12 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
 // Times of one replica of a tensor-parallel stage: its shards wait for each other at every collective, so the slowest
 // device and the slowest path of the group count for all.
 Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                 const std::vector<DeviceId>& group, double share) {
-  const PathCost slowest = slowest_of_ring(problem, group);
-  const auto collective = [&](std::optional<Bytes> bytes) {
-    return bytes ? ring_all_reduce_time(stage.tensor_parallel, *bytes * share, slowest).value : 0;
-  };
+                 const std::vector<DeviceId>& devices, double share) {
+  const Group group = ring_of(devices, problem.router);
   Sums sums;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
-    for (const DeviceId device : group) {
+    for (const DeviceId device : devices) {
       const auto time =
           problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device), problem.samples * share,
                                      problem.training.precision, split.shards[i]);
@@ -69,9 +65,9 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
       most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
     }
-    const double exchange = split.exchanged[i].value * share * slowest.seconds_per_byte;
-    most.forward += collective(split.forward[i]) + exchange;
-    most.input += collective(split.backward[i]) + exchange;
+    const GroupWaits waits = group_waits(split, i, group, share);
+    most.forward += waits.forward.value;
+    most.input += waits.backward.value;
     sums.forward += most.forward;
     sums.input += most.input;
     sums.weight += most.weight;
@@ -241,10 +237,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
     const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
+    const Sums times = grouped ? group_times(problem, stage, split, group, share)
+                               : stage_times(problem, stage, problem.type_index(group.front()), share);
     for (const DeviceId device : group) {
       const int type = problem.type_index(device);
-      const Sums times =
-          grouped ? group_times(problem, stage, split, group, share) : stage_times(problem, stage, type, share);
       const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
                                  incoming * share, outgoing * share};
       StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/tensor_parallel.hpp"
 
-#include <algorithm>
-
 namespace stagecraft {
 namespace {
 
@@ -96,14 +94,15 @@ TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>&
   return split;
 }
 
-PathCost slowest_of_ring(const Problem& problem, const std::vector<DeviceId>& ring) {
-  PathCost slowest;
-  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i) {
-    const PathCost path = problem.path(ring[i], ring[(i + 1) % ring.size()]);
-    slowest.latency = std::max(slowest.latency, path.latency);
-    slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+GroupWaits group_waits(const TensorSplit& split, std::size_t at, const Group& group, double share) {
+  if (group.ranks <= 1) {
+    return {};
   }
-  return slowest;
+  const auto reduced = [&](std::optional<Bytes> bytes) {
+    return bytes ? seconds_of({CollectiveKind::all_reduce, group, *bytes * share}) : Seconds{0};
+  };
+  const Seconds exchanged{split.exchanged[at].value * share * group.slowest.seconds_per_byte}; // a file says how much
+  return {reduced(split.forward[at]) + exchanged, reduced(split.backward[at]) + exchanged};
 }
 
 } // namespace stagecraft

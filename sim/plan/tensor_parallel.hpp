@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/collective/collective.hpp"
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
@@ -25,7 +26,12 @@ struct TensorSplit {
 /// model's file measured at this degree have all that in their times, but for what it says a cut adds.
 TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree);
 
-/// The slowest latency and bandwidth between neighbours of a ring.
-PathCost slowest_of_ring(const Problem& problem, const std::vector<DeviceId>& ring);
+/// How long a tensor-parallel group waits for what an operator makes it exchange, after each pass.
+struct GroupWaits {
+  Seconds forward, backward;
+};
+
+/// Of operator number `at` of the split's stage, for a share of the micro-batch; none in a group of one.
+GroupWaits group_waits(const TensorSplit& split, std::size_t at, const Group& group, double share);
 
 } // namespace stagecraft

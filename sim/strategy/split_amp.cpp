@@ -1,6 +1,7 @@
 // AMP (Li et al. 2022): for every tensor, data and pipeline degree ranks are placed pipeline first and the layers cut
 // for the least latency; the configuration with the least estimate wins. Times are those of each device, not an
-// average. SPDX-License-Identifier: Apache-2.0
+// average.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -69,21 +70,21 @@ public:
 private:
   using Key = std::tuple<std::vector<int>, double, double>;
 
-  const std::vector<double>& of_group(const std::vector<DeviceId>& group) {
-    const PathCost path = slowest_of_ring(problem_, group);
+  const std::vector<double>& of_group(const std::vector<DeviceId>& devices) {
+    const Group group = ring_of(devices, problem_.router);
     std::vector<int> types;
-    for (const DeviceId device : group) {
+    for (const DeviceId device : devices) {
       types.push_back(problem_.type_index(device));
     }
     std::sort(types.begin(), types.end());
     types.erase(std::unique(types.begin(), types.end()), types.end());
-    std::vector<double>& sums = sums_[{types, path.latency.value, path.seconds_per_byte}];
+    std::vector<double>& sums = sums_[{types, group.slowest.latency.value, group.slowest.seconds_per_byte}];
     if (sums.empty()) {
       sums.push_back(0);
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         double slowest = 0;
         for (const int type : types) {
-          slowest = std::max(slowest, seconds(op, problem_.platform.types[type], path));
+          slowest = std::max(slowest, seconds(op, problem_.platform.types[type], group));
         }
         sums.push_back(sums.back() + slowest);
       }
@@ -91,7 +92,7 @@ private:
     return sums;
   }
 
-  double seconds(OperatorId op, const DeviceType& type, const PathCost& path) const {
+  double seconds(OperatorId op, const DeviceType& type, const Group& group) const {
     const double share = 1.0 / degrees_.data;
     const Shard shard = degrees_.tensor > 1 ? split_.shards[op] : Shard{};
     const auto time =
@@ -102,13 +103,10 @@ private:
     if (degrees_.tensor * degrees_.data > 1 && !problem_.model.operators[op].divisible) {
       return kInfinity;
     }
-    const auto collective = [&](const std::vector<std::optional<Bytes>>& bytes) {
-      return degrees_.tensor > 1 && bytes[op] ? ring_all_reduce_time(degrees_.tensor, *bytes[op] * share, path)
-                                              : Seconds{0};
-    };
-    const Seconds forward = time->forward + collective(split_.forward);
+    const GroupWaits waits = group_waits(split_, op, group, share);
+    const Seconds forward = time->forward + waits.forward;
     const int passes = problem_.recomputes(op) ? 2 : 1;
-    return (forward * passes + time->backward_input + time->backward_weight + collective(split_.backward)).value;
+    return (forward * passes + time->backward_input + time->backward_weight + waits.backward).value;
   }
 
   const Problem& problem_;

@@ -175,22 +175,18 @@ private:
       known.emplace();
       for (const DeviceId a : from) {
         for (const DeviceId b : to) {
-          const PathCost one = problem_.path(a, b);
-          known->latency = std::max(known->latency, one.latency);
-          known->seconds_per_byte = std::max(known->seconds_per_byte, one.seconds_per_byte);
+          known = slowest_of(*known, problem_.path(a, b));
         }
       }
     }
-    const PathCost& path = *known;
     const double parallel = static_cast<double>(std::min(from.size(), to.size()));
-    return path.time(Bytes{costs_.cut_bytes[state] / parallel}).value;
+    return known->time(Bytes{costs_.cut_bytes[state] / parallel}).value;
   }
 
   double reduction(int edge, int from, int to) const {
     const double bytes =
         (costs_.parameters[to] - costs_.parameters[from]) * parameter_bytes(problem_.training).gradient;
-    const int ranks = static_cast<int>(sets_.edges[edge].devices.size());
-    return ring_all_reduce_time(ranks, Bytes{bytes}, sets_.edges[edge].slowest).value;
+    return stagecraft::seconds_of({CollectiveKind::all_reduce, sets_.edges[edge].ring, Bytes{bytes}}).value;
   }
 
   bool can_be(int edge, int from, int to, int stage) const {

@@ -91,7 +91,7 @@ const std::map<std::string, Folders>& package_table() {
       {"CLI", {"app"}},
       {"nlohmann",
        {"workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run", "validate",
-        "analysis", "app"}},
+        "analysis", "foreign", "app"}},
       {"sqlite3.h", {"sweep/store"}},
   };
   return kTable;

@@ -95,6 +95,19 @@ TEST_CASE("columns then rows halve the collectives and split what stands between
   CHECK(cut.stages[1].replicas[0].memory.per_micro_batch.value == near(60));
 }
 
+TEST_CASE("what a group waits for is its share of the bytes round the ring", "[plan][tensor]") {
+  // As above: operator 0 sums its output of 8 B, operator 2 its output of 4 B and its input's gradient of 8 B.
+  Chain world(KernelKind::normalization, 2);
+  const TensorSplit split = split_tensors(world.problem, {0, 1, 2}, 2);
+  const Group pair = ring_of({0, 1}, world.router);
+  CHECK(group_waits(split, 0, pair, 0.5).forward.value == near(2 + 2)); // 4 B in two steps of 2 B, at 2 B/s
+  CHECK(group_waits(split, 0, pair, 0.5).backward.value == 0);
+  CHECK(group_waits(split, 1, pair, 0.5).forward.value == 0);
+  CHECK(group_waits(split, 2, pair, 1).forward.value == near(2 + 2));
+  CHECK(group_waits(split, 2, pair, 1).backward.value == near(4 + 2));
+  CHECK(group_waits({}, 2, ring_of({0}, world.router), 1).forward.value == 0); // alone, nothing is split
+}
+
 TEST_CASE("two groups of two: half of the samples each, equal shards reduce together", "[plan][tensor]") {
   Chain world(KernelKind::elementwise, 4);
   const Plan plan = grouped({{0, 1, 2}}, {{0, 1, 2, 3}}, {2});

@@ -5,6 +5,7 @@
 
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/validate/run_accuracy.hpp"
+#include "sim/validate/run_record_rows.hpp"
 #include "tests/error_of.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/study/studies.hpp"
@@ -61,6 +62,80 @@ TEST_CASE("a record is read back as it was written", "[study][run]") {
   const File with_rounds(to_json(record));
   CHECK(Json::parse(to_json(record))["rounds"][0]["iteration_seconds"] == 2);
   CHECK(to_json(read_run_record(with_rounds.path)) == text);
+}
+
+// Every column writes its own part of the row and reads it back, and nothing else: `row` differs from the default in
+// all.
+template <class Row> void check_columns(RunColumns<Row> columns, const Row& row) {
+  const RunCounts counts{.devices = 10, .links = 10, .legs = 10, .works = 10, .tasks = 10};
+  const std::string file = "run.json";
+  const Json all = Json::parse(write_row(columns, row).dump());
+  REQUIRE(all.size() == columns.size());
+  CHECK(write_row(columns, read_row(columns, RunCell(all, file, "rows", 0), counts)) == all);
+  const Row untouched;
+  for (const RunColumn<Row>& column : columns) {
+    INFO(column.name);
+    REQUIRE(column.write(row) != column.write(untouched));
+    Row read;
+    column.read(RunCell(Json::parse(column.write(row).dump()), file, "rows"), counts, read);
+    for (const RunColumn<Row>& other : columns) {
+      INFO(other.name);
+      CHECK(other.write(read) == other.write(other.name == column.name ? row : untouched));
+    }
+    Json spoilt = all;
+    spoilt[&column - columns.data()] = Json::object();
+    CHECK_THAT(error_of([&] { read_row(columns, RunCell(spoilt, file, "rows", 3), counts); }),
+               Catch::StartsWith("run.json: rows[3]: ") && Catch::EndsWith("; column: " + std::string(column.name)));
+  }
+  Json shorter = all;
+  shorter.erase(0);
+  CHECK_THAT(error_of([&] { read_row(columns, RunCell(shorter, file, "rows", 3), counts); }),
+             Catch::Contains("rows[3]: not a list of " + std::to_string(columns.size())));
+}
+
+TEST_CASE("every column of every list is read back as it was written", "[study][run]") {
+  Link link;
+  link.name = "a>b";
+  link.bandwidth = BytesPerSecond{1.5e9};
+  link.latency = Seconds{2.5e-6};
+  check_columns(link_columns(), link);
+  check_columns(work_columns(), Work{.kind = TaskKind::transfer,
+                                     .device = 3,
+                                     .leg = 9,
+                                     .stage = 1,
+                                     .to_stage = 2,
+                                     .seconds = Seconds{0.25},
+                                     .latency = Seconds{1.0 / 3},
+                                     .bytes = 4096,
+                                     .acquire = Bytes{5},
+                                     .release = Bytes{6}});
+  check_columns(leg_columns(), Leg{{0, 9}, Seconds{1e-6}, BytesPerSecond{12e9}});
+  check_columns(tie_columns(), RunTie{4, 5, 6});
+  check_columns(part_columns(), PathCost{Seconds{1e-6}, 1e-9});
+  check_columns(pair_columns(), RunContention{1, 2, 1.25});
+  // A link without limit has no bandwidth in the file.
+  link.bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  const Json row = Json::parse(write_row(link_columns(), link).dump());
+  CHECK(row[1].is_null());
+  CHECK(read_row(link_columns(), RunCell(row, "run.json", "rows"), {}) == link);
+}
+
+// [kind, device, …] as docs/formats/run.md has it.
+template <class Row> std::string names_in_docs(RunColumns<Row> columns) {
+  std::string names;
+  for (const RunColumn<Row>& column : columns) {
+    names += (names.empty() ? "" : ", ") + std::string(column.name);
+  }
+  return "`[" + names + "]`";
+}
+
+TEST_CASE("the page on real runs names the columns of every list", "[study][run][docs]") {
+  const std::string page = read_file(fs::path(STAGECRAFT_SOURCE_DIR) / "docs/formats/run.md");
+  for (const std::string& names :
+       {names_in_docs(link_columns()), names_in_docs(work_columns()), names_in_docs(leg_columns()),
+        names_in_docs(tie_columns()), names_in_docs(part_columns()), names_in_docs(pair_columns())}) {
+    CHECK_THAT(page, Catch::Contains(names));
+  }
 }
 
 TEST_CASE("what went as planned is predicted without error", "[study][run]") {
@@ -139,7 +214,7 @@ TEST_CASE("records that contradict themselves are refused", "[study][run][bad-in
   CHECK_THAT(refusal(measured), Catch::Contains("parts.slowdowns: not a list of 2"));
   measured["parts"].erase("slowdowns");
   measured["parts"]["contention"] = {{0, 1000, 1.5}};
-  CHECK_THAT(refusal(measured), Catch::Contains("parts.contention: not a whole number; allowed: 0 to"));
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.contention[0]: not a whole number; allowed: 0 to"));
   measured["parts"]["contention"] = {{0, 1, 0}};
   CHECK_THAT(refusal(measured), Catch::Contains("a slowdown of 0"));
   const auto changed = [&](const char* pointer, const Json& value) {

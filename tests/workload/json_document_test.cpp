@@ -1,5 +1,7 @@
 // Reading JSON: places of syntax errors, paths of bad values, unknown and duplicate keys.
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "sim/workload/import/json_document.hpp"
 #include "tests/workload/models.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -294,7 +296,7 @@ Runs runs_of(const json& list) {
 } // namespace
 
 DocumentPage comparison_page(const JsonDocument& document) {
-  const json& json = document.json;
+  const json& json = document.json();
   const auto& list = list_at(json, "runs");
   const Runs runs = runs_of(list);
   Runs feasible;

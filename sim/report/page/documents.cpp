@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report/page/documents.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -103,13 +105,13 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
     return true;
   };
   try {
-    document.json = json::parse(text, visit);
+    document.content = std::make_shared<const json>(json::parse(text, visit));
   } catch (const json::exception& failure) {
     const std::string_view what = failure.what();
     throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)) +
                                        "; allowed: what commands write with --format json, or compare with -o");
   }
-  if (document.json.is_array()) { // the bare form of a trace
+  if (document.json().is_array()) { // the bare form of a trace
     throw InputError({file, 0, 0}, "a list; allowed: an object, as results and traces with traceEvents are");
   }
   return document;
@@ -117,7 +119,7 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
 
 DocumentPage read_document(const std::string& file, const std::string& text) {
   const JsonDocument document = read_json_document(file, text);
-  const auto has = [&](const char* key) { return document.json.contains(key); };
+  const auto has = [&](const char* key) { return document.json().contains(key); };
   const auto row = std::find_if(kDocuments.begin(), kDocuments.end(),
                                 [&](const DocumentRow& one) { return has(one.keys[0]) && has(one.keys[1]); });
   if (row == kDocuments.end()) {
@@ -129,7 +131,7 @@ DocumentPage read_document(const std::string& file, const std::string& text) {
   }
   try {
     DocumentPage page = row->page(document);
-    page.inputs = texts_at(document.json, "inputs");
+    page.inputs = texts_at(document.json(), "inputs");
     return page;
   } catch (const json::exception& failure) {
     throw InputError({file, 0, 0}, "not as `" + std::string(row->command) + "` writes it: " + failure.what());
@@ -203,7 +205,7 @@ void add_timeline(const JsonDocument& document, const json& run, const std::stri
 
 DocumentPage trace_page(const JsonDocument& document) {
   PageSection section{.title = "Timeline", .sentences = {}};
-  add_timeline(document, document.json, "trace", section.timelines);
+  add_timeline(document, document.json(), "trace", section.timelines);
   std::string left_out;
   for (const PageTimeline& timeline : section.timelines) {
     for (const auto& [what, count] : timeline.tracks.left_out) {
@@ -213,8 +215,8 @@ DocumentPage trace_page(const JsonDocument& document) {
   if (!left_out.empty()) {
     section.sentences.push_back("Not drawn of its events: " + left_out + ".");
   }
-  const auto other = document.json.find("otherData");
-  const std::string platform = other == document.json.end() ? "" : text_at(*other, "platform");
+  const auto other = document.json().find("otherData");
+  const std::string platform = other == document.json().end() ? "" : text_at(*other, "platform");
   return {platform.empty() ? "A trace" : "A trace of a run on " + platform, {section}, {}};
 }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <memory>
 
 #include "sim/report/page/documents.hpp"
 
@@ -10,8 +12,10 @@ namespace stagecraft {
 
 /// A document in which every traceEvents is the number of its timeline.
 struct JsonDocument {
-  nlohmann::json json;
+  std::shared_ptr<const nlohmann::json> content;
   std::vector<Tracks> timelines;
+
+  const nlohmann::json& json() const { return *content; }
 };
 
 /// The same, read event by event, so that the largest timeline takes little memory. Throws InputError.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 #include "sim/report/page/run_values.hpp"
@@ -65,15 +67,15 @@ PageTable plans_table(const json& plans) {
 } // namespace
 
 DocumentPage judgement_page(const JsonDocument& document) {
-  const json& planners = list_at(document.json, "planners");
+  const json& planners = list_at(document.json(), "planners");
   std::vector<std::pair<std::string, double>> regrets;
   for (const json& one : planners) {
     regrets.emplace_back(text_at(one, "planner"), 100 * number_at(one, "median_regret"));
   }
   PageSection section{.title = "Planners", .sentences = {}};
   section.charts = {bars_of("regret", "Median regret: slower than the best known plan", "[%]", regrets)};
-  section.tables = {planners_table(planners), plans_table(list_at(document.json, "plans"))};
-  return {"Planners judged: " + text_at(document.json, "name"),
+  section.tables = {planners_table(planners), plans_table(list_at(document.json(), "plans"))};
+  return {"Planners judged: " + text_at(document.json(), "name"),
           {{.title = "Findings", .sentences = winners(planners)}, std::move(section)},
           {}};
 }
@@ -87,7 +89,7 @@ DocumentPage adapt_page(const JsonDocument& document) {
       .title = "Policies",
       .columns = {"policy", "iterations", "total [s]", "moved [GiB]", "moving [s]", "replays", "why it stopped"}};
   std::vector<std::string> sentences;
-  for (const json& policy : list_at(document.json, "policies")) {
+  for (const json& policy : list_at(document.json(), "policies")) {
     ChartSeries series{text_at(policy, "policy"), Look::steps, {}};
     for (const json& round : list_at(policy, "rounds")) {
       const double first = number_at(round, "first_iteration"), time = number_at(round, "iteration_seconds");
@@ -108,7 +110,7 @@ DocumentPage adapt_page(const JsonDocument& document) {
   PageSection section{.title = "Over time", .sentences = {}};
   section.charts = {std::move(chart)};
   section.tables = {std::move(table)};
-  return {text_at(document.json, "model") + " on " + text_at(document.json, "platform") + ", as the world changes",
+  return {text_at(document.json(), "model") + " on " + text_at(document.json(), "platform") + ", as the world changes",
           {{.title = "Findings", .sentences = std::move(sentences)}, std::move(section)},
           {}};
 }

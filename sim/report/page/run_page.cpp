@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 #include "sim/base/named_table.hpp"
@@ -182,7 +184,7 @@ PageSection explanation_section(const json& explanation, const std::string& titl
 }
 
 DocumentPage run_page(const JsonDocument& document) {
-  const json& run = document.json;
+  const json& run = document.json();
   const RunValues values = run_values(run);
   PageSection findings{.title = "Findings", .sentences = sentences_of(run, values)};
   const std::string title = values.label() + of_model(run);
@@ -195,7 +197,7 @@ DocumentPage run_page(const JsonDocument& document) {
 }
 
 DocumentPage explanation_page(const JsonDocument& document) {
-  const json& json = document.json;
+  const json& json = document.json();
   const std::string title = text_at(json, "strategy") + ", " + text_at(json, "schedule") + of_model(json);
   return {title, {explanation_section(json.at("explanation"), "What holds the run back: " + title)}, {}};
 }

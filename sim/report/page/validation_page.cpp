@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 #include "sim/base/units.hpp"
@@ -93,7 +95,7 @@ Validation predicted_rows(const json& list) {
 
 DocumentPage validation_page(const JsonDocument& document) {
   Validation validation;
-  for (const json& row : list_at(document.json, "rows")) {
+  for (const json& row : list_at(document.json(), "rows")) {
     validation.rows.push_back({.case_name = text_at(row, "case"),
                                .metric = text_at(row, "metric"),
                                .group = text_at(row, "group"),
@@ -102,27 +104,27 @@ DocumentPage validation_page(const JsonDocument& document) {
                                .contest = text_at(row, "contest")});
   }
   PageSection findings{.title = "Findings", .sentences = accuracy_sentences(validation)};
-  for (std::string& note : texts_at(document.json, "notes")) {
+  for (std::string& note : texts_at(document.json(), "notes")) {
     findings.sentences.push_back(std::move(note));
   }
   PageSection section = pictures(validation);
-  for (std::optional<PageTable> table : {baselines_table(document.json), skipped_table(document.json)}) {
+  for (std::optional<PageTable> table : {baselines_table(document.json()), skipped_table(document.json())}) {
     if (table) {
       section.tables.push_back(std::move(*table));
     }
   }
-  return {"Validation: " + text_at(document.json, "source"), {std::move(findings), std::move(section)}, {}};
+  return {"Validation: " + text_at(document.json(), "source"), {std::move(findings), std::move(section)}, {}};
 }
 
 DocumentPage prediction_page(const JsonDocument& document) {
-  const Validation validation = predicted_rows(list_at(document.json, "rows"));
-  return {"Kernels of " + text_at(document.json, "device") + ", predicted",
+  const Validation validation = predicted_rows(list_at(document.json(), "rows"));
+  return {"Kernels of " + text_at(document.json(), "device") + ", predicted",
           {{.title = "Findings", .sentences = accuracy_sentences(validation)}, pictures(validation)},
           {}};
 }
 
 DocumentPage fits_page(const JsonDocument& document) {
-  const json& list = list_at(document.json, "fits");
+  const json& list = list_at(document.json(), "fits");
   std::vector<std::pair<std::string, double>> medians;
   PageTable table{
       .title = "Fits",
@@ -138,12 +140,12 @@ DocumentPage fits_page(const JsonDocument& document) {
                           percent_cell(number_at(fit, "bias")),
                           {text_at(fit, "scheme")}});
   }
-  const Validation validation = predicted_rows(list_at(document.json, "rows"));
+  const Validation validation = predicted_rows(list_at(document.json(), "rows"));
   std::vector<std::string> sentences = {std::to_string(list.size()) + " kinds of kernels and collectives are fitted."};
   PageSection fits{.title = "Fits", .sentences = {}};
   fits.charts = {bars_of("fits", "Median error of each fit", "[%]", medians)};
   fits.tables = {std::move(table)};
-  DocumentPage page{"Calibration of " + text_at(document.json, "device"), {}, {}};
+  DocumentPage page{"Calibration of " + text_at(document.json(), "device"), {}, {}};
   if (!validation.rows.empty()) {
     const std::vector<std::string> more = accuracy_sentences(validation);
     sentences.insert(sentences.end(), more.begin(), more.end());

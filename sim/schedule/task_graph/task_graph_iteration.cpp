@@ -78,13 +78,14 @@ TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTask
   const int ranks = static_cast<int>(ring.size());
   const TaskId begin = add_join(TaskKind::all_reduce, steps);
   const TaskId end = add_join(TaskKind::all_reduce, steps);
-  const double bytes = std::round(ring_all_reduce_bytes(ranks, gradients).value);
+  const Traffic traffic = traffic_of({CollectiveKind::all_reduce, {ranks, {}}, gradients});
+  const double bytes = std::round(traffic.bytes.value);
   for (const TaskId task : made) {
     edge_runs_.push_back({task, begin, steps});
   }
   for (int i = 0; i < ranks; ++i) {
     const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
-                                   bytes, ring_all_reduce_steps(ranks), steps);
+                                   bytes, traffic.steps, steps);
     edge_runs_.push_back({begin, sent.first, steps});
     edge_runs_.push_back({sent.second, end, steps});
   }

@@ -50,16 +50,6 @@ int next_server(const Units& servers, const Used& before, const Used& now, Polic
   return best;
 }
 
-PathCost slowest_of_ring(const Problem& problem, const std::vector<DeviceId>& devices) {
-  PathCost slowest;
-  for (std::size_t i = 0; devices.size() > 1 && i < devices.size(); ++i) {
-    const PathCost path = problem.path(devices[i], devices[(i + 1) % devices.size()]);
-    slowest.latency = std::max(slowest.latency, path.latency);
-    slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
-  }
-  return slowest;
-}
-
 DeviceSets::Edge make_edge(const Problem& problem, const Units& servers, const Used& before, const Used& after) {
   DeviceSets::Edge edge;
   edge.of_type.assign(problem.platform.types.size(), 0.0);
@@ -71,7 +61,7 @@ DeviceSets::Edge make_edge(const Problem& problem, const Units& servers, const U
   for (const DeviceId device : edge.devices) {
     edge.of_type[problem.type_index(device)] += 1;
   }
-  edge.slowest = slowest_of_ring(problem, edge.devices);
+  edge.ring = ring_of(edge.devices, problem.router);
   return edge;
 }
 

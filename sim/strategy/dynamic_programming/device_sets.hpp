@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/collective/collective.hpp"
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
@@ -17,7 +18,7 @@ struct DeviceSets {
     int from = 0, to = 0; ///< nodes
     std::vector<DeviceId> devices;
     std::vector<double> of_type; ///< [device type]: how many
-    PathCost slowest;            ///< between neighbours of the ring that reduces gradients
+    Group ring;                  ///< of the devices, which reduces gradients
   };
   std::vector<std::vector<int>> leaving; ///< [node]: edges; node 0 is the empty one, and edges lead to later nodes
   std::vector<Edge> edges;

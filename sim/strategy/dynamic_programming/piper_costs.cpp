@@ -21,9 +21,7 @@ PathCost slowest_path(const Problem& problem, const std::vector<DeviceId>& devic
   for (const DeviceId a : devices) {
     for (const DeviceId b : devices) {
       if (a != b && (!within_nodes || problem.platform.devices[a].node == problem.platform.devices[b].node)) {
-        const PathCost path = problem.path(a, b);
-        slowest.latency = std::max(slowest.latency, path.latency);
-        slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, path.seconds_per_byte);
+        slowest = slowest_of(slowest, problem.path(a, b));
       }
     }
   }
@@ -88,7 +86,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
   std::vector<OperatorId> all(model.size());
   std::iota(all.begin(), all.end(), 0);
   const TensorSplit split = degree > 1 ? split_tensors(problem, all, degree) : TensorSplit{};
-  const PathCost path = slowest_path(problem, devices, true);
+  const Group group{degree, slowest_path(problem, devices, true)};
   const Bytes per_parameter = stage_memory(problem.training, 1, {}, {}, {}, Recompute::none).fixed(1);
   PiperDegree made{degree, {}};
   for (OperatorId op = 0; op < model.size(); ++op) {
@@ -106,14 +104,10 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     if (!std::isfinite(slowest.forward.value)) {
       continue;
     }
-    if (degree > 1) {
-      const auto collective = [&](std::optional<Bytes> bytes) {
-        return bytes ? ring_all_reduce_time(degree, *bytes, path) : Seconds{0};
-      };
-      slowest.forward += collective(split.forward[op]);
-      slowest.backward_input += collective(split.backward[op]);
-      made.forward.back() = slowest.forward.value;
-    }
+    const GroupWaits waits = group_waits(split, op, group, 1);
+    slowest.forward += waits.forward;
+    slowest.backward_input += waits.backward;
+    made.forward.back() = slowest.forward.value;
     Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};
     for (const OperatorId before : model.predecessors[op]) {
       input += problem.output_bytes(before);

@@ -126,7 +126,7 @@ private:
     const Bytes gradients{parameters * parameter_bytes(problem_.training).gradient};
     return ring.size() < 2 || parameters == 0
                ? 0
-               : ring_all_reduce_time(static_cast<int>(ring.size()), gradients, slowest_of_ring(problem_, ring)).value;
+               : seconds_of({CollectiveKind::all_reduce, ring_of(ring, problem_.router), gradients}).value;
   }
 
   Choice timed(OperatorId op, std::vector<Part> parts, double reduction) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/sweep/store/sqlite_file.hpp"
 
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,76 +48,59 @@ SqliteFile::SqliteFile(const fs::path& path, Mode mode, const SqliteFormat& form
   const int flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
                     (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
   const std::string name = mode == Mode::write ? fs::absolute(path).string() : name_to_read(path);
-  if (sqlite3_open_v2(name.c_str(), &connection_, flags, nullptr) != SQLITE_OK) {
-    const std::string why = connection_ != nullptr ? sqlite3_errmsg(connection_) : "no memory";
-    sqlite3_close(connection_);
+  sqlite3* opened = nullptr;
+  const int result = sqlite3_open_v2(name.c_str(), &opened, flags, nullptr);
+  connection_.reset(opened); // also where it failed, which SQLite tells us by it
+  if (result != SQLITE_OK) {
+    const std::string why = opened != nullptr ? sqlite3_errmsg(opened) : "no memory";
     throw InputError({path.string(), 0, 0}, "cannot be opened: " + why);
   }
-  try {
-    prepare(mode, format);
-  } catch (...) {
-    close();
-    throw;
-  }
+  prepare(mode, format);
 }
 
-SqliteFile::~SqliteFile() { close(); }
+void SqliteFile::Close::operator()(sqlite3* connection) const { sqlite3_close(connection); }
 
 void SqliteFile::execute(const std::string& words) {
-  check(sqlite3_exec(connection_, words.c_str(), nullptr, nullptr, nullptr));
+  check(sqlite3_exec(connection_.get(), words.c_str(), nullptr, nullptr, nullptr));
 }
 
-sqlite3_stmt* SqliteFile::statement(std::string_view words) {
+SqliteStatement& SqliteFile::statement(std::string_view words) {
   auto found = statements_.find(words);
   if (found == statements_.end()) {
-    found = statements_.emplace(words, nullptr).first;
-    check(sqlite3_prepare_v2(connection_, found->first.c_str(), -1, &found->second, nullptr));
+    const std::string key(words);
+    found = statements_.emplace(key, SqliteStatement(*this, key)).first;
   }
-  sqlite3_stmt* const made = found->second;
-  sqlite3_reset(made);
-  sqlite3_clear_bindings(made);
+  SqliteStatement& made = found->second;
+  made.reset();
+  sqlite3_clear_bindings(made.made_.get());
   return made;
 }
 
-bool SqliteFile::step(sqlite3_stmt* statement) {
-  const int result = sqlite3_step(statement);
-  if (result == SQLITE_ROW) {
-    return true;
-  }
-  if (result != SQLITE_DONE) {
-    const std::string why = reason(result);
-    sqlite3_reset(statement);
-    fail(result, why);
-  }
-  sqlite3_reset(statement);
-  return false;
-}
-
 std::int64_t SqliteFile::number(std::string_view words) {
-  sqlite3_stmt* asked = statement(words);
-  const std::int64_t value = step(asked) ? sqlite3_column_int64(asked, 0) : 0;
-  sqlite3_reset(asked);
+  SqliteStatement& asked = statement(words);
+  const std::int64_t value = asked.step() ? asked.integer(0) : 0;
+  asked.reset();
   return value;
 }
 
 std::vector<std::string> SqliteFile::texts(std::string_view words) {
   std::vector<std::string> all;
-  sqlite3_stmt* asked = statement(words);
-  while (step(asked)) {
-    all.push_back(text_at(asked, 0));
+  SqliteStatement& asked = statement(words);
+  while (asked.step()) {
+    all.push_back(asked.text(0));
   }
   return all;
 }
 
-std::uint64_t SqliteFile::changes() const { return static_cast<std::uint64_t>(sqlite3_changes64(connection_)); }
+std::uint64_t SqliteFile::changes() const { return static_cast<std::uint64_t>(sqlite3_changes64(connection_.get())); }
 
-std::int64_t SqliteFile::last_row() const { return sqlite3_last_insert_rowid(connection_); }
+std::int64_t SqliteFile::last_row() const { return sqlite3_last_insert_rowid(connection_.get()); }
 
 void SqliteFile::attach(const fs::path& path, std::string_view name) {
-  sqlite3_stmt* words = statement("attach ? as " + std::string(name));
+  SqliteStatement& words = statement("attach ? as " + std::string(name));
   const std::string file = name_to_read(path);
-  set_parameter(words, 1, file);
-  step(words);
+  words.set(1, file);
+  words.step();
 }
 
 void SqliteFile::begin() {
@@ -152,14 +136,14 @@ std::string SqliteFile::reason(int result) const {
   case SQLITE_CANTOPEN:
     return "it, or what lies beside it, cannot be opened or written; allowed: a file in a folder of one's own";
   default:
-    return sqlite3_errmsg(connection_);
+    return sqlite3_errmsg(connection_.get());
   }
 }
 
 void SqliteFile::fail(int result, const std::string& why) {
   if (writing_) {
     writing_ = false;
-    sqlite3_exec(connection_, "rollback", nullptr, nullptr, nullptr);
+    sqlite3_exec(connection_.get(), "rollback", nullptr, nullptr, nullptr);
   }
   const bool full = (result & 0xff) == SQLITE_IOERR;
   throw InputError({path_.string(), 0, 0}, full ? "cannot be read or written (" + why +
@@ -169,7 +153,7 @@ void SqliteFile::fail(int result, const std::string& why) {
 
 void SqliteFile::prepare(Mode mode, const SqliteFormat& format) {
   constexpr int kPatience = 60'000; // milliseconds
-  sqlite3_busy_timeout(connection_, kPatience);
+  sqlite3_busy_timeout(connection_.get(), kPatience);
   const bool made = number("select count(*) from sqlite_schema") > 0;
   if (made && number("pragma application_id") != format.application) {
     throw InputError({path_.string(), 0, 0}, "a database of something else; allowed: a new name, or a file that "
@@ -203,35 +187,74 @@ void SqliteFile::prepare(Mode mode, const SqliteFormat& format) {
   commit();
 }
 
-void SqliteFile::close() {
-  for (auto& [words, made] : statements_) {
-    sqlite3_finalize(made);
+SqliteStatement::SqliteStatement(SqliteFile& file, const std::string& words) : file_(&file) {
+  sqlite3_stmt* made = nullptr;
+  file.check(sqlite3_prepare_v2(file.connection_.get(), words.c_str(), -1, &made, nullptr));
+  made_.reset(made);
+}
+
+void SqliteStatement::Finalize::operator()(sqlite3_stmt* made) const { sqlite3_finalize(made); }
+
+bool SqliteStatement::step() {
+  const int result = sqlite3_step(made_.get());
+  if (result == SQLITE_ROW) {
+    return true;
   }
-  statements_.clear();
-  sqlite3_close(connection_);
-  connection_ = nullptr;
+  if (result != SQLITE_DONE) {
+    const std::string why = file_->reason(result);
+    reset();
+    file_->fail(result, why);
+  }
+  reset();
+  return false;
 }
 
-void set_parameter(sqlite3_stmt* statement, int at, const Digest& digest) {
-  sqlite3_bind_blob(statement, at, digest.bytes.data(), static_cast<int>(digest.bytes.size()), SQLITE_STATIC);
-}
-void set_parameter(sqlite3_stmt* statement, int at, std::string_view text) {
-  sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-}
-void set_parameter(sqlite3_stmt* statement, int at, std::int64_t value) { sqlite3_bind_int64(statement, at, value); }
+void SqliteStatement::reset() { sqlite3_reset(made_.get()); }
 
-std::string text_at(sqlite3_stmt* statement, int at) {
-  const unsigned char* text = sqlite3_column_text(statement, at);
+void SqliteStatement::set(int at, std::int64_t value) { sqlite3_bind_int64(made_.get(), at, value); }
+void SqliteStatement::set(int at, double value) { sqlite3_bind_double(made_.get(), at, value); }
+void SqliteStatement::set(int at, std::string_view text) {
+  sqlite3_bind_text(made_.get(), at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+}
+void SqliteStatement::set(int at, const Digest& digest) {
+  sqlite3_bind_blob(made_.get(), at, digest.bytes.data(), static_cast<int>(digest.bytes.size()), SQLITE_STATIC);
+}
+void SqliteStatement::set_copy(int at, const Digest& digest) {
+  sqlite3_bind_blob(made_.get(), at, digest.bytes.data(), static_cast<int>(digest.bytes.size()), SQLITE_TRANSIENT);
+}
+void SqliteStatement::set_bytes(int at, std::string_view bytes) {
+  sqlite3_bind_blob(made_.get(), at, bytes.data(), static_cast<int>(bytes.size()), SQLITE_STATIC);
+}
+void SqliteStatement::set_null(int at) { sqlite3_bind_null(made_.get(), at); }
+
+int SqliteStatement::place(const std::string& name) const {
+  return sqlite3_bind_parameter_index(made_.get(), name.c_str());
+}
+
+std::int64_t SqliteStatement::integer(int at) const { return sqlite3_column_int64(made_.get(), at); }
+
+double SqliteStatement::real(int at) const { return sqlite3_column_double(made_.get(), at); }
+
+std::string SqliteStatement::text(int at) const {
+  const unsigned char* text = sqlite3_column_text(made_.get(), at);
   return text != nullptr ? reinterpret_cast<const char*>(text) : "";
 }
 
-Digest digest_at(sqlite3_stmt* statement, int at) {
+std::string SqliteStatement::bytes(int at) const {
+  const void* bytes = sqlite3_column_blob(made_.get(), at);
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(made_.get(), at));
+  return bytes != nullptr ? std::string(static_cast<const char*>(bytes), size) : "";
+}
+
+Digest SqliteStatement::digest(int at) const {
   Digest digest;
-  const void* bytes = sqlite3_column_blob(statement, at);
-  if (bytes != nullptr && sqlite3_column_bytes(statement, at) == static_cast<int>(digest.bytes.size())) {
+  const void* bytes = sqlite3_column_blob(made_.get(), at);
+  if (bytes != nullptr && sqlite3_column_bytes(made_.get(), at) == static_cast<int>(digest.bytes.size())) {
     std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
   }
   return digest;
 }
+
+bool SqliteStatement::is_null(int at) const { return sqlite3_column_type(made_.get(), at) == SQLITE_NULL; }
 
 } // namespace stagecraft

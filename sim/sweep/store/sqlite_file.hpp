@@ -1,20 +1,63 @@
-// One SQLite file of ours: its connection, statements as they are made, and what to say when it refuses. The only place
-// but sweep_store.cpp that knows SQLite.
+// One SQLite file of ours: its connection, statements as they are made, and what to say when it refuses. Nothing else
+// knows SQLite (docs/decisions/0012-sqlite.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-
-#include <sqlite3.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/digest.hpp"
 
+struct sqlite3; // SQLite's own, which no caller sees
+struct sqlite3_stmt;
+
 namespace stagecraft {
+
+class SqliteFile;
+
+/// A statement of a file: values go in, rows come out. It is the file's, and lives as long.
+class SqliteStatement {
+public:
+  /// A value for parameter `at`, from 1. Texts, digests and bytes must live until the statement is carried out, but for
+  /// a copy.
+  void set(int at, std::int64_t value);
+  void set(int at, double value);
+  void set(int at, std::string_view text);
+  void set(int at, const Digest& digest);
+  void set_copy(int at, const Digest& digest);
+  void set_bytes(int at, std::string_view bytes);
+  void set_null(int at);
+  /// The parameter called `name`, as ":limit"; 0 where there is none.
+  int place(const std::string& name) const;
+
+  /// Carries the statement out as far as its next row; false: it has no more. Throws as SqliteFile does.
+  bool step();
+  /// Ends it before its last row: nobody waits for it any more.
+  void reset();
+
+  /// Column `at` of the row, from 0.
+  std::int64_t integer(int at) const;
+  double real(int at) const;
+  std::string text(int at) const;
+  std::string bytes(int at) const;
+  Digest digest(int at) const; ///< zeros where there is none
+  bool is_null(int at) const;
+
+private:
+  friend class SqliteFile;
+  SqliteStatement(SqliteFile& file, const std::string& words);
+
+  struct Finalize {
+    void operator()(sqlite3_stmt* made) const;
+  };
+  SqliteFile* file_;
+  std::unique_ptr<sqlite3_stmt, Finalize> made_;
+};
 
 /// What a file must be, and what is made where it is absent.
 struct SqliteFormat {
@@ -29,16 +72,13 @@ public:
   /// Opens a file, for writing makes it where it is absent; for reading it may lie where nothing can be written.
   /// Whatever is refused, here and below, throws InputError with the file's name, and ends a transaction without it.
   SqliteFile(const std::filesystem::path& path, Mode mode, const SqliteFormat& format);
-  ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
   SqliteFile& operator=(const SqliteFile&) = delete;
 
   /// Carries out a statement without values or rows.
   void execute(const std::string& words);
   /// A statement for these words, ready for values; made once.
-  sqlite3_stmt* statement(std::string_view words);
-  /// Carries out a statement as far as its next row; false: it has no more.
-  bool step(sqlite3_stmt* statement);
+  SqliteStatement& statement(std::string_view words);
   /// The first column of a statement's first row; 0 where there is none.
   std::int64_t number(std::string_view words);
   /// The first column of all rows.
@@ -57,25 +97,19 @@ public:
   void commit();
 
 private:
+  friend class SqliteStatement;
   void check(int result);
   std::string reason(int result) const;
   [[noreturn]] void fail(int result, const std::string& why);
   void prepare(Mode mode, const SqliteFormat& format);
-  void close();
 
+  struct Close {
+    void operator()(sqlite3* connection) const;
+  };
   std::filesystem::path path_;
-  sqlite3* connection_ = nullptr;
+  std::unique_ptr<sqlite3, Close> connection_;
   bool writing_ = false;
-  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+  std::map<std::string, SqliteStatement, std::less<>> statements_; // which go before the connection
 };
-
-/// A value for the statement's parameter `at`, from 1. Texts and digests must live until it is carried out.
-void set_parameter(sqlite3_stmt* statement, int at, const Digest& digest);
-void set_parameter(sqlite3_stmt* statement, int at, std::string_view text);
-void set_parameter(sqlite3_stmt* statement, int at, std::int64_t value);
-
-/// The column `at`, from 0, of the statement's row.
-std::string text_at(sqlite3_stmt* statement, int at);
-Digest digest_at(sqlite3_stmt* statement, int at);
 
 } // namespace stagecraft

@@ -101,32 +101,32 @@ const std::string kReplacement =
     "update points set " + assignments("") + " where key = ? and id <= :newest and status = 'failed'";
 
 // Binds what became of a point to the statement's parameters from `at` on; gives the first parameter after it.
-int set_result(sqlite3_stmt* statement, int at, const PointView& row) {
-  set_parameter(statement, at++, name_of(row.status));
-  set_parameter(statement, at++, row.order);
-  set_parameter(statement, at++, row.reason);
+int set_result(SqliteStatement& statement, int at, const PointView& row) {
+  statement.set(at++, name_of(row.status));
+  statement.set(at++, row.order);
+  statement.set(at++, row.reason);
   for (const double figure : row.figures) {
     if (row.status == PointStatus::feasible && std::isfinite(figure)) {
-      sqlite3_bind_double(statement, at++, figure);
+      statement.set(at++, figure);
     } else {
-      sqlite3_bind_null(statement, at++);
+      statement.set_null(at++);
     }
   }
   return at;
 }
 
 // The same for a whole point.
-int set_point(sqlite3_stmt* insertion, int at, std::int64_t sweep, const PointView& row) {
-  sqlite3_bind_blob(insertion, at++, row.key.bytes.data(), static_cast<int>(row.key.bytes.size()), SQLITE_TRANSIENT);
-  set_parameter(insertion, at++, sweep);
-  set_parameter(insertion, at++, static_cast<std::int64_t>(row.number));
-  set_parameter(insertion, at++, static_cast<std::int64_t>(row.run));
-  set_parameter(insertion, at++, row.settings);
-  set_parameter(insertion, at++, row.strategy);
-  set_parameter(insertion, at++, row.schedule);
-  set_parameter(insertion, at++, static_cast<std::int64_t>(row.micro_batches));
-  set_parameter(insertion, at++, row.recompute);
-  set_parameter(insertion, at++, row.engine);
+int set_point(SqliteStatement& insertion, int at, std::int64_t sweep, const PointView& row) {
+  insertion.set_copy(at++, row.key); // the view goes before the statement is carried out
+  insertion.set(at++, sweep);
+  insertion.set(at++, static_cast<std::int64_t>(row.number));
+  insertion.set(at++, static_cast<std::int64_t>(row.run));
+  insertion.set(at++, row.settings);
+  insertion.set(at++, row.strategy);
+  insertion.set(at++, row.schedule);
+  insertion.set(at++, static_cast<std::int64_t>(row.micro_batches));
+  insertion.set(at++, row.recompute);
+  insertion.set(at++, row.engine);
   return set_result(insertion, at, row);
 }
 
@@ -137,22 +137,22 @@ PointStatus status_of(const std::string& name) {
 }
 
 // From a row whose columns from `at` on are key and columns().
-PointRow row_at(sqlite3_stmt* statement, int at) {
+PointRow row_at(const SqliteStatement& statement, int at) {
   PointRow row;
-  row.key = digest_at(statement, at++);
-  row.number = static_cast<std::uint64_t>(sqlite3_column_int64(statement, at++));
-  row.run = static_cast<std::uint32_t>(sqlite3_column_int64(statement, at++));
-  row.settings = text_at(statement, at++);
-  row.strategy = text_at(statement, at++);
-  row.schedule = text_at(statement, at++);
-  row.micro_batches = sqlite3_column_int(statement, at++);
-  row.recompute = text_at(statement, at++);
-  row.engine = text_at(statement, at++);
-  row.status = status_of(text_at(statement, at++));
-  row.order = text_at(statement, at++);
-  row.reason = text_at(statement, at++);
+  row.key = statement.digest(at++);
+  row.number = static_cast<std::uint64_t>(statement.integer(at++));
+  row.run = static_cast<std::uint32_t>(statement.integer(at++));
+  row.settings = statement.text(at++);
+  row.strategy = statement.text(at++);
+  row.schedule = statement.text(at++);
+  row.micro_batches = static_cast<int>(statement.integer(at++));
+  row.recompute = statement.text(at++);
+  row.engine = statement.text(at++);
+  row.status = status_of(statement.text(at++));
+  row.order = statement.text(at++);
+  row.reason = statement.text(at++);
   for (double& figure : row.figures) {
-    figure = sqlite3_column_type(statement, at) == SQLITE_NULL ? std::nan("") : sqlite3_column_double(statement, at);
+    figure = statement.is_null(at) ? std::nan("") : statement.real(at);
     ++at;
   }
   return row;
@@ -176,69 +176,69 @@ bool SweepStore::is_one(const fs::path& path) {
 
 std::int64_t SweepStore::add_sweep(const SweepRecord& record) {
   file_->begin();
-  sqlite3_stmt* insert = file_->statement(
+  SqliteStatement& insert = file_->statement(
       "insert into sweeps (digest, name, program, document, settings, keys, goal, screen, study_folder, "
       "shipped_folder) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (digest) do update set goal = excluded.goal");
-  set_parameter(insert, 1, record.digest);
+  insert.set(1, record.digest);
   int at = 2;
   for (const std::string* text : {&record.name, &record.program, &record.document, &record.settings, &record.keys,
                                   &record.goal, &record.screen, &record.study_folder, &record.shipped_folder}) {
-    set_parameter(insert, at++, *text);
+    insert.set(at++, *text);
   }
-  file_->step(insert);
-  sqlite3_stmt* asked = file_->statement("select id from sweeps where digest = ?");
-  set_parameter(asked, 1, record.digest);
-  file_->step(asked);
-  const std::int64_t id = sqlite3_column_int64(asked, 0);
-  sqlite3_reset(asked);
+  insert.step();
+  SqliteStatement& asked = file_->statement("select id from sweeps where digest = ?");
+  asked.set(1, record.digest);
+  asked.step();
+  const std::int64_t id = asked.integer(0);
+  asked.reset();
   file_->commit();
   return id;
 }
 
 void SweepStore::add_file(std::int64_t sweep, const KeptFile& file) {
   file_->begin();
-  sqlite3_stmt* insert = file_->statement("insert or ignore into files values (?, ?, ?)");
-  set_parameter(insert, 1, sweep);
-  set_parameter(insert, 2, file.path);
-  set_parameter(insert, 3, file.digest);
-  file_->step(insert);
+  SqliteStatement& insert = file_->statement("insert or ignore into files values (?, ?, ?)");
+  insert.set(1, sweep);
+  insert.set(2, file.path);
+  insert.set(3, file.digest);
+  insert.step();
   if (file.bytes) {
-    sqlite3_stmt* keep = file_->statement("insert or ignore into contents values (?, ?)");
-    set_parameter(keep, 1, file.digest);
-    sqlite3_bind_blob(keep, 2, file.bytes->data(), static_cast<int>(file.bytes->size()), SQLITE_STATIC);
-    file_->step(keep);
+    SqliteStatement& keep = file_->statement("insert or ignore into contents values (?, ?)");
+    keep.set(1, file.digest);
+    keep.set_bytes(2, *file.bytes);
+    keep.step();
   }
 }
 
 const KeyFilter& SweepStore::keys() {
   if (!keys_) {
     keys_.emplace();
-    sqlite3_stmt* asked = file_->statement("select key from points");
-    while (file_->step(asked)) {
-      keys_->add(digest_at(asked, 0));
+    SqliteStatement& asked = file_->statement("select key from points");
+    while (asked.step()) {
+      keys_->add(asked.digest(0));
     }
   }
   return *keys_;
 }
 
 bool SweepStore::has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry) {
-  sqlite3_stmt* asked = file_->statement("select id, sweep, status from points where key = ?");
-  set_parameter(asked, 1, key);
-  if (!file_->step(asked)) {
+  SqliteStatement& asked = file_->statement("select id, sweep, status from points where key = ?");
+  asked.set(1, key);
+  if (!asked.step()) {
     return false;
   }
-  const std::int64_t id = sqlite3_column_int64(asked, 0);
-  const bool own = sqlite3_column_int64(asked, 1) == sweep;
-  const bool failed = text_at(asked, 2) == name_of(PointStatus::failed);
-  sqlite3_reset(asked);
+  const std::int64_t id = asked.integer(0);
+  const bool own = asked.integer(1) == sweep;
+  const bool failed = asked.text(2) == name_of(PointStatus::failed);
+  asked.reset();
   if (!own) {
     file_->begin();
-    sqlite3_stmt* insert = file_->statement("insert or ignore into also values (?, ?, ?, ?)");
-    set_parameter(insert, 1, sweep);
-    set_parameter(insert, 2, id);
-    set_parameter(insert, 3, static_cast<std::int64_t>(number));
-    set_parameter(insert, 4, static_cast<std::int64_t>(run));
-    file_->step(insert);
+    SqliteStatement& insert = file_->statement("insert or ignore into also values (?, ?, ?, ?)");
+    insert.set(1, sweep);
+    insert.set(2, id);
+    insert.set(3, static_cast<std::int64_t>(number));
+    insert.set(4, static_cast<std::int64_t>(run));
+    insert.step();
   }
   return !(failed && retry);
 }
@@ -313,12 +313,12 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
   static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
   file_->begin();
   std::int64_t newest = file_->number("select max(id) from points"); // of those before this statement
-  sqlite3_stmt* const one = file_->statement(kOne);
-  sqlite3_stmt* const many = file_->statement(kMany);
+  SqliteStatement& one = file_->statement(kOne);
+  SqliteStatement& many = file_->statement(kMany);
   for (std::size_t first = 0; first < sorted.size();) {
     const std::size_t count = sorted.size() - first < kAtOnce ? 1 : kAtOnce;
     const auto now = std::span(sorted).subspan(first, count);
-    sqlite3_stmt* const statement = count == 1 ? one : many;
+    SqliteStatement& statement = count == 1 ? one : many;
     int at = 1;
     for (const auto& [bytes, point, sweep] : now) {
       const PointView view = view_of(point);
@@ -327,7 +327,7 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
         keys_->add(view.key);
       }
     }
-    file_->step(statement);
+    statement.step();
     const std::uint64_t changed = file_->changes();
     if (changed < count) { // another process or another combination was faster, or they had failed
       doubles += count - changed;
@@ -345,10 +345,10 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
 // that had failed, which is one of the first `newest`. Gives whether it did that.
 bool SweepStore::settle(std::int64_t sweep, const PointView& row, std::int64_t newest) {
   has(sweep, row.key, row.number, row.run, false);
-  sqlite3_stmt* const update = file_->statement(kReplacement);
-  set_parameter(update, set_result(update, 1, row), row.key);
-  sqlite3_bind_int64(update, sqlite3_bind_parameter_index(update, ":newest"), newest);
-  file_->step(update);
+  SqliteStatement& update = file_->statement(kReplacement);
+  update.set(set_result(update, 1, row), row.key);
+  update.set(update.place(":newest"), newest);
+  update.step();
   return file_->changes() > 0;
 }
 
@@ -375,18 +375,18 @@ std::array<std::uint64_t, kStatuses> SweepStore::counts(std::int64_t sweep, cons
     words += words.empty() ? "select " : ", ";
     words += "count(*) filter (where status = '" + std::string(name_of(status)) + "')";
   }
-  sqlite3_stmt* asked = file_->statement(words +
-                                         " from points where (?1 = 0 or sweep = ?1 or id in (select point "
-                                         "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
-                                         of_shard(shard));
-  set_parameter(asked, 1, sweep);
-  set_parameter(asked, 2, engine);
-  file_->step(asked);
+  SqliteStatement& asked = file_->statement(words +
+                                            " from points where (?1 = 0 or sweep = ?1 or id in (select point "
+                                            "from also where sweep = ?1)) and (?2 = '' or engine = ?2)" +
+                                            of_shard(shard));
+  asked.set(1, sweep);
+  asked.set(2, engine);
+  asked.step();
   std::array<std::uint64_t, kStatuses> found{};
   for (std::size_t i = 0; i < kStatuses; ++i) {
-    found.at(i) = static_cast<std::uint64_t>(sqlite3_column_int64(asked, static_cast<int>(i)));
+    found.at(i) = static_cast<std::uint64_t>(asked.integer(static_cast<int>(i)));
   }
-  sqlite3_reset(asked);
+  asked.reset();
   return found;
 }
 
@@ -410,23 +410,23 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
                              within + " union all select p.id, a.number, a.run, " + score +
                              " from also a join points p on p.id = a.point where a.sweep = :sweep" + within +
                              " order by score" + way + ", number, run limit :most";
-  sqlite3_stmt* statement = file_->statement(
+  SqliteStatement& statement = file_->statement(
       "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
       ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
-  const auto place = [&](const std::string& name) { return sqlite3_bind_parameter_index(statement, name.c_str()); };
-  set_parameter(statement, place(":sweep"), sweep);
-  set_parameter(statement, place(":engine"), engine);
-  set_parameter(statement, place(":most"), static_cast<std::int64_t>(most));
+  const auto place = [&](const std::string& name) { return statement.place(name); };
+  statement.set(place(":sweep"), sweep);
+  statement.set(place(":engine"), engine);
+  statement.set(place(":most"), static_cast<std::int64_t>(most));
   if (place(":samples") > 0) {
-    sqlite3_bind_double(statement, place(":samples"), goal.samples);
+    statement.set(place(":samples"), goal.samples);
   }
   for (std::size_t i = 0; i < goal.limits.size(); ++i) {
-    sqlite3_bind_double(statement, place(":limit" + std::to_string(i)), goal.limits[i].most);
+    statement.set(place(":limit" + std::to_string(i)), goal.limits[i].most);
   }
   constexpr int kScore = 1 + kPlainColumns + static_cast<int>(kFigures);
   std::vector<RankedPoint> points;
-  while (file_->step(statement)) {
-    points.push_back({row_at(statement, 0), sqlite3_column_double(statement, kScore)});
+  while (statement.step()) {
+    points.push_back({row_at(statement, 0), statement.real(kScore)});
   }
   return points;
 }
@@ -441,11 +441,11 @@ constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and
 } // namespace
 
 void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, bool last_pass) {
-  sqlite3_stmt* statement =
+  SqliteStatement& statement =
       file_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
                        (last_pass ? std::string(" where not ") + kIsScreened : "") +
                        " order by s.digest, p.number, p.run, p.engine, p.key");
-  while (file_->step(statement)) {
+  while (statement.step()) {
     visit(row_at(statement, 0));
   }
 }
@@ -457,9 +457,9 @@ std::uint64_t SweepStore::screened() {
 
 std::vector<SweepStore::Asked> SweepStore::asked() {
   std::vector<Asked> asked;
-  sqlite3_stmt* statement = file_->statement("select id, name, goal from sweeps order by digest");
-  while (file_->step(statement)) {
-    asked.push_back({sqlite3_column_int64(statement, 0), text_at(statement, 1), text_at(statement, 2)});
+  SqliteStatement& statement = file_->statement("select id, name, goal from sweeps order by digest");
+  while (statement.step()) {
+    asked.push_back({statement.integer(0), statement.text(1), statement.text(2)});
   }
   return asked;
 }
@@ -472,9 +472,9 @@ std::vector<std::string> SweepStore::paths() { return file_->texts("select disti
 
 std::vector<std::string> SweepStore::axis_keys() {
   std::vector<std::string> keys;
-  sqlite3_stmt* statement = file_->statement("select keys from sweeps order by digest");
-  while (file_->step(statement)) {
-    for (const auto& item : nlohmann::json::parse(text_at(statement, 0))) {
+  SqliteStatement& statement = file_->statement("select keys from sweeps order by digest");
+  while (statement.step()) {
+    for (const auto& item : nlohmann::json::parse(statement.text(0))) {
       const auto key = item.get<std::string>();
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
         keys.push_back(key);
@@ -485,24 +485,24 @@ std::vector<std::string> SweepStore::axis_keys() {
 }
 
 SweepStore::Found SweepStore::find(const std::string& digits) {
-  sqlite3_stmt* statement = file_->statement("select p.key, " + columns("p.") +
-                                             ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
-                                             "s.study_folder, s.shipped_folder from points p join sweeps s on "
-                                             "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
-                                             "limit 2");
+  SqliteStatement& statement = file_->statement("select p.key, " + columns("p.") +
+                                                ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
+                                                "s.study_folder, s.shipped_folder from points p join sweeps s on "
+                                                "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
+                                                "limit 2");
   std::string small = digits;
   std::transform(small.begin(), small.end(), small.begin(), [](unsigned char digit) { return std::tolower(digit); });
-  set_parameter(statement, 1, small);
+  statement.set(1, small);
   std::vector<Found> found;
   std::int64_t sweep = 0;
-  while (file_->step(statement)) {
+  while (statement.step()) {
     int at = 1 + kPlainColumns + static_cast<int>(kFigures);
-    sweep = sqlite3_column_int64(statement, at++);
+    sweep = statement.integer(at++);
     Found one{row_at(statement, 0), {}, {}};
-    one.sweep.digest = digest_at(statement, at++);
+    one.sweep.digest = statement.digest(at++);
     for (std::string* text : {&one.sweep.name, &one.sweep.program, &one.sweep.document, &one.sweep.settings,
                               &one.sweep.keys, &one.sweep.study_folder, &one.sweep.shipped_folder}) {
-      *text = text_at(statement, at++);
+      *text = statement.text(at++);
     }
     found.push_back(std::move(one));
   }
@@ -510,15 +510,14 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
     throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `points FILE` lists their keys"
                                                               : "several points begin so; allowed: more digits");
   }
-  sqlite3_stmt* files = file_->statement(
+  SqliteStatement& files = file_->statement(
       "select f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest where f.sweep = ? "
       "order by f.path");
-  set_parameter(files, 1, sweep);
-  while (file_->step(files)) {
-    KeptFile file{text_at(files, 0), digest_at(files, 1), std::nullopt};
-    if (sqlite3_column_type(files, 2) != SQLITE_NULL) {
-      file.bytes = std::string(static_cast<const char*>(sqlite3_column_blob(files, 2)),
-                               static_cast<std::size_t>(sqlite3_column_bytes(files, 2)));
+  files.set(1, sweep);
+  while (files.step()) {
+    KeptFile file{files.text(0), files.digest(1), std::nullopt};
+    if (!files.is_null(2)) {
+      file.bytes = files.bytes(2);
     }
     found.front().files.push_back(std::move(file));
   }

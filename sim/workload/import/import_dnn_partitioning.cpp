@@ -1,5 +1,7 @@
 // Problems of dnn-partitioning (Tarnawski et al. 2020): docs/formats/dnn-partitioning.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <limits>

@@ -1,6 +1,8 @@
 // Planning inputs of Piper (Tarnawski et al. 2021): operators with times and memory per tensor degree, with and without
 // recompute, and the devices to split them over. docs/formats/piper.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <limits>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/import/json_document.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <vector>
 
