@@ -38,8 +38,8 @@ Timeline timeline_to_show(const Options& options, const Study& study, const Prep
   if (tasks > kMostTasks) {
     throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
   }
-  const ReplayRequest request{run.graph.get(), options.shown_iterations};
-  return std::move(study.engine->replay(study.platform, {&request, 1}).front());
+  const ReplayRequest request{*run.graph, study.platform, options.shown_iterations};
+  return std::move(study.engine->replay({&request, 1}).front());
 }
 
 std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {

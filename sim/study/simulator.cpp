@@ -294,8 +294,8 @@ Metrics Simulator::metrics_of(const TaskGraph& graph, Timeline timeline) const {
 }
 
 Metrics Simulator::metrics_of(const TaskGraph& graph) const {
-  const ReplayRequest request{&graph, iterations(graph)};
-  return metrics_of(graph, std::move(replay_analytic(study_.platform, {&request, 1}).front()));
+  const ReplayRequest request{graph, study_.platform, iterations(graph)};
+  return metrics_of(graph, std::move(replay_analytic({&request, 1}).front()));
 }
 
 Evaluation Simulator::evaluation_of(const TaskGraph& graph, const Metrics& metrics) const {
@@ -329,10 +329,10 @@ std::vector<Evaluation> Simulator::evaluate_at(const Plan& plan, const ScheduleR
         changes[i].push_back({device, Seconds{0}, speeds[i][device]});
       }
     }
-    requests.push_back({&graph, iterations(graph), changes[i]});
+    requests.push_back({graph, study_.platform, iterations(graph), changes[i]});
   }
   std::vector<Evaluation> evaluations;
-  for (Timeline& timeline : study_.engine->replay(study_.platform, requests)) {
+  for (Timeline& timeline : study_.engine->replay(requests)) {
     evaluations.push_back(evaluation_of(graph, metrics_of(graph, std::move(timeline))));
   }
   return evaluations;
@@ -380,12 +380,12 @@ std::vector<ReplayRequest> Simulator::replay_requests(const std::vector<Prepared
   std::vector<ReplayRequest> requests;
   for (const Prepared& one : prepared) {
     if (one.graph) {
-      requests.push_back({one.graph.get(), iterations(*one.graph), {}, &study_.platform});
+      requests.push_back({*one.graph, study_.platform, iterations(*one.graph)});
     }
   }
   for (const Prepared& one : prepared) {
     if (one.graph && one.alone) {
-      requests.push_back({one.alone.get(), 1, {}, &study_.platform});
+      requests.push_back({*one.alone, study_.platform});
     }
   }
   return requests;
@@ -394,7 +394,7 @@ std::vector<ReplayRequest> Simulator::replay_requests(const std::vector<Prepared
 void Simulator::replay(std::vector<Prepared>& prepared) {
   const std::vector<ReplayRequest> requests = replay_requests(prepared);
   const auto start = Clock::now();
-  std::vector<Timeline> timelines = study_.engine->replay(study_.platform, requests);
+  std::vector<Timeline> timelines = study_.engine->replay(requests);
   const auto replayed = std::count_if(prepared.begin(), prepared.end(), [](auto& one) { return one.graph != nullptr; });
   take_timelines(prepared, timelines, seconds_since(start) / static_cast<double>(std::max<long>(1, replayed)));
 }

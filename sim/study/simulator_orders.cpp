@@ -236,8 +236,8 @@ std::variant<TaskGraph, Infeasible> Simulator::graph_of(const Problem& problem, 
   Demand demand{.burst = longest_burst(ordered.schedule)};
   if (!loader.workers) {
     const TaskGraph unfed = make_graph(request);
-    const ReplayRequest replay{&unfed, iterations(unfed)};
-    const Timeline timeline = std::move(replay_analytic(study_.platform, {&replay, 1}).front());
+    const ReplayRequest replay{unfed, study_.platform, iterations(unfed)};
+    const Timeline timeline = std::move(replay_analytic({&replay, 1}).front());
     demand.step = measure(unfed, timeline, study_.platform).iteration / ordered.schedule.micro_batches;
   }
   const auto loading = plan_loading(problem, ordered.plan, ordered.cost, loader, demand);

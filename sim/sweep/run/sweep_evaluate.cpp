@@ -129,13 +129,14 @@ private:
     std::vector<std::size_t> ends;
     for (const std::unique_ptr<Bench>& bench : benches) {
       if (engine_ != kEstimate) {
-        const std::vector<ReplayRequest> own = bench->simulator->replay_requests(bench->prepared);
-        requests.insert(requests.end(), own.begin(), own.end());
+        for (const ReplayRequest& own : bench->simulator->replay_requests(bench->prepared)) {
+          requests.push_back(own);
+        }
       }
       ends.push_back(requests.size());
     }
     const Study& any = benches[0]->study;
-    std::vector<Timeline> timelines = any.engine->replay(any.platform, requests);
+    std::vector<Timeline> timelines = any.engine->replay(requests);
     for (std::size_t i = 0; i < benches.size(); ++i) {
       Bench& bench = *benches[i];
       const std::size_t begin = i == 0 ? 0 : ends[i - 1];
