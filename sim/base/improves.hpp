@@ -14,6 +14,6 @@ inline constexpr double kTie = 1e-9;
 
 /// Whether `candidate`, where less is better, replaces `incumbent`: it must be better by more than kTie of the
 /// incumbent, so that of equal candidates the first one stays. Each finite candidate improves on an infinite incumbent.
-constexpr bool improves(double candidate, double incumbent) { return improves(candidate, incumbent); }
+constexpr bool improves(double candidate, double incumbent) { return candidate < (1 - kTie) * incumbent; }
 
 } // namespace stagecraft
