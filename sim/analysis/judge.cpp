@@ -68,7 +68,7 @@ private:
     choice.micro_batches = scenario.micro_batches = study_.micro_batches == ChosenBy::replay
                                                         ? fastest(at_every_count(scenario)).micro_batches
                                                         : choose_micro_batches(memo_, scenario);
-    plan_scenario(memo_, scenario);
+    plan_scenario(memo_, scenario); // for its time; the memo keeps the plan
     choice.planning_seconds = seconds_since(start);
     for (int draw = 0; draw < planner.draws; ++draw) {
       scenario.seed = planner.draws > 1 ? draw + 1 : 0;

@@ -120,7 +120,9 @@ int command_plan(const Options& options) {
   const PlanResult planned = plan_scenario(memo, scenario).result;
   const double taken = seconds_since(start);
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
-    Run run{.strategy = options.strategy, .schedule = std::string(given_schedule(options).name)};
+    Run run;
+    run.strategy = options.strategy;
+    run.schedule = given_schedule(options).name;
     run.engine = study.engine->name;
     run.micro_batches = micro_batches;
     run.why_not = reason->reason;

@@ -15,20 +15,6 @@ std::size_t graphs_in(const std::vector<Prepared>& prepared) {
   return std::count_if(prepared.begin(), prepared.end(), [](const Prepared& one) { return one.graph != nullptr; });
 }
 
-// Whose replay is another's too has its figures, and was asked for in words of its own.
-void take_figures(const Run& twin, Run& run) {
-  Run mine = std::move(run);
-  run = twin;
-  run.strategy = mine.strategy;
-  run.schedule = mine.schedule;
-  run.order = mine.order;
-  run.note = mine.note;
-  run.objective = mine.objective;
-  run.rounds = mine.rounds;
-  run.recompute = mine.recompute;
-  run.planning_seconds = mine.planning_seconds;
-}
-
 } // namespace
 
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared) {
@@ -58,7 +44,9 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
   }
   for (Prepared& one : prepared) {
     if (one.twin >= 0) {
-      take_figures(prepared[one.twin].run, one.run);
+      MeasuredRun& measured = one.run;
+      const MeasuredRun& of_twin = prepared[one.twin].run;
+      measured = of_twin;
     }
   }
 }
