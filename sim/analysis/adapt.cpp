@@ -8,6 +8,8 @@
 
 #include "sim/strategy/heuristic/balance.hpp"
 #include "sim/study/describe_rounds.hpp"
+#include "sim/study/evaluate.hpp"
+#include "sim/study/plan_scenario.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,8 +74,8 @@ private:
 // Runs plans on the engine, each with equal speeds once.
 class Bench {
 public:
-  Bench(Simulator& simulator, const AdaptOptions& options, int micro_batches, const History& history)
-      : simulator_(simulator), options_(options), micro_batches_(micro_batches), history_(history) {}
+  Bench(StudyCosts& costs, const AdaptOptions& options, int micro_batches, const History& history)
+      : costs_(costs), options_(options), micro_batches_(micro_batches), history_(history) {}
 
   int replays() const { return replays_; }
 
@@ -88,7 +90,7 @@ public:
         fresh.push_back(all.back());
       }
     }
-    std::vector<Evaluation> measured = simulator_.evaluate_at(plan, *options_.schedule, micro_batches_, fresh);
+    std::vector<Evaluation> measured = evaluate_at(costs_, plan, *options_.schedule, micro_batches_, fresh);
     replays_ += static_cast<int>(fresh.size());
     for (std::size_t i = 0; i < fresh.size(); ++i) {
       known.push_back({fresh[i], std::move(measured[i])});
@@ -154,7 +156,7 @@ private:
     return result;
   }
 
-  Simulator& simulator_;
+  StudyCosts& costs_;
   const AdaptOptions& options_;
   int micro_batches_;
   const History& history_;
@@ -223,19 +225,20 @@ AdaptPolicy run_policy(const Policy& policy, const Study& study, Bench bench, co
   return result;
 }
 
-AdaptPolicy run_never(const Study& study, Simulator& simulator, const Bench& bench, const History& history, int count) {
-  const Problem& believed = simulator.believed(count);
-  Balancer balancer(simulator.request(believed, *study.adapt->schedule, history.present(0)), study.balance);
+AdaptPolicy run_never(StudyMemo& memo, const Bench& bench, const History& history, int count) {
+  const Study& study = memo.costs.study();
+  const Problem& believed = memo.costs.believed(count);
+  Balancer balancer(plan_request(memo, believed, *study.adapt->schedule, history.present(0)), study.balance);
   const PlanResult first = balancer.propose();
   return run_policy({"never", false, [&](int) { return first; }, [](const Evaluation&) { return "stay"; }}, study,
-                    bench, simulator.problem(count), history);
+                    bench, memo.costs.problem(count), history);
 }
 
-AdaptPolicy run_dynamic(const Study& study, Simulator& simulator, const Bench& bench, const History& history,
-                        int count) {
-  const Problem& believed = simulator.believed(count);
+AdaptPolicy run_dynamic(StudyMemo& memo, const Bench& bench, const History& history, int count) {
+  const Study& study = memo.costs.study();
+  const Problem& believed = memo.costs.believed(count);
   std::vector<DeviceId> devices = history.present(0);
-  Balancer balancer(simulator.request(believed, *study.adapt->schedule, devices), study.balance);
+  Balancer balancer(plan_request(memo, believed, *study.adapt->schedule, devices), study.balance);
   const auto plan = [&](int first) {
     if (devices != history.present(first)) {
       devices = history.present(first);
@@ -247,7 +250,7 @@ AdaptPolicy run_dynamic(const Study& study, Simulator& simulator, const Bench& b
     balancer.observe(measured);
     return balancer.rounds().back().action;
   };
-  AdaptPolicy result = run_policy({"dynamic", false, plan, observe}, study, bench, simulator.problem(count), history);
+  AdaptPolicy result = run_policy({"dynamic", false, plan, observe}, study, bench, memo.costs.problem(count), history);
   result.balancing = describe_rounds(balancer.rounds(), *study.model, study.platform);
   result.searching = static_cast<int>(std::count_if(balancer.rounds().begin(), balancer.rounds().end(),
                                                     [](const BalanceRound& round) { return !round.held; }));
@@ -255,8 +258,8 @@ AdaptPolicy run_dynamic(const Study& study, Simulator& simulator, const Bench& b
 }
 
 // `optimal` with the true speeds, at once whenever they change.
-AdaptPolicy run_oracle(const Study& study, Simulator& simulator, const Bench& bench, const History& history,
-                       int count) {
+AdaptPolicy run_oracle(StudyMemo& memo, const Bench& bench, const History& history, int count) {
+  const Study& study = memo.costs.study();
   const StrategyRow& optimal = find_by_name(strategies(), "optimal", "strategy", {});
   Router router(study.platform);
   std::vector<double> speeds;
@@ -268,12 +271,12 @@ AdaptPolicy run_oracle(const Study& study, Simulator& simulator, const Bench& be
       std::replace(positive.begin(), positive.end(), 0.0, 1.0); // of devices that left, and get nothing
       const SpeedWorld world = at_speeds(study.platform, *study.cost, positive);
       const Problem problem = make_problem(*study.model, world.platform, *world.cost, study.training, router, count);
-      current = make_plan(optimal, simulator.request(problem, *study.adapt->schedule, history.present(first)));
+      current = make_plan(optimal, plan_request(memo, problem, *study.adapt->schedule, history.present(first)));
     }
     return current;
   };
   return run_policy({"oracle", true, plan, [](const Evaluation&) { return "stay"; }}, study, bench,
-                    simulator.problem(count), history);
+                    memo.costs.problem(count), history);
 }
 
 std::string describe(const AdaptEvent& event, const Platform& platform) {
@@ -349,11 +352,12 @@ Seconds AdaptPolicy::iteration_before(int end) const {
   return last;
 }
 
-Adaptation adapt(const Study& study, Simulator& simulator) {
+Adaptation adapt(StudyMemo& memo) {
+  const Study& study = memo.costs.study();
   const AdaptOptions& options = *study.adapt;
   const int count = study.training.micro_batches.front();
   const History history(study, options);
-  const Bench bench(simulator, options, count, history);
+  const Bench bench(memo.costs, options, count, history);
   Adaptation result{.model = study.model->name,
                     .platform = study.platform.name,
                     .schedule = std::string(options.schedule->name),
@@ -362,9 +366,9 @@ Adaptation adapt(const Study& study, Simulator& simulator) {
   for (const Device& device : study.platform.devices) {
     result.devices.push_back(device.name);
   }
-  result.policies.push_back(run_never(study, simulator, bench, history, count));
-  result.policies.push_back(run_dynamic(study, simulator, bench, history, count));
-  result.policies.push_back(run_oracle(study, simulator, bench, history, count));
+  result.policies.push_back(run_never(memo, bench, history, count));
+  result.policies.push_back(run_dynamic(memo, bench, history, count));
+  result.policies.push_back(run_oracle(memo, bench, history, count));
   result.phases = phases_of(study, result.policies);
   return result;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/result/run.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/study_memo.hpp"
 
 namespace stagecraft {
 
@@ -56,7 +56,7 @@ struct Adaptation {
 };
 
 /// Runs key `adapt` of the study, which must have one.
-Adaptation adapt(const Study& study, Simulator& simulator);
+Adaptation adapt(StudyMemo& memo);
 
 /// What moving from one plan to another takes: each operator's weights and optimiser state go from the nearest device
 /// that had it to every device that newly has it, over their route. All routes are used at once, but a device sends

@@ -35,8 +35,8 @@ private:
   static constexpr double kMended = 2, kMostMended = 16; // times as fast, at once and in all
 
   Seconds replay(const Rig& rig, ReplayFunction engine) const {
-    const ReplayRequest request{&rig.graph, request_.timeline.iterations};
-    Timeline timeline = std::move(engine(rig.platform, {&request, 1}).front());
+    const ReplayRequest request{rig.graph, rig.platform, request_.timeline.iterations};
+    Timeline timeline = std::move(engine({&request, 1}).front());
     timeline.window = request_.timeline.window;
     return measure(rig.graph, timeline, rig.platform).iteration;
   }

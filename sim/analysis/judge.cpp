@@ -11,6 +11,8 @@
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/split_by_hand.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 namespace {
@@ -27,15 +29,15 @@ struct Choice {
 // One model on one platform.
 class JudgedCase {
 public:
-  JudgedCase(const JudgeStudy& study, const Study& read) : study_(study), read_(read), simulator_(read) {}
+  JudgedCase(const JudgeStudy& study, const Study& read) : study_(study), read_(read), memo_(read, counts_) {}
 
   std::vector<JudgedPlan> judge() {
     std::vector<Choice> choices;
     for (const Planner& planner : study_.planners) {
       choices.push_back(planner.strategy != nullptr ? choose(planner) : ask(planner));
     }
-    std::vector<Prepared> prepared = simulator_.prepare(scenarios_);
-    simulator_.replay(prepared);
+    std::vector<Prepared> prepared = prepare(memo_, scenarios_);
+    replay(memo_.costs, prepared);
     std::vector<JudgedPlan> judged;
     for (std::size_t i = 0; i < choices.size(); ++i) {
       judged.push_back(describe(study_.planners[i], choices[i], prepared));
@@ -45,8 +47,8 @@ public:
 
   // Measuring each operator of the smallest micro-batch on one device of each type, kernels that there are.
   double profile_seconds() {
-    const Problem& problem =
-        simulator_.problem(*std::max_element(read_.training.micro_batches.begin(), read_.training.micro_batches.end()));
+    const Problem& problem = memo_.costs.problem(
+        *std::max_element(read_.training.micro_batches.begin(), read_.training.micro_batches.end()));
     double seconds = 0;
     for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
       for (OperatorId op = 0; op < problem.model.size(); ++op) {
@@ -65,8 +67,8 @@ private:
     const auto start = Clock::now();
     choice.micro_batches = scenario.micro_batches = study_.micro_batches == ChosenBy::replay
                                                         ? fastest(at_every_count(scenario)).micro_batches
-                                                        : simulator_.choose_micro_batches(scenario);
-    const PlanResult result = simulator_.plan(scenario);
+                                                        : choose_micro_batches(memo_, scenario);
+    plan_scenario(memo_, scenario); // for its time; the memo keeps the plan
     choice.planning_seconds = seconds_since(start);
     for (int draw = 0; draw < planner.draws; ++draw) {
       scenario.seed = planner.draws > 1 ? draw + 1 : 0;
@@ -90,8 +92,8 @@ private:
 
   // In replay; the first where none runs.
   Scenario fastest(const std::vector<Scenario>& scenarios) {
-    std::vector<Prepared> prepared = simulator_.prepare(scenarios);
-    simulator_.replay(prepared);
+    std::vector<Prepared> prepared = prepare(memo_, scenarios);
+    replay(memo_.costs, prepared);
     std::size_t best = 0;
     for (std::size_t i = 1; i < prepared.size(); ++i) {
       const Run& run = prepared[i].run;
@@ -105,7 +107,7 @@ private:
 
   Seconds manual_seconds(const Scenario& scenario) {
     const ManualWork& work = *study_.manual;
-    const HandSplit hand = try_by_hand(simulator_.request(scenario), work.trials);
+    const HandSplit hand = try_by_hand(plan_request(memo_, scenario), work.trials);
     Seconds seconds = hand.trials * (work.edit + work.launch);
     for (const Seconds iteration : hand.tried) {
       seconds += work.iterations * iteration;
@@ -119,7 +121,7 @@ private:
     std::vector<Scenario> answers;
     std::vector<Seconds> estimates;
     for (const int count : read_.training.micro_batches) {
-      const Problem& problem = simulator_.problem(count);
+      const Problem& problem = memo_.costs.problem(count);
       const auto start = Clock::now();
       const CommandAnswer answer =
           run_command(planner.command, problem_to_json(problem, std::string(study_.schedule->name)));
@@ -213,7 +215,8 @@ private:
 
   const JudgeStudy& study_;
   const Study& read_;
-  Simulator simulator_;
+  ScheduleCounts counts_;
+  StudyMemo memo_;
   std::vector<Scenario> scenarios_;
   std::list<Plan> plans_; // foreign ones; scenarios point to them
 };

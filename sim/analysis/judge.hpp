@@ -10,7 +10,7 @@
 
 #include "sim/analysis/judgement.hpp"
 #include "sim/base/command.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/prepare.hpp"
 
 namespace stagecraft {
 

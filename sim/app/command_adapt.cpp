@@ -13,8 +13,9 @@ int command_adapt(const Options& options) {
   if (!study.adapt) {
     throw InputError({options.study, 0, 0}, "the study has no key 'adapt'; docs/formats/study.md has an example");
   }
-  Simulator simulator(study);
-  Adaptation result = adapt(study, simulator);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  Adaptation result = adapt(memo);
   result.inputs = std::move(inputs);
   emit(options, {.table = [&] { return to_text(result, use_color()); },
                  .json = [&] { return to_json(result); },

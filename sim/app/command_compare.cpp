@@ -205,10 +205,11 @@ int command_compare(const Options& options) {
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);
   }
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   ComparisonResult result = [&] {
     Progress progress(options.quiet);
-    return compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+    return compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   }();
   inputs.insert(inputs.end(), options.plans.begin(), options.plans.end());
   result.comparison.inputs = std::move(inputs);

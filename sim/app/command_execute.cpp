@@ -6,6 +6,9 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/describe_rounds.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/prepare.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {
@@ -23,7 +26,7 @@ struct Asked {
 
 // The plan of a strategy that asks for replays of its plans and gets real runs.
 PlanResult plan_by_runs(const Options& options, const pipeline::BackendRow& row, const Study& study,
-                        const Scenario& scenario, Simulator& simulator) {
+                        const Scenario& scenario, StudyMemo& memo) {
   if (!scenario.strategy->searches || scenario.schedule == nullptr) {
     std::vector<std::string> searching;
     for (const StrategyRow& strategy : strategies()) {
@@ -34,18 +37,17 @@ PlanResult plan_by_runs(const Options& options, const pipeline::BackendRow& row,
     throw InputError({"--measured", 0, 0},
                      "asks for a named schedule and a strategy that measures its plans; allowed: " + join(searching));
   }
-  PlanRequest request = simulator.request(scenario);
+  PlanRequest request = plan_request(memo, scenario);
   request.evaluate = [&](const Plan& plan) -> Evaluation {
     Scenario given = scenario;
     given.strategy = nullptr;
     given.plan = &plan;
-    std::vector<Prepared> prepared = simulator.prepare({given});
-    simulator.replay(prepared);
-    const Run& run = prepared.front().run;
+    const Prepared prepared = run_scenario(memo, given);
+    const Run& run = prepared.run;
     if (!run.feasible) {
       return {.why_not = run.why_not};
     }
-    const Evaluation measured = RealRun(options, row, study, prepared.front()).evaluate();
+    const Evaluation measured = RealRun(options, row, study, prepared).evaluate();
     if (!options.quiet) {
       remark("a plan measured: " + to_text(measured.iteration) + " an iteration\n");
     }
@@ -78,18 +80,19 @@ Asked ask(const Options& options, const pipeline::BackendRow& row) {
   if (!options.carried_out.empty() && !row.runs_elsewhere()) {
     throw InputError({"--carried-out", 0, 0}, "is of backend gpu; allowed: --backend gpu");
   }
-  Simulator simulator(study);
-  scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
   if (options.measured) {
-    PlanResult result = options.strategy.empty() ? PlanResult{asked.given.plan}
-                                                 : plan_by_runs(options, row, study, scenario, simulator);
+    PlanResult result =
+        options.strategy.empty() ? PlanResult{asked.given.plan} : plan_by_runs(options, row, study, scenario, memo);
     if (Plan* plan = std::get_if<Plan>(&result)) {
       asked.given = {nullptr, std::move(*plan)};
       asked.given.put_into(scenario);
     }
   }
-  asked.prepared = simulator.prepare({scenario});
-  simulator.replay(asked.prepared);
+  asked.prepared = prepare(memo, {scenario});
+  replay(memo.costs, asked.prepared);
   return asked;
 }
 

@@ -73,10 +73,10 @@ int explain_winner(Options options) {
   options.model.clear();
   std::vector<std::string> inputs;
   const Study study = study_from(options, &inputs);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   Progress progress(options.quiet);
-  const ComparisonResult result =
-      compare(study, simulator, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  const ComparisonResult result = compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
   return tell_prepared(options, study, result.prepared[result.of_run.front()], std::move(inputs));
 }
 

@@ -17,6 +17,8 @@
 #include "sim/report/memory_report.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/run_defects.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
 namespace stagecraft {
@@ -38,8 +40,8 @@ Timeline timeline_to_show(const Options& options, const Study& study, const Prep
   if (tasks > kMostTasks) {
     throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
   }
-  const ReplayRequest request{run.graph.get(), options.shown_iterations};
-  return std::move(study.engine->replay(study.platform, {&request, 1}).front());
+  const ReplayRequest request{*run.graph, study.platform, options.shown_iterations};
+  return std::move(study.engine->replay({&request, 1}).front());
 }
 
 std::string stage_table(const Plan& plan, const PlanCost& cost, const Study& study) {
@@ -110,14 +112,17 @@ int command_plan(const Options& options) {
   const StrategyRow& strategy = find_by_name(strategies(), options.strategy, "strategy", {"--strategy", 0, 0});
   std::vector<std::string> inputs;
   const Study study = study_from(options, &inputs);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   Scenario scenario{.strategy = &strategy, .schedule = &given_schedule(options)};
-  const int micro_batches = scenario.micro_batches = simulator.choose_micro_batches(scenario);
+  const int micro_batches = scenario.micro_batches = choose_micro_batches(memo, scenario);
   const Clock::time_point start = Clock::now();
-  PlanResult planned = simulator.plan(scenario);
+  const PlanResult planned = plan_scenario(memo, scenario).result;
   const double taken = seconds_since(start);
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
-    Run run{.strategy = options.strategy, .schedule = std::string(given_schedule(options).name)};
+    Run run;
+    run.strategy = options.strategy;
+    run.schedule = given_schedule(options).name;
     run.engine = study.engine->name;
     run.micro_batches = micro_batches;
     run.why_not = reason->reason;
@@ -125,10 +130,10 @@ int command_plan(const Options& options) {
     return report_infeasible(options, run, {study.model->name, study.platform.name, std::move(inputs)});
   }
   const Plan& plan = std::get<Plan>(planned);
-  const Problem& problem = simulator.problem(micro_batches);
+  const Problem& problem = memo.costs.problem(micro_batches);
   const PlanCost cost = cost_plan(problem, plan);
   const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost),
-                            simulator.bound(study.training.step == StepMode::barrier), taken};
+                            memo.costs.bound(study.training.step == StepMode::barrier), taken};
   if (options.format == "json") {
     emit(options, plan_to_json(plan, cost, figures, *study.model, study.platform, true));
     return kDone;
@@ -189,11 +194,12 @@ namespace {
 
 std::vector<std::string> defects_of_plan(const Options& options) {
   const Study study = study_from(options);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
   Scenario scenario{.plan = &plan, .schedule = &given_schedule(options)};
-  scenario.micro_batches = simulator.choose_micro_batches(scenario);
-  return simulator.defects(scenario);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  return run_defects(memo, scenario);
 }
 
 } // namespace
@@ -238,11 +244,12 @@ int command_export(const Options& options) {
   const PlanFormat& format = find_by_name(plan_formats(), options.what, "plan format", {"export", 0, 0});
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options, study);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   Scenario scenario{.schedule = &given_schedule(options)};
   given.put_into(scenario);
-  scenario.micro_batches = simulator.choose_micro_batches(scenario);
-  const PlanResult planned = simulator.plan(scenario);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  const PlanResult planned = plan_scenario(memo, scenario).result;
   const std::string name = options.strategy.empty() ? options.plan : options.strategy;
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     remark(name + " is infeasible: " + reason->reason + "\n");

@@ -218,8 +218,8 @@ int command_schedule(const Options& options) {
                                    .early_recompute = options.recompute != "lazy",
                                    .fused = fused_part(times, options),
                                    .rank_of = ranks});
-    const ReplayRequest request{&drawn.graph, iterations};
-    drawn.timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{drawn.graph, platform, iterations};
+    drawn.timeline = replay_analytic(std::span(&request, 1)).front();
     return measure(drawn.graph, drawn.timeline, platform);
   };
   if (steady.flushes) {

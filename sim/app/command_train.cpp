@@ -8,7 +8,8 @@
 #include "sim/app/given_run.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/prepare.hpp"
 
 #include "calibrate/pipeline/executor.hpp"
 #include "calibrate/pipeline/training.hpp"
@@ -78,7 +79,7 @@ Outcome train(const Prepared& prepared, const Study& study, const Options& optio
   return outcome;
 }
 
-std::vector<Scenario> scenarios_of(const Options& options, Simulator& simulator, const GivenPlan& given) {
+std::vector<Scenario> scenarios_of(const Options& options, StudyMemo& memo, const GivenPlan& given) {
   std::vector<Scenario> scenarios;
   for (const ScheduleRow& row : schedules()) {
     if (options.schedule != "all" && options.schedule != row.name) {
@@ -86,7 +87,7 @@ std::vector<Scenario> scenarios_of(const Options& options, Simulator& simulator,
     }
     Scenario scenario{.schedule = &row};
     given.put_into(scenario);
-    scenario.micro_batches = simulator.choose_micro_batches(scenario);
+    scenario.micro_batches = choose_micro_batches(memo, scenario);
     scenarios.push_back(scenario);
   }
   return scenarios;
@@ -149,10 +150,11 @@ int command_train(const Options& options) {
   }
   const Study study = study_from(options);
   const GivenPlan given = given_plan(options, study);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   std::vector<Outcome> outcomes;
   try {
-    for (const Prepared& prepared : simulator.prepare(scenarios_of(options, simulator, given))) {
+    for (const Prepared& prepared : prepare(memo, scenarios_of(options, memo, given))) {
       outcomes.push_back(train(prepared, study, options));
     }
   } catch (const pipeline::ExecutionFailure& failure) {

@@ -3,6 +3,9 @@
 
 #include "sim/base/file.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/prepare.hpp"
+#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 
@@ -45,18 +48,19 @@ void add_given_files(const Options& options, std::vector<std::string>& inputs) {
 Prepared replay_given(const Options& options, const Study& study) {
   const std::optional<ScheduleFile> orders = given_orders(options.schedule);
   const GivenPlan given = given_plan(options, study);
-  Simulator simulator(study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
   Scenario scenario{.schedule = orders ? nullptr : &given_schedule(options),
                     .orders = orders ? &orders->schedule : nullptr};
   given.put_into(scenario);
-  scenario.micro_batches = simulator.choose_micro_batches(scenario);
-  std::vector<Prepared> prepared = simulator.prepare({scenario});
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  std::vector<Prepared> prepared = prepare(memo, {scenario});
   if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
     Prepared& broken = prepared.front();
     broken = {.run = broken.run};
     broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");
   }
-  simulator.replay(prepared);
+  replay(memo.costs, prepared);
   return std::move(prepared.front());
 }
 

@@ -6,7 +6,7 @@
 
 #include "sim/app/options.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/scenario.hpp"
 
 namespace stagecraft {
 

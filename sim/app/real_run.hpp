@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/app/options.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/scenario.hpp"
 #include "sim/validate/run_record.hpp"
 
 #include "calibrate/pipeline/executor.hpp"

@@ -225,10 +225,10 @@ private:
 
 } // namespace
 
-std::vector<Timeline> replay_analytic(const Platform& /*platform*/, std::span<const ReplayRequest> requests) {
+std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines;
   for (const ReplayRequest& request : requests) {
-    timelines.push_back(Recurrence(*request.graph, request.iterations, request.speeds).run());
+    timelines.push_back(Recurrence(request.graph, request.iterations, request.speeds).run());
   }
   return timelines;
 }

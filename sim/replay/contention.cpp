@@ -90,8 +90,8 @@ Timeline replay_contended(ReplayFunction engine, const Platform& platform, const
   const TaskGraph alone = unroll(graph, iterations);
   Contention contention(graph, alone, slowdowns);
   TaskGraph contended = alone;
-  const ReplayRequest once{&contended, 1};
-  Timeline timeline = std::move(engine(platform, {&once, 1}).front());
+  const ReplayRequest once{contended, platform};
+  Timeline timeline = std::move(engine({&once, 1}).front());
   bool same = false;
   for (int round = 0; !same && round <= alone.tasks(); ++round) {
     const std::vector<Seconds> durations = contention.durations(timeline);
@@ -102,7 +102,7 @@ Timeline replay_contended(ReplayFunction engine, const Platform& platform, const
         contended.works[task].seconds = durations[task];
       }
     }
-    timeline = std::move(engine(platform, {&once, 1}).front());
+    timeline = std::move(engine({&once, 1}).front());
   }
   timeline.iterations = iterations;
   return timeline;

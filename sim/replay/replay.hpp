@@ -18,28 +18,28 @@ struct SpeedChange {
   double speed = 1; ///< more than 0
 };
 
-/// One graph to run, `iterations` times in a row.
+/// One graph to run on the platform that it was made for, `iterations` times in a row.
 struct ReplayRequest {
-  const TaskGraph* graph = nullptr;
+  const TaskGraph& graph;
+  const Platform& platform;
   int iterations = 1;
   std::span<const SpeedChange> speeds = {}; ///< every engine integrates them exactly
-  const Platform* platform = nullptr;       ///< the graph's own; nothing: that of the whole batch
 };
 
-/// Runs a batch of graphs. Throws std::runtime_error when tasks remain that never became ready (a deadlock in the
-/// graph).
-using ReplayFunction = std::vector<Timeline> (*)(const Platform& platform, std::span<const ReplayRequest> requests);
+/// Runs a batch of graphs, of one platform or of several. Throws std::runtime_error when tasks remain that never became
+/// ready (a deadlock in the graph).
+using ReplayFunction = std::vector<Timeline> (*)(std::span<const ReplayRequest> requests);
 
 /// No two transfers share bandwidth: each has its links for itself. A recurrence along program order, no event queue.
-std::vector<Timeline> replay_analytic(const Platform& platform, std::span<const ReplayRequest> requests);
+std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests);
 
 /// SimGrid: concurrent transfers share their links max-min fairly; computations are timers. Runs in a forked child, so
 /// that any number of platforms can be replayed by one process.
-std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests);
+std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 
 /// The same with computations as SimGrid Execs on hosts that have speed profiles: SimGrid integrates what the other
 /// engines compute themselves. A fresh child for each request with speed changes, whose dates are absolute.
-std::vector<Timeline> replay_simgrid_full(const Platform& platform, std::span<const ReplayRequest> requests);
+std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
 
 struct EngineRow {
   std::string_view name, help;

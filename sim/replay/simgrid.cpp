@@ -23,25 +23,20 @@ namespace sg = simgrid::s4u;
 
 double clock_now() { return sg::Engine::get_clock(); }
 
-const Platform& platform_of(const ReplayRequest& request, const Platform& of_batch) {
-  return request.platform != nullptr ? *request.platform : of_batch;
-}
-
 // The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
 // host's way out, so every topology fits and nothing grows with pairs of devices. Graphs of several platforms share
 // links of one number, which take each platform's bandwidth before its graph runs.
 class Network {
 public:
-  Network(const Platform& platform, std::span<const ReplayRequest> requests, bool computes) {
+  Network(std::span<const ReplayRequest> requests, bool computes) {
     zone_ = sg::create_star_zone("network");
     sink_ = zone_->create_host("sink", 1.0);
     zone_->add_route(sink_->get_netpoint(), nullptr, nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
     zone_->add_route(nullptr, sink_->get_netpoint(), nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
     for (const ReplayRequest& request : requests) {
-      const Platform& own = platform_of(request, platform);
-      links_.resize(std::max(links_.size(), own.links.size()), nullptr);
-      for (const Leg& leg : request.graph->legs) {
-        add(own, leg);
+      links_.resize(std::max(links_.size(), request.platform.links.size()), nullptr);
+      for (const Leg& leg : request.graph.legs) {
+        add(request.platform, leg);
       }
     }
     for (std::size_t request = 0; computes && request < requests.size(); ++request) {
@@ -73,9 +68,9 @@ public:
 private:
   // Speeds as parts of the largest, which is the host's own.
   void add_computers(const ReplayRequest& request, std::size_t number) {
-    const Speeds speeds(*request.graph, request.speeds);
+    const Speeds speeds(request.graph, request.speeds);
     std::vector<sg::Host*>& hosts = computers_.emplace_back();
-    for (std::size_t device = 0; device < request.graph->devices.size(); ++device) {
+    for (std::size_t device = 0; device < request.graph.devices.size(); ++device) {
       const std::string name = "computer-" + std::to_string(number) + "-" + std::to_string(device);
       double largest = 1;
       const auto steps = speeds.constant() ? std::span<const Speeds::Step>{} : speeds.steps(device);
@@ -136,16 +131,16 @@ private:
 // One graph on the running engine. With hosts, one per device of the graph, computations are Execs on them.
 class Phase {
 public:
-  Phase(const Network& network, const Platform& platform, const ReplayRequest& request, std::vector<sg::Host*> hosts,
-        std::span<double> start, std::span<double> finish)
-      : network_(network), graph_(*request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
+  Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> start,
+        std::span<double> finish)
+      : network_(network), graph_(request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
         hosts_(std::move(hosts)), start_(start), finish_(finish), begin_(clock_now()) {
     waits_ = graph_.waits_over<std::int32_t>(iterations_);
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     send_queues_.resize(graph_.channels);
     for (const Leg& leg : graph_.legs) {
-      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(platform, leg));
+      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(request.platform, leg));
     }
   }
 
@@ -387,8 +382,8 @@ double clock_start(const ReplayRequest& request, bool computes) {
     return 0;
   }
   double all = 0; // one task after the other
-  for (const std::int32_t work : request.graph->work) {
-    all += request.graph->works[work].seconds.value + request.graph->works[work].latency.value;
+  for (const std::int32_t work : request.graph.work) {
+    all += request.graph.works[work].seconds.value + request.graph.works[work].latency.value;
   }
   constexpr double kRoom = 64; // some graphs on one engine
   int exponent = 0;
@@ -405,10 +400,9 @@ void move_clock_to(sg::Engine& engine, double date) {
 
 // Graphs run one after the other on one engine, from `start` on; each measures from its own start. Gives how many of
 // them the clock had room for, at least one.
-std::size_t run_batch(const Platform& platform, std::span<const ReplayRequest> requests, double start,
-                      std::span<double> times, bool computes) {
+std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std::span<double> times, bool computes) {
   sg::Engine engine = start_simgrid();
-  const Network network(platform, requests, computes);
+  const Network network(requests, computes);
   Phase* phase = nullptr;
   const auto finished = [&phase](sg::Activity const& activity) { phase->finished(activity); };
 #if SIMGRID_VERSION >= 33400
@@ -420,10 +414,9 @@ std::size_t run_batch(const Platform& platform, std::span<const ReplayRequest> r
   std::size_t at = 0;
   for (std::size_t number = 0; number < requests.size(); ++number) {
     const ReplayRequest& request = requests[number];
-    const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
-    const Platform& own = platform_of(request, platform);
-    network.adopt(own, *request.graph);
-    Phase current(network, own, request, network.computers(number), times.subspan(at, executed),
+    const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
+    network.adopt(request.platform, request.graph);
+    Phase current(network, request, network.computers(number), times.subspan(at, executed),
                   times.subspan(at + executed, executed));
     phase = &current;
     current.start();
@@ -470,24 +463,23 @@ std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, s
   return batch;
 }
 
-std::vector<Timeline> replay_in_batches(const Platform& platform, std::span<const ReplayRequest> requests,
-                                        bool computes) {
+std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests, bool computes) {
   std::vector<Timeline> timelines(requests.size());
   const std::vector<Started> order = by_start(requests, computes);
   for (std::size_t first = 0; first < order.size();) {
     const std::vector<ReplayRequest> batch = batch_from(requests, order, first);
     std::size_t doubles = 0;
     for (const ReplayRequest& request : batch) {
-      doubles += 2 * static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
+      doubles += 2 * static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
     }
     SharedDoubles shared(doubles + 1); // and how many graphs they are of
     const std::span<double> times = shared.values().first(doubles);
     double& done = shared.values().back();
-    run_in_child([&] { done = static_cast<double>(run_batch(platform, batch, order[first].start, times, computes)); });
+    run_in_child([&] { done = static_cast<double>(run_batch(batch, order[first].start, times, computes)); });
     auto from = times.begin();
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
       const ReplayRequest& request = batch[i];
-      const std::size_t executed = static_cast<std::size_t>(request.graph->tasks()) * request.iterations;
+      const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
       timelines[order[first + i].request] = {
           request.iterations, {from, from + executed}, {from + executed, from + 2 * executed}};
       from += 2 * executed;
@@ -499,12 +491,12 @@ std::vector<Timeline> replay_in_batches(const Platform& platform, std::span<cons
 
 } // namespace
 
-std::vector<Timeline> replay_simgrid(const Platform& platform, std::span<const ReplayRequest> requests) {
-  return replay_in_batches(platform, requests, false);
+std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests) {
+  return replay_in_batches(requests, false);
 }
 
-std::vector<Timeline> replay_simgrid_full(const Platform& platform, std::span<const ReplayRequest> requests) {
-  return replay_in_batches(platform, requests, true);
+std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests) {
+  return replay_in_batches(requests, true);
 }
 
 } // namespace stagecraft

@@ -57,7 +57,6 @@ struct RunRound {
   std::string why_not, action;
 };
 
-/// Per-device vectors follow `devices`. Where `feasible` is false only the first fields and `why_not` have values.
 /// Iteration times of a run in disturbed worlds.
 struct RunSpread {
   int samples = 0;
@@ -72,17 +71,27 @@ struct RunConfidence {
   double best = 0; ///< share of the draws in which no other run is faster; NaN: no other is known
 };
 
-struct Run {
+/// What a run was asked to be, and what planning made of it.
+struct AskedRun {
   std::string strategy, schedule; ///< as asked for
   std::string order; ///< the order that ran: the schedule's, or "list" where the plan's shape does not fit it
   std::string engine;
   int micro_batches = 1;
   RunRecompute recompute;
+  std::string note; ///< what a reader must know of the plan
+  std::optional<Objective> objective;
+  std::vector<RunRound> rounds; ///< of a strategy that measures its plans round by round
+  double planning_seconds = 0;  ///< of this program; not deterministic
+};
+
+/// What a run came to: the same for all runs whose plan and order are equal. Per-device vectors follow `devices`. Where
+/// `feasible` is false only `why_not` and `would_fit` have values, and the metrics if it was replayed.
+struct MeasuredRun {
   bool feasible = false;
   std::string why_not;   ///< why it is not feasible
-  std::string note;      ///< what a reader must know of the plan
   std::string would_fit; ///< the smallest change that makes it feasible, or ""
   std::vector<std::string> devices, unused_devices;
+  std::vector<RunStage> stages;
   Metrics metrics;
   std::vector<double> staleness; ///< of each stage, in optimiser steps; empty: gradients are of the weights they update
   std::optional<RunSpread> perturbed;      ///< where the study perturbs
@@ -93,21 +102,20 @@ struct Run {
   Seconds data_stall; ///< the longest that a device waits for its loader; 0: data is at hand
   std::optional<RunLoader> loader;
   Seconds estimate, bottleneck, lower_bound;
-  std::optional<Objective> objective;
   /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran
   /// and proved it.
   std::optional<Seconds> optimal_bottleneck;
+  int folded_replicas = 1;
+  std::string busiest_link;
+  double busiest_link_share = 0;
+  double replay_seconds = 0; ///< of this program; not deterministic
 
   /// Iteration time over the bound, minus 1; 0 without a bound.
   double over_bound() const { return lower_bound.value > 0 ? metrics.iteration / lower_bound - 1 : 0; }
-
-  int folded_replicas = 1;
-  std::vector<RunStage> stages;
-  std::vector<RunRound> rounds; ///< of a strategy that measures its plans round by round
-  std::string busiest_link;
-  double busiest_link_share = 0;
-  double planning_seconds = 0, replay_seconds = 0; ///< of this program; not deterministic
 };
+
+/// A row of a result has both.
+struct Run : AskedRun, MeasuredRun {};
 
 struct Comparison {
   std::string model, platform;

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/study/confidence.hpp"
+#include "sim/study/replay_prepared.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -84,13 +87,14 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   return scenarios;
 }
 
-ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress) {
+ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
+  const Study& study = memo.costs.study();
   const std::vector<Scenario> scenarios = scenarios_of(study);
   ComparisonResult result;
-  result.prepared = simulator.prepare(scenarios, progress);
-  simulator.replay(result.prepared);
+  result.prepared = prepare(memo, scenarios, progress);
+  replay(memo.costs, result.prepared);
   if (study.confidence > 0) {
-    simulator.add_confidence(result.prepared);
+    add_confidence(memo.costs, result.prepared);
   }
   add_optimal_bottlenecks(scenarios, result.prepared);
   std::vector<std::size_t> order(scenarios.size());

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/study/simulator.hpp"
+#include "sim/study/prepare.hpp"
 
 namespace stagecraft {
 
@@ -17,7 +17,8 @@ struct ComparisonResult {
 /// choice of recompute. They point into the study.
 std::vector<Scenario> scenarios_of(const Study& study);
 
-ComparisonResult compare(const Study& study, Simulator& simulator, const ProgressCall& progress = {});
+/// Every scenario, prepared, replayed, ranked and judged.
+ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
 /// holds it back, and what would let the others fit.

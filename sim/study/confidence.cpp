@@ -1,12 +1,13 @@
-// How sure a comparison is: every run again under drawn errors of the cost model (docs/model.md, "Confidence").
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/study/confidence.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 
 #include "sim/base/random.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/measure_graph.hpp"
 
 namespace stagecraft {
 namespace {
@@ -181,27 +182,29 @@ void scale_works(const Drawn& run, const std::vector<double>& normal) {
 
 } // namespace
 
-void Simulator::add_confidence(std::vector<Prepared>& prepared) {
+void add_confidence(StudyCosts& costs, std::vector<Prepared>& prepared) {
+  const Study& study = costs.study();
   Sources sources;
   std::vector<Drawn> runs;
   for (Prepared& one : prepared) {
     if (!one.graph || !one.run.feasible) {
       continue;
     }
-    Drawn& drawn = runs.emplace_back(Drawn{&one, one.graph->works, {}, metrics_of(*one.graph).iteration.value, {}});
-    PartFinder finder(problem(one.run.micro_batches), sources);
+    Drawn& drawn =
+        runs.emplace_back(Drawn{&one, one.graph->works, {}, measure_analytic(study, *one.graph).iteration.value, {}});
+    PartFinder finder(costs.problem(one.run.micro_batches), sources);
     for (const Work& work : drawn.works) {
       drawn.parts.push_back(finder.parts_of(work, *one.graph, one.plan, one.schedule.splits_backward));
     }
   }
   std::vector<int> wins(runs.size(), 0);
-  for (int sample = 0; sample < study_.confidence; ++sample) {
-    const std::vector<double> normal = sources.draw(study_.seed, sample);
+  for (int sample = 0; sample < study.confidence; ++sample) {
+    const std::vector<double> normal = sources.draw(study.seed, sample);
     std::size_t best = 0;
     for (std::size_t r = 0; r < runs.size(); ++r) {
       Drawn& run = runs[r];
       scale_works(run, normal);
-      const double change = metrics_of(*run.prepared->graph).iteration.value / run.nominal;
+      const double change = measure_analytic(study, *run.prepared->graph).iteration.value / run.nominal;
       run.seconds.push_back(run.prepared->run.metrics.iteration.value * change);
       best = run.seconds.back() < runs[best].seconds.back() * (1 - 1e-9) ? r : best;
     }
@@ -212,7 +215,7 @@ void Simulator::add_confidence(std::vector<Prepared>& prepared) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     Drawn& run = runs[r];
     run.prepared->graph->works = std::move(run.works);
-    run.prepared->run.confidence = {spread_of(run.seconds), wins[r] / static_cast<double>(study_.confidence)};
+    run.prepared->run.confidence = {spread_of(run.seconds), wins[r] / static_cast<double>(study.confidence)};
   }
   for (Prepared& one : prepared) {
     if (one.twin >= 0) {

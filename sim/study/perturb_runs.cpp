@@ -66,9 +66,9 @@ std::vector<double> perturbed_iterations(const PerturbOptions& options, const Pl
   }
   std::vector<ReplayRequest> requests;
   for (const TaskGraph& drawn : graphs) {
-    requests.push_back({&drawn, iterations});
+    requests.push_back({drawn, disturbed, iterations});
   }
-  std::vector<Timeline> timelines = engine.replay(disturbed, requests);
+  std::vector<Timeline> timelines = engine.replay(requests);
   std::vector<double> seconds;
   for (int sample = 0; sample < options.samples; ++sample) {
     const auto draw = static_cast<std::size_t>(sample % draws);

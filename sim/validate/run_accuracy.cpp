@@ -21,8 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Timeline replay_once(ReplayFunction engine, const Platform& platform, const TaskGraph& graph, int iterations) {
-  const ReplayRequest request{&graph, iterations};
-  return std::move(engine(platform, {&request, 1}).front());
+  const ReplayRequest request{graph, platform, iterations};
+  return std::move(engine({&request, 1}).front());
 }
 
 Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine) {
@@ -48,10 +48,10 @@ double predict_uneven(const RunRecord& record, const PartTimes& parts, ReplayFun
   for (int draw = 0; draw < kDraws; ++draw) {
     Random random(kSeed, draw);
     drawn.push_back(perturb(graph, platform, {.jitter = 0.01, .speed = {}, .bandwidth = {}}, random));
-    requests.push_back({&drawn.back(), record.timeline.iterations});
+    requests.push_back({drawn.back(), platform, record.timeline.iterations});
   }
   std::vector<double> ends;
-  for (const Timeline& timeline : engine(platform, requests)) {
+  for (const Timeline& timeline : engine(requests)) {
     ends.push_back(timeline.end());
   }
   return quantile(ends, 0.5);

@@ -98,8 +98,8 @@ public:
             Seconds{leaves_node(std::min(work.stage, work.to_stage)) ? communication.between : communication.inside};
       }
     }
-    const ReplayRequest request{&graph_, 1};
-    const Timeline timeline = std::move(replay_analytic(platform_, {&request, 1}).front());
+    const ReplayRequest request{graph_, platform_};
+    const Timeline timeline = std::move(replay_analytic({&request, 1}).front());
     return timeline.end() + communication.reduction;
   }
 

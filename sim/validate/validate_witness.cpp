@@ -7,7 +7,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
 #include "sim/base/units.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "sim/validate/validators.hpp"
 #include "sim/validate/witness.hpp"
 
@@ -88,16 +88,17 @@ public:
       measured_[matched[i]].forward += witness_.layers[i].forward.value;
       measured_[matched[i]].backward += witness_.layers[i].backward.value;
     }
-    Simulator simulator(study_);
-    const Problem& problem = simulator.problem(1);
+    ScheduleCounts counts;
+    StudyMemo memo(study_, counts);
+    const Problem& problem = memo.costs.problem(1);
     add_layers(problem, validation_.rows, validation_.skipped);
     add_coverage(problem);
-    add_step(simulator);
+    add_step(memo);
     if (study_.model->profiles.empty() && study_.platform.types.front().fits != nullptr) {
       set_cost_model(study_, "roofline", witness_.model.where);
       std::vector<ValidationRow> rows;
       std::vector<SkippedCase> told_already;
-      add_layers(Simulator(study_).problem(1), rows, told_already);
+      add_layers(StudyCosts(study_).problem(1), rows, told_already);
       if (!rows.empty()) {
         auto& baseline = validation_.baselines["roofline"];
         baseline.insert(baseline.end(), rows.begin(), rows.end());
@@ -145,16 +146,14 @@ private:
         (std::isfinite(all) && all > 0 ? ", " + percent(covered / all, 2) + " of the predicted time of all" : ""));
   }
 
-  void add_step(Simulator& simulator) {
+  void add_step(StudyMemo& memo) {
     const Scenario scenario{
         .strategy = &find_by_name(strategies(), "single", "strategy", {}),
         .schedule = &find_by_name(schedules(), "accumulate", "schedule", {}),
         .explain = false,
         .brief = true,
     };
-    std::vector<Prepared> prepared = simulator.prepare({scenario});
-    simulator.replay(prepared);
-    const Run& run = prepared.front().run;
+    const Run run = run_scenario(memo, scenario).run;
     if (!run.feasible) {
       validation_.skipped.push_back({name_, "the step: " + run.why_not});
       return;

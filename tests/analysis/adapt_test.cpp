@@ -15,8 +15,9 @@ Adaptation adapt_chain(const std::string& more, const std::string& events = "[]"
                                        "adapt: {iterations: 60, round_iterations: 2, events: " +
                                            events + "}\n" + more,
                                        "{devices: 3}"));
-  Simulator simulator(read);
-  return adapt(read, simulator);
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  return adapt(memo);
 }
 
 TEST_CASE("parameters move over the route from the nearest device that has them", "[study][adapt]") {
@@ -119,8 +120,9 @@ TEST_CASE("jitter of one percent is the same for all policies and for every run,
                                          "adapt: {iterations: 100, round_iterations: 10, jitter: 0.01, events: " +
                                              events + "}\n",
                                          "{devices: 3}"));
-    Simulator simulator(read);
-    return adapt(read, simulator);
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
+    return adapt(memo);
   };
   const Adaptation result = run();
   CHECK(to_json(result) == to_json(run()));
@@ -137,13 +139,14 @@ TEST_CASE("planners believe the study's speeds, replays know better", "[study][a
   const Study right = study(text);
   const std::string type = right.platform.types.front().name;
   const Study wrong = study(text + "believed: {device_speed: {" + type + ": 0.5}}\n");
-  Simulator simulator(wrong);
-  CHECK(simulator.believed(4).forward[simulator.believed(4).type_index(0)][0] ==
-        near(2 * simulator.problem(4).forward[simulator.problem(4).type_index(0)][0]));
-  const ComparisonResult measured = compare(wrong, simulator);
-  Simulator truth(right);
+  ScheduleCounts counts;
+  StudyMemo memo(wrong, counts);
+  CHECK(memo.costs.believed(4).forward[memo.costs.believed(4).type_index(0)][0] ==
+        near(2 * memo.costs.problem(4).forward[memo.costs.problem(4).type_index(0)][0]));
+  const ComparisonResult measured = compare(memo);
+  StudyMemo truth(right, counts);
   CHECK(measured.comparison.runs[0].metrics.iteration.value ==
-        near(compare(right, truth).comparison.runs[0].metrics.iteration.value)); // all alike: the same split
+        near(compare(truth).comparison.runs[0].metrics.iteration.value)); // all alike: the same split
 }
 
 TEST_CASE("an operator too large to balance is shared out by the true speeds within a few rounds", "[study][adapt]") {
@@ -156,8 +159,9 @@ TEST_CASE("an operator too large to balance is shared out by the true speeds wit
                                          "dynamic: {placement: " +
                                          placement + "}\n"),
                              {{"model.layers.1.forward_time", "20 s"}, {"model.layers.1.backward_time", "40 s"}});
-    Simulator simulator(read);
-    return adapt(read, simulator).policies[1];
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
+    return adapt(memo).policies[1];
   };
   const AdaptPolicy divided = run("earliest-finish-divided");
   CHECK(divided.balancing.front().stages.front().shares == std::vector<double>{0.5, 0.5});
@@ -176,8 +180,9 @@ TEST_CASE("an operator too large to balance is shared out by the true speeds wit
 Adaptation adapt_report(const char* name) {
   const fs::path file = kRoot / "reports/patent-2022" / (std::string(name) + ".yaml");
   const Study read = load_study(yaml::load(file), {file.parent_path(), kRoot}, {});
-  Simulator simulator(read);
-  return adapt(read, simulator);
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  return adapt(memo);
 }
 
 // The figures of reports/patent-2022/README.md.

@@ -143,8 +143,9 @@ TEST_CASE("a foreign planner that fails is a row with its reason", "[study][judg
 TEST_CASE("a foreign planner is told operators, devices, paths and training", "[study][judge]") {
   const Study read =
       study(chain_study("training: {global_batch: 4, micro_batches: 2}\n", "{devices: 2, bandwidth: 4 MB/s}"));
-  Simulator simulator(read);
-  const nlohmann::json told = nlohmann::json::parse(problem_to_json(simulator.problem(2), "1f1b"));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const nlohmann::json told = nlohmann::json::parse(problem_to_json(memo.costs.problem(2), "1f1b"));
   CHECK(told.at("schema") == "stagecraft/1");
   const auto& operators = told.at("model").at("operators");
   REQUIRE(operators.size() == 4);

@@ -135,9 +135,9 @@ int main(int count, char** arguments) {
                                              : std::get<Schedule>(make_schedule(row, {stages, micro_batches, 1}));
   TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
   order_transfers(graph);
-  const ReplayRequest request{&graph, 1};
+  const ReplayRequest request{graph, platform};
   const auto replay = engine == "simgrid" ? replay_simgrid : replay_analytic;
-  const Metrics metrics = measure(graph, replay(platform, std::span(&request, 1)).front(), platform);
+  const Metrics metrics = measure(graph, replay(std::span(&request, 1)).front(), platform);
   std::printf("%ld %.9f\n", metrics.tasks, metrics.iteration.value);
   return 0;
 }

@@ -55,8 +55,8 @@ TEST_CASE("ordered transfers go one after the other, first made first", "[pipeli
   const Schedule schedule = test::schedule_of("interleaved", 3, 6, 2);
   test::PipelineRun run = test::run(pipeline, schedule);
   const TaskGraph graph = chain_transfers(run.graph);
-  const ReplayRequest request{&graph, 1};
-  const Timeline timeline = replay_analytic(run.platform, {&request, 1}).front();
+  const ReplayRequest request{graph, run.platform};
+  const Timeline timeline = replay_analytic({&request, 1}).front();
   const Channels channels = channels_of(graph);
   // ranks 0 > 1 > 2 and, from stage 2 to 3, 2 > 0; and all of them backwards
   CHECK(channels.work_of.size() == 6);
@@ -148,9 +148,9 @@ TEST_CASE("a rescaled graph keeps the proportion of transfers to computations", 
   const test::PipelineRun run = test::run(pipeline, test::schedule_of("gpipe", 2, 1));
   const Scale scale{2, 0.5};
   const TaskGraph graph = rescaled(run.graph, scale);
-  const ReplayRequest request{&graph, 1};
   const Platform platform = rescaled(run.platform, scale);
-  const Timeline slow = replay_simgrid(platform, {&request, 1}).front();
+  const ReplayRequest request{graph, platform};
+  const Timeline slow = replay_simgrid({&request, 1}).front();
   for (std::size_t entry = 0; entry < slow.finish.size(); ++entry) {
     CHECK(slow.finish[entry] == Approx(2 * run.timeline.finish[entry]));
   }

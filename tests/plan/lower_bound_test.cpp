@@ -158,8 +158,8 @@ std::optional<double> replayed(const Problem& problem, const Plan& plan, const S
   const TaskGraph graph = make_task_graph(
       {.cost = cost, .schedule = schedule, .router = problem.router, .barrier = barrier, .rank_of = rank_of});
   constexpr int kUntilFull = 20; // iterations of a schedule without a flush, the last half of them counted
-  const ReplayRequest request{&graph, !schedule.flushes ? kUntilFull : barrier ? 1 : 4};
-  Timeline timeline = replay_analytic(problem.platform, std::span(&request, 1)).front();
+  const ReplayRequest request{graph, problem.platform, !schedule.flushes ? kUntilFull : barrier ? 1 : 4};
+  Timeline timeline = replay_analytic(std::span(&request, 1)).front();
   timeline.window = schedule.flushes ? 1 : kUntilFull / 2;
   return measure(graph, timeline, problem.platform).iteration.value;
 }

@@ -54,9 +54,9 @@ TaskGraph graph_of(Chain& world, const Plan& plan) {
 
 double replayed(Chain& world, const Plan& plan) {
   const TaskGraph graph = graph_of(world, plan);
-  const ReplayRequest request{&graph, 1};
-  const Timeline analytic = replay_analytic(world.platform, {&request, 1}).front();
-  const Timeline simgrid = replay_simgrid(world.platform, {&request, 1}).front();
+  const ReplayRequest request{graph, world.platform};
+  const Timeline analytic = replay_analytic({&request, 1}).front();
+  const Timeline simgrid = replay_simgrid({&request, 1}).front();
   for (std::size_t task = 0; task < analytic.finish.size(); ++task) {
     CHECK(analytic.finish[task] == near(simgrid.finish[task]));
   }
@@ -168,8 +168,8 @@ TEST_CASE("the list order knows groups too", "[plan][tensor]") {
   const PlanCost cost = cost_plan(world.problem, plan);
   const Schedule schedule = make_list_schedule(world.router, plan, cost, 2);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = world.router});
-  const ReplayRequest request{&graph, 1};
-  const Timeline timeline = replay_analytic(world.platform, {&request, 1}).front();
+  const ReplayRequest request{graph, world.platform};
+  const Timeline timeline = replay_analytic({&request, 1}).front();
   CHECK(timeline.finish.size() == static_cast<std::size_t>(graph.tasks()));
   CHECK(measure(graph, timeline, world.platform).iteration > Seconds{18});
 }

@@ -8,7 +8,8 @@ namespace {
 
 TEST_CASE("a plan goes round through YAML and through JSON", "[study]") {
   const Study chain = study(chain_study(""));
-  Simulator simulator(chain);
+  ScheduleCounts counts;
+  StudyMemo memo(chain, counts);
   const Plan plan{
       .strategy = "mine",
       .stages = {{.operators = {0}, .devices = {0, 1}, .shares = {0.25, 0.75}, .recompute = Recompute::full},
@@ -19,7 +20,7 @@ TEST_CASE("a plan goes round through YAML and through JSON", "[study]") {
                   .recomputed = {1, 3}}}};
   const std::string written = plan_to_yaml(plan, *chain.model, chain.platform);
   CHECK(read_plan(yaml::parse(written, "plan.yaml"), *chain.model, chain.platform) == plan);
-  const PlanCost cost = cost_plan(simulator.problem(1), plan);
+  const PlanCost cost = cost_plan(memo.costs.problem(1), plan);
   const std::string json = plan_to_json(plan, cost, {}, *chain.model, chain.platform, true);
   CHECK(read_plan(yaml::parse(json, "plan.json"), *chain.model, chain.platform) == plan);
 }

@@ -8,6 +8,7 @@
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_scenario.hpp"
 #include "sim/workload/layer/blocks.hpp"
 #include "tests/study/studies.hpp"
 
@@ -190,12 +191,13 @@ TEST_CASE("what can be expressed goes round through every form", "[study][format
   for (const char* model : {"gpt2", "vgg16", "resnet50", "squeezenet"}) {
     const Study mixed = study("model: " + std::string(model) +
                               "\nplatform: v100-p100-node\ntraining: {global_batch: 16, micro_batches: 4}\n");
-    Simulator simulator(mixed);
+    ScheduleCounts counts;
+    StudyMemo memo(mixed, counts);
     for (const char* strategy : {"single", "data-parallel", "uniform", "capability", "block-partition", "eft"}) {
       const Scenario scenario{.strategy = &find_by_name(strategies(), strategy, "strategy", {}),
                               .schedule = &find_by_name(schedules(), "gpipe", "schedule", {}),
                               .micro_batches = 4};
-      const PlanResult result = simulator.plan(scenario);
+      const PlanResult result = plan_scenario(memo, scenario).result;
       const Plan* plan = std::get_if<Plan>(&result);
       REQUIRE(plan != nullptr);
       for (const PlanFormat& format : plan_formats()) {
@@ -319,8 +321,9 @@ TEST_CASE("plan files of a study run beside the strategies and are ranked with t
       "\nplatform: {devices: 2}\ntraining: {global_batch: 4, micro_batches: 4}\n"
       "compare: {strategies: uniform, schedules: [gpipe, 1f1b], plans: [balance.json, short.yaml]}\n";
   const Study read = load_study(yaml::parse(text, "study.yaml"), {folder, kRoot}, {});
-  Simulator simulator(read);
-  const Comparison comparison = compare(read, simulator).comparison;
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const Comparison comparison = compare(memo).comparison;
   REQUIRE(comparison.runs.size() == 6);
   // Stages of 3 s and 9 s: four micro-batches fill 3 + 4 * 9 + the first stage's backward, 2 s.
   CHECK(find_run(comparison, "balance.json", "1f1b", 4).feasible);

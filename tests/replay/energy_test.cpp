@@ -168,8 +168,8 @@ TEST_CASE("energy equals what SimGrid's energy plugins count, for every schedule
     const test::PlacedPipeline placed = test::placed(pipeline, schedule);
     const TaskGraph graph =
         make_task_graph({.cost = placed.cost, .schedule = schedule, .router = router, .rank_of = placed.rank_of});
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = replay_simgrid(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = replay_simgrid(std::span(&request, 1)).front();
     const Energy energy = measure(graph, timeline, platform).energy;
     const Joules3 expected = oracle(graph, timeline, platform);
     CAPTURE(row.name);
@@ -189,8 +189,8 @@ TEST_CASE("energy of a run by hand, ours and SimGrid's", "[replay][energy]") {
   const PlanCost cost = test::cost_of(pipeline);
   const Schedule schedule = test::schedule_of("1f1b", 2, 1);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  const ReplayRequest request{&graph, 1};
-  const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+  const ReplayRequest request{graph, platform};
+  const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
   const Metrics metrics = measure(graph, timeline, platform);
   const double latency = platform.links[0].latency.value;
   const double time = 12 + 2 * latency;

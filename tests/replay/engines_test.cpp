@@ -134,10 +134,10 @@ TEST_CASE("on private links every engine equals the reference event loop, for ev
       }
       std::vector<ReplayRequest> requests;
       for (std::size_t i = 0; i < cases.size(); ++i) {
-        requests.push_back({&graphs[i], cases[i].iterations});
+        requests.push_back({graphs[i], platform, cases[i].iterations});
       }
       for (const EngineRow& engine : kEngines) {
-        const auto timelines = engine.replay(platform, requests);
+        const auto timelines = engine.replay(requests);
         REQUIRE(timelines.size() == cases.size());
         double worst = 0;
         for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -224,10 +224,10 @@ TEST_CASE("with ordered sends every engine equals the reference event loop, for 
       }
       std::vector<ReplayRequest> requests;
       for (std::size_t i = 0; i < cases.size(); ++i) {
-        requests.push_back({&graphs[i], cases[i].iterations, {}, &platforms[i]});
+        requests.push_back({graphs[i], platforms[i], cases[i].iterations});
       }
       for (const EngineRow& engine : kEngines) {
-        const auto timelines = engine.replay(platforms.front(), requests);
+        const auto timelines = engine.replay(requests);
         double worst = 0;
         for (std::size_t i = 0; i < cases.size(); ++i) {
           worst = std::max(worst, difference(cases[i], graphs[i], timelines[i]));
@@ -266,8 +266,8 @@ TEST_CASE("a ring all-reduce takes its closed form", "[replay][all-reduce]") {
       Router router(platform);
       const Schedule schedule = test::schedule_of("accumulate", 1, 3);
       const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-      const ReplayRequest request{&graph, 1};
-      const Timeline timeline = engine.replay(platform, std::span(&request, 1)).front();
+      const ReplayRequest request{graph, platform};
+      const Timeline timeline = engine.replay(std::span(&request, 1)).front();
       const double expected = 3 * 2 + 2.0 * (r - 1) / r * 8400 / 100 + 2 * (r - 1) * 0.125;
       CAPTURE(engine.name, r);
       CHECK(timeline.finish[graph.program_of(0).back()] == near(expected));
@@ -296,8 +296,8 @@ TEST_CASE("a micro-batch dealt out anew shares the links at both ends", "[replay
   Router router(platform);
   const Schedule schedule = test::schedule_of("1f1b", 2, 1);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-  const ReplayRequest request{&graph, 1};
-  const Timeline timeline = replay_simgrid(platform, std::span(&request, 1)).front();
+  const ReplayRequest request{graph, platform};
+  const Timeline timeline = replay_simgrid(std::span(&request, 1)).front();
   const auto finish = [&](std::size_t device, std::size_t k) { return timeline.finish[graph.program_of(device)[k]]; };
   CHECK(finish(2, 0) == near(32));
   CHECK(finish(3, 0) == near(22));
@@ -353,19 +353,19 @@ TEST_CASE("many graphs of one batch come out as each alone", "[replay][batch]") 
   }
   std::vector<ReplayRequest> requests;
   for (const TaskGraph& graph : graphs) {
-    requests.push_back({&graph, 2});
+    requests.push_back({graph, platform, 2});
   }
   for (const EngineRow& engine : kEngines) {
-    const auto together = engine.replay(platform, requests);
+    const auto together = engine.replay(requests);
     REQUIRE(together.size() == requests.size());
-    const auto again = engine.replay(platform, requests);
+    const auto again = engine.replay(requests);
     const auto is_same = [](const Timeline& one, const Timeline& other) { // bit for bit
       return one.start == other.start && one.finish == other.finish;
     };
     for (std::size_t i = 0; i < requests.size(); ++i) {
       CHECK(is_same(together[i], again[i]));
       if (i % 50 == 49) {
-        CHECK(is_same(together[i], engine.replay(platform, std::span(&requests[i], 1)).front()));
+        CHECK(is_same(together[i], engine.replay(std::span(&requests[i], 1)).front()));
       }
     }
   }
@@ -373,7 +373,7 @@ TEST_CASE("many graphs of one batch come out as each alone", "[replay][batch]") 
 
 TEST_CASE("no requests, no timelines", "[replay][batch]") {
   for (const EngineRow& engine : kEngines) {
-    CHECK(engine.replay(mesh_of(2, 1, 0), {}).empty());
+    CHECK(engine.replay({}).empty());
   }
 }
 
@@ -397,10 +397,10 @@ TEST_CASE("tasks that wait for each other end as an error, not a hang", "[replay
   graph.program_begin = {0, 1, 2};
   graph.program = {0, 1};
   graph.fixed_memory.resize(2);
-  const ReplayRequest request{&graph, 1};
+  const Platform platform = mesh_of(2, 1, 0);
+  const ReplayRequest request{graph, platform};
   for (const EngineRow& engine : kEngines) {
-    CHECK_THROWS_WITH(engine.replay(mesh_of(2, 1, 0), std::span(&request, 1)),
-                      Catch::Contains("waiting for each other"));
+    CHECK_THROWS_WITH(engine.replay(std::span(&request, 1)), Catch::Contains("waiting for each other"));
   }
 }
 

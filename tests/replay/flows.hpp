@@ -73,8 +73,8 @@ inline std::vector<double> arrivals(const std::vector<double>& bandwidths, const
                                     ReplayFunction engine = replay_simgrid) {
   const Platform platform = links_of(bandwidths);
   const TaskGraph graph = graph_of(platform, flows);
-  const ReplayRequest request{&graph, 1};
-  const Timeline timeline = engine(platform, std::span(&request, 1)).front();
+  const ReplayRequest request{graph, platform};
+  const Timeline timeline = engine(std::span(&request, 1)).front();
   std::vector<double> ends;
   TaskId task = -1;
   for (const Flow& flow : flows) {

@@ -51,8 +51,8 @@ struct Fed {
   }
 
   Timeline run(const EngineRow& engine, int iterations) const {
-    const ReplayRequest request{&graph, iterations};
-    return engine.replay(platform, {&request, 1}).front();
+    const ReplayRequest request{graph, platform, iterations};
+    return engine.replay({&request, 1}).front();
   }
 };
 

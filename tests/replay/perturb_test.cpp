@@ -23,8 +23,8 @@ double end_of(const test::PipelineRun& run, const Perturbation& world) {
   disturbed.platform = with_bandwidths(run.platform, world);
   Random random(1);
   disturbed.graph = perturb(run.graph, disturbed.platform, world, random);
-  const ReplayRequest request{&disturbed.graph, 1};
-  disturbed.timeline = replay_analytic(disturbed.platform, {&request, 1}).front();
+  const ReplayRequest request{disturbed.graph, disturbed.platform};
+  disturbed.timeline = replay_analytic({&request, 1}).front();
   return disturbed.end();
 }
 

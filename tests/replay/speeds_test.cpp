@@ -32,8 +32,8 @@ std::vector<double> finishes(const EngineRow& engine, const std::vector<double>&
                              const std::vector<SpeedChange>& speeds) {
   const TaskGraph graph = tasks_in_a_row(seconds);
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
-  const ReplayRequest request{&graph, 1, speeds};
-  return engine.replay(platform, std::span(&request, 1)).front().finish;
+  const ReplayRequest request{graph, platform, 1, speeds};
+  return engine.replay(std::span(&request, 1)).front().finish;
 }
 
 TEST_CASE("a computation under way slows down and speeds up again", "[replay][speeds]") {
@@ -82,11 +82,12 @@ TEST_CASE("engines agree on pipelines whose devices change speed, and requests d
       speeds.push_back({test::pick(random, 0, ranks - 1), Seconds{static_cast<double>(test::pick(random, 0, 30))},
                         0.25 * test::pick(random, 1, 4)});
     }
-    const std::vector<ReplayRequest> requests = {{&graph, 2}, {&graph, 2, speeds}, {&graph, 2}};
-    const auto expected = replay_simgrid(platform, requests);
+    const std::vector<ReplayRequest> requests = {
+        {graph, platform, 2}, {graph, platform, 2, speeds}, {graph, platform, 2}};
+    const auto expected = replay_simgrid(requests);
     CHECK(expected[0].finish.back() == near(expected[2].finish.back()));
     CHECK(expected[1].finish.back() > expected[0].finish.back() * (1 - 1e-9));
-    const auto full = replay_simgrid_full(platform, requests);
+    const auto full = replay_simgrid_full(requests);
     for (std::size_t r = 0; r < requests.size(); ++r) {
       double worst = 0;
       for (std::size_t i = 0; i < expected[r].finish.size(); ++i) {

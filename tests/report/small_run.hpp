@@ -69,8 +69,8 @@ inline SmallRun run(const SmallRequest& request) {
   const ScheduleResult made = make_schedule(row, {request.ranks, request.micro_batches, request.chunks});
   Router router(result.platform);
   result.graph = make_task_graph({.cost = cost, .schedule = std::get<Schedule>(made), .router = router});
-  const ReplayRequest replay{&result.graph, request.iterations};
-  result.timeline = replay_analytic(result.platform, std::span(&replay, 1)).front();
+  const ReplayRequest replay{result.graph, result.platform, request.iterations};
+  result.timeline = replay_analytic(std::span(&replay, 1)).front();
   return result;
 }
 

@@ -149,8 +149,8 @@ inline PipelineRun run(const Pipeline& pipeline, const Schedule& schedule, const
   if (options.ordered_sends) {
     order_transfers(result.graph);
   }
-  const ReplayRequest request{&result.graph, options.iterations};
-  result.timeline = options.engine(result.platform, std::span(&request, 1)).front();
+  const ReplayRequest request{result.graph, result.platform, options.iterations};
+  result.timeline = options.engine(std::span(&request, 1)).front();
   return result;
 }
 

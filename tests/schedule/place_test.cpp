@@ -55,8 +55,8 @@ Placed replay(const Plan& plan, const Schedule& schedule, int devices, int itera
                                       .barrier = false,
                                       .fused = fused,
                                       .rank_of = result.placed.rank_of});
-  const ReplayRequest request{&result.run.graph, iterations};
-  result.run.timeline = engine(result.run.platform, {&request, 1}).front();
+  const ReplayRequest request{result.run.graph, result.run.platform, iterations};
+  result.run.timeline = engine({&request, 1}).front();
   return result;
 }
 

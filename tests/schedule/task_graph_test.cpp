@@ -261,8 +261,8 @@ TEST_CASE("gradients are reduced bucket by bucket while backward still runs", "[
   PlanCost cost = grouped({{0, 1}}, 0, 80);
   const auto end = [&] {
     test::PipelineRun run{make_star_platform({}, 2, BytesPerSecond{10}, Seconds{0}), graph_of(cost, 2, 1), {}};
-    const ReplayRequest request{&run.graph, 1};
-    run.timeline = replay_simgrid(run.platform, {&request, 1}).front();
+    const ReplayRequest request{run.graph, run.platform};
+    run.timeline = replay_simgrid({&request, 1}).front();
     return run.end();
   };
   CHECK(end() == near(10));
@@ -276,8 +276,8 @@ TEST_CASE("what backward makes leaves when all its buckets are made", "[schedule
   const auto started = [&] {
     const TaskGraph graph = graph_of(cost, 3, 1);
     const Platform platform = make_star_platform({}, 3, BytesPerSecond{10}, Seconds{0});
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = replay_analytic(platform, {&request, 1}).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = replay_analytic({&request, 1}).front();
     return timeline.start[graph.program_of(0)[1]]; // B of the first stage
   };
   CHECK(started() == near(3)); // F 1, F 1, B 1

@@ -104,10 +104,10 @@ TEST_CASE("a pipeline of replicated stages replays as its schedule says", "[plan
     const ScheduleRow& row = find_by_name(schedules(), name, "schedule", {});
     const Schedule schedule = std::get<Schedule>(make_schedule(row, {2, 4, 1}));
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    const ReplayRequest request{&graph, 1};
+    const ReplayRequest request{graph, world.platform};
     const double expected = std::string(name) == "zb-h1" ? 4 * 3 + 1 * (1 + 1 - 1) : (4 + 2 - 1) * 3;
     for (const auto replay : {replay_analytic, replay_simgrid}) {
-      const Metrics metrics = measure(graph, replay(world.platform, std::span(&request, 1)).front(), world.platform);
+      const Metrics metrics = measure(graph, replay(std::span(&request, 1)).front(), world.platform);
       CHECK(metrics.iteration.value == Approx(expected).epsilon(1e-9));
       CHECK(metrics.busy[0].value == Approx(12).epsilon(1e-9));
       CHECK(metrics.busy[1].value == Approx(12).epsilon(1e-9));

@@ -1,5 +1,7 @@
 // Comparisons of small studies whose numbers can be made by hand.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -162,11 +164,9 @@ TEST_CASE("a plan that is no pipeline runs in list order, and the run says so", 
   for (const auto& [op, device] : {std::pair{0, 0}, {1, 1}, {2, 0}, {3, 0}}) {
     plan.stages.push_back({.operators = {op}, .devices = {device}});
   }
-  Simulator simulator(read);
-  std::vector<Prepared> prepared =
-      simulator.prepare({{.plan = &plan, .schedule = read.schedules.front(), .micro_batches = 4}});
-  simulator.replay(prepared);
-  const Run& run = prepared.front().run;
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const Run run = run_scenario(memo, {.plan = &plan, .schedule = read.schedules.front(), .micro_batches = 4}).run;
   REQUIRE(run.feasible);
   CHECK(run.schedule == "1f1b");
   CHECK(run.order == "list");
@@ -206,14 +206,15 @@ TEST_CASE("no run beats the lower bound", "[study]") {
 TEST_CASE("of several numbers of micro-batches the least estimate is chosen", "[study]") {
   const Study read =
       study(chain_study("training: {global_batch: 4, micro_batches: auto}\n", "{devices: 2, bandwidth: 4 MB/s}"));
-  Simulator simulator(read);
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
   const Scenario scenario{.strategy = &find_by_name(strategies(), "uniform", "strategy", {}),
                           .schedule = &find_by_name(schedules(), "gpipe", "schedule", {})};
-  CHECK(simulator.choose_micro_batches(scenario) == 4);
+  CHECK(choose_micro_batches(memo, scenario) == 4);
   const Study two =
       study(chain_study("training: {global_batch: 4, micro_batches: [2, 1]}\n", "{devices: 2, bandwidth: 4 MB/s}"));
-  Simulator other(two);
-  CHECK(other.choose_micro_batches(scenario) == 2);
+  StudyMemo other(two, counts);
+  CHECK(choose_micro_batches(other, scenario) == 2);
 }
 
 // The engine of the study is the one that searches measure by, so what they found is what is shown.

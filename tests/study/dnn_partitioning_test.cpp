@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "sim/study/plan_scenario.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -35,10 +36,12 @@ private:
 };
 
 double max_load_ms(const Study& read, std::string_view strategy) {
-  Simulator simulator(read);
-  const PlanResult result = simulator.plan({.strategy = &find_by_name(strategies(), strategy, "strategy", {}),
-                                            .schedule = &find_by_name(schedules(), "1f1b", "schedule", {}),
-                                            .micro_batches = 1});
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const PlanResult result = plan_scenario(memo, {.strategy = &find_by_name(strategies(), strategy, "strategy", {}),
+                                                 .schedule = &find_by_name(schedules(), "1f1b", "schedule", {}),
+                                                 .micro_batches = 1})
+                                .result;
   REQUIRE(std::holds_alternative<Plan>(result));
   REQUIRE(std::get<Plan>(result).objective.has_value());
   CHECK(std::get<Plan>(result).objective->name == "max-load");

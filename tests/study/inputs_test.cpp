@@ -72,18 +72,20 @@ TEST_CASE("a profile of a minibatch of unknown size is one iteration, cut at wil
   const Study read = study("model: two.txt\nplatform: {devices: 2}\ntraining: {micro_batches: [3, 4]}\n");
   CHECK(read.training.global_batch == 1);
   CHECK(read.training.micro_batches == std::vector<int>{3, 4});
-  Simulator simulator(read);
-  CHECK(simulator.problem(4).seconds(0, 0) == near(3e-3 / 4));
-  CHECK(simulator.single_device_seconds().value == near(5e-3));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  CHECK(memo.costs.problem(4).seconds(0, 0) == near(3e-3 / 4));
+  CHECK(memo.costs.single_device_seconds().value == near(5e-3));
 }
 
 TEST_CASE("samples of a profile scale what is counted for the whole minibatch", "[study]") {
   const Study read = study("model: {file: two.txt, samples: 4}\nplatform: {devices: 2}\n"
                            "training: {global_batch: 8, micro_batches: [2]}\n");
   CHECK(read.model->operators[0].output_elements == near(400.0 / 4 / 4)); // 400 B of fp32, four samples
-  Simulator simulator(read);
-  CHECK(simulator.problem(2).output_bytes(0).value == near(400)); // four samples again
-  CHECK(simulator.problem(2).seconds(0, 0) == near(3e-3));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  CHECK(memo.costs.problem(2).output_bytes(0).value == near(400)); // four samples again
+  CHECK(memo.costs.problem(2).seconds(0, 0) == near(3e-3));
 }
 
 TEST_CASE("every shipped study and the test's own load", "[study]") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -178,8 +179,9 @@ TEST_CASE("a plan says what it recomputes, the study when", "[study][recompute]"
   Study with_plan = study(gelu_study("[none, full, {when: lazy}]", "1f1b"));
   with_plan.strategies.clear();
   with_plan.plans.push_back(plan);
-  Simulator simulator(with_plan);
-  const Comparison comparison = compare(with_plan, simulator).comparison;
+  ScheduleCounts counts;
+  StudyMemo memo(with_plan, counts);
+  const Comparison comparison = compare(memo).comparison;
   REQUIRE(comparison.runs.size() == 2); // none and full are the same to it
   CHECK(comparison.runs[0].metrics.iteration.value == near(38));
   CHECK(comparison.runs[1].metrics.iteration.value == near(40));
@@ -197,12 +199,11 @@ TEST_CASE("an order that recomputes by itself is taken as it is, and needs a pla
     const Study read = study("model: gelu.yaml\nplatform: {devices: 1}\ntraining: {global_batch: 2, micro_batches: 2, "
                              "optimizer: sgd, recompute: " +
                              std::string(recompute) + "}\n");
-    Simulator simulator(read);
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
     const Scenario scenario{
         .strategy = &find_by_name(strategies(), "single", "strategy", {}), .orders = &orders, .micro_batches = 2};
-    std::vector<Prepared> prepared = simulator.prepare({scenario});
-    simulator.replay(prepared);
-    return prepared.front().run;
+    return run_scenario(memo, scenario).run;
   };
   CHECK(replayed("full").metrics.iteration.value == near(2 * 12 + 4));
   CHECK(replayed("none").why_not ==

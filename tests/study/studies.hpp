@@ -42,8 +42,9 @@ inline std::string chain_study(const std::string& more, const std::string& platf
 
 inline ComparisonResult compare_text(const std::string& text, const std::vector<Setting>& settings = {}) {
   const Study read = study(text, settings);
-  Simulator simulator(read);
-  return compare(read, simulator);
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  return compare(memo);
 }
 
 /// The run of these names.

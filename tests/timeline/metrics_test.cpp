@@ -39,8 +39,8 @@ struct Example {
     Router router(platform);
     const Schedule schedule = test::schedule_of("1f1b", 2, 2);
     graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    const ReplayRequest request{&graph, 1};
-    timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{graph, platform};
+    timeline = replay_analytic(std::span(&request, 1)).front();
   }
 };
 
@@ -85,8 +85,8 @@ TEST_CASE("waiting for an all-reduce is exposed communication", "[timeline][metr
   const Schedule schedule = test::schedule_of("accumulate", 1, 1);
   for (const bool barrier : {true, false}) {
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router, .barrier = barrier});
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
     const Metrics metrics = measure(graph, timeline, platform);
     CHECK(metrics.iteration.value == near(4));
     CHECK(metrics.exposed[0].value == near(2));
@@ -190,8 +190,8 @@ TEST_CASE("memory where iterations overlap counts what earlier ones left", "[tim
                      {{forward, 0, 1}, {backward, 0, 1}, {forward, 1, 1}, {backward, 1, 1}}};
   Router router(run.platform);
   const TaskGraph graph = make_task_graph({.cost = run.cost, .schedule = schedule, .router = router, .barrier = false});
-  const ReplayRequest request{&graph, 3};
-  const Timeline timeline = replay_analytic(run.platform, std::span(&request, 1)).front();
+  const ReplayRequest request{graph, run.platform, 3};
+  const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
   const Metrics metrics = measure(graph, timeline, run.platform);
   for (std::size_t device = 0; device < 2; ++device) {
     const MemoryUse use = memory_over_time(graph, timeline, device);
@@ -218,8 +218,8 @@ TEST_CASE("recompute keeps the input and brings the rest back for one micro-batc
   const auto peak = [&](const RecomputeRule& rule) {
     const Schedule schedule = add_recompute(test::schedule_of("gpipe", 1, 3), all, rule);
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
     return measure(graph, timeline, platform).peak_memory[0].value;
   };
   CHECK(peak({}) == 3 * 2 + 9);
@@ -263,8 +263,8 @@ TEST_CASE("B gives back what W does not need", "[timeline][memory]") {
     const std::vector<char> all = {static_cast<char>(one.recomputes ? 1 : 0)};
     const Schedule order = add_recompute(schedule, all, {});
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = order, .router = router});
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
     const MemoryUse use = memory_over_time(graph, timeline, 0);
     std::vector<double> levels;
     for (const MemoryStep& step : use.steps) {
@@ -306,8 +306,8 @@ TEST_CASE("memory is never below what is fixed, ends where it began, and peaks a
       Router router(platform);
       const TaskGraph graph =
           make_task_graph({.cost = cost, .schedule = schedule, .router = router, .barrier = false, .rank_of = rank_of});
-      const ReplayRequest request{&graph, 1};
-      const Timeline timeline = replay_analytic(platform, std::span(&request, 1)).front();
+      const ReplayRequest request{graph, platform};
+      const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
       const Metrics metrics = measure(graph, timeline, platform);
       for (std::size_t device = 0; device < graph.devices.size(); ++device) {
         const std::vector<MemoryStep> steps = memory_over_time(graph, timeline, device).steps;

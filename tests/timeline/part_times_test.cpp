@@ -22,8 +22,8 @@ TEST_CASE("a graph with parts takes the parts' times", "[timeline][parts]") {
   // F0, there, F0, B0, back, B0: 1.5 + 23 + 1.5 + 2.5 + 23 + 2.5, then the steps of 0 + 0.5
   const double expected = 54.5;
   for (const ReplayFunction engine : {replay_analytic, replay_simgrid}) {
-    const ReplayRequest request{&graph, 1};
-    const Timeline timeline = engine(platform, {&request, 1}).front();
+    const ReplayRequest request{graph, platform};
+    const Timeline timeline = engine({&request, 1}).front();
     CHECK(*std::max_element(timeline.finish.begin(), timeline.finish.end()) == Approx(expected));
   }
   for (const Link& link : platform.links) { // all are on a leg, and as wide as it
@@ -79,8 +79,8 @@ TEST_CASE("a timeline told again is the same timeline", "[timeline][parts]") {
       const test::PipelineRun run = test::run(
           one.pipeline, one.schedule, {.iterations = one.iterations, .barrier = one.barrier, .ordered_sends = ordered});
       const TaskGraph told = with_durations(run.graph, run.timeline);
-      const ReplayRequest request{&told, 1};
-      const Timeline again = replay_analytic(run.platform, {&request, 1}).front();
+      const ReplayRequest request{told, run.platform};
+      const Timeline again = replay_analytic({&request, 1}).front();
       INFO(row.name << ", trial " << trial);
       REQUIRE(again.finish.size() == run.timeline.finish.size());
       for (std::size_t entry = 0; entry < again.finish.size(); ++entry) {

@@ -27,8 +27,8 @@ RunRecord ideal_record() {
   record.conditions = {{"scheduling", "fifo"}};
   record.platform = run.platform;
   record.graph = chain_transfers(run.graph);
-  const ReplayRequest request{&record.graph, 2};
-  record.timeline = replay_simgrid(record.platform, {&request, 1}).front();
+  const ReplayRequest request{record.graph, record.platform, 2};
+  record.timeline = replay_simgrid({&request, 1}).front();
   return record;
 }
 
@@ -167,8 +167,8 @@ TEST_CASE("a slow run is told from a wrong order", "[study][run]") {
     work.latency = work.latency * 1.5;
     work.bytes *= 1.5;
   }
-  const ReplayRequest request{&slow, 2};
-  record.timeline = replay_simgrid(record.platform, {&request, 1}).front();
+  const ReplayRequest request{slow, record.platform, 2};
+  record.timeline = replay_simgrid({&request, 1}).front();
   const RunAccuracy accuracy = accuracy_of(record);
   CHECK(accuracy.retold_error() == Approx(0).margin(1e-9));
   CHECK(accuracy.error() == Approx(-1.0 / 3));

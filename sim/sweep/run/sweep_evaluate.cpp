@@ -5,13 +5,17 @@
 #include <cmath>
 #include <memory>
 
+#include "sim/study/compare.hpp"
+#include "sim/study/confidence.hpp"
+#include "sim/study/replay_prepared.hpp"
+
 namespace stagecraft {
 namespace {
 
 // A study with its runs, kept until their replays are in.
 struct Bench {
   Study study;
-  std::unique_ptr<Simulator> simulator;
+  std::unique_ptr<StudyMemo> memo;
   std::vector<Prepared> prepared;
   std::size_t first = 0; // its first point
 };
@@ -55,7 +59,7 @@ private:
   void prepare(const CombinationRuns& asked, std::size_t first) {
     try {
       auto bench = std::make_unique<Bench>();
-      // The study must not move once a simulator refers to it.
+      // The study must not move once its memo refers to it.
       fill(*bench, asked);
       bench->first = first;
       for (const Prepared& one : bench->prepared) {
@@ -75,7 +79,7 @@ private:
   void fill(Bench& bench, const CombinationRuns& asked) {
     bench.study = study_of(inputs_, asked.combination);
     set_engine(bench.study, engine_);
-    bench.simulator = std::make_unique<Simulator>(bench.study, &counts_);
+    bench.memo = std::make_unique<StudyMemo>(bench.study, counts_);
     const std::vector<Scenario> all = scenarios_of(bench.study);
     std::vector<Scenario> scenarios;
     for (const std::uint32_t run : asked.runs) {
@@ -83,7 +87,7 @@ private:
       scenarios.back().explain = false;
       scenarios.back().brief = true;
     }
-    bench.prepared = bench.simulator->prepare(scenarios);
+    bench.prepared = stagecraft::prepare(*bench.memo, scenarios);
   }
 
   void fail(std::size_t first, std::size_t end, const std::exception& failure) {
@@ -129,18 +133,19 @@ private:
     std::vector<std::size_t> ends;
     for (const std::unique_ptr<Bench>& bench : benches) {
       if (engine_ != kEstimate) {
-        const std::vector<ReplayRequest> own = bench->simulator->replay_requests(bench->prepared);
-        requests.insert(requests.end(), own.begin(), own.end());
+        for (const ReplayRequest& own : replay_requests(bench->study, bench->prepared)) {
+          requests.push_back(own);
+        }
       }
       ends.push_back(requests.size());
     }
     const Study& any = benches[0]->study;
-    std::vector<Timeline> timelines = any.engine->replay(any.platform, requests);
+    std::vector<Timeline> timelines = any.engine->replay(requests);
     for (std::size_t i = 0; i < benches.size(); ++i) {
       Bench& bench = *benches[i];
       const std::size_t begin = i == 0 ? 0 : ends[i - 1];
       if (engine_ != kEstimate) {
-        bench.simulator->take_timelines(bench.prepared, std::span(timelines).subspan(begin, ends[i] - begin), 0);
+        take_timelines(bench.memo->costs, bench.prepared, std::span(timelines).subspan(begin, ends[i] - begin), 0);
       }
     }
     for (const std::unique_ptr<Bench>& bench : benches) {
@@ -151,7 +156,7 @@ private:
   void finish(Bench& bench) {
     try {
       if (bench.study.confidence > 0) {
-        bench.simulator->add_confidence(bench.prepared);
+        add_confidence(bench.memo->costs, bench.prepared);
       }
     } catch (const std::exception& failure) { // its graphs are as drawn: they cannot be replayed again
       fail(bench.first, bench.first + bench.prepared.size(), failure);

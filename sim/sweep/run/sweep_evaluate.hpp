@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/compare.hpp"
 #include "sim/study/input_files.hpp"
+#include "sim/study/scenario.hpp"
+#include "sim/study/schedule_counts.hpp"
 #include "sim/sweep/space/sweep.hpp"
 #include "sim/sweep/store/sweep_row.hpp"
 

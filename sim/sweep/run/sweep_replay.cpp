@@ -9,6 +9,8 @@
 
 #include "sim/base/file.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/confidence.hpp"
+#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 
@@ -103,13 +105,14 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   if (point.row.run >= scenarios.size()) {
     throw InputError({"point " + to_text(point.row.key), 0, 0}, "its study has fewer runs now");
   }
-  Simulator simulator(*replayed.study);
-  std::vector<Prepared> prepared = simulator.prepare({scenarios[point.row.run]});
+  ScheduleCounts counts;
+  StudyMemo memo(*replayed.study, counts);
+  std::vector<Prepared> prepared = prepare(memo, {scenarios[point.row.run]});
   if (point.row.engine != kEstimate) {
-    simulator.replay(prepared);
+    replay(memo.costs, prepared);
   }
   if (replayed.study->confidence > 0) {
-    simulator.add_confidence(prepared);
+    add_confidence(memo.costs, prepared);
     if (std::optional<RunConfidence>& own = prepared.front().run.confidence) {
       own->best = std::numeric_limits<double>::quiet_NaN(); // nothing else is there to be faster
     }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/study/simulator.hpp"
+#include "sim/study/scenario.hpp"
 #include "sim/sweep/run/sweep_evaluate.hpp"
 #include "sim/sweep/store/sweep_store.hpp"
 

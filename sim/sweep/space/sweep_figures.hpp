@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sim/result/metrics_table.hpp"
-#include "sim/study/simulator.hpp"
+#include "sim/study/scenario.hpp"
 
 namespace stagecraft {
 

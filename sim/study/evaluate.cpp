@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/evaluate.hpp"
+
+#include "sim/plan/check_plan.hpp"
+#include "sim/study/measure_graph.hpp"
+#include "sim/study/order_plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Scenario& scenario) {
+  const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
+  if (std::string lacks = missing_kernel(problem, *scenario.plan); !lacks.empty()) {
+    return Infeasible{std::move(lacks)};
+  }
+  const auto ordered = order_plan(costs, scenario, problem, *scenario.plan);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&ordered)) {
+    return *reason;
+  }
+  return graph_of(costs, problem, std::get<OrderedPlan>(ordered));
+}
+
+} // namespace
+
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                    int recompute) {
+  const auto made = graph_of_plan(
+      costs, {.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches, .recompute = recompute});
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return {.why_not = reason->reason};
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  return evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
+}
+
+std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                                    std::span<const std::vector<double>> speeds) {
+  const Study& study = costs.study();
+  const auto made = graph_of_plan(costs, {.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches});
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return std::vector(speeds.size(), Evaluation{.why_not = reason->reason});
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  std::vector<std::vector<SpeedChange>> changes(speeds.size());
+  std::vector<ReplayRequest> requests;
+  for (std::size_t i = 0; i < speeds.size(); ++i) {
+    for (const DeviceId device : costs.devices()) {
+      if (speeds[i][device] != 1) {
+        changes[i].push_back({device, Seconds{0}, speeds[i][device]});
+      }
+    }
+    requests.push_back({graph, study.platform, iterations_of(study, graph), changes[i]});
+  }
+  std::vector<Evaluation> evaluations;
+  for (Timeline& timeline : study.engine->replay(requests)) {
+    evaluations.push_back(evaluation_of(study.platform, graph, measure_window(study, graph, std::move(timeline))));
+  }
+  return evaluations;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,22 @@
+// A plan tried out: what planners that search are told of it, and what policies over time are.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/plan/plan_request.hpp"
+#include "sim/study/study_costs.hpp"
+
+namespace stagecraft {
+
+/// What the engine `analytic` measures of a plan under a schedule.
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                    int recompute = 0);
+
+/// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
+/// type says; an evaluation for each such list. The noise is 0.
+std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
+                                    std::span<const std::vector<double>> speeds);
+
+} // namespace stagecraft

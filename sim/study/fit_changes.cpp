@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/fit_changes.hpp"
+
+#include "sim/base/improves.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/study/make_graph.hpp"
+#include "sim/study/order_plan.hpp"
+#include "sim/study/plan_scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What the device that lacks most would need on top, were all to have as much: the split that the strategy makes on
+// devices without a limit, held against the limits there are.
+std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
+  StudyCosts& costs = memo.costs;
+  const Study& study = costs.study();
+  Platform unlimited = study.platform;
+  for (DeviceType& type : unlimited.types) {
+    type.memory = Bytes{kInfinity};
+  }
+  const Problem problem = make_problem(*study.model, unlimited, *study.cost, costs.training(scenario.recompute),
+                                       costs.router(), scenario.micro_batches);
+  const PlanRequest asked = plan_request(memo, scenario, problem);
+  const PlanResult planned = make_plan(*scenario.strategy, asked);
+  const Plan* plan = std::get_if<Plan>(&planned);
+  if (plan == nullptr || std::holds_alternative<Infeasible>(order_plan(costs, scenario, problem, *plan))) {
+    return "";
+  }
+  const auto shortage = plan_shortage(costs.problem(scenario.micro_batches, scenario.recompute), *plan, asked.chunks,
+                                      asked.in_flight, asked.versions, asked.stage_placement);
+  constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
+  return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
+}
+
+} // namespace
+
+std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario) {
+  StudyCosts& costs = memo.costs;
+  const Study& study = costs.study();
+  if (!is_replayable(study, scenario.micro_batches)) {
+    return "";
+  }
+  const auto runs = [&](const Scenario& changed, const PlanResult& result, const Problem& problem) {
+    const Plan* plan = std::get_if<Plan>(&result);
+    return plan != nullptr && std::holds_alternative<OrderedPlan>(order_plan(costs, changed, problem, *plan));
+  };
+  constexpr int kMostDoublings = 6;
+  Scenario changed = scenario;
+  for (int doubling = 0; doubling < kMostDoublings; ++doubling) {
+    changed.micro_batches *= 2;
+    if (study.training.global_batch % changed.micro_batches != 0 || !is_replayable(study, changed.micro_batches)) {
+      break;
+    }
+    if (runs(changed, plan_scenario(memo, changed).result, costs.problem(changed.micro_batches, changed.recompute))) {
+      return "micro_batches: " + std::to_string(changed.micro_batches);
+    }
+  }
+  const Training& training = costs.training(scenario.recompute);
+  if (training.recompute.what == Recompute::full) {
+    return missing_memory(memo, scenario);
+  }
+  Training again = training;
+  again.recompute = {.what = Recompute::full, .rule = training.recompute.rule};
+  const Problem problem =
+      make_problem(*study.model, study.platform, *study.cost, again, costs.router(), scenario.micro_batches);
+  if (runs(scenario, make_plan(*scenario.strategy, plan_request(memo, scenario, problem)), problem)) {
+    return "recompute: full";
+  }
+  return missing_memory(memo, scenario);
+}
+
+} // namespace stagecraft

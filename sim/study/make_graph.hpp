@@ -1,0 +1,27 @@
+// The third step of a run: from a plan and its order to the task graph, with what transfers and loads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "sim/schedule/task_graph/task_graph.hpp"
+#include "sim/study/study_costs.hpp"
+
+namespace stagecraft {
+
+/// A plan on the ranks of its schedule, with what it costs there.
+struct OrderedPlan {
+  Plan plan;
+  PlanCost cost;
+  Schedule schedule;
+  std::vector<int> rank_of; ///< as PlacedPlan; empty for the list schedule
+};
+
+/// A graph to replay; or why its loader cannot feed it.
+std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered);
+
+/// Whether a task graph of so many micro-batches has room in memory.
+bool is_replayable(const Study& study, int micro_batches);
+
+} // namespace stagecraft

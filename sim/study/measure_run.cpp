@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/measure_run.hpp"
+
+#include <algorithm>
+
+#include "sim/study/measure_graph.hpp"
+
+namespace stagecraft {
+namespace {
+
+void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
+  for (const DeviceId device : graph.devices) {
+    run.devices.push_back(platform.devices[device].name);
+  }
+  for (DeviceId device = 0; device < static_cast<DeviceId>(platform.devices.size()); ++device) {
+    if (std::find(graph.devices.begin(), graph.devices.end(), device) == graph.devices.end()) {
+      run.unused_devices.push_back(platform.devices[device].name);
+    }
+  }
+}
+
+void add_loader(const TaskGraph& graph, Run& run) {
+  if (graph.workers == 0) {
+    return;
+  }
+  const auto host = std::find_if(kHostWaits.begin(), kHostWaits.end(),
+                                 [&](const HostWaitRow& row) { return row.wait == graph.host; });
+  run.loader = RunLoader{graph.workers, graph.queue, std::string(host->name)};
+  run.data_stall = *std::max_element(run.metrics.stall.begin(), run.metrics.stall.end());
+}
+
+void add_rates(const Study& study, Run& run) {
+  constexpr double kMillion = 1e6;
+  const double batch = study.training.global_batch;
+  run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
+  run.energy_per_sample = run.metrics.energy.total() / batch;
+  run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
+}
+
+// What the run is held against: one device, the bound, its busiest link.
+void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty, Run& run) {
+  const Platform& platform = costs.study().platform;
+  const Seconds iteration = run.metrics.iteration;
+  run.speedup = iteration.value > 0 ? costs.single_device_seconds() / iteration : 0;
+  const bool streams = std::any_of(run.stages.begin(), run.stages.end(), [](auto& stage) { return stage.streams > 1; });
+  run.lower_bound = streams ? costs.bound_of_streams() : costs.bound(from_empty);
+  const BusiestLink busiest = busiest_link(graph, platform, iteration);
+  if (busiest.link >= 0) {
+    run.busiest_link = platform.links[busiest.link].name;
+    run.busiest_link_share = busiest.share;
+  }
+}
+
+} // namespace
+
+void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
+  const Study& study = costs.study();
+  const TaskGraph& graph = *prepared.graph;
+  Run& run = prepared.run;
+  prepared.timeline.window = window_of(graph);
+  run.metrics = measure(graph, prepared.timeline, study.platform);
+  if (!prepared.brief) {
+    name_devices(study.platform, graph, run);
+  }
+  const std::vector<std::string> overflows = memory_overflows(study.platform, graph, run.metrics);
+  run.why_not = overflows.empty() ? "" : overflows.front();
+  run.feasible = overflows.empty();
+  if (run.feasible) {
+    add_loader(graph, run);
+    add_rates(study, run);
+    if (!prepared.brief) {
+      add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
+    }
+    if (study.perturb) {
+      run.perturbed = spread_of(perturbed_iterations(*study.perturb, study.platform, graph, iterations_of(study, graph),
+                                                     window_of(graph), *study.engine, study.seed));
+    }
+  }
+  if (alone != nullptr) {
+    run.metrics.makespan = measure(*prepared.alone, *alone, study.platform).makespan;
+  }
+}
+
+} // namespace stagecraft

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/order_plan.hpp"
+
+#include <algorithm>
+
+#include "sim/base/improves.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/schedule/place.hpp"
+#include "sim/study/measure_graph.hpp"
+
+namespace stagecraft {
+namespace {
+
+// R as the plan's stages say, by the rule; or why a given order and the plan do not go together.
+std::optional<Infeasible> add_recompute(OrderedPlan& ordered, const RecomputeRule& rule) {
+  std::vector<char> recomputing;
+  for (const Stage& stage : ordered.plan.stages) {
+    recomputing.push_back(stage.recompute != Recompute::none ? 1 : 0);
+  }
+  bool given = false;
+  for (const auto& order : ordered.schedule.orders) {
+    for (const Action& action : order) {
+      if (action.kind == TaskKind::recompute && recomputing[action.stage] == 0) {
+        return Infeasible{"the schedule recomputes stage " + std::to_string(action.stage) +
+                          ", the plan does not; allowed: training.recompute, or recompute of the plan's stage"};
+      }
+      given = given || action.kind == TaskKind::recompute;
+    }
+  }
+  if (!given && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {
+    ordered.schedule = stagecraft::add_recompute(std::move(ordered.schedule), recomputing, rule);
+  }
+  return std::nullopt;
+}
+
+// Seconds and activations of a stage on the slowest and fullest of its devices, per micro-batch.
+StageFigures figures_of(const StageCost& stage) {
+  StageFigures figures{0, 0, 0, 0};
+  Bytes kept;
+  for (const ReplicaCost& replica : stage.replicas) {
+    figures.forward = std::max(figures.forward, replica.forward.value);
+    figures.backward_input = std::max(figures.backward_input, (replica.backward_input + replica.recompute).value);
+    figures.backward_weight = std::max(figures.backward_weight, (replica.backward_weight - replica.overlap).value);
+    figures.activation = std::max(figures.activation, replica.memory.per_micro_batch.value);
+    kept =
+        std::max(kept, replica.memory.for_weights.value_or(replica.memory.per_micro_batch + replica.memory.workspace));
+  }
+  figures.kept = figures.activation > 0 ? kept.value / figures.activation : 1;
+  return figures;
+}
+
+// Bytes for activations on each rank: what the smallest device of its first stage has, less what all its stages keep.
+std::vector<double> room_of(const OrderedPlan& ordered, const Platform& platform, int ranks, StagePlacement placement) {
+  std::vector<double> room(ranks, kInfinity);
+  for (int s = 0; s < static_cast<int>(ordered.plan.stages.size()); ++s) {
+    double& own = room[rank_of(s, ranks, placement)];
+    if (s < ranks) { // the first stage of its rank
+      for (const DeviceId device : ordered.plan.stages[s].devices) {
+        own = std::min(own, platform.type_of(device).memory.value);
+      }
+    }
+    Bytes fixed;
+    for (const ReplicaCost& replica : ordered.cost.stages[s].replicas) {
+      fixed = std::max(fixed, replica.memory.fixed(1));
+    }
+    own -= fixed.value;
+  }
+  return room;
+}
+
+// Seconds of a micro-batch's tensors from each stage to the next.
+std::vector<double> hops_of(const OrderedPlan& ordered, const Problem& problem) {
+  const std::vector<Stage>& stages = ordered.plan.stages;
+  std::vector<double> hops;
+  for (std::size_t s = 1; s < stages.size(); ++s) {
+    const PathCost path = problem.path(stages[s - 1].devices.front(), stages[s].devices.front());
+    const bool apart = stages[s - 1].devices != stages[s].devices;
+    hops.push_back(apart ? path.latency.value + ordered.cost.cut[s - 1].value * path.seconds_per_byte : 0);
+  }
+  return hops;
+}
+
+// Seconds of an iteration in an order, by the engine `analytic`; infinite where it cannot run.
+double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan ordered, const Schedule& schedule) {
+  ordered.schedule = schedule;
+  add_recompute(ordered, problem.training.recompute.rule);
+  const auto made = graph_of(costs, problem, ordered);
+  if (std::holds_alternative<Infeasible>(made)) {
+    return kInfinity;
+  }
+  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const Evaluation found = evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
+  return found.why_not.empty() ? found.iteration.value : kInfinity;
+}
+
+// What a schedule that goes by times may know of a plan. What it refers to must outlive it.
+ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, const Problem& problem, int chunks,
+                                 const OrderedPlan& ordered) {
+  const auto stages = static_cast<int>(ordered.plan.stages.size());
+  ScheduleRequest request{.ranks = stages / chunks, .micro_batches = problem.micro_batches, .chunks = chunks};
+  if (row.in_turn) {
+    for (const Stage& stage : ordered.plan.stages) {
+      request.replicas.push_back(static_cast<int>(stage.replicas()));
+    }
+    return request;
+  }
+  for (const StageCost& stage : ordered.cost.stages) {
+    request.figures.push_back(figures_of(stage));
+  }
+  request.room = room_of(ordered, costs.study().platform, request.ranks, row.stage_placement);
+  request.hops = hops_of(ordered, problem);
+  request.evaluate = [&costs, &problem, &ordered](const Schedule& schedule) {
+    return seconds_in_order(costs, problem, ordered, schedule);
+  };
+  return request;
+}
+
+// A schedule by name, or the list schedule where its rules do not fit the plan's shape.
+std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const ScheduleRow& row, const Problem& problem,
+                                                  const OrderedPlan& ordered) {
+  const auto stages = static_cast<int>(ordered.plan.stages.size());
+  const int wanted = chunks_of(row, costs.study().training.chunks);
+  const bool fits = stages % wanted == 0 && is_pipeline(ordered.plan, wanted, row.stage_placement);
+  if (!fits && !is_pipeline(ordered.plan, 1)) {
+    return make_list_schedule(costs.router(), ordered.plan, ordered.cost, problem.micro_batches);
+  }
+  if (!fits && row.chunks > 0) {
+    return Infeasible{std::string(row.name) + " wants " + std::to_string(wanted) +
+                      " stages on each device; the plan has one"};
+  }
+  return make_schedule(row, schedule_request(costs, row, problem, fits ? wanted : 1, ordered));
+}
+
+// A given schedule, or why it cannot run.
+std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Plan& plan, int micro_batches) {
+  const std::vector<std::string> defects = schedule_defects(orders);
+  if (!defects.empty()) {
+    return Infeasible{"the schedule cannot run: " + join(defects, "; ")};
+  }
+  const auto shape = [](std::size_t stages, int count) {
+    return std::to_string(stages) + " stages and " + std::to_string(count) + " micro-batches";
+  };
+  if (static_cast<std::size_t>(orders.stages) != plan.stages.size() || orders.micro_batches != micro_batches) {
+    return Infeasible{"the schedule is for " + shape(orders.stages, orders.micro_batches) + ", the plan has " +
+                      shape(plan.stages.size(), micro_batches)};
+  }
+  return orders;
+}
+
+} // namespace
+
+std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
+                                                 const Plan& plan) {
+  OrderedPlan ordered{plan, cost_plan(problem, plan), {}, {}};
+  auto made = scenario.orders != nullptr ? check_orders(*scenario.orders, plan, scenario.micro_batches)
+                                         : named_schedule(costs, *scenario.schedule, problem, ordered);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return *reason;
+  }
+  ordered.schedule = std::move(std::get<Schedule>(made));
+  if (scenario.orders != nullptr || ordered.schedule.name == scenario.schedule->name) {
+    auto placed = place(plan, ordered.schedule);
+    if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
+      return *reason;
+    }
+    ordered.rank_of = std::move(std::get<PlacedPlan>(placed).rank_of);
+    if (std::get<PlacedPlan>(placed).plan.stages != plan.stages) {
+      ordered.plan = std::move(std::get<PlacedPlan>(placed).plan);
+      if (std::string replicated = replicated_indivisible(ordered.plan, *costs.study().model); !replicated.empty()) {
+        return Infeasible{std::move(replicated)};
+      }
+      ordered.cost = cost_plan(problem, ordered.plan);
+    }
+  }
+  if (auto why = add_recompute(ordered, problem.training.recompute.rule)) {
+    return *std::move(why);
+  }
+  return ordered;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,17 @@
+// The second step of a run: from a plan to the order of work on each rank.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "sim/study/make_graph.hpp"
+#include "sim/study/scenario.hpp"
+
+namespace stagecraft {
+
+/// The plan as its schedule runs it; or why it cannot. `problem` has the costs.
+std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
+                                                 const Plan& plan);
+
+} // namespace stagecraft

@@ -1,0 +1,61 @@
+// Plans made so far, for every schedule that they serve.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "sim/strategy/strategy.hpp"
+#include "sim/study/schedule_counts.hpp"
+
+namespace stagecraft {
+
+/// A plan, or why there is none, and how long the planning took.
+struct Planned {
+  PlanResult result;
+  double seconds = 0;
+};
+
+/// What a planner reads beside the study's costs, all but what its schedule holds: that is kept with each planning.
+struct PlanKey {
+  const StrategyRow* strategy = nullptr;
+  const ScheduleRow* schedule = nullptr; ///< of a strategy that asks for replays; any other cannot see which it is
+  int micro_batches = 1;
+  int recompute = 0; ///< choice of the study's training
+  int chunks = 1;
+  StagePlacement stage_placement = StagePlacement::interleaved;
+  std::uint64_t seed = 0;
+  auto operator<=>(const PlanKey&) const = default;
+};
+
+/// Plannings of one study. A planning serves a schedule
+///  - that tells the planner the same: as many versions of weights, and as many micro-batches in flight wherever the
+///    planner asked. A planner is a function, so it would give the same plan again. Or
+///  - under which its plan fits, where memory did not shape the plan: tighter counts would only have taken plans away
+///    that the planner did not want.
+class PlanCache {
+public:
+  /// The planning that serves a request of this key; makes one where none does.
+  const Planned& find_or_plan(const PlanKey& key, const PlanRequest& request);
+
+  /// How many were made.
+  std::size_t plannings() const;
+
+private:
+  struct Planning {
+    int versions = 1;
+    std::vector<std::vector<double>> told; // [stages][stage]: micro-batches in flight; NaN: the planner did not ask
+    Planned planned;
+  };
+  using Plannings = std::deque<Planning>; // in the order in which they were made; what was found stays where it is
+
+  static const Planning* serving(const Plannings& known, const PlanRequest& request);
+  static Planning plan(const StrategyRow& strategy, PlanRequest request);
+
+  std::map<PlanKey, Plannings> known_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/plan_scenario.hpp"
+
+#include <algorithm>
+
+#include "sim/base/improves.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/estimate.hpp"
+#include "sim/study/evaluate.hpp"
+#include "sim/study/make_graph.hpp"
+
+namespace stagecraft {
+namespace {
+
+int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
+  return strategy == nullptr || strategy->pipeline ? chunks_of(schedule, training.chunks) : 1;
+}
+
+// Of a given schedule; 1 where its ranks do not divide its stages, which its check will say.
+int chunks_of(const Schedule& orders) {
+  const int ranks = static_cast<int>(orders.orders.size());
+  return orders.stages % ranks == 0 ? orders.stages / ranks : 1;
+}
+
+PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
+  const Study& study = costs.study();
+  const auto defects = plan_defects(*scenario.plan, *study.model, study.platform);
+  if (!defects.empty()) {
+    constexpr std::size_t kMostTold = 3; // `check` tells all
+    const std::vector<std::string> told(defects.begin(), defects.begin() + std::min(defects.size(), kMostTold));
+    const std::size_t rest = defects.size() - told.size();
+    return Infeasible{join(told, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more defects" : "")};
+  }
+  if (const std::string lacks =
+          missing_kernel(costs.problem(scenario.micro_batches, scenario.recompute), *scenario.plan);
+      !lacks.empty()) {
+    return Infeasible{lacks};
+  }
+  return *scenario.plan;
+}
+
+Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
+  const StrategyRow& strategy = *scenario.strategy;
+  const PlanRequest request = plan_request(memo, scenario);
+  Planned planned = memo.plans.find_or_plan({.strategy = &strategy,
+                                             .schedule = strategy.searches ? scenario.schedule : nullptr,
+                                             .micro_batches = scenario.micro_batches,
+                                             .recompute = scenario.recompute,
+                                             .chunks = request.chunks,
+                                             .stage_placement = request.stage_placement,
+                                             .seed = scenario.seed},
+                                            request);
+  if (strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
+    const int devices = static_cast<int>(memo.costs.devices().size());
+    const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, request.chunks});
+    if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+      planned.result = *reason; // no memory would help
+    }
+  }
+  return planned;
+}
+
+} // namespace
+
+PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Problem& problem) {
+  StudyCosts& costs = memo.costs;
+  const Study& study = costs.study();
+  PlanRequest request{.problem = problem,
+                      .devices = costs.devices(),
+                      .seed = scenario.seed != 0 ? scenario.seed : study.seed,
+                      .drawn = scenario.seed != 0,
+                      .balance = study.balance};
+  if (scenario.orders != nullptr) {
+    request.chunks = chunks_of(*scenario.orders);
+    request.in_flight = in_flight_of(*scenario.orders);
+    return request;
+  }
+  const ScheduleRow& schedule = *scenario.schedule;
+  request.chunks = chunks_of(scenario.strategy, schedule, study.training);
+  request.stage_placement = schedule.stage_placement;
+  request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
+  request.versions = versions_of(memo.counts, schedule, static_cast<int>(costs.devices().size()), request.chunks,
+                                 scenario.micro_batches);
+  if (&problem == &costs.believed(scenario.micro_batches, scenario.recompute)) {
+    request.evaluate = [&costs, row = &planned_row(schedule), count = scenario.micro_batches,
+                        recompute = scenario.recompute](const Plan& plan) {
+      return evaluate(costs, plan, *row, count, recompute);
+    };
+  }
+  return request;
+}
+
+PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario) {
+  return plan_request(memo, scenario, memo.costs.believed(scenario.micro_batches, scenario.recompute));
+}
+
+PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,
+                         std::vector<DeviceId> devices) {
+  const Study& study = memo.costs.study();
+  return {.problem = problem,
+          .devices = std::move(devices),
+          .in_flight = in_flight_of(memo.counts, schedule, 1, problem),
+          .seed = study.seed,
+          .balance = study.balance};
+}
+
+Planned plan_scenario(StudyMemo& memo, const Scenario& scenario) {
+  if (scenario.strategy == nullptr) {
+    return {check_given(memo.costs, scenario)};
+  }
+  if (scenario.orders != nullptr) {
+    return {make_plan(*scenario.strategy, plan_request(memo, scenario))};
+  }
+  return plan_by_strategy(memo, scenario);
+}
+
+int choose_micro_batches(StudyMemo& memo, Scenario scenario) {
+  const Study& study = memo.costs.study();
+  const std::vector<int>& counts = study.training.micro_batches;
+  int best = counts.front();
+  Seconds least{kInfinity};
+  for (const int count : counts) {
+    if (counts.size() == 1 || !is_replayable(study, count)) {
+      continue;
+    }
+    scenario.micro_batches = count;
+    const Planned planned = plan_scenario(memo, scenario);
+    if (const Plan* plan = std::get_if<Plan>(&planned.result)) {
+      const Problem& problem = memo.costs.believed(count, scenario.recompute);
+      const Seconds estimate = estimate_iteration(problem, *plan, cost_plan(problem, *plan));
+      if (improves(estimate.value, least.value)) {
+        least = estimate;
+        best = count;
+      }
+    }
+  }
+  return best;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,25 @@
+// The first step of a run: from a scenario to a plan.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/study/scenario.hpp"
+#include "sim/study/study_memo.hpp"
+
+namespace stagecraft {
+
+/// The scenario's plan, checked against memory and kernels; or why there is none.
+Planned plan_scenario(StudyMemo& memo, const Scenario& scenario);
+
+/// What the scenario's strategy is called with. The memo must outlive it.
+PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario);
+/// The same with costs of any problem; replays are those of the study's own.
+PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Problem& problem);
+/// What a strategy is called with for any problem and devices. It has no replays.
+PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,
+                         std::vector<DeviceId> devices);
+
+/// Of the study's numbers of micro-batches the one whose plan is feasible with the least estimate_iteration(); the
+/// first where none is.
+int choose_micro_batches(StudyMemo& memo, Scenario scenario);
+
+} // namespace stagecraft

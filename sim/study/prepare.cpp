@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/prepare.hpp"
+
+#include <algorithm>
+
+#include "sim/result/stage_json.hpp"
+#include "sim/study/describe_rounds.hpp"
+#include "sim/study/fit_changes.hpp"
+#include "sim/study/make_graph.hpp"
+#include "sim/study/order_plan.hpp"
+#include "sim/study/plan_scenario.hpp"
+
+namespace stagecraft {
+namespace {
+
+void note_asked(const StudyCosts& costs, const Scenario& scenario, Run& run) {
+  run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
+  run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
+  run.engine = costs.study().engine->name;
+  run.micro_batches = scenario.micro_batches;
+  const RecomputeChoice& recompute = costs.training(scenario.recompute).recompute;
+  run.recompute = {std::string(name_of(recompute.what)), recompute.rule};
+}
+
+void note_plan(const Study& study, const Plan& plan, bool brief, Run& run) {
+  run.note = plan.note;
+  run.objective = plan.objective;
+  if (!brief) {
+    run.rounds = describe_rounds(plan.rounds, *study.model, study.platform);
+  }
+}
+
+// What all stages of a plan have in common; where they differ, some of it runs again.
+std::string recomputed_by(const Plan& plan) {
+  const Recompute first = plan.stages.front().recompute;
+  const bool alike =
+      std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& stage) { return stage.recompute == first; });
+  return std::string(name_of(alike ? first : Recompute::selective));
+}
+
+void note_order(const Study& study, const Problem& problem, const OrderedPlan& ordered, bool brief, Run& run) {
+  run.recompute.what = recomputed_by(ordered.plan);
+  run.order = ordered.schedule.name;
+  run.staleness = ordered.schedule.staleness;
+  run.bottleneck = bottleneck(problem, ordered.plan, ordered.cost);
+  run.estimate = estimate_iteration(problem, ordered.plan, ordered.cost);
+  if (!brief) {
+    run.stages = describe_stages(problem.model, problem.platform, ordered.plan, ordered.cost);
+    for (RunStage& stage : run.stages) {
+      stage.streams = stage.streams > 0 ? stage.streams : study.training.streams;
+    }
+  }
+}
+
+// Whether two schedules make the same tasks of one plan.
+bool same_work(const Schedule& one, const Schedule& other) {
+  return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
+         one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
+         one.versions == other.versions;
+}
+
+// The run prepared earlier whose replay is this one's too, or -1.
+int twin_of(const Prepared& prepared, const std::vector<Prepared>& earlier) {
+  const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
+    return other.graph != nullptr && other.run.micro_batches == prepared.run.micro_batches &&
+           other.plan.stages == prepared.plan.stages && same_work(other.schedule, prepared.schedule) &&
+           other.plan.default_loader == prepared.plan.default_loader && other.lazy_recompute == prepared.lazy_recompute;
+  });
+  return twin != earlier.end() ? static_cast<int>(twin - earlier.begin()) : -1;
+}
+
+std::string too_large(const Study& study, int micro_batches) {
+  return std::to_string(micro_batches) + " micro-batches on " + std::to_string(study.platform.devices.size()) +
+         " devices are more work than a replay holds; allowed: at most 20000000 in their product";
+}
+
+// Fills in all that is known before the replay; or why it comes to no replay.
+std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario, const std::vector<Prepared>& earlier,
+                                      Prepared& prepared) {
+  StudyCosts& costs = memo.costs;
+  const Study& study = costs.study();
+  Run& run = prepared.run;
+  note_asked(costs, scenario, run);
+  if (!is_replayable(study, scenario.micro_batches)) {
+    return Infeasible{too_large(study, scenario.micro_batches)};
+  }
+  Planned planned = plan_scenario(memo, scenario);
+  run.planning_seconds = planned.seconds;
+  if (const Infeasible* reason = std::get_if<Infeasible>(&planned.result)) {
+    return *reason;
+  }
+  prepared.plan = std::move(std::get<Plan>(planned.result));
+  note_plan(study, prepared.plan, prepared.brief, run);
+
+  const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
+  auto made = order_plan(costs, scenario, problem, prepared.plan);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    return *reason;
+  }
+  OrderedPlan& ordered = std::get<OrderedPlan>(made);
+  prepared.plan = ordered.plan;
+  prepared.schedule = ordered.schedule;
+  note_order(study, problem, ordered, prepared.brief, run);
+  prepared.lazy_recompute = !problem.training.recompute.rule.early && run.recompute.what != name_of(Recompute::none);
+  prepared.twin = twin_of(prepared, earlier);
+  if (prepared.twin >= 0) {
+    return std::nullopt;
+  }
+
+  auto graph = graph_of(costs, problem, ordered);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&graph)) {
+    return *reason;
+  }
+  prepared.graph = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(graph)));
+  if (!ordered.schedule.flushes) {
+    ordered.schedule = from_empty(ordered.schedule);
+    auto alone = graph_of(costs, problem, ordered);
+    prepared.alone = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(alone)));
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scenarios, const ProgressCall& progress) {
+  std::vector<Prepared> all;
+  all.reserve(scenarios.size());
+  for (const Scenario& scenario : scenarios) {
+    Prepared prepared{.brief = scenario.brief};
+    if (const std::optional<Infeasible> why = prepare_one(memo, scenario, all, prepared)) {
+      prepared.run.why_not = why->reason;
+    }
+    if (prepared.plan.stages.empty() && scenario.strategy != nullptr && scenario.explain &&
+        scenario.orders == nullptr) { // not the schedule's own rules
+      prepared.run.would_fit = smallest_fitting_change(memo, scenario);
+    }
+    all.push_back(std::move(prepared));
+    if (progress) {
+      progress(all.size(), scenarios.size());
+    }
+  }
+  return all;
+}
+
+} // namespace stagecraft

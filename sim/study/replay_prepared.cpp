@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/replay_prepared.hpp"
+
+#include <algorithm>
+
+#include "sim/base/clock.hpp"
+#include "sim/study/measure_graph.hpp"
+#include "sim/study/measure_run.hpp"
+#include "sim/study/prepare.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::size_t graphs_in(const std::vector<Prepared>& prepared) {
+  return std::count_if(prepared.begin(), prepared.end(), [](const Prepared& one) { return one.graph != nullptr; });
+}
+
+} // namespace
+
+std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared) {
+  std::vector<ReplayRequest> requests;
+  for (const Prepared& one : prepared) {
+    if (one.graph) {
+      requests.push_back({*one.graph, study.platform, iterations_of(study, *one.graph)});
+    }
+  }
+  for (const Prepared& one : prepared) {
+    if (one.graph && one.alone) {
+      requests.push_back({*one.alone, study.platform});
+    }
+  }
+  return requests;
+}
+
+void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds) {
+  auto next = timelines.begin();
+  auto alone = next + static_cast<long>(graphs_in(prepared));
+  for (Prepared& one : prepared) {
+    if (one.graph) {
+      one.timeline = std::move(*next++);
+      one.run.replay_seconds = seconds;
+      measure_run(costs, one, one.alone ? &*alone++ : nullptr);
+    }
+  }
+  for (Prepared& one : prepared) {
+    if (one.twin >= 0) {
+      MeasuredRun& measured = one.run;
+      const MeasuredRun& of_twin = prepared[one.twin].run;
+      measured = of_twin;
+    }
+  }
+}
+
+void replay(StudyCosts& costs, std::vector<Prepared>& prepared) {
+  const Study& study = costs.study();
+  const auto start = Clock::now();
+  std::vector<Timeline> timelines = study.engine->replay(replay_requests(study, prepared));
+  const double graphs = static_cast<double>(std::max<std::size_t>(1, graphs_in(prepared)));
+  take_timelines(costs, prepared, timelines, seconds_since(start) / graphs);
+}
+
+Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {
+  std::vector<Prepared> prepared = prepare(memo, {scenario});
+  replay(memo.costs, prepared);
+  return std::move(prepared.front());
+}
+
+} // namespace stagecraft

@@ -1,0 +1,39 @@
+// What planners assume of a schedule: the micro-batches that its stages hold, and the versions of weights.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "sim/plan/problem.hpp"
+#include "sim/schedule/schedule.hpp"
+
+namespace stagecraft {
+
+/// Counts of the schedules asked about so far. They depend on no study, model or platform, so studies may share them.
+struct ScheduleCounts {
+  /// Nothing where the schedule cannot be had.
+  struct Assumed {
+    std::vector<double> in_flight; ///< [stage]
+    std::vector<int> versions;     ///< [stage]
+  };
+  /// By schedule, ranks, chunks, micro-batches, and the share of activations that weight gradients need.
+  std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> known;
+};
+
+/// Most micro-batches that stage `stage` of `stages` holds at once.
+using InFlight = std::function<double(int stage, int stages)>;
+
+/// Of a schedule by name, with a problem's micro-batches and its share of activations that weight gradients need.
+/// `counts` must outlive it.
+InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks, const Problem& problem);
+
+/// Of a schedule from elsewhere.
+InFlight in_flight_of(const Schedule& orders);
+
+/// Versions of weights that a schedule keeps on so many ranks: the fewest of any stage.
+int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, int micro_batches);
+
+} // namespace stagecraft

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/study_costs.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/improves.hpp"
+#include "sim/plan/lower_bound.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The least of a bound over the study's numbers of micro-batches.
+template <class Bound> Seconds least_bound(const Study& study, Bound&& bound) {
+  std::optional<Seconds> least;
+  for (const int count : study.training.micro_batches) {
+    const Seconds one = bound(count);
+    least = least ? std::min(*least, one) : one;
+  }
+  return *least;
+}
+
+} // namespace
+
+StudyCosts::StudyCosts(const Study& study) : study_(study), router_(study.platform) {
+  devices_.resize(study.platform.devices.size());
+  std::iota(devices_.begin(), devices_.end(), 0);
+  for (const RecomputeChoice& choice : study.training.recomputes) {
+    trainings_.push_back(study.training);
+    trainings_.back().recompute = choice;
+  }
+  const auto& speeds = study.believed_speeds;
+  if (std::any_of(speeds.begin(), speeds.end(), [](double speed) { return speed != 1; })) {
+    believed_ = at_speeds(study.platform, *study.cost, speeds);
+  }
+}
+
+const Problem& StudyCosts::problem(int micro_batches, int recompute) {
+  std::unique_ptr<Problem>& slot = problems_[{micro_batches, recompute}];
+  if (!slot) {
+    slot = std::make_unique<Problem>(
+        make_problem(*study_.model, study_.platform, *study_.cost, training(recompute), router_, micro_batches));
+  }
+  return *slot;
+}
+
+const Problem& StudyCosts::believed(int micro_batches, int recompute) {
+  if (!believed_) {
+    return problem(micro_batches, recompute);
+  }
+  std::unique_ptr<Problem>& slot = believed_problems_[{micro_batches, recompute}];
+  if (!slot) {
+    slot = std::make_unique<Problem>(make_problem(*study_.model, believed_->platform, *believed_->cost,
+                                                  training(recompute), router_, micro_batches));
+  }
+  return *slot;
+}
+
+Seconds StudyCosts::single_device_seconds() {
+  if (single_) {
+    return *single_;
+  }
+  std::vector<int> counts = study_.training.micro_batches;
+  counts.push_back(1);
+  Seconds best{kInfinity};
+  const ModelTotals totals = totals_of(*study_.model);
+  for (const int count : counts) {
+    const Problem& costs = problem(count);
+    for (std::size_t type = 0; type < study_.platform.types.size(); ++type) {
+      Seconds whole;
+      for (OperatorId op = 0; op < study_.model->size(); ++op) {
+        whole += Seconds{costs.forward[type][op] + costs.backward_input[type][op] + costs.backward_weight[type][op]};
+      }
+      best = std::min(best,
+                      count * whole + optimizer_time(study_.training, totals.parameters, study_.platform.types[type]));
+    }
+  }
+  single_ = best;
+  return best;
+}
+
+Seconds StudyCosts::bound(bool from_empty) {
+  std::optional<Seconds>& known = bound_.at(from_empty ? 1 : 0);
+  if (!known) {
+    known = least_bound(study_, [&](int count) { return lower_bound(problem(count), devices_, from_empty); });
+  }
+  return *known;
+}
+
+Seconds StudyCosts::bound_of_streams() {
+  if (!bound_of_streams_) {
+    bound_of_streams_ =
+        least_bound(study_, [&](int count) { return lower_bound_of_streams(problem(count), devices_); });
+  }
+  return *bound_of_streams_;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,57 @@
+// What follows from a study alone, whatever is run of it: routes, costs, bounds.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/cost/device_speeds.hpp"
+#include "sim/plan/problem.hpp"
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+
+/// Each value is a function of the study, worked out when it is first asked for. The study must outlive it and stay
+/// where it is.
+class StudyCosts {
+public:
+  explicit StudyCosts(const Study& study);
+  StudyCosts(const StudyCosts&) = delete;
+  StudyCosts& operator=(const StudyCosts&) = delete;
+
+  const Study& study() const { return study_; }
+  Router& router() { return router_; }
+  const std::vector<DeviceId>& devices() const { return devices_; } ///< all of the platform
+  /// The study's, with one of its choices of recompute.
+  const Training& training(int recompute) const { return trainings_.at(recompute); }
+
+  const Problem& problem(int micro_batches, int recompute = 0);
+  /// The same as planners believe it to be, key `believed` of the study.
+  const Problem& believed(int micro_batches, int recompute = 0);
+
+  /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
+  Seconds single_device_seconds();
+  /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
+  /// sim/plan/lower_bound.hpp.
+  Seconds bound(bool from_empty);
+  /// The same for runs whose kernels may overlap.
+  Seconds bound_of_streams();
+
+private:
+  /// By micro-batches and choice of recompute.
+  using Problems = std::map<std::pair<int, int>, std::unique_ptr<Problem>>;
+
+  const Study& study_;
+  Router router_;
+  std::vector<DeviceId> devices_;
+  std::vector<Training> trainings_;    // by choice of recompute
+  std::optional<SpeedWorld> believed_; // where it differs from the truth
+  Problems problems_, believed_problems_;
+  std::optional<Seconds> single_, bound_of_streams_;
+  std::array<std::optional<Seconds>, 2> bound_; // [from empty]
+};
+
+} // namespace stagecraft
