@@ -7,51 +7,39 @@
 #include <new>
 
 #include "sim/app/commands.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/base/error.hpp"
 
 namespace stagecraft {
+namespace {
 
-CLI::App& CommandList::add(const char* name, const char* help, int (*run)(const Options&)) {
-  commands_.push_back({app_.add_subcommand(name, help)->group(group), run});
-  return *commands_.back().app;
-}
-
-int CommandList::run_given() const {
-  for (const Command& command : commands_) {
-    if (command.app->parsed()) {
-      return command.run(options);
+ExitStatus run(int count, const char* const* words) {
+  CommandLine line("stagecraft", "Rehearse a training run before buying the cluster.",
+                   "stagecraft " + std::string(program_version()));
+  std::vector<std::pair<Flags, Job>> jobs;
+  for (const CommandRow& row : commands()) {
+    Flags flags = line.flags().command(row.name, row.help, row.group);
+    jobs.emplace_back(flags, row.declare(flags));
+  }
+  if (const std::optional<ExitStatus> ended = line.read(count, words)) {
+    return *ended;
+  }
+  for (const auto& [flags, job] : jobs) {
+    if (flags.given()) {
+      return job();
     }
   }
   return kBadInput;
 }
 
-namespace {
-
-int run(int count, char** arguments) {
-  Options options;
-  CLI::App app{"Rehearse a training run before buying the cluster.", "stagecraft"};
-  app.set_version_flag("--version", "stagecraft " STAGECRAFT_VERSION);
-  app.require_subcommand(1);
-  app.set_help_all_flag("--help-all", "help of every command");
-  CommandList commands(app, options);
-  add_run_commands(commands);
-  add_study_commands(commands);
-  add_real_commands(commands);
-  add_file_commands(commands);
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& failure) {
-    return app.exit(failure) == 0 ? kDone : kBadInput;
-  }
-  return commands.run_given();
-}
-
 } // namespace
 } // namespace stagecraft
 
-int main(int count, char** arguments) {
+int main(int count, char** words) {
   std::signal(SIGINT, [](int) { _exit(stagecraft::kInterrupted); });
   try {
-    return stagecraft::run(count, arguments);
+    return stagecraft::run(count, words);
   } catch (const stagecraft::InputError& failure) {
     stagecraft::remark("error: " + std::string(failure.what()) + "\n");
     return stagecraft::kBadInput;

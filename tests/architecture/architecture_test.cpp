@@ -74,7 +74,9 @@ const std::map<std::string, Folders>& include_table() {
     row("cpu", {"platform", "workload/layer", "gpu/output"}); // calibrate/cpu: measures a processor
     row("foreign", {"platform", "workload/import"});          // calibrate/foreign: what other tools measured
     row("pipeline", {"timeline", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
-    row("app", {"analysis", "validate", "sweep/run", "schedule/format", "fit", "cpu", "gpu", "foreign", "pipeline"});
+    row("app/common", {"validate", "sweep/store", "schedule/format", "pipeline"});
+    row("app/command", {"app/common", "analysis", "sweep/run", "foreign", "gpu"});
+    row("app", {"app/command"});
     return table;
   }();
   return kTable;
@@ -88,13 +90,19 @@ const std::map<std::string, Folders>& package_table() {
       {"onnx", {"workload/import"}},
       {"google", {"workload/import"}}, // protobuf, which ONNX is written in
       {"Eigen", {"fit", "cpu", "pipeline"}},
-      {"CLI", {"app"}},
+      {"CLI", {"app/common"}},
       {"nlohmann",
        {"workload/import", "result", "report", "report/page", "plan_format", "sweep/store", "sweep/run", "validate",
-        "analysis", "foreign", "app"}},
+        "analysis", "foreign", "app/common", "app/command"}},
       {"sqlite3.h", {"sweep/store"}},
   };
   return kTable;
+}
+
+// Rooms of a program may print and end the process.
+bool is_program(const std::string& folder) {
+  const std::string top = folder.substr(0, folder.find('/'));
+  return top == "app" || top == "gpu";
 }
 
 // Libraries neither print nor end the process. _exit ends a forked child, and only there.
@@ -154,6 +162,11 @@ std::string include_defect(const std::string& folder, const std::string& header)
   return package->second.contains(folder) ? "" : place_of(folder) + " may not include " + package->first;
 }
 
+// What would be compiled again for each command.
+bool is_slow_header(const std::string& folder, const std::string& path, const std::string& header) {
+  return is_program(folder) && path.ends_with(".hpp") && (header.starts_with("CLI/") || header == "nlohmann/json.hpp");
+}
+
 // Every defect of one file below sim/, as "file:line: what".
 std::vector<std::string> defects_of(const std::string& path, const std::string& text) {
   static const std::regex kInclude(R"(^\s*#\s*include\s*["<]([^">]+)[">])");
@@ -162,7 +175,7 @@ std::vector<std::string> defects_of(const std::string& path, const std::string& 
     defects.push_back(path + ":" + std::to_string(line) + ": " + what);
   };
   const std::string folder = folder_of(path);
-  const bool may_print = folder == "app" || folder == "gpu" || folder.starts_with("gpu/"); // programs
+  const bool may_print = is_program(folder);
   if (!include_table().contains(folder)) {
     report(1, place_of(folder) + " has no place in the include table");
   }
@@ -177,6 +190,9 @@ std::vector<std::string> defects_of(const std::string& path, const std::string& 
     if (std::regex_search(line.text, match, kInclude)) {
       const std::string what = include_defect(folder, match[1]);
       what.empty() ? void() : report(line.number, what);
+      if (is_slow_header(folder, path, match[1])) {
+        report(line.number, "a header of the program includes '" + match.str(1) + "', which takes long to compile");
+      }
     } else if (!may_print && std::regex_search(line.text, match, forbidden_calls())) {
       report(line.number, "'" + match.str() + "' in a library");
     } else if (!may_print && line.text.find("_exit(") != std::string::npos && !kForkingFiles.contains(path)) {
@@ -316,6 +332,12 @@ TEST_CASE("the rules catch what they are there for", "[architecture]") {
   CHECK(defects("sim/cost/x.cpp", "  _exit(1);") == "sim/cost/x.cpp:3: '_exit' outside a forked child");
   CHECK(defects("sim/cost/x.cpp", "  std::snprintf(a, b, c); // exit(1)").empty());
   CHECK(defects("sim/app/x.cpp", "  std::cout << 1;").empty());
+  CHECK(defects("sim/app/command/x.cpp", "  std::cout << 1;").empty());
+  CHECK(defects("sim/app/command/x.cpp", "#include <CLI/CLI.hpp>") ==
+        "sim/app/command/x.cpp:3: sim/app/command may not include CLI");
+  CHECK(defects("sim/app/common/x.cpp", "#include <CLI/CLI.hpp>").empty());
+  CHECK(defects("sim/app/common/x.hpp", "#include <CLI/CLI.hpp>") ==
+        "sim/app/common/x.hpp:3: a header of the program includes 'CLI/CLI.hpp', which takes long to compile");
   CHECK(defects("calibrate/fit/x.cpp", "#include <Eigen/Dense>").empty());
   CHECK(defects("calibrate/fit/x.cpp", "#include \"sim/plan/plan.hpp\"") ==
         "calibrate/fit/x.cpp:3: calibrate/fit may not include sim/plan");

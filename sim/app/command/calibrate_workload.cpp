@@ -1,0 +1,131 @@
+// stagecraft calibrate --workload: the operators of a model, measured on this machine.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "sim/app/command/calibrate.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/app/common/progress.hpp"
+#include "sim/base/file.hpp"
+#include "sim/base/statistics.hpp"
+#include "sim/platform/measurements.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
+
+#include "calibrate/cpu/measure_kernels.hpp"
+#include "calibrate/cpu/profile.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The settings of the model; of others only the precision has a say here, and there is one.
+std::vector<Setting> model_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const Setting& setting : parse_settings(texts)) {
+    const Where where{"--set " + setting.key, 0, 0};
+    constexpr std::string_view kModel = "model.";
+    if (setting.key.starts_with(kModel)) {
+      settings.push_back({setting.key.substr(kModel.size()), setting.value});
+    } else if (setting.key != "training.precision") {
+      throw InputError(where, "has no part in measuring a model; allowed: training.precision, model.KEY");
+    } else if (setting.value != "fp32") {
+      throw InputError(where, "'" + setting.value + "' cannot be measured on a processor; allowed: fp32");
+    }
+  }
+  return settings;
+}
+
+std::vector<double> sizes_of(const std::vector<int>& given) {
+  std::vector<double> sizes(given.begin(), given.end());
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes.empty() ? std::vector<double>{1} : sizes;
+}
+
+// Kernels measured so far, in a file of measurements beside the output that a run which was cut off leaves behind.
+class Kept {
+public:
+  Kept(std::string path, cpu::Device& device) : path_(std::move(path)), device_(device), file_(path_, device.header()) {
+    if (file_.size() == 0) {
+      return;
+    }
+    yaml::Node document = yaml::load(path_);
+    yaml::set(document, "complete", "true", {path_, 0, 0}); // as far as it goes
+    for (const MeasuredRow& row : read_measurements(document).measured) {
+      known_[to_text(row.kernel)] = {row.time.median, row.time.spread()};
+    }
+  }
+
+  cpu::KernelTiming time(const Kernel& kernel) {
+    const auto known = known_.find(to_text(kernel));
+    return known != known_.end() ? known->second : measure(kernel);
+  }
+
+  std::size_t size() const { return known_.size(); }
+  void remove() const { std::filesystem::remove(path_); }
+
+private:
+  cpu::KernelTiming measure(const Kernel& kernel) {
+    const gpu::KernelPoint point{gpu::parse_kernel(to_text(kernel)), gpu::Regime::burst};
+    const gpu::Timing timing = run(point, kernel);
+    file_.add(point, timing);
+    const gpu::Summary& time = timing.seconds;
+    return {Seconds{time.median}, relative_spread(time.q1, time.median, time.q3)};
+  }
+
+  gpu::Timing run(const gpu::KernelPoint& point, const Kernel& kernel) {
+    try {
+      return device_.measure(point, cpu::Sampling{});
+    } catch (const std::runtime_error& failure) {
+      throw InputError({to_text(kernel), 0, 0}, "cannot run here: " + std::string(failure.what()));
+    }
+  }
+
+  std::string path_;
+  cpu::Device& device_;
+  gpu::MeasurementFile file_;
+  std::map<std::string, cpu::KernelTiming> known_; ///< of earlier runs
+};
+
+cpu::MeasuredModel measure(const ModelGraph& model, const std::vector<double>& sizes, bool quiet,
+                           const cpu::Device& device, Kept& kept) {
+  Progress progress(quiet);
+  cpu::MeasuredModel measured = cpu::measure_model(
+      model, sizes, [&](const Kernel& kernel) { return kept.time(kernel); },
+      [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  for (Profile& profile : measured.profiles) {
+    profile.device = device.name();
+  }
+  return measured;
+}
+
+} // namespace
+
+ExitStatus measure_workload(const MeasureOptions& options, const OutputOptions& output) {
+  if (options.backend != "cpu") {
+    throw InputError({"--backend " + options.backend, 0, 0},
+                     "measures no models; allowed: cpu, or `export shapes` and `calibrate --backend gpu --shapes`, or "
+                     "calibrate/hook.py");
+  }
+  const ModelGraph model =
+      read_model(model_node(options.model, options.reading), {".", shipped_folder()}, model_settings(options.settings));
+  require_kernels(model, options.model);
+  cpu::Device device({options.threads, options.library, options.device_name});
+  Kept kept(output.file + ".part", device);
+  if (kept.size() > 0 && !output.quiet) {
+    remark("goes on: " + std::to_string(kept.size()) + " measured already, in " + output.file + ".part\n");
+  }
+  const cpu::MeasuredModel measured = measure(model, sizes_of(options.sizes), output.quiet, device, kept);
+  write_file(output.file, cpu::profile_text(model, measured, "measured by stagecraft calibrate on " + device.text()));
+  kept.remove();
+  if (!output.quiet) {
+    for (const std::string& text : measured.stand_ins) {
+      remark("no kernel of its own, in its stead " + text + "\n");
+    }
+    remark("done: " + std::to_string(model.size()) + " operators at " + std::to_string(measured.profiles.size()) +
+           (measured.profiles.size() == 1 ? " size" : " sizes") + " in " + output.file + "\n");
+  }
+  return kDone;
+}
+
+} // namespace stagecraft

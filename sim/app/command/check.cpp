@@ -1,0 +1,83 @@
+// stagecraft check: whether a plan or a schedule is valid; if not, why.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "sim/app/common/given_run.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/base/schema.hpp"
+#include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/run_defects.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct CheckCommand {
+  std::string file, plan_format;
+  ModelOptions model;
+  OutputOptions output;
+  SettingOptions settings;
+  std::string schedule;
+};
+
+void add_flags(Flags& flags, CheckCommand& options) {
+  flags.add("FILE", &options.file, "a plan file, in any form, or a schedule: .csv", {.required = true});
+  add_plan_format_flag(flags, options.plan_format);
+  add_model_flags(flags, options.model, false);
+  add_output_flags(flags, options.output, {"table", "json"});
+  add_setting_flags(flags, options.settings);
+  add_memory_schedule_flag(flags, options.schedule);
+}
+
+// ", read as …" for one of another tool.
+std::string in_dialect(const ScheduleFile& file) {
+  const ScheduleDialect& dialect = find_by_name(schedule_dialects(), file.dialect, "dialect", {"dialect", 0, 0});
+  return &dialect == schedule_dialects().data() ? "" : ", read as '" + file.dialect + "': " + std::string(dialect.help);
+}
+
+std::vector<std::string> defects_of_plan(const CheckCommand& options) {
+  const Study study = study_of_model(options.model, settings_of(options.settings, options.model)).study;
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
+  Scenario scenario{.plan = &plan, .schedule = &given_schedule(options.schedule)};
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  return run_defects(memo, scenario);
+}
+
+ExitStatus run(const CheckCommand& options) {
+  const std::optional<ScheduleFile> orders = given_orders(options.file);
+  if (orders && !options.model.model.empty()) {
+    throw InputError(
+        {"command line", 0, 0},
+        "a schedule is checked by itself; to see whether a plan can run it: replay MODEL --schedule FILE.csv");
+  }
+  if (!orders && options.model.model.empty()) {
+    throw InputError({"command line", 0, 0},
+                     "a plan is checked against a model; allowed: check PLAN MODEL --platform P");
+  }
+  const std::vector<std::string> defects = orders ? schedule_defects(*orders) : defects_of_plan(options);
+  if (options.output.format == "json") {
+    nlohmann::ordered_json json = {
+        {"schema", kSchema}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
+    if (orders) {
+      json["dialect"] = orders->dialect;
+    }
+    emit(options.output, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    const std::string what = orders ? "a valid schedule" + in_dialect(*orders) : "a valid plan that fits";
+    std::string text = defects.empty() ? options.file + ": " + what + "\n" : "";
+    for (const std::string& defect : defects) {
+      text += options.file + ": " + defect + "\n";
+    }
+    emit(options.output, text);
+  }
+  return defects.empty() ? kDone : kNothingFeasible;
+}
+
+} // namespace
+
+Job command_check(Flags& flags) { return make_job<CheckCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

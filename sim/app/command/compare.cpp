@@ -1,0 +1,260 @@
+// stagecraft compare: strategies x schedules, replayed and ranked.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/compare.hpp"
+
+#include <algorithm>
+
+#include "sim/analysis/explain.hpp"
+#include "sim/app/common/given_run.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/progress.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/ascii_timeline.hpp"
+#include "sim/report/chrome_trace.hpp"
+#include "sim/report/table.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct CompareCommand {
+  std::string study;
+  OutputOptions output;
+  SettingOptions settings;
+  bool pictures = false, all_rows = false;
+  int timelines = 0; ///< of the best runs, into the JSON
+  std::vector<std::string> plans;
+  std::string plan_format, trace;
+};
+
+void add_flags(Flags& flags, CompareCommand& options) {
+  constexpr int kMostTimelines = 100;
+  flags.add("STUDY", &options.study, "a study file", {.required = true});
+  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_setting_flags(flags, options.settings);
+  add_confidence_flag(flags, options.settings);
+  flags.add("--pictures", &options.pictures, "draw the timelines of the winner and of the naive split");
+  flags.add(
+      "--timeline", &options.timelines,
+      "put the timelines of the best N runs, and what holds the best one back, into the JSON (3 where no N is given)",
+      {.name = "N", .check = whole_number(0, kMostTimelines), .alone = "3"});
+  flags.add("--all", &options.all_rows, "print every row of the table");
+  flags.add("--plan", &options.plans, "a plan file to rank beside ours, in any form; may be repeated",
+            {.name = "FILE"});
+  add_plan_format_flag(flags, options.plan_format);
+  flags.add("--trace", &options.trace, "write the winner's timeline as a Chrome/Perfetto trace", {.name = "FILE"});
+}
+
+constexpr std::size_t kShownFeasible = 20;
+constexpr std::size_t kShownInfeasible = 10;
+
+/// A row of the table: a run, the schedules under which its strategy's split runs in the same order, and the strategies
+/// that came to the same split.
+struct ShownRun {
+  std::size_t run;
+  std::vector<std::string> schedules, strategies;
+
+  void add(const Run& shown, const Run& equal) {
+    const bool same_strategy = equal.strategy == shown.strategy;
+    std::vector<std::string>& names = same_strategy ? schedules : strategies;
+    const std::string& name = same_strategy ? equal.schedule : equal.strategy;
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+};
+
+// The best runs, each order of work once, and a few infeasible ones; with `all`, every run by itself.
+std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
+  const auto& runs = result.comparison.runs;
+  std::vector<ShownRun> shown;
+  std::size_t feasible = 0;
+  std::size_t infeasible = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto same = std::find_if(shown.begin(), shown.end(), [&](const ShownRun& other) {
+      return runs[i].feasible && result.of_run[other.run] == result.of_run[i];
+    });
+    if (!all && same != shown.end()) {
+      same->add(runs[same->run], runs[i]);
+    } else if (all || (runs[i].feasible ? feasible++ < kShownFeasible : infeasible++ < kShownInfeasible)) {
+      shown.push_back({i, {}, {}});
+    }
+  }
+  return shown;
+}
+
+std::string remarks_of(const Run& run, const ShownRun& shown) {
+  std::vector<std::string> remarks = remarks_of(run);
+  if (run.perturbed) {
+    remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
+                      to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));
+  }
+  if (run.confidence) {
+    const RunSpread& spread = run.confidence->iteration;
+    remarks.push_back("5 to 95 %: " + to_text(spread.low) + " to " + to_text(spread.high) + ", best in " +
+                      percent(run.confidence->best, 0));
+  }
+  if (!shown.schedules.empty()) {
+    remarks.push_back("the same as under " + join(shown.schedules));
+  }
+  if (!shown.strategies.empty()) {
+    remarks.push_back("the same split as " + join(shown.strategies));
+  }
+  return join(remarks, "; ");
+}
+
+std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown) {
+  const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
+  return {to_text(run.metrics.iteration),
+          to_text(run.estimate),
+          to_text(run.samples_per_second, 1),
+          to_text(run.speedup, 2),
+          "+" + percent(run.over_bound(), 0),
+          percent(run.metrics.bubble_fraction, 1),
+          to_text(peak),
+          to_text(run.energy_per_sample),
+          to_text(run.cost_per_million_samples),
+          remarks_of(run, shown)};
+}
+
+Table table_of(const ComparisonResult& result, bool all) {
+  Table table{{{"", Align::right},
+               {"strategy"},
+               {"schedule"},
+               {"M", Align::right},
+               {"iteration", Align::right},
+               {"estimate", Align::right},
+               {"samples/s", Align::right},
+               {"speedup", Align::right},
+               {"over bound", Align::right},
+               {"bubble", Align::right},
+               {"peak memory", Align::right},
+               {"per sample", Align::right},
+               {"per million", Align::right},
+               {"remarks"}},
+              {}};
+  for (const ShownRun& shown : shown_runs(result, all)) {
+    const Run& run = result.comparison.runs[shown.run];
+    const bool winner = shown.run == 0 && run.feasible;
+    const Style style = winner ? Style::good : run.feasible ? Style::plain : Style::dim;
+    const std::string order = run.feasible && run.order != run.schedule ? " (list order)" : "";
+    std::vector<Cell> row = {{winner ? "*" : std::to_string(shown.run + 1), style},
+                             {run.strategy, style},
+                             {run.schedule + order, style},
+                             {std::to_string(run.micro_batches), style}};
+    if (run.feasible) {
+      for (std::string& text : feasible_cells(run, shown)) {
+        row.push_back({std::move(text), style});
+      }
+    } else {
+      row.push_back({"infeasible", Style::bad});
+      row.resize(table.columns.size() - 1, {"", style});
+      row.push_back({run.why_not + (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit), style});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string picture(const ComparisonResult& result, std::size_t run, double until) {
+  const Prepared& prepared = result.prepared[result.of_run[run]];
+  PictureOptions options;
+  options.width = terminal_width() - 28;
+  options.color = use_color();
+  options.iteration = prepared.timeline.iterations - 1;
+  options.until = until;
+  return ascii_timeline(*prepared.graph, prepared.timeline, result.comparison.runs[run].devices, options);
+}
+
+std::string pictures(const ComparisonResult& result) {
+  const Comparison& comparison = result.comparison;
+  const int naive = naive_run(comparison);
+  if (naive < 0) {
+    return "";
+  }
+  const double until = comparison.runs[naive].metrics.iteration.value;
+  std::string text = "\n" + comparison.verdict[0] + "\n" + picture(result, 0, until);
+  if (naive > 0) {
+    text += "\n" + comparison.verdict[1] + "\n" + picture(result, naive, until);
+  }
+  return text;
+}
+
+std::string text_of(const ComparisonResult& result, const CompareCommand& options) {
+  const Comparison& comparison = result.comparison;
+  std::string text = comparison.model + " on " + comparison.platform + "\n\n";
+  for (const std::string& sentence : comparison.verdict) {
+    text += sentence + "\n";
+  }
+  const Table table = table_of(result, options.all_rows);
+  text += "\n" + to_text(table, use_color());
+  if (table.rows.size() < comparison.runs.size()) {
+    text += std::to_string(table.rows.size()) + " of " + std::to_string(comparison.runs.size()) +
+            " runs shown; --all prints every one\n";
+  }
+  return options.pictures ? text + pictures(result) : text;
+}
+
+// The runs whose timelines a report shows: the best, each order of work once, and the naive one.
+std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) {
+  const std::vector<Run>& runs = result.comparison.runs;
+  std::vector<std::size_t> shown;
+  const auto add = [&](std::size_t run) {
+    const bool seen = std::any_of(shown.begin(), shown.end(),
+                                  [&](std::size_t other) { return result.of_run[other] == result.of_run[run]; });
+    if (!seen && runs[run].feasible) {
+      shown.push_back(run);
+    }
+  };
+  for (std::size_t run = 0; run < runs.size() && shown.size() < static_cast<std::size_t>(most); ++run) {
+    add(run);
+  }
+  if (const int naive = naive_run(result.comparison); naive >= 0 && most > 0) {
+    add(static_cast<std::size_t>(naive));
+  }
+  return shown;
+}
+
+std::string json_with_timelines(const Study& study, const ComparisonResult& result, int most) {
+  std::map<std::size_t, std::vector<JsonPart>> parts;
+  for (const std::size_t run : runs_to_show(result, most)) {
+    const Prepared& one = result.prepared[result.of_run[run]];
+    if (run == 0) {
+      parts[run].push_back(
+          {"explanation", to_json(explain({*one.graph, one.timeline, study.platform, study.engine->replay}))});
+    }
+    parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
+  }
+  return to_json(result.comparison, true, parts);
+}
+
+ExitStatus run(const CompareCommand& options) {
+  GivenStudy given = study_of_file(options.study, settings_of(options.settings));
+  Study& study = given.study;
+  for (const std::string& plan : options.plans) {
+    add_plan(study, plan, options.plan_format);
+  }
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  ComparisonResult result = [&] {
+    Progress progress(options.output.quiet);
+    return compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  }();
+  given.inputs.insert(given.inputs.end(), options.plans.begin(), options.plans.end());
+  result.comparison.inputs = std::move(given.inputs);
+  const bool feasible = !result.comparison.runs.empty() && result.comparison.runs.front().feasible;
+  if (!options.trace.empty() && feasible) {
+    const Prepared& winner = result.prepared[result.of_run.front()];
+    write_file(options.trace, chrome_trace(*winner.graph, winner.timeline, study.platform));
+  }
+  emit(options.output, {.table = [&] { return text_of(result, options); },
+                        .json = [&] { return json_with_timelines(study, result, options.timelines); },
+                        .csv = [&] { return to_csv(result.comparison); }});
+  return feasible ? kDone : kNothingFeasible;
+}
+
+} // namespace
+
+Job command_compare(Flags& flags) { return make_job<CompareCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

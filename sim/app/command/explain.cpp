@@ -1,0 +1,170 @@
+// stagecraft explain: what holds a run back, and what would help most.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/analysis/explain.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "sim/app/common/given_run.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/progress.hpp"
+#include "sim/app/common/temporary_folder.hpp"
+#include "sim/base/schema.hpp"
+#include "sim/study/compare.hpp"
+#include "sim/sweep/run/sweep_replay.hpp"
+#include "sim/validate/run_record.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ExplainCommand {
+  ModelOptions model; ///< MODEL may also be a study, results of a sweep, or a run that `execute` wrote
+  OutputOptions output;
+  SettingOptions settings;
+  RunOptions run;
+  std::string point;
+};
+
+void add_flags(Flags& flags, ExplainCommand& options) {
+  add_model_flags(flags, options.model);
+  add_output_flags(flags, options.output, {"table", "json"});
+  add_setting_flags(flags, options.settings);
+  add_plan_flags(flags, options.run);
+  flags.add("--point", &options.point,
+            "where MODEL is a file that `sweep` wrote: the point whose key begins so (default: the best)",
+            {.name = "KEY"});
+  add_run_schedule_flag(flags, options.run.schedule, false);
+}
+
+/// What is explained, by name, and the files that it was made from.
+struct Subject {
+  std::string model, platform, strategy, schedule;
+  std::vector<std::string> inputs;
+  Explanation explanation;
+};
+
+Json json_of(const Subject& subject) {
+  return {{"schema", kSchema},
+          {"model", subject.model},
+          {"platform", subject.platform},
+          {"strategy", subject.strategy},
+          {"schedule", subject.schedule},
+          {"inputs", subject.inputs},
+          {"explanation", Json::parse(to_json(subject.explanation))}};
+}
+
+ExitStatus tell(const OutputOptions& options, const Subject& subject) {
+  emit(options, {.table =
+                     [&] {
+                       return subject.strategy + " under " + subject.schedule + ": " + subject.model + " on " +
+                              subject.platform + "\n\n" + to_text(subject.explanation, use_color());
+                     },
+                 .json = [&] { return json_of(subject).dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; },
+                 .csv = {}});
+  return kDone;
+}
+
+ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const Prepared& one,
+                         std::vector<std::string> inputs) {
+  if (!one.run.feasible) {
+    remark(one.run.strategy + " under " + one.run.schedule + " is infeasible: " + one.run.why_not + "\n");
+    return kNothingFeasible;
+  }
+  const EngineRow& engine = *study.engine;
+  return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
+                        explain({*one.graph, one.timeline, study.platform, engine.replay})});
+}
+
+ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {
+  RunRecord record = read_run_record(file);
+  record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet the steady state
+  const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
+  const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
+  return tell(output,
+              {record.inputs.model,
+               record.inputs.platform,
+               record.inputs.strategy,
+               record.inputs.schedule,
+               {file},
+               explain({graph, record.timeline, platform, record.shares_links ? replay_simgrid : replay_analytic})});
+}
+
+ExitStatus explain_winner(const ExplainCommand& options) {
+  GivenStudy given = study_of_file(options.model.model, settings_of(options.settings, options.model));
+  const Study& study = given.study;
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  Progress progress(options.output.quiet);
+  const ComparisonResult result = compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  return tell_prepared(options.output, study, result.prepared[result.of_run.front()], std::move(given.inputs));
+}
+
+bool asks_for_a_run(const ExplainCommand& options) {
+  const RunOptions& run = options.run;
+  return !(run.strategy + run.schedule + run.plan + options.model.platform).empty() || options.model.devices > 0;
+}
+
+// The best point of a sweep, or the one asked for, from the inputs that its results keep.
+ExitStatus explain_point(const ExplainCommand& options) {
+  const std::string& file = options.model.model;
+  if (asks_for_a_run(options) || !settings_of(options.settings, options.model).empty()) {
+    throw InputError({file, 0, 0}, "its points have their settings; allowed: --point KEY alone");
+  }
+  SweepStore store(file, SweepStore::Mode::read);
+  std::string key = options.point;
+  if (key.empty()) {
+    const std::vector<SweepStore::Asked> asked = store.asked();
+    const std::vector<RankedPoint> best =
+        asked.size() != 1 ? std::vector<RankedPoint>{}
+                          : store.best(asked[0].sweep, read_goal(yaml::parse(asked[0].goal, "goal")), "", 1);
+    if (best.empty()) {
+      throw InputError({file, 0, 0}, "which of its points? allowed: --point KEY; `points FILE` lists the keys");
+    }
+    key = to_text(best.front().row.key);
+  }
+  const SweepStore::Found found = store.find(key);
+  if (found.row.engine == kEstimate) {
+    throw InputError({file, 0, 0}, "point " + key +
+                                       " is known by closed forms alone; allowed: a point that "
+                                       "was replayed");
+  }
+  const TemporaryFolder folder;
+  const ReplayedPoint replayed = replay_point(found, folder.path());
+  return tell_prepared(options.output, *replayed.study, replayed.prepared, {file});
+}
+
+// A study says what model it is of.
+bool is_study(const std::string& name) {
+  return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
+}
+
+ExitStatus run(const ExplainCommand& options) {
+  const std::string& what = options.model.model;
+  if (what.ends_with(".json") && std::filesystem::exists(what) && is_run_record(what)) {
+    return explain_execution(what, options.output);
+  }
+  if (SweepStore::is_one(what)) {
+    return explain_point(options);
+  }
+  if (!options.point.empty()) {
+    throw InputError({"--point", 0, 0}, "'" + what + "' has no points; allowed: a file that `sweep` wrote");
+  }
+  if (is_study(what)) {
+    if (asks_for_a_run(options)) {
+      throw InputError({what, 0, 0}, "the winner of a study is explained; allowed: --set compare.schedules=NAME "
+                                     "and the like, or a model with these flags");
+    }
+    return explain_winner(options);
+  }
+  GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
+  add_given_files(options.run, given.inputs);
+  return tell_prepared(options.output, given.study, replay_given(options.run, given.study), std::move(given.inputs));
+}
+
+} // namespace
+
+Job command_explain(Flags& flags) { return make_job<ExplainCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

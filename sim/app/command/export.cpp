@@ -1,0 +1,110 @@
+// stagecraft export: a split in the form of another tool, a model's kernels, or a run to carry out elsewhere.
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/prepare_real_run.hpp"
+#include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/workload/layer/kernel_list.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct ExportCommand {
+  std::string format; ///< FORMAT; --format is another
+  ModelOptions model;
+  OutputOptions output;
+  SettingOptions settings;
+  RunOptions run;
+  RealRunOptions real;
+};
+
+void add_flags(Flags& flags, ExportCommand& options) {
+  flags.add("FORMAT", &options.format, "see `list plan-formats`; or shapes; or pipeline", {.required = true});
+  add_model_flags(flags, options.model);
+  add_output_flags(flags, options.output, {"table"});
+  add_setting_flags(flags, options.settings);
+  add_plan_flags(flags, options.run);
+  flags.add("--schedule", &options.run.schedule,
+            "the schedule of the pipeline, or under which the plan must fit into memory (default 1f1b)");
+  add_pipeline_flags(flags, options.real);
+}
+
+Study study_from(const ExportCommand& options) {
+  return study_of_model(options.model, settings_of(options.settings, options.model)).study;
+}
+
+// The kernels of a model at each of the study's micro-batch sizes.
+ExitStatus export_shapes(const ExportCommand& options) {
+  const Study study = study_from(options);
+  std::string text = "# " + study.model->name + ", micro-batches of";
+  std::string lines;
+  std::set<std::string> seen;
+  for (const int count : study.training.micro_batches) {
+    const double samples = static_cast<double>(study.training.global_batch) / count;
+    text += " " + to_text(samples, 0);
+    for (const Kernel& kernel : kernels_of(*study.model, study.training.precision, samples)) {
+      const std::string line = to_text(kernel) + "\n";
+      lines += seen.insert(line).second ? line : "";
+    }
+  }
+  if (lines.empty()) {
+    remark("'" + study.model->name + "' says nothing of shapes: its costs are given by numbers\n");
+    return kNothingFeasible;
+  }
+  emit(options.output, text + " samples\n" + lines);
+  return kDone;
+}
+
+// The run that backend gpu of `execute` would carry out.
+ExitStatus export_pipeline(const ExportCommand& options) {
+  const pipeline::BackendRow& row = find_by_name(pipeline::backends(), "gpu", "backend", {"export", 0, 0});
+  RunOptions run = options.run;
+  run.schedule = run.schedule.empty() ? "1f1b" : run.schedule;
+  const PreparedRealRun ready = prepare_real_run(row, study_from(options), run, options.real, options.output.quiet);
+  if (!ready.run().feasible) {
+    remark("infeasible: " + ready.run().why_not + "\n");
+    return kNothingFeasible;
+  }
+  emit(options.output, gpu::to_text(RealRun(options.real, row, ready.study, ready.prepared.front()).pipeline()));
+  return kDone;
+}
+
+ExitStatus run(const ExportCommand& options) {
+  if (options.format == "shapes") {
+    return export_shapes(options);
+  }
+  if (options.format == "pipeline") {
+    return export_pipeline(options);
+  }
+  const PlanFormat& format = find_by_name(plan_formats(), options.format, "plan format", {"export", 0, 0});
+  const Study study = study_from(options);
+  const GivenPlan given = given_plan(options.run, study);
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  Scenario scenario{.schedule = &given_schedule(options.run.schedule)};
+  given.put_into(scenario);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  const PlanResult planned = plan_scenario(memo, scenario).result;
+  const std::string name = options.run.strategy.empty() ? options.run.plan : options.run.strategy;
+  if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
+    remark(name + " is infeasible: " + reason->reason + "\n");
+    return kNothingFeasible;
+  }
+  const WrittenPlan written = write_plan(
+      format, {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});
+  if (const Infeasible* reason = std::get_if<Infeasible>(&written)) {
+    remark("'" + std::string(format.name) + "' cannot express the plan of " + name + ": " + reason->reason + "\n");
+    return kNothingFeasible;
+  }
+  emit(options.output, std::get<std::string>(written));
+  return kDone;
+}
+
+} // namespace
+
+Job command_export(Flags& flags) { return make_job<ExportCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

@@ -1,0 +1,103 @@
+// stagecraft replay: one run, its timeline and its memory.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/app/common/given_run.hpp"
+#include "sim/app/common/infeasible_run.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/ascii_timeline.hpp"
+#include "sim/report/chrome_trace.hpp"
+#include "sim/report/memory_report.hpp"
+#include "sim/study/compare.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct ReplayCommand {
+  ModelOptions model;
+  OutputOptions output;
+  SettingOptions settings;
+  RunOptions run;
+  bool timeline = false;
+  std::string trace, memory_series;
+  int iterations = 0; ///< to show; 0: as many as the run's figures need, of which the picture draws the last
+};
+
+void add_flags(Flags& flags, ReplayCommand& options) {
+  constexpr int kMostIterations = 1000;
+  add_model_flags(flags, options.model);
+  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  add_setting_flags(flags, options.settings);
+  add_plan_flags(flags, options.run);
+  add_run_schedule_flag(flags, options.run.schedule);
+  flags.add("--timeline", &options.timeline, "put the timeline into the JSON");
+  flags.add("--trace", &options.trace, "write the timeline as a Chrome/Perfetto trace", {.name = "FILE"});
+  flags.add("--iterations", &options.iterations, "iterations to show in the picture, the trace and the memory series",
+            {.check = whole_number(1, kMostIterations)});
+  flags.add("--memory-series", &options.memory_series, "write each device's memory over time as CSV", {.name = "FILE"});
+}
+
+// The run's timeline, or one of as many iterations as asked for; figures stay those of the run.
+Timeline timeline_to_show(int iterations, const Study& study, const Prepared& run) {
+  if (iterations == 0 || iterations == run.timeline.iterations) {
+    return run.timeline;
+  }
+  const double tasks = static_cast<double>(run.graph->tasks()) * iterations;
+  constexpr double kMostTasks = 1e8; // some gigabytes
+  if (tasks > kMostTasks) {
+    throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
+  }
+  const ReplayRequest request{*run.graph, study.platform, iterations};
+  return std::move(study.engine->replay({&request, 1}).front());
+}
+
+ExitStatus run(const ReplayCommand& options) {
+  GivenStudy given = study_of_model(options.model, settings_of(options.settings, options.model));
+  const Study& study = given.study;
+  const Prepared one = replay_given(options.run, study);
+  add_given_files(options.run, given.inputs);
+  const RunOrigin origin{study.model->name, study.platform.name, std::move(given.inputs)};
+  if (!one.run.feasible) {
+    return report_infeasible(options.output, one.run, origin);
+  }
+  const Timeline shown = timeline_to_show(options.iterations, study, one);
+  const std::string trace =
+      options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, shown, study.platform) : "";
+  if (!options.trace.empty()) {
+    write_file(options.trace, trace);
+  }
+  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices);
+  if (!options.memory_series.empty()) {
+    write_file(options.memory_series, memory_csv(memory));
+  }
+  Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
+  comparison.verdict = make_verdict(comparison);
+  if (options.output.format == "json") {
+    emit(options.output,
+         to_json(one.run, origin, true,
+                 {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}}));
+  } else if (options.output.format == "csv") {
+    emit(options.output, to_csv(comparison));
+  } else {
+    PictureOptions picture;
+    picture.width = terminal_width() - 28;
+    picture.color = use_color();
+    picture.iterations = std::max(options.iterations, 1);
+    picture.iteration = shown.iterations - picture.iterations;
+    std::string text;
+    for (const std::string& sentence : comparison.verdict) {
+      text += sentence + "\n";
+    }
+    text += memory_sentence(memory) + "\n";
+    emit(options.output, text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture));
+  }
+  return kDone;
+}
+
+} // namespace
+
+Job command_replay(Flags& flags) { return make_job<ReplayCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

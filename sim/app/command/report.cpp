@@ -1,0 +1,193 @@
+// stagecraft report: results as one page to look at, and as figures for papers.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/page/documents.hpp"
+#include "sim/sweep/store/sweep_results.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportCommand {
+  std::vector<std::string> files;
+  std::string output, figures, title;
+};
+
+void add_flags(Flags& flags, ReportCommand& options) {
+  flags.add("RESULTS", &options.files, "files of results (.json, .sqlite), or folders of such files",
+            {.required = true});
+  flags.add("-o,--output", &options.output, "write the page to this file of HTML", {.name = "FILE"});
+  add_figures_flag(flags, options.figures, "its charts as SVG and PDF");
+  flags.add("--title", &options.title, "title of the page", {.name = "TEXT"});
+}
+
+bool is_sweep(const fs::path& file) { return file.extension() == ".sqlite"; }
+bool may_be_results(const fs::path& file) { return is_sweep(file) || file.extension() == ".json"; }
+
+// The results in a folder, by name.
+std::vector<fs::path> results_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && may_be_results(entry.path())) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) {
+    throw InputError({folder.string(), 0, 0}, "holds no results; allowed: a folder with files .json or .sqlite");
+  }
+  return files;
+}
+
+DocumentPage read_results(const fs::path& file) {
+  if (is_sweep(file)) {
+    SweepStore store(file, SweepStore::Mode::read);
+    return sweep_page(read_sweep_results(store));
+  }
+  constexpr int kMost = 4096; // MiB: timelines of some ten million bars
+  return read_document(file.string(), read_file(file, kMost));
+}
+
+std::string percent_encoded(const std::string& path) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += kPlain.find(c) != std::string_view::npos ? std::string(1, c)
+                                                        : std::string{'%', kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return encoded;
+}
+
+// A link from the page to a file, where there is such a file.
+PageLink link_to(const std::string& file, const fs::path& page) {
+  for (const fs::path& candidate : {fs::path(file), shipped_folder() / file}) {
+    std::error_code failure;
+    if (!page.empty() && fs::is_regular_file(candidate, failure)) {
+      const fs::path folder = fs::absolute(page).parent_path();
+      const fs::path relative =
+          fs::absolute(candidate).lexically_normal().lexically_relative(folder.lexically_normal());
+      return {file, relative.empty() ? "" : "./" + percent_encoded(relative.string())};
+    }
+  }
+  return {file, ""};
+}
+
+// As a reader knows it: below the shipped folder or the one where the program runs.
+std::string known_as(const std::string& file) {
+  for (const fs::path& folder : {shipped_folder(), fs::current_path()}) {
+    if (std::string below = path_below(folder, file); !below.empty()) {
+      return below;
+    }
+  }
+  return file;
+}
+
+void add(Page& page, DocumentPage document, const fs::path& file, bool alone, const fs::path& output) {
+  if (alone) {
+    page.title = document.title;
+  }
+  for (PageSection& section : document.sections) {
+    section.title = alone ? section.title : document.title + ": " + section.title;
+    page.sections.push_back(std::move(section));
+  }
+  document.inputs.push_back(file.string());
+  for (const std::string& given : document.inputs) {
+    const std::string input = known_as(given);
+    if (std::none_of(page.inputs.begin(), page.inputs.end(), [&](const PageLink& one) { return one.text == input; })) {
+      page.inputs.push_back(link_to(input, output));
+    }
+  }
+}
+
+// Takes the timelines of several results together, on one axis.
+PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documents) {
+  PageSection section{.title = "Timelines side by side", .sentences = {}};
+  for (auto& [file, document] : documents) {
+    for (PageSection& one : document.sections) {
+      for (PageTimeline& timeline : one.timelines) {
+        timeline.title = document.title + (timeline.title == document.title ? "" : ": " + timeline.title);
+        section.timelines.push_back(std::move(timeline));
+      }
+      one.timelines.clear();
+    }
+    std::erase_if(document.sections, [](const PageSection& one) {
+      return one.sentences.empty() && one.charts.empty() && one.tables.empty();
+    });
+  }
+  return section;
+}
+
+// The results named, and those in the folders named. In a folder, what is no result is passed over.
+Page page_of(const ReportCommand& options) {
+  std::vector<std::pair<fs::path, bool>> files; // and whether it was named itself
+  for (const std::string& given : options.files) {
+    if (fs::is_directory(given)) {
+      for (fs::path& file : results_in(given)) {
+        files.emplace_back(std::move(file), false);
+      }
+    } else {
+      files.emplace_back(given, true);
+    }
+  }
+  std::vector<std::pair<fs::path, DocumentPage>> documents;
+  for (const auto& [file, named] : files) {
+    try {
+      documents.emplace_back(file, read_results(file));
+    } catch (const InputError& failure) {
+      if (named) {
+        throw;
+      }
+      remark("passed over: " + std::string(failure.what()) + "\n");
+    }
+  }
+  if (documents.empty()) {
+    throw InputError({options.files.front(), 0, 0}, "holds no results that a report shows");
+  }
+  const auto name_of = [](const fs::path& file) { return file.lexically_normal().filename().string(); };
+  const std::size_t others = options.files.size() - 1;
+  Page page{.title = name_of(options.files.front())};
+  if (others > 0) {
+    page.title += " and " + (others == 1 ? name_of(options.files.back()) : std::to_string(others) + " others");
+  }
+  const bool alone = documents.size() == 1;
+  PageSection timelines = alone ? PageSection{} : side_by_side(documents);
+  for (auto& [file, document] : documents) {
+    add(page, std::move(document), file, alone, options.output);
+  }
+  if (!timelines.timelines.empty()) {
+    page.sections.push_back(std::move(timelines));
+  }
+  page.title = options.title.empty() ? page.title : options.title;
+  return page;
+}
+
+ExitStatus run(const ReportCommand& options) {
+  if (options.output.empty() && options.figures.empty()) {
+    throw InputError({"-o", 0, 0}, "where does the report go? allowed: -o FILE.html, --figures DIR, or both");
+  }
+  keep_inputs(options.output, options.files);
+  const Page page = page_of(options);
+  if (!options.output.empty()) {
+    write_file(options.output, to_html(page));
+  }
+  const std::vector<Figure> figures = figures_of(page);
+  if (!options.figures.empty() && figures.empty()) {
+    remark("no figures: " + page.title + " has no charts; timelines and tables are on the page alone, -o FILE.html\n");
+  }
+  draw_figures(options.figures, figures);
+  return kDone;
+}
+
+} // namespace
+
+Job command_report(Flags& flags) { return make_job<ReportCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

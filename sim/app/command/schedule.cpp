@@ -1,0 +1,287 @@
+// stagecraft schedule: a schedule alone, from given times, without model or platform.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/schedule_text.hpp"
+#include "sim/base/schema.hpp"
+#include "sim/base/units.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "sim/replay/replay.hpp"
+#include "sim/report/ascii_timeline.hpp"
+#include "sim/schedule/place.hpp"
+#include "sim/timeline/metrics.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct ScheduleCommand {
+  std::string schedule;
+  OutputOptions output;
+  int stages = 4, micro_batches = 0, chunks = 0;
+  std::vector<double> forward = {1}, backward, backward_input, backward_weight;
+  double fused = 0; ///< 0: forward and backward together take as long as one after the other
+  double hop_latency = 0;
+  std::string recompute;
+  int iterations = 3;
+  ScheduleTextOptions text;
+};
+
+// A time without a unit. Beyond the longest, sums of times would lose digits.
+Check plain_time() {
+  return {"TIME", [](const std::string& text) -> std::string {
+            constexpr double kLongest = 1e12;
+            try {
+              const double time = parse_number(text, {"command line", 0, 0});
+              return time >= 0 && time <= kLongest ? "" : "a time must be 0 to 1e12";
+            } catch (const InputError& failure) {
+              return failure.what();
+            }
+          }};
+}
+
+void add_flags(Flags& flags, ScheduleCommand& options) {
+  constexpr int kMost = 1 << 20, kMostChunks = 1 << 16, kMostIterations = 1000;
+  const Value time{.check = plain_time()}, times{.check = plain_time(), .commas = true};
+  flags.add("NAME", &options.schedule, "see `list schedules`", {.required = true});
+  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  flags.add("--stages", &options.stages, "number of devices in the pipeline",
+            {.check = whole_number(1, kMost), .required = true});
+  flags.add("--micro-batches", &options.micro_batches, "number of micro-batches in an iteration",
+            {.check = whole_number(1, kMost), .required = true});
+  flags.add("--chunks", &options.chunks, "stages per device (default 2 where the schedule interleaves)",
+            {.check = whole_number(1, kMostChunks)});
+  flags.add("--forward", &options.forward, "time of a device's forward pass: one number, or one per device", times);
+  flags.add("--backward", &options.backward, "likewise of the backward pass (default twice forward)", times);
+  flags.add("--backward-input", &options.backward_input, "likewise of the gradient of the inputs", times);
+  flags.add("--backward-weight", &options.backward_weight, "likewise of the gradient of the weights", times);
+  flags.add("--fused", &options.fused, "time of a forward and a backward that run together (default: their sum)", time);
+  flags.add("--latency", &options.hop_latency, "delay between two devices", time);
+  flags.add("--recompute", &options.recompute, "run forward again before backward",
+            {.check = one_of({"none", "early", "lazy", "skip", "except-last"})});
+  flags.add("--iterations", &options.iterations, "iterations to find the period over",
+            {.check = whole_number(1, kMostIterations)});
+  add_schedule_text_flags(flags, options.text);
+}
+
+// One number for all devices or one for each.
+std::vector<double> per_device(const std::vector<double>& given, int devices, const char* flag) {
+  if (given.size() != 1 && given.size() != static_cast<std::size_t>(devices)) {
+    throw InputError({flag, 0, 0}, std::to_string(given.size()) + " times; allowed: one, or one for each of " +
+                                       std::to_string(devices) + " devices");
+  }
+  return given.size() == 1 ? std::vector<double>(devices, given.front()) : given;
+}
+
+struct DeviceTimes {
+  std::vector<double> forward, input, weight;
+};
+
+DeviceTimes read_times(const ScheduleCommand& options, const ScheduleRow& row) {
+  DeviceTimes times;
+  times.forward = per_device(options.forward, options.stages, "--forward");
+  const bool split = !options.backward_input.empty() || !options.backward_weight.empty();
+  if (split && !options.backward.empty()) {
+    throw InputError({"--backward", 0, 0}, "given beside --backward-input or --backward-weight; allowed: one form");
+  }
+  if (split && (options.backward_input.empty() || options.backward_weight.empty())) {
+    throw InputError({"--backward-input", 0, 0}, "--backward-input and --backward-weight go together");
+  }
+  if (split) {
+    times.input = per_device(options.backward_input, options.stages, "--backward-input");
+    times.weight = per_device(options.backward_weight, options.stages, "--backward-weight");
+    return times;
+  }
+  const std::vector<double> twice = [&] {
+    std::vector<double> doubled = options.forward;
+    std::for_each(doubled.begin(), doubled.end(), [](double& time) { time *= 2; });
+    return doubled;
+  }();
+  const auto backward = per_device(options.backward.empty() ? twice : options.backward, options.stages, "--backward");
+  for (const double time : backward) { // a split schedule halves what is given whole
+    times.input.push_back(row.splits_backward ? time / 2 : time);
+    times.weight.push_back(row.splits_backward ? time / 2 : 0);
+  }
+  return times;
+}
+
+// The plan that a schedule runs alone: a device per rank, `chunks` stages on each.
+Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
+  Plan plan;
+  for (int s = 0; s < devices * chunks; ++s) {
+    plan.stages.push_back({.devices = {rank_of(s, devices, row.stage_placement)}});
+  }
+  return plan;
+}
+
+// Every stage takes 1/chunks of its device's times; neighbours exchange data without bytes.
+PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, bool recomputes) {
+  PlanCost cost;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    StageCost stage{.in_turn = plan.stages[s].in_turn};
+    for (const DeviceId d : plan.stages[s].devices) {
+      const double forward = times.forward[d] / chunks;
+      ReplicaCost replica{.device = d,
+                          .forward = Seconds{forward},
+                          .backward_input = Seconds{times.input[d] / chunks},
+                          .backward_weight = Seconds{times.weight[d] / chunks},
+                          .recompute = Seconds{recomputes ? forward : 0}};
+      replica.memory.per_micro_batch = Bytes{1};
+      stage.replicas.push_back(replica);
+    }
+    cost.stages.push_back(std::move(stage));
+    if (s > 0) {
+      cost.edges.push_back({static_cast<int>(s) - 1, static_cast<int>(s), Bytes{0}});
+    }
+  }
+  return cost;
+}
+
+// What a schedule that goes by times is told: seconds of each stage, hops, and no limit on memory but its own.
+ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, const ScheduleCommand& options,
+                           int chunks) {
+  ScheduleRequest request{.ranks = options.stages, .micro_batches = options.micro_batches, .chunks = chunks};
+  for (int s = 0; s < options.stages * chunks; ++s) {
+    const int d = rank_of(s, options.stages, row.stage_placement);
+    request.figures.push_back({times.forward[d] / chunks, times.input[d] / chunks, times.weight[d] / chunks, 1});
+    if (s > 0) {
+      request.hops.push_back(rank_of(s - 1, options.stages, row.stage_placement) == d ? 0 : options.hop_latency);
+    }
+  }
+  return request;
+}
+
+// Time of forward and backward together, in parts of both one after the other, where a flag gives it.
+double fused_part(const DeviceTimes& times, const ScheduleCommand& options) {
+  if (options.fused <= 0) {
+    return 1;
+  }
+  const double apart = times.forward.front() + times.input.front() + times.weight.front();
+  return apart > 0 ? options.fused / apart : 1;
+}
+
+Schedule with_recompute(Schedule schedule, const std::string& mode) {
+  if (mode.empty() || mode == "none") {
+    return schedule;
+  }
+  const std::vector<char> all(schedule.stages, 1);
+  RecomputeRule rule;
+  rule.early = mode != "lazy";
+  rule.skip_after_own_forward = mode == "skip";
+  rule.except_last_micro_batch = mode == "except-last";
+  return add_recompute(std::move(schedule), all, rule);
+}
+
+struct Drawn {
+  Schedule schedule; ///< one iteration from empty
+  TaskGraph graph;   ///< of what is drawn: several iterations, or that one where iterations overlap
+  Timeline timeline;
+  Metrics metrics;
+};
+
+std::string json_of(const Drawn& drawn, const ScheduleCommand& options) {
+  nlohmann::ordered_json json = {{"schema", kSchema},
+                                 {"schedule", drawn.schedule.name},
+                                 {"stages", options.stages},
+                                 {"micro_batches", drawn.schedule.micro_batches},
+                                 {"makespan", drawn.metrics.makespan.value},
+                                 {"period", drawn.metrics.iteration.value}};
+  Seconds busy;
+  for (const Seconds one : drawn.metrics.busy) {
+    busy += one;
+  }
+  const double makespan = drawn.metrics.makespan.value;
+  json["bubble_fraction"] = makespan > 0 ? 1 - busy.value / (options.stages * makespan) : 0.0;
+  json["in_flight"] = nlohmann::ordered_json::array();
+  json["orders"] = nlohmann::ordered_json::array();
+  const std::vector<int> held = most_held(drawn.schedule);
+  for (int device = 0; device < options.stages; ++device) {
+    json["in_flight"].push_back(held[device]);
+    nlohmann::ordered_json order = nlohmann::ordered_json::array();
+    for (const std::string& token : tokens(drawn.schedule.orders[device])) {
+      order.push_back(token);
+    }
+    json["orders"].push_back(std::move(order));
+  }
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string picture_of(const Drawn& drawn, const ScheduleCommand& options) {
+  std::vector<std::string> names;
+  for (int device = 0; device < options.stages; ++device) {
+    names.push_back("device " + std::to_string(device));
+  }
+  PictureOptions picture;
+  picture.width = terminal_width() - 14;
+  picture.color = use_color();
+  picture.plain_numbers = true;
+  return ascii_timeline(drawn.graph, drawn.timeline, names, picture) + "makespan " +
+         to_text(drawn.metrics.makespan.value, 3) + ", period " + to_text(drawn.metrics.iteration.value, 3) + "\n";
+}
+
+ExitStatus run(const ScheduleCommand& options) {
+  const ScheduleRow& row = find_by_name(schedules(), options.schedule, "schedule", {"NAME", 0, 0});
+  constexpr int kUsualChunks = 2;
+  const int chunks = options.chunks > 0 ? options.chunks : chunks_of(row, kUsualChunks);
+  if (row.chunks > 0 && chunks != row.chunks) {
+    throw InputError({"--chunks", 0, 0}, "'" + std::string(row.name) + "' has " + std::to_string(row.chunks) +
+                                             " stages per device; allowed: " + std::to_string(row.chunks));
+  }
+  const DeviceTimes times = read_times(options, row);
+  constexpr double kMostTasks = 1e8; // some gigabytes
+  if (static_cast<double>(options.stages) * options.micro_batches * chunks > kMostTasks) {
+    throw InputError({"schedule", 0, 0}, "stages x micro-batches x chunks is too large; allowed: at most 100000000");
+  }
+  ScheduleResult made = make_schedule(row, request_of(row, times, options, chunks));
+  if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+    throw InputError({"schedule", 0, 0}, reason->reason);
+  }
+  const Schedule steady = with_recompute(std::move(std::get<Schedule>(made)), options.recompute);
+  Drawn drawn{.schedule = from_empty(steady)};
+  if (options.output.format == "csv") { // the orders need no times
+    emit(options.output, schedule_text(drawn.schedule, options.text));
+    return kDone;
+  }
+  const auto placed = place(plan_of(row, options.stages, chunks), steady);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
+    throw InputError({"schedule", 0, 0}, reason->reason);
+  }
+  const auto& [plan, ranks] = std::get<PlacedPlan>(placed);
+  const bool recomputes = !options.recompute.empty() && options.recompute != "none";
+  const Platform platform =
+      make_star_platform(DeviceType{}, options.stages, BytesPerSecond{std::numeric_limits<double>::infinity()},
+                         Seconds{options.hop_latency});
+  Router router(platform);
+  const PlanCost cost = cost_of_times(times, plan, chunks, recomputes);
+  const auto replay = [&](const Schedule& schedule, int iterations) {
+    drawn.graph = make_task_graph({.cost = cost,
+                                   .schedule = schedule,
+                                   .router = router,
+                                   .barrier = false,
+                                   .early_recompute = options.recompute != "lazy",
+                                   .fused = fused_part(times, options),
+                                   .rank_of = ranks});
+    const ReplayRequest request{drawn.graph, platform, iterations};
+    drawn.timeline = replay_analytic(std::span(&request, 1)).front();
+    return measure(drawn.graph, drawn.timeline, platform);
+  };
+  if (steady.flushes) {
+    drawn.metrics = replay(steady, options.iterations);
+  } else {
+    const Seconds period = replay(steady, 2 + options.stages).iteration; // by then the pipeline is full
+    drawn.metrics = replay(drawn.schedule, 1);
+    drawn.metrics.iteration = period;
+  }
+  emit(options.output, options.output.format == "json" ? json_of(drawn, options) : picture_of(drawn, options));
+  return kDone;
+}
+
+} // namespace
+
+Job command_schedule(Flags& flags) { return make_job<ScheduleCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

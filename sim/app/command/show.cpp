@@ -1,0 +1,145 @@
+// stagecraft show: a model, platform, device or study, summed up.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/app/common/given_study.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/model_summary.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/platform/load_platform.hpp"
+#include "sim/platform/route.hpp"
+#include "sim/report/table.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct ShowCommand {
+  std::string what;
+  ModelReading reading;
+  OutputOptions output;
+};
+
+void add_flags(Flags& flags, ShowCommand& options) {
+  flags.add("WHAT", &options.what, "a name or a file", {.required = true});
+  add_reading_flags(flags, options.reading);
+  add_output_flags(flags, options.output, {"table", "json"});
+}
+
+std::string show_device(const DeviceType& type) {
+  std::string text = type.name + " (" + type.vendor + "): " + to_text(type.memory) + " at " +
+                     to_text(type.memory_bandwidth) + " effective, launch " + to_text(type.launch_overhead) + ", " +
+                     to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " +
+                     to_text(type.price.value * 3600, 2) + " USD/h\n";
+  Table table{{{"kernel"}}, {}};
+  for (const PrecisionRow& precision : kPrecisions) {
+    table.columns.push_back({std::string(precision.name), Align::right});
+  }
+  for (const KernelKindRow& kind : kKernelKinds) {
+    std::vector<Cell> row = {{std::string(kind.name)}};
+    for (const PrecisionRow& precision : kPrecisions) {
+      const auto rate = type.rate(kind.kind, precision.precision);
+      row.push_back(rate ? Cell{to_text(*rate)} : Cell{"-", Style::dim});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return text + to_text(table, use_color());
+}
+
+std::string show_platform(const Platform& platform) {
+  std::string text = platform.name + (platform.description.empty() ? "" : ": " + platform.description) + "\n\n";
+  Table devices{{{"device"}, {"memory", Align::right}, {"node"}}, {}};
+  constexpr std::size_t kMostShown = 64;
+  for (std::size_t d = 0; d < std::min(platform.devices.size(), kMostShown); ++d) {
+    devices.rows.push_back({{platform.devices[d].name},
+                            {to_text(platform.type_of(static_cast<int>(d)).memory)},
+                            {platform.nodes[platform.devices[d].node].name}});
+  }
+  text += to_text(devices, use_color());
+  text +=
+      platform.devices.size() > kMostShown ? "… " + std::to_string(platform.devices.size()) + " devices in all\n" : "";
+  Table paths{{{"from \\ to"}}, {}};
+  constexpr std::size_t kMostPaths = 8;
+  Router router(platform);
+  const auto shown = static_cast<DeviceId>(std::min(platform.devices.size(), kMostPaths));
+  for (DeviceId to = 0; to < shown; ++to) {
+    paths.columns.push_back({platform.devices[to].name, Align::right});
+  }
+  for (DeviceId from = 0; from < shown; ++from) {
+    std::vector<Cell> row = {{platform.devices[from].name}};
+    for (DeviceId to = 0; to < shown; ++to) {
+      const PathCost path = router.cost(from, to);
+      row.push_back(
+          {from == to ? "-" : to_text(BytesPerSecond{1 / path.seconds_per_byte}) + ", " + to_text(path.latency)});
+    }
+    paths.rows.push_back(std::move(row));
+  }
+  return text + "\nBandwidth and latency of a lone transfer:\n" + to_text(paths, use_color());
+}
+
+std::string show_study(const Study& study) {
+  std::vector<std::string> counts;
+  for (const int count : study.training.micro_batches) {
+    counts.push_back(std::to_string(count));
+  }
+  const std::size_t splits = study.strategies.size() + study.plans.size();
+  const std::size_t runs = splits * study.schedules.size() * counts.size();
+  const std::string given = study.plans.empty() ? "" : " and " + std::to_string(study.plans.size()) + " plan files";
+  return study.name + (study.description.empty() ? "" : ": " + study.description) + "\n" + study.model->name + " on " +
+         study.platform.name + ", " + std::to_string(study.training.global_batch) + " samples per iteration in " +
+         join(counts, ", ") + " micro-batches, " + std::string(study.engine->name) + " engine, seed " +
+         std::to_string(study.seed) + "\n" + std::to_string(runs) +
+         " runs: " + std::to_string(study.strategies.size()) + " strategies" + given + " x " +
+         std::to_string(study.schedules.size()) + " schedules x " + std::to_string(counts.size()) +
+         " numbers of micro-batches\n";
+}
+
+// Only what a model sums up to has a JSON form.
+void refuse_json(const ShowCommand& options) {
+  if (options.output.format == "json") {
+    throw InputError({"--format json", 0, 0}, "'" + options.what + "' is no model; allowed: table");
+  }
+}
+
+// Whether `name` is the name of a shipped file of the kind.
+bool is_shipped(const Folders& folders, const char* kind, const std::string& name) {
+  return std::filesystem::is_regular_file(folders.shipped / kind / (name + ".yaml"));
+}
+
+ExitStatus run(const ShowCommand& options) {
+  const Folders folders{".", shipped_folder()};
+  std::filesystem::path file;
+  std::vector<std::string> known;
+  for (const char* kind : {"platforms/devices", "platforms", "workloads"}) {
+    if (file.empty() && is_shipped(folders, kind, options.what)) {
+      file = folders.shipped / kind / (options.what + ".yaml");
+    }
+    const std::vector<std::string> names = shipped_names(folders, kind);
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  if (file.empty() && !std::filesystem::is_regular_file(options.what)) {
+    throw InputError({"show", 0, 0}, "no such file, and " + unknown_name("name", options.what, known));
+  }
+  file = file.empty() ? std::filesystem::path(options.what) : file;
+  const DeviceTypeSource types = device_types_in(folders.shipped / "platforms" / "devices");
+  const yaml::Node document = file.extension() == ".yaml" ? yaml::load(file) : yaml::Node{};
+  if (document.find("nodes") != nullptr) {
+    refuse_json(options);
+    emit(options.output, show_platform(load_platform(document, types)));
+  } else if (document.find("vendor") != nullptr) {
+    refuse_json(options);
+    emit(options.output, show_device(load_device_type(document, types)));
+  } else if (document.find("model") != nullptr) {
+    refuse_json(options);
+    emit(options.output, show_study(load_study(document, {file.parent_path(), folders.shipped}, {})));
+  } else {
+    emit_model(options.output, load_model(file, import_options(options.reading)));
+  }
+  return kDone;
+}
+
+} // namespace
+
+Job command_show(Flags& flags) { return make_job<ShowCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

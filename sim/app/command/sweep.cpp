@@ -1,0 +1,294 @@
+// stagecraft sweep: what-if studies without end.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+#include "sim/app/common/given_study.hpp"
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/point_lines.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/app/common/progress.hpp"
+#include "sim/base/process/worker_pool.hpp"
+#include "sim/base/schema.hpp"
+#include "sim/report/table.hpp"
+#include "sim/sweep/run/sweep_run.hpp"
+#include "sim/sweep/space/plain_digits.hpp"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct SweepCommand {
+  std::string study;
+  OutputOptions output;
+  SettingOptions settings;
+  bool count = false, retry = false;
+  int workers = 0; ///< 0: one per core
+  std::string results, shard;
+};
+
+void add_flags(Flags& flags, SweepCommand& options) {
+  constexpr int kMostWorkers = 1024;
+  flags.add("STUDY", &options.study, "a study file with the key 'sweep'", {.required = true});
+  add_output_flags(flags, options.output, {"table", "json"});
+  add_setting_flags(flags, options.settings);
+  add_confidence_flag(flags, options.settings);
+  flags.add("--count", &options.count, "say how many points there are, and run none");
+  flags.add("--workers", &options.workers, "processes that work (default: one per core)",
+            {.name = "N", .check = whole_number(1, kMostWorkers)});
+  flags.add("--results", &options.results, "keep the results in this folder, as sweep.sqlite", {.name = "DIR"});
+  flags.add("--shard", &options.shard, "run only part I of N, to be merged with the others", {.name = "I/N"});
+  flags.add("--retry", &options.retry, "run the points that failed again");
+}
+
+constexpr std::uint64_t kShownPoints = 10;
+
+SweepShard parse_shard(const std::string& text) {
+  if (text.empty()) {
+    return {};
+  }
+  constexpr int kMost = 10'000;
+  const Where where{"--shard " + text, 0, 0};
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) {
+    throw InputError(where, "not of the form I/N; allowed: 1/8 to 8/8 for eight shards");
+  }
+  const int count = parse_integer(text.substr(slash + 1), 1, kMost, where);
+  return {parse_integer(text.substr(0, slash), 1, count, where), count};
+}
+
+Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::string>& axes, const SweepGoal& goal) {
+  Table table{{{"", Align::right}}, {}};
+  for (const std::string& axis : axes) {
+    table.columns.push_back({axis});
+  }
+  for (const char* column : {"strategy", "schedule", "M"}) {
+    table.columns.push_back({column});
+  }
+  for (const char* column : {"iteration", "samples/s", "peak memory", "power", "per sample", "per million"}) {
+    table.columns.push_back({column, Align::right});
+  }
+  const bool has_score =
+      goal.objective->name != "iteration" && goal.objective->name != "throughput"; // a column of its own
+  if (has_score) {
+    table.columns.push_back({std::string(goal.objective->name), Align::right});
+  }
+  table.columns.push_back({"key"});
+  for (const RankedPoint& point : points) {
+    constexpr std::size_t kDigits = 8;
+    const PointRow& row = point.row;
+    const Json settings = Json::parse(row.settings);
+    std::vector<Cell> cells = {{std::to_string(&point - points.data() + 1)}};
+    for (const std::string& axis : axes) {
+      cells.push_back({settings.contains(axis) ? settings[axis].get<std::string>() : ""});
+    }
+    cells.push_back({row.strategy});
+    cells.push_back({row.schedule + (row.order == "list" ? " (list order)" : "")});
+    cells.push_back({std::to_string(row.micro_batches)});
+    const auto known = [&](std::string_view name, auto quantity) {
+      const double value = figure(row.figures, name);
+      return Cell{std::isfinite(value) ? to_text(decltype(quantity){value}) : "-"};
+    };
+    cells.push_back(known("iteration_seconds", Seconds{}));
+    cells.push_back({to_text(figure(row.figures, "samples_per_second"), 1)});
+    cells.push_back(known("peak_memory_bytes", Bytes{}));
+    cells.push_back(known("mean_power_watts", Watts{}));
+    cells.push_back(known("joules_per_sample", Joules{}));
+    cells.push_back(known("usd_per_million_samples", Dollars{}));
+    if (has_score) {
+      cells.push_back({goal.objective->write(point.score)});
+    }
+    cells.push_back({to_text(row.key).substr(0, kDigits)});
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<std::string> keys_of(const Sweep& sweep) {
+  std::vector<std::string> keys;
+  for (const SweepAxis& axis : sweep.axes) {
+    for (const AxisKey& key : axis.keys) {
+      keys.push_back(key.key);
+    }
+  }
+  return keys;
+}
+
+std::string points_in_words(std::uint64_t count) { return std::to_string(count) + (count == 1 ? " point" : " points"); }
+
+std::string counts_of(const SweepOutcome& outcome) {
+  const std::uint64_t all = outcome.feasible + outcome.infeasible + outcome.failed;
+  const std::uint64_t met = outcome.computed + outcome.found;
+  const std::uint64_t again = met > all ? std::min(met - all, outcome.found) : 0; // draws may repeat
+  return points_in_words(all) + ": " + std::to_string(outcome.feasible) + " feasible, " +
+         std::to_string(outcome.infeasible) + " infeasible, " + std::to_string(outcome.failed) + " failed; " +
+         std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found - again) + " were there" +
+         (again > 0 ? "; " + std::to_string(again) + " came more than once" : "") + "\n";
+}
+
+// What a study names, where that is one name; an axis may say otherwise.
+Json name_in(const yaml::Node& study, const char* key) {
+  const yaml::Node* named = study.find(key);
+  return named != nullptr && named->kind == yaml::Node::Kind::scalar ? Json(named->text) : Json();
+}
+
+void show(const SweepCommand& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
+          const std::vector<RankedPoint>& best) {
+  if (options.output.format == "json") {
+    Json json{
+        {"schema", kSchema},
+        {"name", sweep.name},
+        {"model", name_in(sweep.document, "model")},
+        {"platform", name_in(sweep.document, "platform")},
+        {"objective", sweep.goal.objective->name},
+        {"results", results.string()},
+        {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
+        {"runs", Json::array()}};
+    for (const RankedPoint& point : best) {
+      json["runs"].push_back(json_of(point.row));
+      json["runs"].back()["score"] = point.score;
+    }
+    print(json.dump(2) + "\n");
+    return;
+  }
+  std::string text = counts_of(outcome);
+  if (best.empty()) {
+    print(text +
+          (outcome.computed + outcome.found == 0 ? "there are none"
+           : outcome.feasible == 0               ? "none is feasible"
+                                                 : "no feasible point is known to have " + in_words(sweep.goal)) +
+          "\n");
+    return;
+  }
+  text +=
+      "\nThe best, " + in_words(sweep.goal) + ":\n" + to_text(table_of(best, keys_of(sweep), sweep.goal), use_color());
+  print(text + "One of them alone: stagecraft points " + results.string() +
+        " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
+}
+
+// The file, or the one in the folder that is made where it is missing.
+fs::path results_file(const SweepCommand& options) {
+  if (options.output.file.empty() == options.results.empty()) {
+    throw InputError({"-o", 0, 0},
+                     "where do the results go? allowed: one of -o FILE.sqlite and --results DIR, or --count alone");
+  }
+  if (options.results.empty()) {
+    return options.output.file;
+  }
+  std::error_code failure;
+  fs::create_directories(options.results, failure);
+  if (failure) {
+    throw InputError({options.results, 0, 0}, "no folder can be made here: " + failure.message());
+  }
+  return fs::path(options.results) / "sweep.sqlite";
+}
+
+volatile std::sig_atomic_t is_interrupted = 0;
+
+// The first interrupt, or a batch system's notice that time is up, ends the sweep in good order; a second the program.
+class Interrupts {
+public:
+  Interrupts() {
+    is_interrupted = 0;
+    for (auto& [number, previous] : handlers_) {
+      previous = std::signal(number, [](int) {
+        is_interrupted = 1;
+        restore();
+      });
+    }
+  }
+  ~Interrupts() { restore(); }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+private:
+  static void restore() {
+    for (const auto& [number, previous] : handlers_) {
+      std::signal(number, previous);
+    }
+  }
+
+  using Handler = void (*)(int);
+  static inline std::array<std::pair<int, Handler>, 2> handlers_{{{SIGINT, SIG_DFL}, {SIGTERM, SIG_DFL}}};
+};
+
+// "2 x + 3 y x 4 runs = 24 points, then the best 5 of them by simgrid".
+std::string plan_of(SweepPoints& points) {
+  std::string text = points.product() + " = " + points_in_words(points.count());
+  if (points.has_first_pass()) {
+    const Sweep::Screen& screen = *points.inputs().sweep.screen;
+    constexpr double kPercent = 100;
+    const std::string best = screen.share > 0 ? plain_digits(kPercent * screen.share, 4) + " % of the feasible ones"
+                                              : std::to_string(screen.keep) + " of them";
+    text += " by " + screen.engine + ", then the best " + best + " by " + points.engine();
+  }
+  return text + "\n";
+}
+
+// `files` must outlive it.
+SweepInputs inputs_from(const SweepCommand& options, InputFiles& files) {
+  const yaml::Node document = yaml::load(options.study);
+  std::vector<Setting> settings = settings_of(options.settings);
+  Sweep sweep = load_sweep(document, settings);
+  std::erase_if(settings, is_of_sweep);
+  Folders folders = folders_of(options.study);
+  folders.files = &files;
+  return {std::move(sweep), std::move(settings), folders};
+}
+
+ExitStatus run(const SweepCommand& options) {
+  InputFiles files;
+  const SweepInputs inputs = inputs_from(options, files);
+  SweepPoints points(inputs, std::string(program_version()));
+  if (options.count) {
+    points.check_values();
+    print(plan_of(points));
+    return kDone;
+  }
+  const fs::path results = results_file(options);
+  SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
+                   .shard = parse_shard(options.shard),
+                   .retry = options.retry,
+                   .study = options.study};
+  points.check_values(); // before the file is made
+  SweepStore store(results, SweepStore::Mode::write);
+  if (!options.output.quiet) {
+    remark(plan_of(points));
+  }
+  const SweepOutcome outcome = [&] {
+    const Interrupts interrupts;
+    Progress progress(options.output.quiet);
+    how.progress = [&](std::uint64_t done, std::uint64_t all) {
+      progress.show(std::min(done, all), all);
+      return is_interrupted == 0;
+    };
+    return run_sweep(points, store, how);
+  }();
+  if (!outcome.whole) {
+    remark("interrupted: " + results.string() + " keeps " +
+           std::to_string(outcome.feasible + outcome.infeasible + outcome.failed) +
+           " points; the same command goes on from there\n");
+    return kInterrupted;
+  }
+  const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
+  show(options, results, inputs.sweep, outcome, best);
+  const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
+  if (!has_points && how.shard.count > 1) { // the others have them
+    return kDone;
+  }
+  return outcome.failed > 0 ? kSomeFailed : best.empty() ? kNothingFeasible : kDone;
+}
+
+} // namespace
+
+Job command_sweep(Flags& flags) { return make_job<SweepCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

@@ -1,0 +1,73 @@
+// stagecraft validate: predict measured runs, and say how far off; or one real run task by task.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "sim/app/common/job.hpp"
+#include "sim/app/common/output.hpp"
+#include "sim/app/common/program.hpp"
+#include "sim/base/file.hpp"
+#include "sim/report/chrome_trace.hpp"
+#include "sim/report/validation_charts.hpp"
+#include "sim/validate/run_figures.hpp"
+#include "sim/validate/validators.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct ValidateCommand {
+  std::string file;
+  OutputOptions output;
+  bool timeline = false;
+  std::string figures, trace;
+};
+
+void add_flags(Flags& flags, ValidateCommand& options) {
+  flags.add("TRUTH", &options.file, "measured runs; the files tell what measured them", {.required = true});
+  add_output_flags(flags, options.output, {"table", "json", "csv"});
+  flags.add("--timeline", &options.timeline, "compare one run that `execute` wrote, task by task");
+  add_figures_flag(flags, options.figures, "the errors as SVG");
+  flags.add("--trace", &options.trace,
+            "with --timeline: write the measured run above the predicted one as a Chrome/Perfetto trace",
+            {.name = "FILE"});
+}
+
+ExitStatus validate_timeline(const ValidateCommand& options) {
+  const RunRecord record = read_run_record(options.file);
+  const RunAccuracy accuracy = accuracy_of(record);
+  if (!options.trace.empty()) {
+    const std::array timelines{NamedTimeline{"measured", record.timeline},
+                               NamedTimeline{"predicted", accuracy.prediction}};
+    write_file(options.trace, chrome_trace(record.graph, timelines, record.platform));
+  }
+  draw_figures(options.figures, figures_of(record, accuracy));
+  const int width = options.output.quiet ? 0 : terminal_width() - 28;
+  if (options.output.format == "csv") {
+    throw InputError({"--format csv", 0, 0},
+                     "a run task by task is a table or JSON; allowed with --timeline: table, json");
+  }
+  emit(options.output, {.table = [&] { return to_text(record, accuracy, use_color(), width); },
+                        .json = [&] { return to_json(record, accuracy); },
+                        .csv = {}});
+  return kDone;
+}
+
+ExitStatus run(const ValidateCommand& options) {
+  if (options.timeline) {
+    return validate_timeline(options);
+  }
+  if (!options.trace.empty()) {
+    throw InputError({"--trace", 0, 0}, "a trace is of one run; allowed with --timeline");
+  }
+  const Validation validation = validate(options.file, shipped_folder());
+  draw_figures(options.figures, figures_of(charts_of(validation)));
+  emit(options.output, {.table = [&] { return to_text(validation, use_color()); },
+                        .json = [&] { return to_json(validation); },
+                        .csv = [&] { return to_csv(validation); }});
+  return validation.rows.empty() ? kNothingFeasible : kDone;
+}
+
+} // namespace
+
+Job command_validate(Flags& flags) { return make_job<ValidateCommand>(flags, add_flags, run); }
+
+} // namespace stagecraft

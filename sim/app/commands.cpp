@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/commands.hpp"
+
+#include <array>
+
+namespace stagecraft {
+
+// Calls the function of a command's own file, which it also declares: so a command is one file and one row.
+#define COMMAND(function)                                                                                              \
+  [](Flags& flags) {                                                                                                   \
+    Job function(Flags&);                                                                                              \
+    return function(flags);                                                                                            \
+  }
+
+std::span<const CommandRow> commands() {
+  static constexpr const char* kRuns = "Plans and runs";
+  static constexpr const char* kStudies = "Studies";
+  static constexpr const char* kReality = "Reality";
+  static constexpr const char* kFiles = "Files and names";
+  static constexpr std::array kRows = {
+      CommandRow{kRuns, "compare", "replay and rank strategies x schedules (the main job)", COMMAND(command_compare)},
+      CommandRow{kRuns, "plan", "make one split, as a plan file", COMMAND(command_plan)},
+      CommandRow{kRuns, "replay", "replay one run, with its timeline", COMMAND(command_replay)},
+      CommandRow{kRuns, "explain", "say what holds a run back, and what would help most", COMMAND(command_explain)},
+      CommandRow{kRuns, "schedule", "draw a schedule alone, from given times", COMMAND(command_schedule)},
+      CommandRow{kRuns, "check", "say whether a plan or schedule is valid here, and if not, why",
+                 COMMAND(command_check)},
+      CommandRow{kStudies, "sweep", "run every combination of a study's axes, and keep the results in a file",
+                 COMMAND(command_sweep)},
+      CommandRow{kStudies, "points", "write the results of sweeps as CSV or JSON lines, or replay one point",
+                 COMMAND(command_points)},
+      CommandRow{kStudies, "merge", "put the results of several sweeps or shards into one file",
+                 COMMAND(command_merge)},
+      CommandRow{kStudies, "judge", "compare planners over models x platforms: wins, regret, bias",
+                 COMMAND(command_judge)},
+      CommandRow{kStudies, "adapt", "train over time in a world that changes, adapting or not", COMMAND(command_adapt)},
+      CommandRow{kStudies, "report", "show results as one page, or as figures", COMMAND(command_report)},
+      CommandRow{kReality, "execute", "carry out one run on this machine, beside its prediction",
+                 COMMAND(command_execute)},
+      CommandRow{kReality, "train", "train a small perceptron by the plan's tasks: does it still learn?",
+                 COMMAND(command_train)},
+      CommandRow{kReality, "validate", "predict measured runs, and show the error of each and of all",
+                 COMMAND(command_validate)},
+      CommandRow{kReality, "calibrate", "measure a device, fit its times, and say how sure they are",
+                 COMMAND(command_calibrate)},
+      CommandRow{kFiles, "show", "sum up a model, platform, device or study", COMMAND(command_show)},
+      CommandRow{kFiles, "list", "list what can be named", COMMAND(command_list)},
+      CommandRow{kFiles, "import", "read a model, a schedule or measurements of another tool", COMMAND(command_import)},
+      CommandRow{kFiles, "export", "write a split for another tool, a model's kernels, or a run to carry out elsewhere",
+                 COMMAND(command_export)},
+  };
+  return kRows;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,41 @@
+// Files that calibration reads: device files, and tables of measured kernels.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/app/common/flags.hpp"
+#include "sim/platform/platform.hpp"
+
+#include "calibrate/fit/kernel_tables.hpp"
+
+namespace stagecraft {
+
+/// The folder of the shipped device files.
+std::filesystem::path devices_folder();
+/// The device file of a name there, or the file itself. InputError where there is neither.
+std::filesystem::path device_file(const std::string& name);
+DeviceType load_device(const std::filesystem::path& file);
+
+/// The tables that flags name.
+struct TableOptions {
+  std::map<std::string, std::vector<std::string>> files; ///< by the name of their kind
+  std::string select;                                    ///< the device, of tables that hold several
+};
+
+/// A flag for each kind of table, as --gemm, and --select.
+void add_table_flags(Flags& flags, TableOptions& options);
+
+/// A table of measured kernels, and where it comes from.
+struct NamedTable {
+  std::string kind, file;
+  fit::KernelTable table;
+};
+
+/// Reads the tables. Of those that hold several devices it takes the one of --select, or of this name.
+std::vector<NamedTable> read_tables(const TableOptions& options, const std::string& device_name);
+
+} // namespace stagecraft

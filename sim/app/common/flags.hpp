@@ -1,0 +1,85 @@
+// The command line, declared flag by flag. CLI11 reads it; flags.cpp alone includes CLI11, which takes seconds to
+// compile. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/app/common/exit_status.hpp"
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace stagecraft {
+
+/// What a value of a flag must be.
+struct Check {
+  std::string help;                                            ///< as the help shows it
+  std::function<std::string(const std::string& text)> why_not; ///< "" where the text is such a value
+};
+
+Check one_of(const std::vector<std::string>& words);
+/// A whole number in [low, high]. CLI11 alone reads 010 as 8; leading zeros are refused, as in files.
+Check whole_number(int low, int high);
+/// A number in [low, high].
+Check number(double low, double high);
+Check either(const Check& one, const Check& other);
+
+/// How a flag takes its value.
+struct Value {
+  std::string name{};           ///< in the help, as FILE; none: the name of its type
+  std::optional<Check> check{}; ///< of each value; none: any text or number will do
+  bool required = false;
+  bool shows_default = false; ///< in the help
+  bool commas = false;        ///< between several values in one word
+  std::string alone{};        ///< the value of the flag given without one; none: it needs one
+};
+
+/// Where the value of a flag goes. A flag whose target is a vector may be repeated.
+using Target = std::variant<bool*, int*, double*, std::string*, std::vector<int>*, std::vector<double>*,
+                            std::vector<std::string>*>;
+
+/// The flags of one command: a handle, good for as long as the CommandLine.
+class Flags {
+public:
+  explicit Flags(CLI::App& app) : app_(&app) {}
+
+  /// Adds a flag, "--output" or "-o,--output", or a positional argument, "FILE". The target, which outlives the
+  /// reading, keeps its value where the flag is not given.
+  void add(const std::string& name, Target target, const std::string& help, const Value& value = {});
+
+  /// Adds a command below this one. Commands of a group stand together in the help; without one they join this one's.
+  Flags command(const std::string& name, const std::string& help, const std::string& group = "");
+
+  /// Whether the command line names this command.
+  bool given() const;
+
+private:
+  CLI::App* app_;
+};
+
+/// The whole command line.
+class CommandLine {
+public:
+  /// A program that needs one of its commands; `version` is what --version prints.
+  CommandLine(const std::string& name, const std::string& help, const std::string& version);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Flags flags() { return Flags(*app_); }
+
+  /// Reads the words. Nothing: a command is to be run. Else help, the version or an error has been printed, and the
+  /// program ends with this status.
+  std::optional<ExitStatus> read(int count, const char* const* words);
+
+private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+} // namespace stagecraft

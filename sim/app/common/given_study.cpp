@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/common/given_study.hpp"
+
+#include "sim/app/common/program.hpp"
+#include "sim/base/units.hpp"
+
+namespace stagecraft {
+
+void add_setting_flags(Flags& flags, SettingOptions& options) {
+  flags.add("--set", &options.set, "set a key of the study, as training.global_batch=64; may be repeated",
+            {.name = "KEY=VALUE"});
+  flags.add("--engine", &options.engine, "simgrid, simgrid-full or analytic", {.name = "NAME"});
+  flags.add("--cost-model", &options.cost_model, "auto, or a name, see `list cost-models`", {.name = "NAME"});
+  flags.add("--seed", &options.seed, "seed of the strategies that draw random numbers", {.name = "N"});
+}
+
+void add_confidence_flag(Flags& flags, SettingOptions& options) {
+  flags.add("--confidence", &options.confidence, "draw the cost model's errors N times (100 where no N is given)",
+            {.name = "N", .alone = "100"});
+}
+
+void add_reading_flags(Flags& flags, ModelReading& options) {
+  flags.add("--dim", &options.dimensions, "size of a symbolic dimension, as batch=8; may be repeated",
+            {.name = "NAME=N"});
+  flags.add("--cost-scale", &options.cost_scale, "multiply the costs of a file's edges by this", {.name = "X"});
+}
+
+void add_model_flags(Flags& flags, ModelOptions& options, bool required) {
+  constexpr int kMostDevices = 100'000, kMostMicroBatches = 1 << 24;
+  flags.add("MODEL", &options.model, "a name in workloads/, or a file: .yaml, .onnx, PipeDream .txt, .json",
+            {.required = required});
+  flags.add("--platform", &options.platform,
+            "a name in platforms/, or a file; without it, the devices that MODEL brings along", {.name = "P"});
+  flags.add("--devices", &options.devices, "instead of a platform: N devices like the one the model was profiled on",
+            {.name = "N", .check = whole_number(1, kMostDevices)});
+  flags.add("--bandwidth", &options.bandwidth, "with --devices: bandwidth of each device's own link",
+            {.name = "'B/s'"});
+  flags.add("--latency", &options.latency, "with --devices: latency between two devices", {.name = "T"});
+  flags.add("--memory", &options.memory, "with --devices: memory of each device", {.name = "M"});
+  flags.add("--micro-batches", &options.micro_batches,
+            "number of micro-batches; auto: the divisor of the batch, up to 64, with the least estimate",
+            {.name = "M|auto", .check = either(one_of({"auto"}), whole_number(1, kMostMicroBatches))});
+  add_reading_flags(flags, options.reading);
+}
+
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
+  std::vector<Setting> settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw InputError({"--set " + text, 0, 0}, "not of the form KEY=VALUE; allowed: training.global_batch=64");
+    }
+    settings.push_back({text.substr(0, equals), text.substr(equals + 1)});
+  }
+  return settings;
+}
+
+std::vector<Setting> settings_of(const SettingOptions& options) {
+  std::vector<Setting> settings = parse_settings(options.set);
+  for (const auto& [key, value] : {std::pair{"engine", options.engine},
+                                   {"cost_model", options.cost_model},
+                                   {"seed", options.seed},
+                                   {"confidence", options.confidence}}) {
+    if (!value.empty()) {
+      settings.push_back({key, value});
+    }
+  }
+  return settings;
+}
+
+std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model) {
+  std::vector<Setting> settings = settings_of(options);
+  if (!model.micro_batches.empty()) {
+    settings.push_back({"training.micro_batches", model.micro_batches});
+  }
+  return settings;
+}
+
+namespace {
+
+yaml::Node text_node(const std::string& text, const std::string& flag) {
+  return {.kind = yaml::Node::Kind::scalar, .text = text, .where = {flag, 0, 0}};
+}
+
+void add_entry(yaml::Node& map, const std::string& key, const std::string& value, const std::string& flag) {
+  if (!value.empty()) {
+    map.entries.push_back({key, {flag, 0, 0}, text_node(value, flag)});
+  }
+}
+
+} // namespace
+
+yaml::Node model_node(const std::string& model, const ModelReading& reading) {
+  yaml::Node name = text_node(model, "MODEL");
+  if (reading.dimensions.empty() && reading.cost_scale.empty()) {
+    return name;
+  }
+  yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
+  mapping.entries.push_back({"file", name.where, name});
+  yaml::Node sizes{.kind = yaml::Node::Kind::map, .where = {"--dim", 0, 0}};
+  for (const Setting& size : parse_settings(reading.dimensions)) {
+    add_entry(sizes, size.key, size.value, "--dim");
+  }
+  mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
+  add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
+  return mapping;
+}
+
+ImportOptions import_options(const ModelReading& reading) {
+  ImportOptions options;
+  for (const std::string& text : reading.dimensions) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw InputError({"--dim " + text, 0, 0}, "not of the form NAME=N; allowed: batch=8");
+    }
+    constexpr int kMost = 1 << 30;
+    options.dimensions[text.substr(0, equals)] =
+        parse_integer(text.substr(equals + 1), 1, kMost, {"--dim " + text, 0, 0});
+  }
+  if (!reading.cost_scale.empty()) {
+    yaml::Node scale = text_node(reading.cost_scale, "--cost-scale");
+    options.cost_scale = yaml::number(scale, "cost_scale", yaml::kPositive);
+  }
+  return options;
+}
+
+Folders folders_of(const std::string& study_file) {
+  const std::filesystem::path folder = std::filesystem::path(study_file).parent_path();
+  return {folder.empty() ? "." : folder, shipped_folder()};
+}
+
+std::vector<std::string> inputs_of(const std::string& study_file, const InputFiles& files) {
+  std::vector<std::string> inputs;
+  if (!study_file.empty()) {
+    inputs.push_back(study_file);
+  }
+  for (const std::filesystem::path& file : files.asked()) {
+    inputs.push_back(input_name(file));
+  }
+  return inputs;
+}
+
+namespace {
+
+yaml::Node document_of(const ModelOptions& options) {
+  yaml::Node document = study_document(options.model, options.platform);
+  if (options.devices > 0) {
+    if (!options.platform.empty()) {
+      throw InputError({"--devices", 0, 0}, "given beside --platform; allowed: one of them");
+    }
+    yaml::Node star{.kind = yaml::Node::Kind::map, .where = {"--devices", 0, 0}};
+    add_entry(star, "devices", std::to_string(options.devices), "--devices");
+    add_entry(star, "bandwidth", options.bandwidth, "--bandwidth");
+    add_entry(star, "latency", options.latency, "--latency");
+    add_entry(star, "memory", options.memory, "--memory");
+    document.entries.push_back({"platform", star.where, std::move(star)});
+  }
+  document.entries.front().value = model_node(options.model, options.reading);
+  return document;
+}
+
+GivenStudy study_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings) {
+  InputFiles files;
+  Folders folders = folders_of(file);
+  folders.files = &files;
+  Study study = load_study(document, folders, settings);
+  return {std::move(study), inputs_of(file, files)};
+}
+
+} // namespace
+
+GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings) {
+  return study_of(yaml::load(file), file, settings);
+}
+
+GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings) {
+  return study_of(document_of(options), "", settings);
+}
+
+} // namespace stagecraft

@@ -1,0 +1,68 @@
+// The study that the command line describes: a study file, or a model with a platform; and what flags change of it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/common/flags.hpp"
+#include "sim/study/input_files.hpp"
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+
+/// What --set says, and the flags that stand for the most common keys.
+struct SettingOptions {
+  std::vector<std::string> set;
+  std::string engine, cost_model, seed;
+  std::string confidence; ///< where a command has it
+};
+
+/// How a model's file is read: --dim and --cost-scale.
+struct ModelReading {
+  std::vector<std::string> dimensions;
+  std::string cost_scale;
+};
+
+/// What MODEL says, and --platform, or --devices and what those are like.
+struct ModelOptions {
+  std::string model, platform;
+  int devices = 0;
+  std::string bandwidth, latency, memory;
+  std::string micro_batches; ///< "", "auto", or a number
+  ModelReading reading;
+};
+
+void add_setting_flags(Flags& flags, SettingOptions& options);
+void add_confidence_flag(Flags& flags, SettingOptions& options);
+void add_reading_flags(Flags& flags, ModelReading& options);
+void add_model_flags(Flags& flags, ModelOptions& options, bool required = true);
+
+/// KEY=VALUE of --set.
+std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
+
+/// What flags change of a study: --set, and those that stand for one of its keys. InputError where --set is malformed.
+std::vector<Setting> settings_of(const SettingOptions& options);
+/// The same and --micro-batches.
+std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model);
+
+/// A model as a study names it, with what --dim and --cost-scale say of it.
+yaml::Node model_node(const std::string& model, const ModelReading& reading);
+/// What --dim and --cost-scale say to an importer.
+ImportOptions import_options(const ModelReading& reading);
+
+/// A study, and the files that it was made from, as results name them.
+struct GivenStudy {
+  Study study;
+  std::vector<std::string> inputs;
+};
+
+GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings);
+GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings);
+
+/// Where the names in a study file lead: beside the file, or to what is shipped.
+Folders folders_of(const std::string& study_file);
+/// The study file and the files that were asked for, as results name them.
+std::vector<std::string> inputs_of(const std::string& study_file, const InputFiles& files);
+
+} // namespace stagecraft

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/common/infeasible_run.hpp"
+
+namespace stagecraft {
+
+ExitStatus report_infeasible(const OutputOptions& options, const Run& run, const RunOrigin& origin) {
+  if (options.format == "json") {
+    emit(options, to_json(run, origin, true));
+  } else if (options.format == "csv") {
+    emit(options, to_csv(Comparison{.runs = {run}}));
+  } else {
+    remark(run.strategy + " is infeasible: " + run.why_not +
+           (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) + "\n");
+  }
+  return kNothingFeasible;
+}
+
+} // namespace stagecraft

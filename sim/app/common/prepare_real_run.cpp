@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/common/prepare_real_run.hpp"
+
+#include "sim/app/common/output.hpp"
+#include "sim/study/plan_scenario.hpp"
+#include "sim/study/prepare.hpp"
+#include "sim/study/replay_prepared.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The plan of a strategy that asks for replays of its plans and gets real runs.
+PlanResult plan_by_runs(const RealRunOptions& options, bool quiet, const pipeline::BackendRow& row, const Study& study,
+                        const Scenario& scenario, StudyMemo& memo) {
+  if (!scenario.strategy->searches || scenario.schedule == nullptr) {
+    std::vector<std::string> searching;
+    for (const StrategyRow& strategy : strategies()) {
+      if (strategy.searches) {
+        searching.emplace_back(strategy.name);
+      }
+    }
+    throw InputError({"--measured", 0, 0},
+                     "asks for a named schedule and a strategy that measures its plans; allowed: " + join(searching));
+  }
+  PlanRequest request = plan_request(memo, scenario);
+  request.evaluate = [&](const Plan& plan) -> Evaluation {
+    Scenario given = scenario;
+    given.strategy = nullptr;
+    given.plan = &plan;
+    const Prepared prepared = run_scenario(memo, given);
+    const Run& run = prepared.run;
+    if (!run.feasible) {
+      return {.why_not = run.why_not};
+    }
+    const Evaluation measured = RealRun(options, row, study, prepared).evaluate();
+    if (!quiet) {
+      remark("a plan measured: " + to_text(measured.iteration) + " an iteration\n");
+    }
+    return measured;
+  };
+  return make_plan(*scenario.strategy, request);
+}
+
+} // namespace
+
+PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_study, const RunOptions& run,
+                                 const RealRunOptions& options, bool quiet) {
+  PreparedRealRun ready{std::move(given_study), {}, {}, {}};
+  ready.study.training.blocking_sends |= row.holds_cores;
+  ready.study.training.ordered_sends = true; // as connections are
+  const Study& study = ready.study;
+  Scenario scenario;
+  ready.orders = given_orders(run.schedule);
+  if (ready.orders) {
+    if (const auto defects = schedule_defects(*ready.orders); !defects.empty()) {
+      throw InputError({run.schedule, 0, 0}, "the schedule cannot run: " + join(defects, "; "));
+    }
+    scenario.orders = &ready.orders->schedule;
+  } else {
+    scenario.schedule = &find_by_name(schedules(), run.schedule, "schedule", {"--schedule", 0, 0});
+  }
+  ready.given = given_plan(run, study);
+  ready.given.put_into(scenario);
+  if (options.measured && row.runs_elsewhere()) {
+    throw InputError({"--measured", 0, 0},
+                     "backend '" + std::string(row.name) + "' measures no plans; allowed: another backend");
+  }
+  if (!options.carried_out.empty() && !row.runs_elsewhere()) {
+    throw InputError({"--carried-out", 0, 0}, "is of backend gpu; allowed: --backend gpu");
+  }
+  ScheduleCounts counts;
+  StudyMemo memo(study, counts);
+  scenario.micro_batches = choose_micro_batches(memo, scenario);
+  if (options.measured) {
+    PlanResult result =
+        run.strategy.empty() ? PlanResult{ready.given.plan} : plan_by_runs(options, quiet, row, study, scenario, memo);
+    if (Plan* made = std::get_if<Plan>(&result)) {
+      ready.given = {nullptr, std::move(*made)};
+      ready.given.put_into(scenario);
+    }
+  }
+  ready.prepared = prepare(memo, {scenario});
+  replay(memo.costs, ready.prepared);
+  return ready;
+}
+
+} // namespace stagecraft
