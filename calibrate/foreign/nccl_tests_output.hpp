@@ -1,5 +1,6 @@
 // What a run of nccl-tests printed: a header of comments that says who took part, a line or object per size, each out
-// of place and in place. SPDX-License-Identifier: Apache-2.0
+// of place and in place.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <set>

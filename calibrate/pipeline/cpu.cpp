@@ -1,5 +1,6 @@
 // Backend `cpu`: a device is a core of this machine and really runs the kernels of its stages; a transfer copies its
-// bytes. SPDX-License-Identifier: Apache-2.0
+// bytes.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,6 @@
 // Network namespaces without names: each lives as long as a file descriptor of this process, so that nothing of it can
-// outlive the process, however that ends. SPDX-License-Identifier: Apache-2.0
+// outlive the process, however that ends.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // A platform's network for real: a namespace per vertex, a pair of virtual Ethernet devices per link, each shaped to
-// its bandwidth, and a TCP connection per channel, routed over exactly its links. SPDX-License-Identifier: Apache-2.0
+// its bandwidth, and a TCP connection per way, routed over exactly its links.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // A perceptron trained by a run's own tasks: each stage holds some of its layers, each F, B, W, R and optimiser step
 // does what its name says, and data reaches a device only by the transfers that the graph has. So a schedule, an order
-// or an executor that breaks a dependency shows in the weights. SPDX-License-Identifier: Apache-2.0
+// or an executor that breaks a dependency shows in the weights.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

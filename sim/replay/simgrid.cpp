@@ -1,6 +1,7 @@
 // Replay on SimGrid. It sees links and flows only: dependencies and program order are ours, a computation and a latency
 // are timers, the bytes of a transfer are a Comm; in the engine simgrid-full a computation is an Exec.
-// docs/decisions/0002-simgrid-as-flow-engine.md says why. SPDX-License-Identifier: Apache-2.0
+// docs/decisions/0002-simgrid-as-flow-engine.md says why.
+// SPDX-License-Identifier: Apache-2.0
 #include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/version.h>

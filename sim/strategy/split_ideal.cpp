@@ -1,5 +1,6 @@
 // dnn-partitioning's throughput planners (Tarnawski et al. 2020): the least max-load over all ideals, or over those
-// along one order. SPDX-License-Identifier: Apache-2.0
+// along one order.
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
 #include "sim/base/improves.hpp"

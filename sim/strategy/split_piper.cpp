@@ -1,5 +1,6 @@
 // Piper (Tarnawski et al. 2021): data, tensor and pipeline parallelism with recompute, by dynamic programming over
-// ideals, devices and what is in flight. SPDX-License-Identifier: Apache-2.0
+// ideals, devices and what is in flight.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,6 @@
 // A CUDA runtime without a device: memory is the host's, streams and events are clocks, kernels only take time. What
-// the harness does around the kernels runs on it as it is. SPDX-License-Identifier: Apache-2.0
+// the harness does around the kernels runs on it as it is.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,5 @@
-// Names of files that tests write. SPDX-License-Identifier: Apache-2.0
+// Names of files that tests write.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // Our own kernels: data, clocks, the blocker, and memory-bound operators as frameworks run them. Each only enqueues;
-// the caller checks the stream. SPDX-License-Identifier: Apache-2.0
+// the caller checks the stream.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,6 @@
 // Devices of a pipeline that are threads of the host, beside a GPU: each runs its steps when the times of what they
-// wait for are there. SPDX-License-Identifier: Apache-2.0
+// wait for are there.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

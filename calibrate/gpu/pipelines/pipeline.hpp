@@ -1,5 +1,6 @@
 // A pipeline to be carried out away from the simulator: what runs where, in which order, and what waits for what.
-// docs/formats/pipeline.md. SPDX-License-Identifier: Apache-2.0
+// docs/formats/pipeline.md.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // Schedule files: a line per device with its tokens, as `stagecraft schedule --format csv` writes them, or in the form
-// of PyTorch. docs/formats/schedule.md. SPDX-License-Identifier: Apache-2.0
+// of PyTorch. docs/formats/schedule.md.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 // Layer kinds: what each layer of a model costs, as a function of its shapes. docs/formats/workload.md has the
-// equations. SPDX-License-Identifier: Apache-2.0
+// equations.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
