@@ -17,8 +17,8 @@ struct Leg {
   BytesPerSecond bandwidth;
 };
 
-/// The way from one device to another. One leg where they reach each other directly; two, one after the other, between
-/// devices of two vendors, whose data is stored in host memory on the way. No leg for a device to itself.
+/// The way from one device to another. One leg where they reach each other directly; several, one after the other,
+/// between devices of two vendors, whose data is stored in host memory on the way. No leg from a device to itself.
 struct Route {
   std::vector<Leg> legs;
 };

@@ -1,4 +1,4 @@
-// The table of layer kinds. A new kind is one row here, its cost, its shape, and a paragraph in
+// The table of layer kinds. A new kind needs one row here, its cost, its shape, and a paragraph in
 // docs/formats/workload.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
