@@ -113,8 +113,7 @@ private:
     for (const LinkId id : limited) {
       if (links_[id] == nullptr) {
         links_[id] = zone_->create_link("link-" + std::to_string(id), platform.links[id].bandwidth.value);
-        links_[id]->set_latency(
-            0); // latency in SimGrid would change how flows share links; a timer before the flow stands for it
+        links_[id]->set_latency(0); // a latency would change how flows share; a timer stands for it
       }
       links.emplace_back(links_[id]);
     }
