@@ -78,7 +78,7 @@ std::optional<PageTable> skipped_table(const json& document) {
   return table.rows.empty() ? std::nullopt : std::optional(table);
 }
 
-// Rows that a device's fits predict: told apart by what predicted them.
+// Rows predicted from a device's fits, grouped by what predicted them.
 Validation predicted_rows(const json& list) {
   Validation validation;
   for (const json& row : list) {
