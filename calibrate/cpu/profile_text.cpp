@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kExact = 15; // digits of counts
 
-// Layers in files have no commas, spaces and dollars in their names.
+// The operator's name without commas, spaces and dollars, which workload files do not allow.
 std::string name_of(const Operator& op) {
   std::string name = op.name;
   std::replace_if(
