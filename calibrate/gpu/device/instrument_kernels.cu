@@ -135,7 +135,7 @@ __global__ void shaped_copy_kernel(const char* from, char* to, std::int64_t byte
 }
 
 __global__ void mark_kernel(int* seen) {
-  constexpr long long kLong = 5000; // nanoseconds; long enough that no two blocks run on one multiprocessor after another
+  constexpr long long kLong = 5000; // ns; keeps two blocks from running on one multiprocessor in turn
   unsigned processor;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(processor));
   if (threadIdx.x == 0 && processor < static_cast<unsigned>(kMostProcessors)) {
