@@ -1,4 +1,4 @@
-// import: what other tools measured or tell of a machine, used at once.
+// stagecraft import: measurements and machine descriptions from other tools, used at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/program.hpp"
 

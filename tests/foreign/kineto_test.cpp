@@ -14,7 +14,7 @@ namespace {
 
 using test::error_of;
 
-// Events of a trace of an H200, in which each operator's first input stands for all that are not given.
+// Events of a trace of an H200; the inputs of an operator that are not given are like its first.
 std::string trace(const std::vector<std::string>& events) {
   return R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H200","totalGlobalMem":150000000000}],
 "traceEvents":[)" +
@@ -68,7 +68,7 @@ TEST_CASE("a kernel whose launch is not in the trace goes by its own External id
         std::vector<std::string>{"left out, 75.0 % of the time: 1 x kernels whose operator the trace does not tell"});
 }
 
-// The kernels that one call is, as text, or why it is none.
+// The kernels that a call stands for, as text, or why there are none.
 std::string told(const std::string& name, const std::string& args, const std::vector<std::string>& kernels = {"k"},
                  const std::string& around = "") {
   std::vector<std::string> events = {op(1, name, args)};

@@ -29,7 +29,7 @@ std::string error(const std::string& text, const ForeignOptions& options = of("h
   return error_of([&] { import_topology(text, "topo.txt", options); });
 }
 
-// What a lone transfer gets, in GB/s.
+// Bandwidth of a transfer that has its links for itself, in GB/s.
 double bandwidth(const Platform& platform, DeviceId from, DeviceId to) {
   Router router(platform);
   return 1e-9 / router.cost(from, to).seconds_per_byte;
