@@ -1,3 +1,4 @@
+// Writes a measured model as a workload file.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// Fingerprints, compared with the definition of FNV-1a.
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 

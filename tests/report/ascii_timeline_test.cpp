@@ -1,3 +1,4 @@
+// Timelines as pictures of text.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <regex>

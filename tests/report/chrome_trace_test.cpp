@@ -1,3 +1,4 @@
+// Traces for Chrome and Perfetto: slices, arrows, memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// The HTML report: sections, charts, timelines and tables of every kind of document.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// ONNX models: small ones built here, and published ones.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// Lanes that do no work: a simulated clock says what each step would take.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

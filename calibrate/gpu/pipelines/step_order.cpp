@@ -1,3 +1,4 @@
+// Finds an order in which the steps of a pipeline can be given to lanes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The page of a comparison: ranking, trade-offs, and maps of strategies and schedules.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

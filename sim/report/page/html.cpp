@@ -1,3 +1,4 @@
+// Writes a page as HTML, with its data for the scripts.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// The pages of a single run and of an explanation.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// Curves of a sweep: the best points along each axis.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>

@@ -1,3 +1,4 @@
+// Fronts of a sweep: time per sample against cost, energy or memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// Maps of a sweep: the best value, and who wins, over each pair of axes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// The pages of a validation, of predicted kernels, and of fits.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// Writes schedules in the CSV of PyTorch.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,5 +1,6 @@
+// The cost of each layer kind. Letters as in docs/formats/workload.md: x, y = elements read and written;
+// P = parameters; k = window; F = FLOPs.
 // SPDX-License-Identifier: Apache-2.0
-// Letters as in docs/formats/workload.md: x, y = elements read and written; P = parameters; k = window; F = FLOPs.
 #include "sim/workload/layer/layer_costs.hpp"
 
 #include <algorithm>
