@@ -144,13 +144,13 @@ ForeignText import_kineto(std::string_view text, const std::string& file, const 
   measurements.measured = kernels_of(trace, left_out);
   measurements.collectives = collectives_of(trace, options.collectives, left_out);
   for (const TraceKernel& kernel : trace.unowned) {
-    left_out.add("kernels whose operator the trace does not tell", kernel.time);
+    left_out.add("kernels whose operator the trace does not name", kernel.time);
   }
   const std::vector<std::string> remarks = left_out.texts(trace.kernel_time);
   if (measurements.measured.empty() && measurements.collectives.empty()) {
     throw InputError({file, 0, 0},
                      "no kernel of a known operator and shape" +
-                         (remarks.empty() ? ", as there is none of a GPU at all" : ": " + join(remarks, "; ")) +
+                         (remarks.empty() ? ", since there are no GPU kernels at all" : ": " + join(remarks, "; ")) +
                          "; allowed: a trace of a GPU with record_shapes=True");
   }
   return {measurements_text(measurements, {{"harness", "PyTorch's profiler"}},

@@ -202,9 +202,9 @@ private:
       return *options_.nvlink;
     }
     if (known_ == nullptr || known_->nvlinks == 0) {
-      throw InputError({"--nvlink", 0, 0}, "the matrix has NVLinks, and what one of '" + options_.device->name +
-                                               "' reaches is not known; allowed: --nvlink 'B/s' of one link in one "
-                                               "direction");
+      throw InputError({"--nvlink", 0, 0}, "the matrix has NVLinks, but the bandwidth of a link of '" +
+                                               options_.device->name +
+                                               "' is not known; allowed: --nvlink 'B/s' of one link in one direction");
     }
     nvlink_source_ = known_->nvlink_source;
     return BytesPerSecond{known_->nvlink * 1e9};
@@ -214,8 +214,8 @@ private:
   // GPUs.
   std::string pcie() {
     if (!options_.pcie && known_ == nullptr) {
-      throw InputError({"--pcie", 0, 0}, "what the slot of '" + options_.device->name +
-                                             "' reaches is not known; allowed: --pcie 'B/s' in one direction");
+      throw InputError({"--pcie", 0, 0}, "the bandwidth of a PCIe slot of '" + options_.device->name +
+                                             "' is not known; allowed: --pcie 'B/s' in one direction");
     }
     const BytesPerSecond rate = options_.pcie.value_or(BytesPerSecond{known_ != nullptr ? known_->pcie * 1e9 : 0});
     comments_.push_back("PCIe: " + gigabytes(rate) + ": " +
@@ -286,7 +286,7 @@ private:
 
   std::string network() {
     if (!options_.network) {
-      throw InputError({"--network", 0, 0}, "several nodes need a network, whose speed the matrix does not tell; "
+      throw InputError({"--network", 0, 0}, "several nodes need a network, whose speed the matrix does not show; "
                                             "allowed: --network 'B/s' of one card in one direction");
     }
     const int all = static_cast<int>(matrix_.names.size()) - matrix_.gpus;

@@ -316,7 +316,7 @@ Timing MeasurementRun::measure(const KernelPoint& point, const Place& place) {
     const Partition::Busy busy(*place.partition, from, to, bytes);
     timing = place.sampler.measure(operation.launch, method);
     if (busy.gave_up()) {
-      throw DeviceError("the other multiprocessors did not work beside it");
+      throw DeviceError("the other multiprocessors did not copy memory at the same time");
     }
     break;
   }
@@ -347,7 +347,7 @@ void MeasurementRun::measure_power(const PowerPoint& point, double deadline, con
   }
   const std::optional<double> watts = meter.stop();
   if (!watts) {
-    throw DeviceError("the driver tells no power");
+    throw DeviceError("the driver does not give the power");
   }
   reading.watts = *watts;
   reading.seconds = meter.seconds();

@@ -303,7 +303,7 @@ void Training::run_backward(Replica& replica, int number) {
     gather(replica, number, false);
   }
   if (slot.outputs.empty()) {
-    throw std::runtime_error("the activations of micro-batch " + std::to_string(number) + " are not there");
+    throw std::runtime_error("the activations of micro-batch " + std::to_string(number) + " are missing");
   }
   slot.gradients = pipeline::backward(weights_of(replica, slot), slot.outputs, slot.output_gradient, last(replica));
   slot.input_gradient = slot.gradients.input;

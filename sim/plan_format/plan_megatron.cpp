@@ -201,7 +201,8 @@ Stages read_stages(const MegatronArguments& arguments, int ranks) {
 void refuse_other_degrees(const MegatronArguments& arguments) {
   for (const char* name : {"context-parallel-size", "expert-model-parallel-size", "expert-tensor-parallel-size"}) {
     if (arguments.integer(name, 1, kMostDegree, 1) != 1) {
-      throw InputError(arguments.where(name), "'--" + std::string(name) + "' is more than a plan can say; allowed: 1");
+      throw InputError(arguments.where(name),
+                       "'--" + std::string(name) + "' is more than a plan can express; allowed: 1");
     }
   }
 }

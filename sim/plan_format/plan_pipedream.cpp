@@ -123,7 +123,7 @@ WrittenPlan write_pipedream_plan(const PlanToWrite& what) {
     return Infeasible{std::move(why)};
   }
   if (what.plan.stages.front().recompute != Recompute::none) {
-    return Infeasible{"the plan recomputes, which PipeDream's configuration has no words for"};
+    return Infeasible{"the plan recomputes, which PipeDream's configuration cannot express"};
   }
   std::vector<int> stage_of(what.model.size());
   Json ranks = Json::object();

@@ -150,8 +150,9 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   for (const yaml::Node::Entry& entry : sources->entries) {
     yaml::scalar(entry.value, entry.key);
     if (find_dotted(document, entry.key) == nullptr) {
-      throw InputError(entry.where, "source of '" + entry.key.substr(0, 60) +
-                                        "', which the device type does not give; allowed: keys above, 'peak.fp16'");
+      throw InputError(entry.where,
+                       "a source for '" + entry.key.substr(0, 60) +
+                           "', which this device type does not give; allowed: its keys, such as 'peak.fp16'");
     }
   }
 }

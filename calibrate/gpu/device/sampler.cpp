@@ -123,7 +123,7 @@ Timing sample_until_enough(const std::function<double()>& sample, const StopRule
     }
   }
   if (seconds.empty()) {
-    throw DeviceError("no sample came to its end in time");
+    throw DeviceError("no sample ended in time");
   }
   Timing timing;
   timing.seconds = summarize(seconds);

@@ -70,7 +70,7 @@ public:
       json::Object object(list[i], file_, "nodes[" + std::to_string(i) + "]");
       const int id = object.integer("id", kLowest);
       if (!index_.emplace(id, static_cast<int>(i)).second) {
-        throw object.error("id", "is " + std::to_string(id) + ", as of nodes[" + std::to_string(index_.at(id)) +
+        throw object.error("id", "is " + std::to_string(id) + ", like that of nodes[" + std::to_string(index_.at(id)) +
                                      "]; allowed: each id once");
       }
       Node node;
