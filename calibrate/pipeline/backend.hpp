@@ -32,14 +32,14 @@ class Backend {
 public:
   virtual ~Backend() = default;
 
-  /// Called first on the thread of each device, and on that of each way, in every run.
+  /// Called first on the thread of each device, and on that of each channel, in every run.
   virtual void enter_device(int /*device*/) noexcept {}
   virtual void enter_channel(int /*channel*/) noexcept {}
 
   /// Does a computation; returns when it is done. Each device has a thread of its own that calls this.
   virtual void compute(const Job& job) = 0;
-  /// Carries the bytes of a transfer; returns when the last has arrived. Each way has a thread of its own that calls
-  /// this.
+  /// Carries the bytes of a transfer; returns when the last has arrived. Each channel has a thread of its own that
+  /// calls this.
   virtual void transfer(const Job& job, int channel) = 0;
   /// Called from any thread when the run has failed: makes running calls return soon.
   void interrupt() {

@@ -1,4 +1,4 @@
-// Cores of this machine for the devices of a run and the ways between them.
+// Cores of this machine for the devices of a run and the channels between them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace stagecraft::pipeline {
 
-/// A core for each device. A way uses the core of the sending device, which does nothing else meanwhile: waking a
+/// A core for each device. A channel uses the core of the sending device, which does nothing else meanwhile: waking a
 /// thread on another core would take longer than most copies.
 struct Cores {
   std::vector<int> of_device, of_channel;

@@ -9,7 +9,7 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// Added to the priority of ways and of devices that sleep, since they must wake at once.
+// Added to the priority of channels and of devices that sleep, since they must wake at once.
 constexpr int kSleepers = 10;
 
 using Entry = std::size_t; // an entry of the timeline: iteration * tasks + task
@@ -24,7 +24,7 @@ struct Bell {
   }
 };
 
-// The transfers of a way in the order in which they become ready.
+// The transfers of a channel in the order in which they become ready.
 struct SendQueue {
   Bell bell;
   std::mutex mutex; // protects the queue from several threads that add to it

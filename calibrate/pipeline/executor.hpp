@@ -1,4 +1,4 @@
-// Runs a task graph for real: a thread per device runs its program, a thread per way runs its transfers.
+// Runs a task graph for real: a thread per device runs its program, a thread per channel runs its transfers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ struct ExecuteOptions {
   bool holds_cores = false; ///< if real time is granted, devices wait without sleeping, and transfers interrupt them
 };
 
-/// What happened. A transfer's start is when it was handed over: its inputs were ready and its way was free.
+/// What happened. A transfer's start is when it was handed over: its inputs were ready and its channel was free.
 struct Execution {
   Timeline timeline;
   bool real_time = false; ///< whether every thread got real-time priority

@@ -12,7 +12,7 @@
 namespace stagecraft::pipeline {
 
 /// The setting's graph with its kernels. A device of vendor nvidia becomes as many multiprocessors of the GPU as its
-/// type's `processors`, or the whole GPU; any other device becomes that many host threads, or one. `way` says how
+/// type's `processors`, or the whole GPU; any other device becomes that many host threads, or one. `route` says how
 /// copies within the GPU are made; shaped ones get the latency and bandwidth of their leg.
 gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyRoute route, const std::string& name);
 

@@ -247,7 +247,7 @@ std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
   return found;
 }
 
-// Times from the sender's finish to the receiver's start; for each way a line over its sizes.
+// Times from the sender's finish to the receiver's start; for each channel a line over its sizes.
 void measure_copies(const Subject& subject, PartTimes& parts) {
   const Setting& setting = subject.setting;
   constexpr int kRepeats = 4;
@@ -264,8 +264,7 @@ void measure_copies(const Subject& subject, PartTimes& parts) {
   }
   const TaskGraph& graph = chain.finish();
   const Timeline timeline = execute_and_rest(subject, graph, chain.channels());
-  std::vector<std::map<double, std::vector<double>>> seconds(
-      setting.channels.work_of.size());                          // [way]: seconds by bytes
+  std::vector<std::map<double, std::vector<double>>> seconds(setting.channels.work_of.size()); // [channel], by bytes
   for (std::size_t i = hops.size(); i < transfers.size(); ++i) { // the first time is a warm-up
     const std::int32_t work = hops[i % hops.size()].transfer;
     seconds[setting.channels.of_work[work]][graph.works[work].bytes].push_back(timeline.start[transfers[i].after] -

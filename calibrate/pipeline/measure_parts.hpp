@@ -1,4 +1,4 @@
-// Measures the parts of a real run, each alone: computations, and one transfer at a time for each kind of way.
+// Measures the parts of a real run, each alone: computations, and one transfer at a time for each kind of channel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

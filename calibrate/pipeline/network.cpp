@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kEthernet = 14;                 // bytes of an Ethernet header
 constexpr int kHeaders = kEthernet + 20 + 20; // bytes with the headers of IP and TCP, without options
-// Seconds that a packet takes on the narrowest link of its way: short compared with a transfer, long compared with what
-// this machine needs to forward a packet, times all hops of all ways.
+// Seconds that a packet takes on the narrowest link of its channel: short compared with a transfer, long compared with
+// what this machine needs to forward a packet, times all hops of all channels.
 constexpr double kShortest = 0.1e-3, kLongest = 0.4e-3, kPerHop = 10e-6;
 constexpr int kSmallest = 536, kLargest = 10'000; // bytes of data in a packet
 constexpr int kWindow = 6;        // packets in flight: enough to fill the links, few enough to share them evenly
@@ -36,7 +36,7 @@ constexpr int kBuffer = 16 << 20; // bytes of a socket's buffer
 constexpr int kPort = 4000;
 constexpr int kPatience = 30'000; // milliseconds
 
-// Addresses: the ends of wires from 10.0.0.0, the ends of ways from 100.64.0.0, the ends of wires to the hub from
+// Addresses: the ends of wires from 10.0.0.0, the ends of channels from 100.64.0.0, the ends of wires to the hub from
 // 172.16.0.0.
 std::string address(std::uint32_t base, std::uint32_t number) {
   const std::uint32_t all = base + number;
@@ -76,7 +76,7 @@ void set_option(int socket, int level, int option, int value) {
   }
 }
 
-// A TCP socket bound to one end of a way.
+// A TCP socket bound to one end of a channel.
 int make_socket(int channel, int end, int segment) {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) {
@@ -97,7 +97,7 @@ int make_socket(int channel, int end, int segment) {
   return made;
 }
 
-// Raises the limit of open files: each way and wire needs several.
+// Raises the limit of open files: each channel and wire needs several.
 void raise_limit_of_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -231,7 +231,7 @@ std::string Network::hub_commands(const Platform& platform) const {
   return text;
 }
 
-// Commands that set addresses, and the next hop of each way through this vertex.
+// Commands that set addresses, and the next hop of each channel through this vertex.
 std::string Network::route_commands(int vertex, const Platform& platform) const {
   std::string text = "addr add " + hub_end(vertex, 0) + "/31 dev hub\nlink set hub up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {

@@ -1,5 +1,5 @@
 // A platform's network inside this machine: a network namespace per vertex, a pair of virtual Ethernet devices per
-// link, each limited to the link's bandwidth, and a TCP connection per way, routed over exactly its links.
+// link, each limited to the link's bandwidth, and a TCP connection per channel, routed over exactly its links.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace stagecraft::pipeline {
 
 class Network {
 public:
-  /// Sets up the links that the ways use. Throws Unavailable if the system does not grant it.
+  /// Sets up the links that the channels use. Throws Unavailable if the system does not grant it.
   explicit Network(const Setting& setting);
   ~Network();
   Network(const Network&) = delete;
@@ -37,7 +37,7 @@ private:
     int a = 0, b = 0;             // vertices
     LinkId there = -1, back = -1; // a to b, and b to a; -1: the platform has no such link
   };
-  // The TCP connection of a way.
+  // The TCP connection of a channel.
   struct Connection {
     std::vector<LinkId> links;
     double rate = 0;                // bytes per second of the narrowest link
@@ -60,8 +60,8 @@ private:
   std::vector<int> namespace_of_; // [vertex]: index of its namespace, or -1
   std::vector<Wire> wires_;
   std::vector<int> wire_of_;            // [link]: index of its wire, or -1
-  std::vector<Connection> connections_; // [way]
-  double packet_time_ = 0;              // seconds of a packet on the narrowest link of a way
+  std::vector<Connection> connections_; // [channel]
+  double packet_time_ = 0;              // seconds of a packet on the narrowest link of a channel
 };
 
 } // namespace stagecraft::pipeline

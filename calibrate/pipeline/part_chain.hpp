@@ -9,7 +9,7 @@
 
 namespace stagecraft::pipeline {
 
-/// A chain of computations and transfers in turn, made of the works and ways of a run and of works of its own.
+/// A chain of computations and transfers in turn, made of the works and channels of a run and of works of its own.
 class PartChain {
 public:
   /// The setting must outlive the chain.
@@ -25,9 +25,9 @@ public:
 
   /// Makes a new work: a computation on a device.
   std::int32_t computation(int device, Seconds seconds);
-  /// Makes a new work: a transfer of `bytes` on a way.
+  /// Makes a new work: a transfer of `bytes` on a channel.
   std::int32_t transfer(int channel, double bytes);
-  /// The device at the end of a way; the sender if the way does not end at a device.
+  /// The device at the end of a channel; the sender if the channel does not end at a device.
   int receiver(int channel) const;
 
   /// The graph of everything added so far.

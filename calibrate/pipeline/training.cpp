@@ -55,7 +55,7 @@ Training::Training(const Setting& setting, const Schedule& schedule, TrainingSet
   }
 }
 
-// Makes a lane for each device and stage that has a forward, and finds the first micro-batch that the first stage
+// Makes a replica for each device and stage that has a forward, and finds the first micro-batch that the first stage
 // begins.
 void Training::find_replicas(const Setting& setting) {
   const std::size_t stages = setup_.layers.size();
@@ -191,7 +191,7 @@ int Training::end_column(const Replica& replica) const {
   return static_cast<int>(std::lround(replica.end * setup_.samples));
 }
 
-// Copies the samples that both lanes have.
+// Copies the samples that both replicas have.
 void Training::copy_columns(const MatrixXd& from, const Replica& sender, MatrixXd& to, const Replica& receiver) const {
   const int begin = std::max(first_column(sender), first_column(receiver));
   const int count = std::min(end_column(sender), end_column(receiver)) - begin;

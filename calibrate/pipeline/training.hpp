@@ -111,9 +111,9 @@ private:
   TrainingSetup setup_;
   int first_ = 0; // micro-batches before this one began before the run
   std::vector<Replica> replicas_;
-  std::vector<std::vector<int>> replica_of_;  // [device][stage]: index of the lane, or -1
+  std::vector<std::vector<int>> replica_of_;  // [device][stage]: index of the replica, or -1
   std::vector<std::vector<int>> replicas_of_; // [stage], in the order of its replicas
-  std::vector<std::vector<int>> receivers_;   // [task]: lanes that a transfer brings data to
+  std::vector<std::vector<int>> receivers_;   // [task]: replicas that a transfer brings data to
   std::vector<char> runs_again_;              // [task]: whether recompute makes a forward again
   std::vector<Examples> examples_;            // [number]
   std::vector<std::atomic<double>> losses_;   // [number]

@@ -131,7 +131,7 @@ bool Router::label_ways(int from_vertex, int to_vertex) {
   return false;
 }
 
-// Updates the label of the link's tail if the link, whose head is labelled, lies on a shortest way.
+// Updates the label of the link's tail if the link, whose head is labelled, lies on a shortest path.
 void Router::label(LinkId link, std::vector<int>& layer) {
   const Link& taken = platform_.links[static_cast<size_t>(link)];
   const Label& head = labels_[static_cast<size_t>(taken.to)];
@@ -146,7 +146,7 @@ void Router::label(LinkId link, std::vector<int>& layer) {
   }
 }
 
-// Among the shortest ways, takes the widest; among those, the link of the lowest number at each vertex.
+// Among the shortest paths, takes the widest; among those, the link of the lowest number at each vertex.
 Leg Router::lowest_way(int from_vertex, int to_vertex) {
   const double width = labels_[static_cast<size_t>(from_vertex)].width;
   for (const LinkId link : shortest_links_) {

@@ -17,8 +17,8 @@ struct Leg {
   BytesPerSecond bandwidth;
 };
 
-/// The way from one device to another. One leg where they reach each other directly; several, one after the other,
-/// between devices of two vendors, whose data is stored in host memory on the way. No leg from a device to itself.
+/// The path from one device to another. One leg where they reach each other directly; several, one after the other,
+/// between devices of two vendors, whose data is stored in host memory on its path. No leg from a device to itself.
 struct Route {
   std::vector<Leg> legs;
 };
@@ -41,7 +41,7 @@ public:
 
   /// The route between two devices, valid while the router lives; nothing where there is none.
   const Route* find(DeviceId from, DeviceId to);
-  /// The way from the host of a device's node to the device, for data that the host has made; nothing where there is
+  /// The path from the host of a device's node to the device, for data that the host has made; nothing where there is
   /// none.
   std::optional<Leg> from_host(DeviceId to);
   /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
@@ -56,7 +56,7 @@ private:
   Leg lowest_way(int from_vertex, int to_vertex);
   void label(LinkId link, std::vector<int>& layer);
 
-  /// What a search knows of a vertex: the fewest links to the target, and the widest way among those.
+  /// What a search knows of a vertex: the fewest links to the target, and the widest path among those.
   struct Label {
     int distance = -1;
     double width = 0;
@@ -69,7 +69,7 @@ private:
   std::vector<int> host_vertex_;              ///< per node
   std::unordered_map<long, std::optional<Route>> routes_;
   std::vector<Label> labels_;          ///< per vertex, for the current search
-  std::vector<LinkId> shortest_links_; ///< links on shortest ways to the target, for the current search
+  std::vector<LinkId> shortest_links_; ///< links on shortest paths to the target, for the current search
 };
 
 } // namespace stagecraft

@@ -1,5 +1,5 @@
 // The recurrence start = max(device free, last input arrived), evaluated in any order in which tasks become ready. What
-// one device sends one way becomes ready in the order of its program, and so is evaluated in that order.
+// one device sends over one channel becomes ready in the order of its program, and so is evaluated in that order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
@@ -183,7 +183,7 @@ private:
         }
         return;
       }
-      if (kind.channel >= 0) { // its bytes flow after its latency, and after those before it have left the way
+      if (kind.channel >= 0) { // its bytes flow after its latency, and after those before it have left the channel
         double& drained = drained_[kind.channel];
         arrival = std::max(arrival, drained - kind.latency);
         start_[now] = arrival;
@@ -217,7 +217,7 @@ private:
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
   std::vector<std::size_t> heads_; // [device]: iteration * tasks + task of its next task
-  std::vector<double> drained_;    // [way]: when the last byte on it arrives, in seconds
+  std::vector<double> drained_;    // [channel]: when the last byte on it arrives, in seconds
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_; // the first `awake_` of them are devices that wait for nothing any more
   std::size_t awake_ = 0;

@@ -180,8 +180,8 @@ public:
 private:
   using Executed = std::size_t; // iteration * tasks + task
 
-  // The transfers sent one way, in the order in which they became ready. The first is flowing or waiting for its
-  // latency.
+  // The transfers sent over one channel, in the order in which they became ready. The first is flowing or waiting for
+  // its latency.
   struct SendQueue {
     std::vector<Executed> queue;
     std::size_t first = 0;
@@ -283,7 +283,7 @@ private:
     }
   }
 
-  // The latency of a transfer passes while those before it on its way still flow.
+  // The latency of a transfer passes while those before it on its channel still flow.
   void transfer(Executed executed, const Work& work) {
     if (work.channel >= 0) {
       SendQueue& sends = send_queues_[work.channel];
@@ -305,7 +305,7 @@ private:
     }
   }
 
-  // The next transfer on the way flows now if it has been ready for its latency.
+  // The next transfer on the channel flows now if it has been ready for its latency.
   void arrived(Executed executed, const Work& work) {
     finish(executed);
     if (work.channel < 0) {

@@ -269,7 +269,7 @@ private:
       for (const TaskId after : graph_.successors_of(leg)) {
         const Work& work = work_of(after);
         if (work.transfers() &&
-            graph_.micro_batch[after] == graph_.micro_batch[leg]) { // not the next transfer on the same way
+            graph_.micro_batch[after] == graph_.micro_batch[leg]) { // not the next transfer on the same channel
           next = after;
         } else if (work.computes() && work.stage == work_of(leg).to_stage && work.device != work_of(leg).device) {
           const Slice to = device_slice(base + after);

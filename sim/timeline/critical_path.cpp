@@ -18,7 +18,7 @@ std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int ite
   return last;
 }
 
-// The entries that each way carried, in the order in which their bytes entered it: that of their starts.
+// The entries that each channel carried, in the order in which their bytes entered it: that of their starts.
 std::vector<std::vector<std::size_t>> sent_on_ways(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<std::vector<std::size_t>> sent(graph.channels);
   for (std::size_t entry = 0; graph.channels > 0 && entry < timeline.start.size(); ++entry) {

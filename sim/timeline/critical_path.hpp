@@ -20,12 +20,12 @@ struct LastInput {
   double time = -1;      ///< when that input came, in seconds; -1: the task waited for nothing
 };
 
-/// For each entry of the timeline, its last input by edges, ties and ways, without program order. A transfer is
-/// released by the one before it on its way when that one's last byte has entered the way.
+/// For each entry of the timeline, its last input by edges, ties and channels, without program order. A transfer is
+/// released by the one before it on its channel when that one's last byte has entered the channel.
 std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timeline);
 
-/// For each entry of the timeline, the entry that it waited for last, by program order, edges, ties or ways; its own
-/// number where it waited for none. If several end at once, the one before it in the device's program.
+/// For each entry of the timeline, the entry that it waited for last, by program order, edges, ties or channels; its
+/// own number where it waited for none. If several end at once, the one before it in the device's program.
 std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline& timeline);
 
 /// The chain that ends with the last task of the last iteration, over the timeline's last period (Timeline::window

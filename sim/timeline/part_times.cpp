@@ -94,8 +94,8 @@ TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
         work.computes() || work.transfers() ? Seconds{timeline.finish[task] - timeline.start[task]} : Seconds{0};
     if (work.transfers()) {
       work.leg = 0;
-      // On a way, the next transfer waits for all but the latency. Elsewhere all counts as latency, which every engine
-      // adds.
+      // On a channel, the next transfer waits for all but the latency. Elsewhere all counts as latency, which every
+      // engine adds.
       work.latency = work.channel >= 0 ? std::min(work.latency, work.seconds) : work.seconds;
     }
   }

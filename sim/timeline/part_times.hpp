@@ -34,7 +34,7 @@ Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& 
 
 /// A graph that repeats `timeline`: each task of each iteration becomes a work of its own with the duration that it
 /// had, and each transfer gets links of its own. A replay of it shows what dependencies and program order alone make of
-/// these durations. Any engine will do; where the graph has ways, take `analytic`, which keeps their order too.
+/// these durations. Any engine will do; where the graph has channels, take `analytic`, which keeps their order too.
 /// std::invalid_argument for a graph with a loader, whose ties are no edges.
 TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kTiny = 1e-5; // times of random pipelines are seconds
 
-// A pipeline prepared for a real run: graph, ways and platform.
+// A pipeline prepared for a real run: graph, channels and platform.
 struct Ready {
   Platform platform;
   TaskGraph graph;
