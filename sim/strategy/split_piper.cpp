@@ -15,7 +15,7 @@ namespace stagecraft {
 namespace {
 constexpr int kMostPiperStates = 1500;
 constexpr double kMostWork = 1e10; // pairs of states x devices x stages x degrees
-constexpr double kMostCells = 2e7; // of the table
+constexpr double kMostCells = 2e7; // cells of the table
 
 // One stage of the answer: operators between two states, and how they run.
 struct Choice {
@@ -26,7 +26,7 @@ struct Choice {
 struct Solution {
   double load = kInfinity;
   int devices = 0, s = 0;
-  std::vector<int> states; // of the stages' lower ends
+  std::vector<int> states; // states at which the stages begin
   std::vector<Choice> choices;
   std::vector<int> in_flight; // s of each stage
 };
