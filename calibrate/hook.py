@@ -4,11 +4,10 @@
     python3 hook.py FILE.py:FUNCTION --micro-batches 1,2,4 --device cuda -o profile.yaml
 
 FUNCTION(samples) returns the model and a tuple of its inputs for that many samples. One forward pass finds the leaf modules
-in the order of their calls and which of them feed which; then each call runs alone, forward and backward, on the inputs that
-it had. What the model computes between leaf modules (additions, concatenations, views) is not timed; the loss is not either.
-
-SPDX-License-Identifier: Apache-2.0
+in the order of their calls, and which of them feed which. Then each call runs alone, forward and backward, on the inputs that
+it had. What the model computes between leaf modules (additions, concatenations, views) is not timed, nor is the loss.
 """
+# SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import importlib.util
@@ -20,7 +19,7 @@ import time
 
 import torch
 
-KINDS = (  # the first pattern that the name of a module's class contains
+KINDS = (  # the first pattern that is part of a module's class name decides
     ("conv", "convolution"), ("linear", "matmul"), ("attention", "attention"),
     ("lstm", "recurrent"), ("gru", "recurrent"), ("rnn", "recurrent"), ("norm", "normalization"),
     ("softmax", "softmax"), ("crossentropy", "softmax"), ("pool", "pooling"), ("embedding", "embedding"),
@@ -29,8 +28,8 @@ KINDS = (  # the first pattern that the name of a module's class contains
     ("tanh", "elementwise"), ("dropout", "elementwise"),
 )  # fmt: skip
 WARM_UP, LEAST, MOST = 3, 7, 100
-ENOUGH = 0.005  # standard error of the median, relative
-PATIENCE = 0.5  # seconds of one time
+ENOUGH = 0.005  # relative standard error of the median
+PATIENCE = 0.5  # seconds of sampling per time, at most
 
 
 def tensors_in(value):
@@ -46,7 +45,7 @@ def tensors_in(value):
 
 
 def mapped(value, change):
-    """The same nesting with every tensor changed."""
+    """The same nested value with a function applied to every tensor."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
@@ -68,7 +67,7 @@ class Call:
         self.name, self.module = name, module
         self.arguments, self.keywords = arguments, keywords
         self.feeders = []  # calls whose outputs it reads; None is the model's input
-        self.output = 0  # elements
+        self.output = 0  # elements of its result
 
 
 class Recorder:
@@ -76,8 +75,8 @@ class Recorder:
 
     def __init__(self, model):
         self.calls = []
-        self.makers = {}  # node of the graph of gradients, or address of a tensor without one -> call
-        self.kept = []  # so that neither is given to another
+        self.makers = {}  # call by its result: by the node of the autograd graph or, without one, the tensor's address
+        self.kept = []  # results, kept alive so that no node or address is used again
         self.handles = []
         for name, module in model.named_modules():
             if not any(True for _ in module.children()):
@@ -104,7 +103,7 @@ class Recorder:
             self.makers[tensor.grad_fn if tensor.grad_fn is not None else tensor.data_ptr()] = call
 
     def feeders_of(self, tensor):
-        """The calls before `tensor`: back through the graph of gradients until one is met on every way."""
+        """The calls whose results `tensor` was computed from: the nearest on each path back through the autograd graph."""
         if tensor.grad_fn is None:
             return [self.makers.get(tensor.data_ptr())]
         found, seen, left = [], set(), [tensor.grad_fn]
@@ -144,7 +143,7 @@ def synchronize(device):
 
 
 def sample(device, prepare, run):
-    """Median and relative deviation of the seconds of run(prepare())."""
+    """Median seconds of run(prepare()), and their relative standard deviation."""
     times, begun = [], time.perf_counter()
     for turn in range(WARM_UP + MOST):
         state = prepare()
@@ -169,9 +168,9 @@ def spread_of(times):
 
 
 def measure(call, device):
-    """Forward and backward of one call: two pairs of median and deviation."""
+    """Times of forward and backward of one call: two pairs of median and relative deviation."""
     module = call.module
-    if getattr(module, "inplace", False):  # would spoil its input for the next run
+    if getattr(module, "inplace", False):  # it would overwrite the input of the next run
         module.inplace = False
     forward = lambda _=None: module(*call.arguments, **call.keywords)
     with torch.no_grad():
@@ -195,7 +194,7 @@ def kind_of(module):
 
 
 def flops_of(call, samples):
-    """Of a forward pass over one sample, where the weights tell; else 0."""
+    """FLOPs of a forward pass over one sample for modules whose weights show them; else 0."""
     module, weight = call.module, getattr(call.module, "weight", None)
     if isinstance(module, torch.nn.Linear):
         return 2 * call.output / samples * module.in_features
@@ -213,7 +212,7 @@ def seconds(value):
 
 
 def layer_line(call, samples, times):
-    """`times`: per size, what measure() returned."""
+    """The line of a layer; `times` has the result of measure() for each size."""
     inputs = ["input" if feeder is None else quoted(feeder.name) for feeder in call.feeders] or ["input"]
     parameters = sum(parameter.numel() for parameter in call.module.parameters() if parameter.requires_grad)
     spreads = []
@@ -288,7 +287,7 @@ def main():
         times = times or [[] for _ in calls]
         for number, call in enumerate(calls):
             times[number].append(measure(call, device))
-            call.arguments = call.keywords = None  # their memory
+            call.arguments = call.keywords = None  # frees their memory
             if sys.stderr.isatty():
                 print(f"\r\x1b[K{size} samples: {number + 1} of {len(calls)}", end="", file=sys.stderr)
         all_calls.append(calls)

@@ -3,12 +3,11 @@
 
     python3 witness.py vgg16 resnet50 gpt2 --batch 32 --precision bf16 --device-name h200-sxm -o witness
 
-writes witness/MODEL-bBATCH-PRECISION.yaml for each: the step, the same as one CUDA graph, the peak of the allocator, and each leaf
-module's forward and backward alone. Weights are random; nothing is downloaded. With --export DIR it also writes each model as ONNX
-without its weights. Runs beside hook.py.
-
-SPDX-License-Identifier: Apache-2.0
+writes witness/MODEL-bBATCH-PRECISION.yaml for each model: the time of a step, its time as one CUDA graph, the peak of the allocator,
+and the times of each leaf module's forward and backward alone. Weights are random; nothing is downloaded. With --export DIR it also
+writes each model as ONNX without weights. Needs hook.py in the same folder.
 """
+# SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import inspect
@@ -23,11 +22,11 @@ import torch
 import hook
 
 WARM_UP, LEAST, MOST = 5, 9, 200
-PATIENCE, LAYER_PATIENCE = 3.0, 0.05  # seconds of one median
-IN_A_ROW = 10  # runs of a layer in one graph: a replay takes some microseconds to begin
+PATIENCE, LAYER_PATIENCE = 3.0, 0.05  # seconds of sampling for one median
+IN_A_ROW = 10  # runs of a layer in one graph, since starting a graph takes some microseconds
 
-# From a module to the operator of workloads/MODEL.yaml that it is; a module that matches none is no operator by itself, or one that
-# the workload does not have. Modules of one operator, as query, key and value, are added up by whoever reads the file.
+# Patterns of modules, and the operator of workloads/MODEL.yaml that each stands for. A module that matches none is no operator there.
+# Readers of the file add up the modules of one operator, such as query, key and value.
 TRANSFORMER_GPT2 = (
     (r"transformer\.(wte|wpe)", "embedding"), (r"transformer\.drop", "drop"),
     (r"transformer\.h\.(\d+)\.ln_1", r"layer.\1.norm1"), (r"transformer\.h\.(\d+)\.attn\.c_attn", r"layer.\1.qkv"),
@@ -138,7 +137,7 @@ def text_loss(model, tokens, targets):
     return model(tokens, **targets).loss
 
 
-MODELS = {  # name: how to make it and its batch, its loss, the operators of its modules
+MODELS = {  # name: function that makes the model and a batch, its loss, function from modules to operators
     "vgg16": (images("vgg16"), image_loss, vgg16_operators().get),
     "resnet50": (images("resnet50"), image_loss, resnet50_operator),
     "gpt2": (gpt2(12, 768, 12), text_loss, by_patterns(TRANSFORMER_GPT2)),
@@ -168,7 +167,7 @@ class Step:
         return torch.optim.SGD(self.model.parameters(), lr=1e-5, momentum=momentum, foreach=on_gpu)
 
     def casting(self, keeps_casts=True):
-        """bf16: weights stay fp32 and are cast once a step, or, for layers and graphs, wherever they are read."""
+        """For bf16, weights stay fp32 and are cast once per step; without `keeps_casts`, for layers and graphs, at every use."""
         return torch.autocast(
             self.device.type, dtype=self.dtype, enabled=self.dtype is not None, cache_enabled=keeps_casts
         )
@@ -205,7 +204,7 @@ def median_seconds(run, device, patience=PATIENCE):
 
 
 def graph_of(run, repeats=1):
-    """run(), so many times, as one CUDA graph."""
+    """A CUDA graph that runs run() `repeats` times."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -220,7 +219,7 @@ def graph_of(run, repeats=1):
 
 
 def device_seconds(run, device):
-    """Without launches by the host, unless run() cannot be captured."""
+    """Seconds of run() as a graph, without launches by the host; if it cannot be captured, as it is."""
     try:
         return median_seconds(graph_of(run, IN_A_ROW).replay, device, LAYER_PATIENCE) / IN_A_ROW
     except RuntimeError:
@@ -228,7 +227,7 @@ def device_seconds(run, device):
 
 
 def layer_seconds(call, casting, device):
-    """Forward and backward of one call."""
+    """Seconds of forward and backward of one call."""
     if device.type != "cuda":
         with casting():
             return tuple(seconds for seconds, _ in hook.measure(call, device))
@@ -253,7 +252,7 @@ def layer_seconds(call, casting, device):
 
 
 def kind_of(module):
-    return "matmul" if type(module).__name__ == "Conv1D" else hook.kind_of(module)  # of transformers: a product
+    return "matmul" if type(module).__name__ == "Conv1D" else hook.kind_of(module)  # a matrix product, in the package transformers
 
 
 def layer_line(name, kind, forward, backward):
@@ -261,13 +260,13 @@ def layer_line(name, kind, forward, backward):
 
 
 def layer_lines(step):
-    """Lines of the modules that are operators; of the others, comments."""
+    """A line for each module that is an operator, then a comment for each other one."""
     with step.casting():
         calls = hook.record(step.model, (step.samples,))
     lines, left_out = [], []
     for call in calls:
         in_place = getattr(call.module, "inplace", None)
-        if in_place:  # would spoil its input for the next run
+        if in_place:  # it would overwrite the input of the next run
             call.module.inplace = False
         forward, backward = layer_seconds(call, lambda: step.casting(keeps_casts=False), step.device)
         if in_place:
@@ -275,12 +274,12 @@ def layer_lines(step):
         name = step.operator_of(call.name)
         line = layer_line(hook.quoted(name or call.name), kind_of(call.module), forward, backward)
         (lines if name else left_out).append(line if name else "#" + line[1:] + " is no operator")
-        call.arguments = call.keywords = None  # their memory
+        call.arguments = call.keywords = None  # frees their memory
     return lines + left_out
 
 
 def graph_or_none(step):
-    """Last of all: a capture that fails may leave the device unusable."""
+    """Seconds of a step as one CUDA graph, or None. Must run last: a failed capture may leave the device unusable."""
     try:
         return median_seconds(graph_of(lambda: step.run(keeps_casts=False)).replay, step.device)
     except RuntimeError as error:
@@ -297,7 +296,7 @@ def peak_bytes(step):
 
 
 def witness_text(head, layers):
-    """`head`: keys and values, those without a value left out."""
+    """The text of the file; of `head`, keys and values, those with a value None are left out."""
     lines = [f"{key}: {value}" for key, value in head.items() if value is not None]
     return "\n".join(lines + ["layers:" if layers else "layers: []"] + layers) + "\n"
 
@@ -326,7 +325,7 @@ def measure(name, arguments):
 
 
 def export(name, folder):
-    """The model's structure for one sample, without weights."""
+    """Writes the model's structure for one sample as ONNX, without weights."""
     import onnx
 
     model, samples, _ = MODELS[name][0](1)
@@ -335,7 +334,7 @@ def export(name, folder):
     torch.onnx.export(model.eval(), (samples,), path, opset_version=17, **legacy)
     document = onnx.load(path)
     for tensor in document.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims:  # shapes are integers and stay
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims:  # shapes, which are integers, stay
             tensor.ClearField("raw_data")
             tensor.ClearField("float_data")
     onnx.save(document, path)
@@ -358,8 +357,8 @@ def main():
     arguments = parse_arguments()
     if arguments.batch < 1:
         sys.exit("--batch is at least 1")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32
-    torch.backends.cudnn.benchmark = False  # the choice of its heuristic, as calibrate_gpu takes
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # fp32 without rounding to tf32
+    torch.backends.cudnn.benchmark = False  # take the heuristic's choice, as calibrate_gpu does
     for folder in filter(None, (arguments.output, arguments.export)):
         os.makedirs(folder, exist_ok=True)
     failed = False
@@ -372,7 +371,7 @@ def main():
             print(path)
             if arguments.export:
                 export(name, arguments.export)
-        except (ImportError, RuntimeError) as error:  # a package or memory lacks: the others may still do
+        except (ImportError, RuntimeError) as error:  # a package is missing or memory ran out; other models may still work
             print(f"{name}: {error}", file=sys.stderr)
             failed = True
         if arguments.device.startswith("cuda"):

@@ -1,4 +1,4 @@
-// What tests of bad input share.
+// A helper for tests of bad input.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -14,8 +14,8 @@
 namespace stagecraft::cpu {
 namespace {
 
-constexpr Index kLine = 16;                   // floats of a cache line
-constexpr Index kPattern = (1 << 20) + kLine; // numbers drawn; what lies beyond repeats them
+constexpr Index kLine = 16;                   // floats per cache line
+constexpr Index kPattern = (1 << 20) + kLine; // number of random floats drawn; the rest of the memory repeats them
 
 float* reserve(Index floats) {
   void* memory = mmap(nullptr, static_cast<std::size_t>(floats) * sizeof(float), PROT_READ | PROT_WRITE,
@@ -26,7 +26,7 @@ float* reserve(Index floats) {
   return static_cast<float*>(memory);
 }
 
-// Box and Muller 1958.
+// Fills with normally distributed numbers (Box and Muller 1958).
 void draw(float* numbers, Index count) {
   Random random(20260717);
   for (Index i = 0; i + 1 < count; i += 2) {
@@ -51,7 +51,8 @@ Arena::~Arena() {
 
 std::int64_t Arena::bytes_by_default() { return sysconf(_SC_PHYS_PAGES) / 5 * sysconf(_SC_PAGE_SIZE); }
 
-// Slices begin one line further each, so that operands of a power of two do not share the same sets of the cache.
+// Each slice begins some cache lines further, so that operands whose sizes are powers of two do not fall into the same
+// cache sets.
 Index Arena::take(Index& used, Index count) const {
   const Index begin = used;
   used += (count + kLine - 1) / kLine * kLine + 5 * kLine;

@@ -1,5 +1,5 @@
-// Scaled dot-product attention over blocks of queries, whose scores stay in the cache; backward computes them again
-// (Dao et al. 2022). Each head's rows lie together: [batch, heads, sequence, head_size].
+// Scaled dot-product attention over blocks of queries, whose scores stay in the cache; backward computes the scores
+// again (Dao et al. 2022). The rows of a head are adjacent in memory: [batch, heads, sequence, head_size].
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace stagecraft::cpu {
 namespace {
 
-constexpr Index kQueries = 64; // of a block
+constexpr Index kQueries = 64; // queries per block
 
 struct AttentionGeometry {
   Index batch, sequence, heads, kv_heads, size;
@@ -25,7 +25,7 @@ struct AttentionGeometry {
   }
   Index of_queries() const { return batch * heads * sequence * size; }
   Index of_keys() const { return batch * kv_heads * sequence * size; }
-  /// Where the keys of a head among all heads of the batch begin.
+  /// Offset of the keys that a head of the batch uses.
   Index keys_of(Index head) const {
     return (head / heads * kv_heads + head % heads / (heads / kv_heads)) * sequence * size;
   }
@@ -94,12 +94,13 @@ struct Gradients {
   float *dq, *dk, *dv;
 };
 
-// Of queries [first, last) of one head: its own dq, and what they add to dk and dv.
+// Gradients for queries [first, last) of one head: sets their dq, and adds their part to dk and dv.
 void add_gradients(const AttentionGeometry& g, const Routines& routines, const Gradients& at, Index first, Index last,
                    float* weights, float* scores) {
   const Index keys = g.seen_by(last), rows = last - first;
   find_weights(g, routines, at.q, at.k, first, last, weights);
-  const auto add_to_keys = [&](const float* row_weights, const float* rows_of, float* sum) { // sum += weights' rows
+  const auto add_to_keys = [&](const float* row_weights, const float* rows_of,
+                               float* sum) { // sum += row_weights' rows_of
     routines.product({.transpose_a = true,
                       .m = keys,
                       .n = g.size,
@@ -142,7 +143,7 @@ void add_gradients(const AttentionGeometry& g, const Routines& routines, const G
   add_to_keys(scores, at.q, at.dk);
 }
 
-// Shared out by heads of keys, whose sums no other thread touches.
+// Threads share heads of keys, so that no two threads add to the same dk and dv.
 Work make_backward(const AttentionGeometry& g, const Maker& maker) {
   Work work;
   Gradients all{};

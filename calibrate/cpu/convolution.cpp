@@ -1,5 +1,5 @@
-// Convolutions as products with unrolled images (Chellapilla et al. 2006), a few output rows at a time so that what is
-// unrolled stays in the cache. Channels are outermost.
+// Convolutions as products with unrolled images (Chellapilla et al. 2006). A few output rows at a time are unrolled, so
+// that they fit in the cache. Channels are outermost.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <stdexcept>
@@ -9,10 +9,10 @@
 namespace stagecraft::cpu {
 namespace {
 
-constexpr Index kMostUnrolled = 1 << 17; // floats, half of a second-level cache
+constexpr Index kMostUnrolled = 1 << 17; // floats; half of a second-level cache
 
 struct ConvolutionGeometry {
-  Index n, c, h, w, k, r, s, stride, padding, groups; // as in the table
+  Index n, c, h, w, k, r, s, stride, padding, groups; // dimensions as in the table of kernels
   Index out_h, out_w, group_in, group_out, depth, block;
 
   explicit ConvolutionGeometry(const gpu::Shape& shape)
@@ -35,18 +35,19 @@ struct ConvolutionGeometry {
   bool plain() const { return r == 1 && s == 1 && stride == 1 && padding == 0; }
 };
 
-// Output columns whose window's column `offset` lies inside the image.
+// The output columns for which column `offset` of the window lies inside the image.
 struct Inside {
   Index begin, end;
 
   Inside(const ConvolutionGeometry& g, Index offset) {
-    const Index before = g.padding - offset; // columns of the first window left of the image
+    const Index before = g.padding - offset; // columns by which the first window starts left of the image
     begin = std::min(g.out_w, before > 0 ? (before + g.stride - 1) / g.stride : 0);
     end = std::clamp((g.w - 1 + before) / g.stride + 1, begin, g.w - 1 + before < 0 ? begin : g.out_w);
   }
 };
 
-// Calls `row(image row, or -1 in the padding, unrolled row)` for output rows [first, last) of one group.
+// Calls `row(is inside the image, offset in the image, offset in the unrolled rows, columns inside)` for output rows
+// [first, last) of one group.
 template <class Row> void for_rows(const ConvolutionGeometry& g, Index first, Index last, const Row& row) {
   for (Index channel = 0; channel < g.group_in; ++channel) {
     for (Index i = 0; i < g.r; ++i) {
@@ -105,7 +106,7 @@ float* columns_of(const ConvolutionGeometry& g, const Maker& maker) {
   return maker.arena.space(maker.parts * g.depth * g.block * g.out_w);
 }
 
-// Where a block lies in the input of its group, and in the output.
+// Offset of a group's part of the input, and of a block in the output.
 Index input_at(const ConvolutionGeometry& g, Index image, Index group) {
   return image * g.image_in() + group * g.group_in * g.h * g.w;
 }
@@ -175,7 +176,7 @@ Work make_input_gradient(const ConvolutionGeometry& g, const Maker& maker) {
   return work;
 }
 
-// Each thread sums the gradients of its images; the sums of all are added in the end.
+// Each thread sums the gradients of its images; the threads' sums are added at the end.
 Work make_weight_gradient(const ConvolutionGeometry& g, const Maker& maker) {
   Work work;
   const float* x = maker.read(work, "x", g.n * g.image_in());

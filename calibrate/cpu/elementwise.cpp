@@ -1,4 +1,4 @@
-// Operators that the memory bounds.
+// Operators that are bound by memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -47,7 +47,7 @@ Work make_dropout(const Extent& e, const Maker& maker, bool forward) {
     forward ? routines->dropout(in + begin, out + begin, mask + begin, begin, end - begin)
             : routines->dropout_gradient(mask + begin, in + begin, out + begin, end - begin);
   };
-  if (!forward) { // the mask that forward left
+  if (!forward) { // makes the mask that forward would have left
     maker.routines.dropout(in, out, mask, 0, e.cells());
   }
   return work;
@@ -76,7 +76,7 @@ Norm norm_operands(Work& work, const Extent& e, const Maker& maker, Index statis
   return norm;
 }
 
-// Backward sums the gradients of scale and shift per thread, and adds those up in the end.
+// In backward each thread sums its gradients of scale and shift; the sums are added at the end.
 Work make_layer_norm(const Extent& e, const Maker& maker, bool forward) {
   Work work;
   const Norm o = norm_operands(work, e, maker, e.rows, forward);
@@ -111,7 +111,7 @@ Work make_layer_norm(const Extent& e, const Maker& maker, bool forward) {
   return work;
 }
 
-// Shared out by columns, each of which is by itself.
+// Threads share columns, which do not depend on each other.
 Work make_batch_norm(const Extent& e, const Maker& maker, bool forward) {
   Work work;
   const Norm o = norm_operands(work, e, maker, e.columns, forward);
@@ -156,7 +156,7 @@ Work make_softmax(const Extent& e, const Maker& maker, bool forward) {
   return work;
 }
 
-// The table's row that position `row` looks up.
+// The row of the table that position `row` looks up.
 Index looked_up(Index row) {
   return static_cast<Index>(static_cast<std::uint64_t>(row) * 2654435769U % gpu::kVocabulary);
 }
@@ -176,7 +176,7 @@ Work make_embedding(const Extent& e, const Maker& maker, bool forward) {
   }
   const float* dy = maker.read(work, "dy", e.cells());
   float* gradient = maker.write(work, "dtable", gpu::kVocabulary * e.columns, true);
-  work.items = e.columns; // so that no two threads add to one place
+  work.items = e.columns; // so that no two threads add to the same element
   work.run = [=, add = maker.routines.add](int, Index begin, Index end) {
     for (Index row = 0; row < e.rows; ++row) {
       float* to = gradient + looked_up(row) * e.columns + begin;
@@ -249,7 +249,7 @@ Work make_elementwise(const Kernel& kernel, const Maker& maker) {
     std::memcpy(y, x, static_cast<std::size_t>(count) * sizeof(float));
   };
   switch (kernel.op) {
-  case Op::add: // backward hands the gradient to both
+  case Op::add: // backward of add passes the gradient on to both inputs
   case Op::copy:
     return kernel.op == Op::add && forward ? map2(e, maker, {"x", "y", "z"}, r.add) : map(e, maker, "x", "y", copy);
   case Op::relu:

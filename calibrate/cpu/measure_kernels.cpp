@@ -14,7 +14,7 @@
 namespace stagecraft::cpu {
 namespace {
 
-constexpr double kForSentinels = 0.6; // s of the budget kept for the last ones
+constexpr double kForSentinels = 0.6; // seconds of the budget kept for the last sentinels
 
 std::string processor_description() {
   std::ifstream in("/proc/cpuinfo");
@@ -43,7 +43,8 @@ std::string vendor_of(const std::string& description) {
   return "unknown";
 }
 
-// "cpu-amd-epyc-9654-x4": words of letters and digits.
+// A file name from the processor's description and the number of threads, such as "cpu-amd-epyc-9654-x4": words of
+// letters and digits.
 std::string name_of(const std::string& description, int threads) {
   std::string name = "cpu";
   bool word = false;

@@ -1,4 +1,4 @@
-// One kernel, or the whole sweep, measured on this machine.
+// Measures one kernel, or a whole sweep of kernels, on this machine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,24 +11,24 @@
 
 namespace stagecraft::cpu {
 
-/// What the device is: so many threads of this machine's processor, and a library for products.
+/// The device to measure: threads of this machine's processor, and a library for matrix products.
 struct DeviceOptions {
   int threads = 1;
-  std::string library = "eigen"; ///< or "openblas"
-  std::string name;              ///< in the file; "" for that of the processor and the threads
+  std::string library = "eigen"; ///< "eigen" or "openblas"
+  std::string name;              ///< the device's name in the file; "" for one made from processor and threads
 };
 
-/// The device while it measures: operands, threads, and the arithmetic that suits the processor.
+/// A device while it is measured: its operands, its threads, and the routines that suit the processor.
 class Device {
 public:
-  /// std::runtime_error where the library is not installed.
+  /// std::runtime_error if the library is not installed.
   explicit Device(const DeviceOptions& options);
 
-  /// std::runtime_error, with the reason, for what cannot run here.
+  /// The time of one kernel. std::runtime_error, with the reason, for a kernel that cannot run here.
   gpu::Timing measure(const gpu::Point& point, const Sampling& sampling);
   gpu::Header header() const;
   const std::string& name() const { return name_; }
-  /// "cpu-amd-epyc, 1 thread, eigen avx512".
+  /// A description such as "cpu-amd-epyc, 1 thread, eigen avx512".
   std::string text() const;
 
 private:
@@ -40,15 +40,15 @@ private:
 };
 
 struct SweepOptions {
-  double budget = 50; ///< s of the whole run
+  double budget = 50; ///< seconds for the whole run
   Sampling sampling;
-  /// Tells how far the run is; may be empty.
+  /// Called with the progress of the run; may be empty.
   std::function<void(const std::string& group, std::size_t done, std::size_t of, double seconds)> progress;
   std::function<void(const std::string& text)> remark;
   std::function<double()> now = seconds_now;
 };
 
-/// Measures what `file` does not have yet, writing it line by line, and completes it.
+/// Measures the points that `file` does not have yet, writes each when it is measured, and completes the file.
 void run_sweep(const std::vector<gpu::Group>& groups, Device& device, gpu::MeasurementFile& file,
                const SweepOptions& options);
 

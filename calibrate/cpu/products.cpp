@@ -4,8 +4,8 @@
 
 namespace stagecraft::cpu {
 
-// y = x W forward, dx = dy W' for the input, dW = x' dy for the weight: in each pass the operands lie as they do in a
-// linear layer. One product is shared out by rows, a batch by rows of all its products.
+// Products of a linear layer: forward y = x W, backward dx = dy W' and dW = x' dy, with operands stored as the layer
+// stores them. Threads share the rows of a single product, or the rows of all products of a batch.
 Work make_gemm(const Kernel& kernel, const Maker& maker) {
   const Index batch = kernel.shape[0], m = kernel.shape[1], n = kernel.shape[2], k = kernel.shape[3];
   Work work;

@@ -33,7 +33,7 @@ const Pass& pass_of(const Operator& op, KernelPass pass) {
                                               : op.backward_weight;
 }
 
-// Kernels of normalizations make all gradients at once.
+// Whether the weight's gradient comes with the input's: kernels of normalizations compute all gradients at once.
 bool goes_with_input(const Operator& op, KernelPass pass) {
   return pass == KernelPass::backward_weight && op.kind == KernelKind::normalization &&
          !op.backward_input.calls.empty();
@@ -51,7 +51,7 @@ Parts parts_of(const Operator& op, double samples) {
   return parts;
 }
 
-// Times of kernels, each measured when it is first asked for.
+// Times of kernels, each measured when it is first needed.
 class Times {
 public:
   Times(const MeasureKernel& measure, const std::function<void(std::size_t, std::size_t)>& told, std::size_t all)
@@ -68,7 +68,7 @@ public:
     return at->second;
   }
 
-  /// Their sum, and its variance.
+  /// Sum of the times of `parts`; `variance` gets the variance of the sum.
   Seconds sum(const std::vector<KernelRun>& parts, double& variance) {
     Seconds all;
     for (const KernelRun& part : parts) {

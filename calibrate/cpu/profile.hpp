@@ -1,5 +1,5 @@
-// The operators of a model measured on a device, forward and backward, at several micro-batch sizes: a profile that
-// strategies plan by.
+// Measures the operators of a model on a device, forward and backward, at several micro-batch sizes. The result is a
+// profile from which strategies plan.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace stagecraft::cpu {
 
-/// One measured time and its relative standard deviation.
+/// A measured time and its relative standard deviation.
 struct KernelTiming {
   Seconds time;
   double spread = 0;
@@ -20,41 +20,40 @@ struct KernelTiming {
 /// Runs one kernel on the device.
 using MeasureKernel = std::function<KernelTiming(const stagecraft::Kernel&)>;
 
-/// A pass that has no kernel of its own, and what ran in its stead.
+/// A pass without a kernel of its own, and what runs instead.
 struct StandIn {
   stagecraft::Kernel kernel;
   int times = 1;
 };
 
-/// What stands in for a pass over so many samples: for recurrent layers as many products as kernels, with the samples
-/// for rows; for other arithmetic on matrices one product of as many operations; else a copy of as many bytes.
+/// What to run instead of a pass over so many samples. Recurrent layers: one product per kernel, with the samples as
+/// rows. Other arithmetic on matrices: one product of as many operations. Everything else: a copy of as many bytes.
 StandIn stand_in(const Operator& op, const Pass& pass, double samples, Precision precision = Precision::fp32);
 
-/// A kernel that a pass runs so many times.
+/// A kernel, and how many times a pass runs it.
 struct KernelRun {
   stagecraft::Kernel kernel;
   int times = 1;
   bool stands_in = false;
 };
 
-/// What a pass of an operator runs, or what stands in for it. A normalization makes all gradients with that of its
-/// input.
+/// The kernels of a pass, or its stand-in. For a normalization the backward-input kernel makes all gradients.
 std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass pass, double samples,
                                        Precision precision = Precision::fp32);
 
-/// The relative deviation that a time by a stand-in is given at least.
+/// Least relative standard deviation of a time measured with a stand-in.
 inline constexpr double kStandInSpread = 0.3;
 
 struct MeasuredModel {
-  std::vector<Profile> profiles;        ///< one per size
-  std::vector<std::string> stand_ins{}; ///< "pool1: a copy of as many bytes"
+  std::vector<Profile> profiles;        ///< one for each micro-batch size
+  std::vector<std::string> stand_ins{}; ///< what replaced which pass: "pool1: a copy of as many bytes"
 };
 
-/// Measures each kernel of the model once, in fp32. `told` hears how many of how many kernels are done.
+/// Measures each kernel of the model once, in fp32. `told` is called with the number of kernels done and their total.
 MeasuredModel measure_model(const ModelGraph& model, const std::vector<double>& sizes, const MeasureKernel& measure,
                             const std::function<void(std::size_t done, std::size_t all)>& told);
 
-/// The model with its profiles as a workload file; `sources` says where they come from.
+/// The model with its profiles, as text of a workload file; `sources` says where they come from.
 std::string profile_text(const ModelGraph& model, const MeasuredModel& measured, const std::string& sources);
 
 } // namespace stagecraft::cpu

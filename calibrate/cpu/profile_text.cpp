@@ -1,3 +1,4 @@
+// Writes a measured model as a workload file.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int kExact = 15; // digits of counts
 
-// Layers in files have no commas, spaces and dollars in their names.
+// The operator's name without commas, spaces and dollars, which workload files do not allow.
 std::string name_of(const Operator& op) {
   std::string name = op.name;
   std::replace_if(

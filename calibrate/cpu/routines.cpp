@@ -33,7 +33,7 @@ const Routines& best_routines() { return *all_routines().front(); }
 
 namespace {
 
-// As cblas.h declares it.
+// The declaration in cblas.h.
 using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a,
                        int lda, const float* b, int ldb, float beta, float* c, int ldc);
 Sgemm sgemm = nullptr;
@@ -57,7 +57,7 @@ Routines with_openblas(const Routines& routines) {
   if (sgemm == nullptr || set_threads == nullptr) {
     throw std::runtime_error("OpenBLAS (libopenblas.so.0) lacks cblas_sgemm");
   }
-  set_threads(1); // threads are ours
+  set_threads(1); // the threads are our own
   Routines changed = routines;
   changed.product = product_by_openblas;
   return changed;

@@ -1,5 +1,6 @@
-// Compiled once per instruction set, under names of its own: `Eigen` and STAGECRAFT_ROUTINES are macros, so that the
-// linker never takes one set's templates for another's. Nothing of the standard library that is not inlined.
+// The routines of one instruction set. This file is compiled once for each, with `Eigen` and STAGECRAFT_ROUTINES as
+// macros for names of their own, so that the linker never takes a template compiled for another set. For the same
+// reason it uses nothing of the standard library that is not inlined.
 // SPDX-License-Identifier: Apache-2.0
 #include <Eigen/Core>
 
@@ -42,10 +43,10 @@ void relu_gradient(const float* y, const float* dy, float* dx, Index count) {
   }
 }
 
-// What fits into the first cache, so that the steps of a formula do not go through memory.
+// Elements that fit into the first-level cache, so that the steps of a formula do not go through memory.
 constexpr Index kBlock = 1024;
 
-// The normal distribution by Abramowitz and Stegun 7.1.26, wrong by less than 1.5e-7; `bell` gets exp(-x^2/2).
+// Normal distribution by Abramowitz and Stegun 7.1.26, with an error below 1.5e-7; `bell` gets exp(-x^2/2).
 template <class X, class Bell, class Phi> void normal(const X& x, Bell& bell, Phi& phi) {
   constexpr float kSqrtHalf = 0.70710678F;
   bell = (-0.5F * x.square()).exp();
@@ -81,7 +82,7 @@ constexpr float kKeepScale = 1 / (1 - kDropShare);
 void dropout(const float* x, float* y, std::uint8_t* mask, Index first, Index count) {
   constexpr auto kDropBelow = static_cast<std::uint32_t>(kDropShare * 4294967296.0F);
   for (Index i = 0; i < count; ++i) {
-    auto bits = static_cast<std::uint32_t>(first + i) * 2654435769U; // a hash of the element's number
+    auto bits = static_cast<std::uint32_t>(first + i) * 2654435769U; // a hash of the element's index
     bits = (bits ^ bits >> 15U) * 2246822519U;
     bits ^= bits >> 13U;
     const bool keep = bits >= kDropBelow;

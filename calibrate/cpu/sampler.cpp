@@ -9,16 +9,17 @@ namespace stagecraft::cpu {
 namespace {
 
 constexpr int kMostRuns = 1 << 20;
-constexpr double kSlow = 0.05; // s of a run that is warmed up only once
+constexpr double kSlow = 0.05; // seconds; a run that takes longer is warmed up only once
 
-// Warms up, and tells how many runs make a sample.
+// Warms up; returns how many runs make one sample.
 int runs_of_sample(const TakeSample& take, const Sampling& sampling) {
   double once = take(1).cpu;
   if (once < kSlow) {
     once = std::min(once, take(1).cpu);
   }
   int runs = 1;
-  while (once * runs < sampling.least_sample && runs < kMostRuns) { // the first estimates are of a cold start
+  while (once * runs < sampling.least_sample &&
+         runs < kMostRuns) { // repeated, since the first estimates come from a cold start
     runs = std::min(kMostRuns, std::max(2 * runs, static_cast<int>(sampling.least_sample / std::max(once, 1e-9))));
     once = std::max(take(runs).cpu / runs, 1e-10);
   }

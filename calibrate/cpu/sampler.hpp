@@ -1,4 +1,4 @@
-// When one time has been sampled well enough, and which samples count.
+// When a time has been sampled often enough, and which samples count.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,19 +12,19 @@ namespace stagecraft::cpu {
 /// How one time is sampled.
 struct Sampling {
   gpu::StopRule rule{.error = 0.004, .least = 5, .most = 60, .seconds = 0.05, .least_slow = 3};
-  double least_sample = 200e-6; ///< s: shorter kernels run several times a sample
-  double patience = 4;          ///< times rule.seconds, after which contaminated samples must do
+  double least_sample = 200e-6; ///< seconds; a sample consists of several runs of a shorter kernel
+  double patience = 4;          ///< multiple of rule.seconds after which contaminated samples are accepted
 };
 
-/// Runs the kernel so many times and reads the clocks.
+/// Runs the kernel `runs` times and reads the clocks.
 using TakeSample = std::function<Reading(int runs)>;
 
-/// Samples until the median is known well enough: processor time per run, of samples that nothing contaminated; the
-/// others are counted as dropped. Where too few are clean in time, all count, and `variant` says "shared core".
-/// `now` tells seconds of wall time.
+/// Samples the processor time per run until its median is known well enough. Contaminated samples are only counted, as
+/// dropped; if too few clean ones come in time, all count, and `variant` says "shared core". `now` returns seconds of
+/// wall time.
 gpu::Timing sample(const TakeSample& take, const Sampling& sampling, const std::function<double()>& now);
 
-/// Seconds on the wall.
+/// Wall time in seconds.
 double seconds_now();
 
 } // namespace stagecraft::cpu

@@ -14,7 +14,7 @@ using gpu::Pass;
 using gpu::Point;
 using Extents = std::vector<std::int64_t>;
 
-// A kernel of about 30 ms on one core tells no more than one of a quarter of its size.
+// Limit of a kernel's size, about 30 ms on one core: a larger one tells no more than one of a quarter of its size.
 constexpr double kMostFlops = 2.5e9;
 
 Kernel make(Op op, Pass pass, const Extents& extents) {
@@ -36,8 +36,7 @@ private:
   std::set<std::string> seen_;
 };
 
-// The sizes that a model of one size has, and so real layers: powers of two and three times those. Rows are samples
-// times positions. Every second of the inner sizes is left out of what is not forward.
+// Sizes of real layers: powers of two, and three times those. Rows are samples times positions.
 std::vector<Point> gemm_points() {
   Points points;
   const Extents rows = {1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096};
@@ -47,7 +46,7 @@ std::vector<Point> gemm_points() {
     for (const std::int64_t m : rows) {
       for (const std::int64_t n : widths) {
         for (const std::int64_t k : widths) {
-          if (++turn % 3 == static_cast<std::size_t>(pass)) { // a third each, every row, column and depth among them
+          if (++turn % 3 == static_cast<std::size_t>(pass)) { // a third of the shapes, with every size
             points.add(pass == Pass::backward_weight ? make(Op::gemm, pass, {1, n, k, m})
                                                      : make(Op::gemm, pass, {1, m, n, k}));
           }
@@ -55,7 +54,7 @@ std::vector<Point> gemm_points() {
       }
     }
   }
-  for (const std::int64_t batch : {12, 48}) { // attention from its parts
+  for (const std::int64_t batch : {12, 48}) { // the products of attention
     for (const std::int64_t m : {128, 512}) {
       points.add(make(Op::gemm, Pass::forward, {batch, m, m, 64}));
       points.add(make(Op::gemm, Pass::forward, {batch, m, 64, m}));
@@ -64,7 +63,7 @@ std::vector<Point> gemm_points() {
   return points.ordered();
 }
 
-// One image or a few; layers of VGG-16, ResNet-50, and of both for small images.
+// Layers of VGG-16 and ResNet-50, also in their forms for small images; for one image or a few.
 std::vector<Point> convolution_points() {
   Points points;
   const std::vector<Extents> layers = {

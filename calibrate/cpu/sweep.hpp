@@ -1,4 +1,4 @@
-// What is measured of a processor, in groups, most telling points first.
+// The kernels to measure on a processor, in groups; the most informative come first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,18 +11,18 @@ namespace stagecraft::cpu {
 
 struct GroupRow {
   const char *name, *help;
-  double weight; ///< its share of the time
+  double weight; ///< share of the time
   std::vector<gpu::Point> (*points)();
 };
 
-/// Every group but the shape list, in order.
+/// Every group except the shape list, in order.
 const std::vector<GroupRow>& group_rows();
 
-/// The sweep: the shape list, where there is one, then the groups named, or all where none is. Every prefix of a group
-/// is spread over its whole range. std::invalid_argument for a group that does not exist.
+/// The points to measure: the shape list, if there is one, then the named groups, or all groups if none is named. Any
+/// first part of a group covers its whole range. std::invalid_argument for an unknown group.
 std::vector<gpu::Group> plan_sweep(const std::vector<std::string>& groups, const std::vector<gpu::Kernel>& shapes);
 
-/// The kernels that are measured at the start, in the middle and at the end.
+/// The kernels that are measured at the start, in the middle and at the end, to detect drift.
 std::vector<gpu::Kernel> sentinels();
 
 } // namespace stagecraft::cpu

@@ -23,7 +23,7 @@ long switches_of_thread() {
   return usage.ru_nivcsw;
 }
 
-// The innermost clock is that of the processor.
+// The processor's clock is read innermost.
 template <class Run> Reading timed(const Run& run) {
   const long switches = switches_of_thread();
   const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
@@ -32,8 +32,8 @@ template <class Run> Reading timed(const Run& run) {
   return {cpu_end - cpu, wall_end - wall, switches_of_thread() - switches};
 }
 
-// The least real-time priority: nothing that is not real-time interrupts the thread. The kernel keeps a share of the
-// time for others.
+// Asks for the lowest real-time priority, so that only real-time threads interrupt this one. The kernel still keeps a
+// share of the time for others.
 bool ask_for_fifo() {
   sched_param parameters{};
   parameters.sched_priority = sched_get_priority_min(SCHED_FIFO);
@@ -60,7 +60,7 @@ bool contaminated(const Reading& reading) {
 
 Team::Team(int threads)
     : threads_(threads), scheduling_(ask_for_fifo() ? "fifo" : "normal"), readings_(static_cast<std::size_t>(threads)) {
-  for (int part = 1; part < threads; ++part) { // they inherit the scheduling
+  for (int part = 1; part < threads; ++part) { // started now, they inherit the scheduling
     others_.emplace_back([this, part] { serve(part); });
   }
 }

@@ -1,4 +1,4 @@
-// The threads that make up a device, and their clocks.
+// The threads that a device consists of, and their clocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace stagecraft::cpu {
 
-/// What the clocks said of one stretch of work: of several threads the longest times, and the switches of all.
+/// Readings of the clocks over some work: the longest times of any thread, and the context switches of all.
 struct Reading {
-  double cpu = 0, wall = 0; ///< s
-  long switches = 0;        ///< that the thread did not ask for
+  double cpu = 0, wall = 0; ///< seconds
+  long switches = 0;        ///< involuntary context switches
 };
 
-/// Whether something else ran on the core meanwhile: a switch, or more wall time than processor time, 3 % and 10 us for
-/// the clocks themselves.
+/// Whether something else ran on the core: there was a switch, or wall time exceeds processor time by more than 3 % and
+/// 10 us, which the clocks themselves may cause.
 bool contaminated(const Reading& reading);
 
-/// Threads that run works together. The first is the one that makes the team.
+/// Threads that run works together. The first is the thread that makes the team.
 class Team {
 public:
   explicit Team(int threads);
@@ -30,10 +30,10 @@ public:
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Runs `work` so many times, one after the other.
+  /// Runs `work` `runs` times, one after another.
   Reading run(const Work& work, int runs);
   int threads() const { return threads_; }
-  /// The scheduling that the system granted: "fifo", or "normal".
+  /// The scheduling that the system granted: "fifo" or "normal".
   const char* scheduling() const { return scheduling_; }
 
 private:
@@ -51,7 +51,7 @@ private:
   std::mutex mutex_;
   std::condition_variable begin_, done_;
   Round round_;
-  int number_ = 0, left_ = 0; ///< of the round; threads still at work
+  int number_ = 0, left_ = 0; ///< number of the round; threads still working in it
   std::vector<Reading> readings_;
 };
 

@@ -1,4 +1,4 @@
-// A kernel of the table made ready to run on this machine.
+// A kernel prepared to run on this machine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,13 +12,13 @@ namespace stagecraft::cpu {
 
 using gpu::Kernel;
 
-/// What each thread of a device gets to do: `run` handles items [begin, end) as thread `part`; `finish` follows, when
-/// all are done, on the first.
+/// What the threads of a device do: `run` handles items [begin, end) as thread `part`; when all are done, the first
+/// thread calls `finish`.
 struct Work {
   Index items = 1;
   std::function<void(int part, Index begin, Index end)> run;
   std::function<void()> finish; ///< may be empty
-  /// For tests: what it reads and writes, by the names in the formulas.
+  /// For tests: the operands, under their names in the formulas.
   struct Operand {
     std::string name;
     const float* values;
@@ -27,28 +27,28 @@ struct Work {
   std::vector<Operand> operands;
 };
 
-/// What works are made of.
+/// What works are made from.
 struct Maker {
   const Routines& routines;
   Arena& arena;
   int parts = 1; ///< threads that share the work
 
-  /// Operands with their names.
+  /// Operands, recorded under their names.
   const float* read(Work& work, const char* name, Index count) const;
   float* write(Work& work, const char* name, Index count, bool zeroed = false) const;
 };
 
-/// Operands are taken from what is left of the arena. std::runtime_error says why a kernel cannot run here: its
-/// precision, its memory, a pass that it does not have.
+/// Prepares a kernel, with operands from the free part of the arena. std::runtime_error says why it cannot run here:
+/// its precision, its memory, or a pass that it does not have.
 Work make_work(const Kernel& kernel, const Maker& maker);
 
 Work make_gemm(const Kernel& kernel, const Maker& maker);
 Work make_convolution(const Kernel& kernel, const Maker& maker);
 Work make_attention(const Kernel& kernel, const Maker& maker);
-/// The ops over rows and columns, and an empty task.
+/// Prepares ops over rows and columns, and an empty task.
 Work make_elementwise(const Kernel& kernel, const Maker& maker);
 
-/// Moves `bytes` from one place of memory to another.
+/// Prepares a copy of `bytes` within memory.
 Work make_copy(std::int64_t bytes, const Maker& maker);
 
 } // namespace stagecraft::cpu

@@ -11,7 +11,7 @@
 namespace stagecraft::fit {
 namespace {
 
-// Values of one column but the least and the largest, with how many rows each has, in a drawn order.
+// The values of one column except the least and the largest, each with its number of rows, in random order.
 std::vector<std::pair<double, std::size_t>> shuffled_values(const std::vector<std::vector<double>>& keys,
                                                             std::size_t column, Random& random) {
   std::map<double, std::size_t> counts;
@@ -52,12 +52,13 @@ std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double
       held[row] = held[row] || keys[row][column] == value;
     }
   };
-  // Blocks of several columns overlap: 1 - (1 - part)^columns = share.
+  // The blocks of several columns overlap: 1 - (1 - part)^columns = share.
   const double part = 1 - std::pow(1 - share, 1.0 / static_cast<double>(columns.size()));
   for (const std::size_t column : columns) {
     double wanted = part * static_cast<double>(keys.size());
     for (const auto& [value, count] : shuffled_values(keys, column, random)) {
-      // Half of a value is nearer to none or to one by chance, so that few large blocks are drawn as often as due.
+      // If half a value's rows are wanted, hold it with the matching probability; so large blocks are drawn often
+      // enough.
       if (wanted < static_cast<double>(count) * random.unit()) {
         break;
       }
@@ -65,7 +66,7 @@ std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double
       hold(column, value);
     }
   }
-  if (share > 0 && std::find(held.begin(), held.end(), true) == held.end()) { // at least one value goes
+  if (share > 0 && std::find(held.begin(), held.end(), true) == held.end()) { // hold at least one value
     const std::size_t column = columns[static_cast<std::size_t>(random.below(static_cast<int>(columns.size())))];
     hold(column, shuffled_values(keys, column, random).front().first);
   }

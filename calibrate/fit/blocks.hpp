@@ -1,4 +1,5 @@
-// Holding shapes back by blocks: whole values of a dimension, never single points, whose neighbours would tell them.
+// Holding shapes back for validation, in blocks: whole values of a dimension, since a single point is easily predicted
+// from its neighbours.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,34 +14,34 @@
 
 namespace stagecraft::fit {
 
-/// Which of `keys` are held back: of each of its columns so many whole values, drawn by the seed, that together about
-/// `share` of the rows go. The least and the largest value of a column stay: beyond them nothing is known, and a fit
-/// that has to guess there says nothing of the shapes between. Every row has as many keys.
+/// Which rows of `keys` are held back. In each column whole values are drawn at random, by the seed, until together
+/// they hold about `share` of the rows. The least and the largest value of a column are never held: a fit that must
+/// extrapolate says nothing about the shapes between. All rows have the same length.
 std::vector<bool> hold_back(const std::vector<std::vector<double>>& keys, double share, std::uint64_t seed);
 
-/// The block keys of each sample: the values of its dimensions.
+/// The keys of each sample: the values of its dimensions.
 std::vector<std::vector<double>> block_keys(const KernelSamples& samples);
 
-/// The samples of which `held` says `which`.
+/// The samples whose entry in `held` equals `which`.
 KernelSamples choose(const KernelSamples& samples, const std::vector<bool>& held, bool which);
 
-/// Signed relative errors (predicted - measured) / measured as a FitError.
+/// Summarises signed relative errors (predicted - measured) / measured.
 FitError error_of(const std::vector<double>& errors, std::string_view scheme);
 
-/// Several holds one after the other, of which all errors count.
+/// Several random holds, one after another, whose errors all count.
 struct CrossValidation {
   double share = 0.2;
   int rounds = 4;
   std::uint64_t seed = 1;
 };
 
-/// What "whole values of dimensions, 4 x 20 % held back" reads.
+/// The text for it, such as "whole values of dimensions, 4 x 20 % held back".
 std::string scheme_text(const CrossValidation& validation);
 
-/// Predicts one kernel, in seconds.
+/// Predicts the time of one kernel, in seconds.
 using Predictor = std::function<double(const KernelSample&)>;
 
-/// Signed errors at held-back samples of `fit`, which makes a predictor of the others.
+/// Signed relative errors at held-back samples. `fit` makes a predictor from the other samples.
 std::vector<double> validate(const KernelSamples& samples, const CrossValidation& validation,
                              const std::function<Predictor(const KernelSamples&)>& fit);
 

@@ -1,4 +1,4 @@
-// A table of measured kernels beside what a device's fits say.
+// Compares a table of measured kernels with what a device's fits predict.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,18 +12,18 @@
 namespace stagecraft::fit {
 
 struct PredictedRow {
-  std::string kernel; ///< for people
-  std::string source; ///< FitSource's name, or "roofline" where the fits say nothing
+  std::string kernel; ///< the kernel in words
+  std::string source; ///< name of the FitSource, or "roofline" where no fit applies
   Seconds measured, predicted;
 
   double error() const { return predicted / measured - 1; }
 };
 
-/// One row per row of the table that can be predicted: a collective that was never measured has none, a kernel without
-/// a fit has the roofline of the device's rates.
+/// One row for each row of the table that can be predicted. A kernel without a fit is predicted by the roofline of the
+/// device's rates; a collective that was never measured is left out.
 std::vector<PredictedRow> evaluate(const DeviceType& type, const KernelTable& table);
 
-/// The measured kernels of the device's own file, each by the fits alone, not by its own measurement.
+/// The measured kernels of the device's own file, predicted by the fits, without the measurement of the kernel itself.
 std::vector<PredictedRow> evaluate_measured(const DeviceType& type);
 
 } // namespace stagecraft::fit

@@ -24,7 +24,7 @@ std::map<KernelGroup, KernelSamples> kernel_groups(const KernelSamples& samples)
   return groups;
 }
 
-// What the data sheet promises: the peak of the precision, or the rate of the vector units.
+// Roofline of the data sheet: the peak of the precision for matrix kernels, else the rate of the vector units.
 Roofline roofline_of(const DeviceType& type, const Kernel& kernel) {
   const auto precision = static_cast<std::size_t>(kernel.precision);
   const auto vector = type.rates[static_cast<std::size_t>(KernelKind::elementwise)][precision];
@@ -34,7 +34,8 @@ Roofline roofline_of(const DeviceType& type, const Kernel& kernel) {
   return {rate, type.memory_bandwidth, type.launch_overhead};
 }
 
-// A slip of a unit, or another device's measurements. Memory alone cannot tell: operands may stay in caches.
+// Refuses times that must have a wrong unit or come from another device. Memory traffic is not checked, since operands
+// may stay in caches.
 void check_speed(const KernelSample& sample, const Roofline& roofline, const std::string& device) {
   constexpr double kBeyondBelief = 10;
   const FlopsPerSecond rate = flops_of(sample.kernel) / sample.time;
@@ -44,7 +45,7 @@ void check_speed(const KernelSample& sample, const Roofline& roofline, const std
   }
 }
 
-// Fits what is not held out, and takes the error at what is.
+// Fits the samples that are not held out, and takes the error at the others.
 KernelFit fit_group(const KernelSamples& samples, const Roofline& base, double processors, const FitOptions& options) {
   const auto held = hold_back(block_keys(samples), options.hold_out, options.validation.seed);
   const KernelSamples known = choose(samples, held, false), unknown = choose(samples, held, true);

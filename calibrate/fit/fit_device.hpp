@@ -1,4 +1,4 @@
-// From all that was measured of one device to its fits.
+// Fits everything that was measured on one device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace stagecraft::fit {
 
-/// Everything measured, of files of measurements and of foreign tables.
+/// Everything that was measured, from files of measurements and foreign tables.
 struct FitInput {
   KernelSamples kernels;
   std::vector<MeasuredCopy> copies;
@@ -21,20 +21,20 @@ struct FitInput {
   std::vector<MeasuredPower> power;
 };
 
-/// Adds what a file of measurements holds; its kernels of the burst regime.
+/// Adds a file of measurements; of its kernels only the burst regime.
 void add(FitInput& input, const Measurements& measurements);
-/// Adds what a table holds.
+/// Adds a table of kernels.
 void add(FitInput& input, const KernelTable& table);
 
 struct FitOptions {
-  double hold_out = 0; ///< this share of the shapes is kept from the fits, by blocks, and tells their errors
+  double hold_out = 0; ///< share of the shapes kept from the fits, in blocks; the fits' errors are measured on these
   CrossValidation validation;
-  std::function<void(std::size_t done, std::size_t all)> progress; ///< may be empty
+  std::function<void(std::size_t done, std::size_t all)> progress; ///< called after each fit; may be empty
 };
 
-/// Fits every kind of kernel, copy, collective, and power. `type` gives the rooflines that grids stand over;
-/// `processors` shares out tiles. Throws InputError, without a place, for a kernel ten times faster than the device's
-/// nominal peak or memory.
+/// Fits kernels of every kind, copies, collectives, and power. `type` gives the rooflines under the grids; `processors`
+/// is the number of multiprocessors that share the tiles. Throws InputError, without a place, for a kernel ten times
+/// faster than the device's nominal peak.
 KernelFits fit_device(const FitInput& input, const DeviceType& type, double processors, const FitOptions& options);
 
 } // namespace stagecraft::fit

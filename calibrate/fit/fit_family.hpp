@@ -1,4 +1,4 @@
-// Fitting sums of features with coefficients that are not negative.
+// Fitting sums of features with non-negative coefficients.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace stagecraft::fit {
 
-/// One way of sum(coefficient x feature) with the least relative errors: non-negative least squares of rows divided by
-/// their times, reweighted a few times towards absolute errors. Features that get 0 are left out.
+/// One sum(coefficient x feature) with least relative errors: non-negative least squares on rows divided by their
+/// times, reweighted a few times to approach least absolute errors. Features with coefficient 0 are left out.
 KernelFamily fit_family(const KernelSamples& samples, const std::vector<std::string_view>& features, double processors);
 
 } // namespace stagecraft::fit

@@ -14,18 +14,18 @@ namespace {
 using Triplets = std::vector<Eigen::Triplet<double>>;
 using Sparse = Eigen::SparseMatrix<double>;
 
-// Errors of a few percent count squared, larger ones in proportion: outliers do not draw the grid.
+// Up to this error errors count squared, beyond it in proportion, so that outliers do not distort the grid.
 constexpr double kGridSquaredUpTo = 0.015;
 constexpr int kGridReweightings = 4;
-// Pulls what no sample touches towards the roofline, and corrections towards 0.
+// Pull nodes that no sample touches towards the roofline, and corrections towards 0.
 constexpr double kRidge = 1e-6, kCorrectionRidge = 0.3;
 
 double feature(FeatureId id, const Kernel& kernel, double processors) {
   return kernel_features()[static_cast<std::size_t>(id)].value(kernel, processors);
 }
 
-// At most `count` nodes from the least to the largest value, evenly spaced in logarithms, each moved to the nearest
-// value: what was measured is met exactly.
+// At most `count` nodes from the least to the largest value, evenly spaced in logarithms, then moved to the nearest
+// value, so that measured values are met exactly.
 std::vector<double> nodes_of(std::vector<double> values, int count) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -48,7 +48,7 @@ struct Weight {
 };
 using Weights = std::vector<Weight>;
 
-// The grid's nodes and corrections as unknowns of a linear system.
+// A linear system whose unknowns are the grid's nodes and corrections.
 class System {
 public:
   System(const KernelSamples& samples, const GridForm& form, const Roofline& base, double processors) {
@@ -86,7 +86,8 @@ public:
       solver.factorize(matrix);
       solution = solver.solve(right);
       for (std::size_t i = 0; i < rows_.size(); ++i) {
-        // |predicted / measured - 1| grows faster above the truth than below: its slope in the logarithm is the ratio.
+        // |predicted / measured - 1| grows faster above the truth than below; its slope in the logarithm is predicted /
+        // measured.
         const double error = value(rows_[i], solution) - targets_[i];
         trust[i] =
             kGridSquaredUpTo / std::max(kGridSquaredUpTo, std::abs(error)) * std::clamp(std::exp(error), 0.5, 2.0);
@@ -105,7 +106,7 @@ private:
         .value;
   }
 
-  // Multilinear: a product of the two shares along each axis.
+  // Weights of the nodes for multilinear interpolation: products of the shares along each axis.
   Weights weights_of(const Kernel& kernel, double processors) const {
     Weights weights = {{0, 1}};
     for (const GridAxis& axis : grid_.axes) {
@@ -144,7 +145,7 @@ private:
     return sum;
   }
 
-  // Second differences along each axis, as of a cubic spline's bending; nodes need not be evenly spaced.
+  // Adds second differences along each axis, like the bending of a cubic spline; nodes need not be evenly spaced.
   void smooth(double smoothness) {
     const double strength = std::sqrt(smoothness);
     int stride = 1;

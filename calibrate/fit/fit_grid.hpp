@@ -11,24 +11,24 @@
 
 namespace stagecraft::fit {
 
-/// One axis before it has nodes.
+/// An axis whose nodes are not chosen yet.
 struct AxisForm {
   std::string_view feature;
-  int nodes = 1; ///< at most; no more than the samples have values
+  int nodes = 1; ///< nodes at most; never more than the samples have values
 };
 
-/// What a grid depends on.
+/// The axes, corrections and smoothness of a grid to be fitted.
 struct GridForm {
   std::vector<AxisForm> axes;
-  std::vector<std::string_view> corrections; ///< features
-  double smoothness = 0.03;                  ///< weight of the squared second differences along each axis
+  std::vector<std::string_view> corrections; ///< names of features
+  double smoothness = 0.03;                  ///< weight of squared second differences along each axis
 };
 
-/// The grid that minimises the absolute errors of ln(time), nearly: squares reweighted a few times, + smoothness +
-/// a little towards 0 where nothing is known. At least one sample.
+/// The grid with about the least absolute errors of ln(time), by least squares reweighted a few times. Smoothness, and
+/// a small pull towards 0 where nothing is known, are part of what is minimised. Needs at least one sample.
 ResidualGrid fit_grid(const KernelSamples& samples, const GridForm& form, const Roofline& base, double processors);
 
-/// The id of a feature; std::logic_error where there is none.
+/// The id of the feature called `name`; std::logic_error if there is none.
 FeatureId feature_called(std::string_view name);
 
 } // namespace stagecraft::fit

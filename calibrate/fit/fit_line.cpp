@@ -18,7 +18,7 @@ struct Piece {
   double error = 0; ///< sum of absolute relative errors
 };
 
-// Points [begin, end), which stand sorted.
+// Fits one segment to points [begin, end) of a sorted list.
 Piece fit_piece(const std::vector<LinePoint>& points, std::size_t begin, std::size_t end) {
   const auto rows = static_cast<Eigen::Index>(end - begin);
   Eigen::MatrixXd relative(rows, 2);
@@ -38,7 +38,7 @@ Piece fit_piece(const std::vector<LinePoint>& points, std::size_t begin, std::si
   return {{0, Seconds{solution[0]}, solution[1]}, errors.sum()};
 }
 
-// Where a new size begins, and the end: a segment never cuts the points of one size.
+// Where each size begins, and the end. A segment never separates points of one size.
 std::vector<std::size_t> size_bounds(const std::vector<LinePoint>& points) {
   std::vector<std::size_t> bounds;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -50,7 +50,7 @@ std::vector<std::size_t> size_bounds(const std::vector<LinePoint>& points) {
   return bounds;
 }
 
-// The best cut of the first sizes into so many segments, and where the last of them begins.
+// The best division of the first sizes into some number of segments, and where the last segment begins.
 struct Cut {
   double error = kInfinity;
   std::size_t last_begins = 0;
@@ -83,7 +83,7 @@ PiecewiseLine fit_line(std::vector<LinePoint> points, int segments) {
   for (std::size_t end = sizes; count > 0; --count) {
     const std::size_t begin = cuts[count][end].last_begins;
     LineSegment segment = fit_piece(points, bounds[begin], bounds[end]).segment;
-    // Half way, in logarithms, to the next size.
+    // half way to the next size, in logarithms
     segment.upto = end == sizes ? kInfinity : std::sqrt(points[bounds[end] - 1].bytes * points[bounds[end]].bytes);
     line.segments.insert(line.segments.begin(), segment);
     end = begin;
@@ -106,14 +106,14 @@ PiecewiseLine interpolate(std::vector<LinePoint> points) {
   for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
     const LinePoint &low = knots[i], &high = knots[i + 1];
     const double slope = std::max(0.0, (high.time - low.time).value / (high.bytes - low.bytes));
-    // Where time falls as data grow, their mean holds between them.
+    // Where time falls with size, the mean of both ends holds between them.
     const Seconds at_low = slope > 0 ? low.time : (low.time + high.time) / 2;
     line.segments.push_back({high.bytes, at_low - Seconds{slope * low.bytes}, slope});
   }
   if (line.segments.empty()) {
     line.segments.push_back({kInfinity, knots.front().time, 0});
   }
-  // Below the smallest size the start is that of a line that cannot turn negative.
+  // Below the smallest size the line must not become negative: it goes through the origin.
   LineSegment& first = line.segments.front();
   if (first.start.value < 0) {
     line.segments.insert(line.segments.begin(),
@@ -125,7 +125,7 @@ PiecewiseLine interpolate(std::vector<LinePoint> points) {
 
 namespace {
 
-// Errors at sizes held back of what `fit` makes of the others.
+// Errors at sizes held back, predicted by what `fit` makes of the other sizes.
 template <class Fit> FitError validated(const std::vector<LinePoint>& points, std::uint64_t seed, const Fit& fit) {
   constexpr int kRounds = 6;
   constexpr double kShare = 0.2;
@@ -162,7 +162,7 @@ PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint
   PiecewiseLine best = fit_line(points, 1);
   best.error = validated(points, seed, [](const auto& known) { return fit_line(known, 1); });
   const auto take_if_better = [&](const FitError& error, const auto& fit) {
-    // A segment more must be worth it.
+    // An additional segment must gain enough.
     if (error.points > 0 && error.mean < 0.98 * best.error.mean) {
       best = fit(points);
       best.error = error;

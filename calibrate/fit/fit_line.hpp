@@ -1,4 +1,4 @@
-// Fitting times by bytes: copies, collectives, operators that the memory bounds.
+// Fitting times as functions of bytes: copies, collectives, operators bound by memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,15 +14,15 @@ struct LinePoint {
   Seconds time;
 };
 
-/// At most `segments` segments, each start + bytes x slope with neither negative, of the least relative errors
-/// (squares, reweighted towards absolute errors); where one ends is chosen exactly, by dynamic programming. A segment
-/// covers two sizes or more where there are as many.
+/// At most `segments` segments, each start + bytes x slope with neither negative, with the least relative errors
+/// (squared, reweighted to approach absolute errors). Dynamic programming finds the best ends of the segments. A
+/// segment covers at least two sizes if there are enough.
 PiecewiseLine fit_line(std::vector<LinePoint> points, int segments);
 
-/// From the median of each size straight to the next; slopes are not negative.
+/// Segments from the median of each size to that of the next; slopes are never negative.
 PiecewiseLine interpolate(std::vector<LinePoint> points);
 
-/// Of up to 8 segments and the interpolation, that of the least error at sizes held back, which is its `error`.
+/// The best of 1 to 8 segments and the interpolation, by the error at sizes held back, which it keeps as `error`.
 PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed);
 
 } // namespace stagecraft::fit

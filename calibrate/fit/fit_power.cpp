@@ -10,7 +10,7 @@
 namespace stagecraft::fit {
 namespace {
 
-// Within this share of the cap the clock gives way, and power says nothing of work.
+// Above this share of the cap the clock is lowered, and power no longer depends on the work.
 constexpr double kBelowCap = 0.97;
 
 PowerFit fit_busy(const std::vector<MeasuredPower>& busy, Watts idle, Watts cap) {
@@ -20,7 +20,7 @@ PowerFit fit_busy(const std::vector<MeasuredPower>& busy, Watts idle, Watts cap)
   PowerFit fit{.idle = idle, .base = idle, .cap = cap};
   const std::vector<MeasuredPower>& used = free.empty() ? busy : free;
   const auto rows = static_cast<Eigen::Index>(used.size());
-  // What stands above idle: a constant, and what arithmetic and data add.
+  // Power above idle: a constant, a part per FLOP/s and a part per B/s.
   Eigen::MatrixXd work(rows, 3);
   Eigen::VectorXd above(rows);
   for (Eigen::Index i = 0; i < rows; ++i) {

@@ -1,4 +1,4 @@
-// Fitting power by arithmetic and data.
+// Fitting power as a function of arithmetic and data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace stagecraft::fit {
 
-/// Non-negative least squares below the cap, which is the largest power measured; nothing without an idle and a busy
-/// state. The error is that of each busy state by the others, where there are three or more.
+/// Non-negative least squares over states below the cap, which is the largest power measured. Nothing without an idle
+/// and a busy state. With three or more busy states, the error is that of each state predicted from the others.
 std::optional<PowerFit> fit_power(const std::vector<MeasuredPower>& states);
 
 } // namespace stagecraft::fit

@@ -7,14 +7,14 @@
 namespace stagecraft::fit {
 namespace {
 
-// Below these a grid is not tried, or only the coarse one.
+// With fewer samples no grid is tried, or only the coarse one.
 constexpr std::size_t kFewForGrid = 12, kManyForGrid = 400;
-// With fewer samples a few draws of what is held back would choose by chance.
+// With fewer samples than this, a few draws of held-back shapes would choose a form by chance, so more are drawn.
 constexpr std::size_t kFewForChoice = 30;
 constexpr int kMoreRounds = 5;
-// Forms stand from the simple to the rich: a richer one must be worth it.
+// Forms are ordered from simple to complex; a more complex one must lower the error to this share.
 constexpr double kWorthIt = 0.98;
-// Above, a line that goes through every size would be long.
+// With more sizes than this, an interpolation through all of them would be too long.
 constexpr std::size_t kManyForStraight = 60;
 
 const std::vector<std::string_view> kTileCorrections = {
@@ -124,7 +124,7 @@ Seconds time_by(const KernelFit& fit, const Kernel& kernel, double processors) {
 
 namespace {
 
-// The mean of how far times are off, as a factor, less 1; nothing where none could be held back.
+// The mean factor by which times are off, less 1; nothing where no shape could be held back.
 std::optional<double> mean_factor(const std::vector<double>& errors) {
   double sum = 0;
   for (const double error : errors) {

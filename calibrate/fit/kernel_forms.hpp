@@ -1,4 +1,4 @@
-// Which forms a kernel's time may take, and which of them fits best.
+// The forms that a kernel's time may take, and choosing the one that fits best.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace stagecraft::fit {
 
-/// One form to try: a grid, else a sum of features, else a line by bytes, of so many segments or, of 0, straight from
-/// each size to the next.
+/// One form to try: a grid if there is one, else a sum of features if there are any, else a line in bytes, with
+/// `segments` segments or, for 0, straight from each size to the next.
 struct KernelForm {
   std::string name;
   std::optional<GridForm> grid;
@@ -20,18 +20,20 @@ struct KernelForm {
   int segments = 0;
 };
 
-/// Those that suit an op and so many samples. The first has one coefficient, which a single sample tells.
+/// The forms that suit an op and a number of samples. The first has only one coefficient, for which a single sample is
+/// enough.
 std::vector<KernelForm> forms_for(KernelOp op, std::size_t samples);
 
-/// Fits one form to samples of one kind of kernel; its error is left empty.
+/// Fits one form to samples of one kind of kernel; leaves the error empty.
 KernelFit fit_form(const KernelSamples& samples, const KernelForm& form, const Roofline& base, double processors);
 
-/// How long `fit` says a kernel takes, whatever its form.
+/// The time that a fit of any form predicts.
 Seconds time_by(const KernelFit& fit, const Kernel& kernel, double processors);
 
-/// The form of the least error at shapes held back, fitted to all samples, which are of one op, pass, precision and
-/// variant; too short by a factor counts as much as too long. Where too few shapes can be held back it is the first of
-/// the forms. The error written into it is at shapes held back by other draws than those that chose the form.
+/// Chooses the form with the least error at shapes held back, and fits it to all samples, which must be of one op,
+/// pass, precision and variant. A time too short by some factor counts like one too long by it. If too few shapes can
+/// be held back, the first form is taken. The error of the result comes from other draws than those that chose the
+/// form.
 KernelFit fit_kernel(const KernelSamples& samples, const Roofline& base, double processors,
                      const CrossValidation& validation);
 

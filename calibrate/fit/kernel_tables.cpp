@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostExtent = 1 << 30;
 constexpr double kMostFlopsPerSecond = 1e17, kMostBytesPerSecond = 1e15;
 
-// Names that the public tables use beside ours.
+// Precisions under the names that public tables use.
 struct PrecisionName {
   std::string_view name;
   Precision precision;
@@ -44,7 +44,7 @@ constexpr std::array kCollectiveNames = {
     CollectiveName{"reduce_scatter", "reduce-scatter"}, CollectiveName{"alltoall", "all-to-all"},
     CollectiveName{"broadcast", "broadcast"},           CollectiveName{"send", "send"}};
 
-// Operators that the memory bounds. Those without a kernel of their own are one that moves as much, run another way.
+// Operators bound by memory. One without a kernel of its own is taken as a variant of one that moves as many bytes.
 struct OperatorName {
   std::string_view name;
   KernelOp op;
@@ -67,7 +67,7 @@ constexpr std::array kOperatorNames = {OperatorName{"add", KernelOp::add, ""},
                                        OperatorName{"copy", KernelOp::copy, ""},
                                        OperatorName{"dropout", KernelOp::dropout, ""}};
 
-// One row of a table, its cells by their columns.
+// One row of a table; finds cells by the names of their columns.
 class Row {
 public:
   Row(const CsvTable& table, std::size_t number) : table_(table), number_(number) {}
@@ -100,7 +100,7 @@ private:
   std::size_t number_;
 };
 
-// Of a square window on a square image.
+// Shape of a convolution with a square window on a square image.
 KernelShape convolution_shape(const Row& row) {
   const double window = row.extent("kernel"), side = row.extent("input_size");
   const double padding = row.cell("padding").integer(0, kMostExtent);
@@ -154,7 +154,7 @@ KernelSample read_kernel(TableKind kind, const Row& row) {
   return sample;
 }
 
-// Keys and values kept in another format than the product's are another way to run it: "fp8-cache".
+// The variant of an attention kernel that keeps keys and values in another format than the product: "fp8-cache".
 std::string attention_variant(const CsvTable& table, std::size_t number) {
   if (!table.has("kv_cache_dtype") || !table.has("attn_dtype")) {
     return "";
@@ -183,7 +183,7 @@ void check_rates(const Kernel& kernel, Seconds time, const Where& where) {
   }
 }
 
-// "Tesla V100-PCIE-32GB" -> {tesla, v100, pcie, 32gb}.
+// Splits a name into words: "Tesla V100-PCIE-32GB" gives {tesla, v100, pcie, 32gb}.
 std::vector<std::string> words_of(const std::string& name) {
   std::vector<std::string> words(1);
   for (const char c : name) {
@@ -199,7 +199,7 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-// How many words of ours stand in theirs, 0 where the family, the first, does not.
+// How many words of our name occur in theirs; 0 if the first, the family, does not.
 int words_shared(const std::string& ours, const std::string& theirs) {
   const std::vector<std::string> own = words_of(ours), other = words_of(theirs);
   const auto has = [&](const std::string& word) { return std::find(other.begin(), other.end(), word) != other.end(); };

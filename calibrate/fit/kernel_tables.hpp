@@ -1,4 +1,4 @@
-// Foreign tables of measured kernels, CSV with columns by their names: docs/formats/kernel-tables.md.
+// Other people's tables of measured kernels: CSV whose columns are found by name. docs/formats/kernel-tables.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace stagecraft::fit {
 
-/// What the rows of a table are.
+/// What the rows of a table measure.
 enum class TableKind { gemm, attention, convolution, linear, memory_bound, nccl };
 
 struct TableKindRow {
@@ -32,16 +32,16 @@ inline constexpr std::array kTableKinds = {
     TableKindRow{"nccl", "collective, dtype, num_gpus, message_elements, latency_ms", TableKind::nccl},
 };
 
-/// Rows of one device: kernels, or collectives where the table is `nccl`.
+/// The rows of one device: kernels, or collectives in a table of kind `nccl`.
 struct KernelTable {
   KernelSamples kernels;
   std::vector<MeasuredCollective> collectives;
-  std::string device; ///< as the table calls it; "" where it has no such column
+  std::string device; ///< the device's name in the table; "" if it has no such column
 };
 
-/// Reads the rows of one device: the one called `select`; else, where the table has several, the one that shares most
-/// words with `device_name`, its family among them. InputError for values that cannot be, and where no device or
-/// several could be meant.
+/// Reads the rows of one device: the one called `select`; without `select`, the one whose name shares most words with
+/// `device_name`, among them the family, if the table has several. InputError for impossible values, and if no device
+/// or more than one could be meant.
 KernelTable read_kernel_table(TableKind kind, const std::filesystem::path& file, const std::string& device_name,
                               const std::string& select);
 

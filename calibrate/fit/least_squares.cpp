@@ -9,7 +9,7 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Unconstrained least squares on the columns of the active set, 0 elsewhere; of minimal length where columns depend.
+// Unconstrained least squares over the active columns, 0 elsewhere; the shortest solution where columns are dependent.
 VectorXd solve_on(const MatrixXd& a, const VectorXd& b, const std::vector<bool>& active) {
   std::vector<int> columns;
   for (int j = 0; j < a.cols(); ++j) {
@@ -26,7 +26,7 @@ VectorXd solve_on(const MatrixXd& a, const VectorXd& b, const std::vector<bool>&
   return whole;
 }
 
-// The column that would help most, or -1: the largest positive gradient among those at 0.
+// The column at 0 with the largest positive gradient, or -1.
 int most_helpful(const VectorXd& gradient, const std::vector<bool>& active, double tolerance) {
   int best = -1;
   for (int j = 0; j < gradient.size(); ++j) {
@@ -37,8 +37,8 @@ int most_helpful(const VectorXd& gradient, const std::vector<bool>& active, doub
   return best;
 }
 
-// Moves from the feasible x towards `target` as far as nothing is negative, and drops what has reached 0. Whether
-// `target` was reached.
+// Moves from the feasible x towards `target` until a value would become negative, and makes values that reach 0
+// inactive. Returns whether `target` was reached.
 bool step_towards(VectorXd& x, const VectorXd& target, std::vector<bool>& active) {
   double step = 1;
   for (int j = 0; j < x.size(); ++j) {

@@ -1,4 +1,4 @@
-// Least squares whose coefficients may not be negative.
+// Least squares with non-negative coefficients.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace stagecraft::fit {
 
 /// The x >= 0 that minimises |A x - b| (Lawson and Hanson 1974, chapter 23). Columns are scaled to length 1 first, so
-/// that units do not matter; columns that hang on others, and columns of zeros, may get 0.
+/// that units do not matter. Columns that depend on others, and columns of zeros, may get 0.
 Eigen::VectorXd solve_non_negative(const Eigen::MatrixXd& a, const Eigen::VectorXd& b);
 
 } // namespace stagecraft::fit

@@ -1,4 +1,4 @@
-// A picture of errors over times.
+// A chart of errors over times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace stagecraft::fit {
 
-/// Errors in percent over measured times, logarithmic, a series per source.
+/// Errors in percent over measured times on a logarithmic axis, one series per source.
 Figure residual_figure(const std::vector<PredictedRow>& rows, const std::string& title, const std::string& name);
 
 } // namespace stagecraft::fit

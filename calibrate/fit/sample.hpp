@@ -1,4 +1,4 @@
-// One measured time of a kernel, of whatever origin, as fits take it.
+// One measured time of a kernel, from any source, as fits take it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@ namespace stagecraft::fit {
 struct KernelSample {
   Kernel kernel;
   Seconds time;
-  std::string variant; ///< another way to run it, as KernelFit::variant
+  std::string variant; ///< another implementation, as in KernelFit::variant
 };
 
 using KernelSamples = std::vector<KernelSample>;

@@ -16,7 +16,7 @@ constexpr std::size_t kLineWidth = 118;
 
 std::string digits(double value) { return to_digits(value, 6); }
 
-// "-0.120" as "-0.12", "0.000" as "0".
+// Three decimals without trailing zeros: "-0.120" becomes "-0.12", "0.000" becomes "0".
 std::string thousandths(double value) {
   std::string text = to_text(value, 3);
   text.erase(text.find_last_not_of('0') + 1);
@@ -45,12 +45,12 @@ std::string error_text(const FitError& error) {
          ", points: " + std::to_string(error.points) + ", scheme: " + quoted(error.scheme) + "}";
 }
 
-// Where nothing was held back there is no error to tell.
+// The error as a line; none where nothing was held back.
 std::string error_line(const FitError& error, const std::string& indent) {
   return error.points > 0 ? indent + "error: " + error_text(error) + "\n" : "";
 }
 
-// A flow sequence over as many lines as it takes.
+// A flow sequence, broken into lines.
 std::string wrapped(const std::vector<std::string>& items, const std::string& indent) {
   std::string text, line;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -124,7 +124,7 @@ std::string kernel_text(const KernelFit& fit) {
   return text + (fit.line ? "      line:\n" + line_text(*fit.line, std::string(8, ' ')) : "");
 }
 
-// A document again as text, in flow style below its first two levels.
+// A document as text again, in flow style below its first two levels.
 std::string flow(const yaml::Node& node) {
   std::string text;
   if (node.kind == yaml::Node::Kind::map) {

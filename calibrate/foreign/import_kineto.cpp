@@ -1,4 +1,4 @@
-// From a trace to measurements: the calls of one shape together, what has no kernel of ours counted.
+// From a trace to measurements: collects the calls of one shape, and counts what has no kernel of ours.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace stagecraft::foreign {
 namespace {
 
 struct CollectiveName {
-  std::string_view name; ///< the front of PyTorch's, its underscores dropped
+  std::string_view name; ///< beginning of PyTorch's name, without underscores
   std::string_view ours;
 };
 constexpr std::array kCollectives = {
@@ -31,7 +31,7 @@ constexpr std::array kElementTypes = {TypeName{"BFloat16", 2}, TypeName{"Half", 
                                       TypeName{"Double", 8},   TypeName{"Int", 4},  TypeName{"Long", 8},
                                       TypeName{"Byte", 1},     TypeName{"Char", 1}, TypeName{"Bool", 1}};
 
-// What was left out, by its name and the reason.
+// Counts what was left out, by name and reason.
 class LeftOut {
 public:
   void add(const std::string& what, Seconds time) {
@@ -40,7 +40,7 @@ public:
     sum += time;
   }
 
-  // The most time first.
+  // The lines, the one with the most time first.
   std::vector<std::string> texts(Seconds all) const {
     std::vector<std::pair<std::string, std::pair<int, Seconds>>> rows(rows_.begin(), rows_.end());
     std::stable_sort(rows.begin(), rows.end(),
@@ -80,7 +80,7 @@ std::vector<MeasuredRow> kernels_of(const KinetoTrace& trace, LeftOut& left_out)
 
 using CollectiveKey = std::tuple<std::string, int, double>;
 
-// "" where it is none of ours.
+// The key of a collective; "" for one that we do not have.
 CollectiveKey key_of(const TraceCollective& collective) {
   std::string name = collective.name;
   std::erase(name, '_');
@@ -95,7 +95,7 @@ CollectiveKey key_of(const TraceCollective& collective) {
   return {std::string(ours->ours), collective.ranks, elements * type->bytes};
 }
 
-// The least time of a size is that of a rank which came last and waited for none.
+// For each size the least time over the ranks: that of the rank that came last and so waited for none.
 std::vector<MeasuredCollective> collectives_of(const KinetoTrace& trace, bool wanted, LeftOut& left_out) {
   std::map<CollectiveKey, std::vector<double>> groups;
   for (const TraceCollective& collective : trace.collectives) {
@@ -144,13 +144,13 @@ ForeignText import_kineto(std::string_view text, const std::string& file, const 
   measurements.measured = kernels_of(trace, left_out);
   measurements.collectives = collectives_of(trace, options.collectives, left_out);
   for (const TraceKernel& kernel : trace.unowned) {
-    left_out.add("kernels whose operator the trace does not tell", kernel.time);
+    left_out.add("kernels whose operator the trace does not name", kernel.time);
   }
   const std::vector<std::string> remarks = left_out.texts(trace.kernel_time);
   if (measurements.measured.empty() && measurements.collectives.empty()) {
     throw InputError({file, 0, 0},
                      "no kernel of a known operator and shape" +
-                         (remarks.empty() ? ", as there is none of a GPU at all" : ": " + join(remarks, "; ")) +
+                         (remarks.empty() ? ", since there are no GPU kernels at all" : ": " + join(remarks, "; ")) +
                          "; allowed: a trace of a GPU with record_shapes=True");
   }
   return {measurements_text(measurements, {{"harness", "PyTorch's profiler"}},

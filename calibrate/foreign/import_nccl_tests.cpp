@@ -11,7 +11,7 @@
 namespace stagecraft::foreign {
 namespace {
 
-// Bus bandwidth = algorithm bandwidth x factor (doc/PERFORMANCE.md of nccl-tests).
+// A collective with its factor: bus bandwidth = algorithm bandwidth x factor (doc/PERFORMANCE.md of nccl-tests).
 struct CollectiveRow {
   std::string_view name, program;
   double (*bus_factor)(double ranks);
@@ -58,7 +58,7 @@ int ranks_of(const NcclTestsRun& run, const std::string& file, const ForeignOpti
   return ranks;
 }
 
-// Bandwidths that another collective or number of ranks would have.
+// Refuses bandwidths that only another collective, or another number of ranks, would have.
 void check_result(const NcclTestsResult& result, const CollectiveRow& row, int ranks) {
   const std::string at = result.path.empty() ? "" : result.path + ": ";
   if (result.wrong > 0) {

@@ -1,5 +1,5 @@
-// From the matrix of a machine to a platform file. What the matrix does not say is assumed, and every assumption stands
-// as a comment in the file.
+// From the matrix of a machine to a platform file. What the matrix does not say is assumed, and a comment in the file
+// names each assumption.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -15,7 +15,8 @@
 namespace stagecraft::foreign {
 namespace {
 
-// What devices reach, by the front of their names. NVLink: of one link in one direction, in GB/s; PCIe: of a slot.
+// Bandwidths of known devices, found by the beginning of their names, in one direction: NVLink in GB/s per link, PCIe
+// per slot.
 struct DeviceLinks {
   std::string_view name;
   int nvlinks;
@@ -67,7 +68,8 @@ std::string names_of(const std::vector<std::string>& names, const std::vector<in
   return join(chosen);
 }
 
-// Groups of those that `joined` says are joined, directly or by others; each in order, the first by its least member.
+// Groups of those that are joined, directly or through others. Members are in order; groups are ordered by their first
+// member.
 template <class Joined> std::vector<std::vector<int>> groups_of(int count, Joined joined) {
   std::vector<int> group(static_cast<std::size_t>(count));
   std::iota(group.begin(), group.end(), 0);
@@ -126,7 +128,7 @@ private:
     const auto groups =
         groups_of(matrix_.gpus, [&](int one, int other) { return between(one, other).kind == ConnectionKind::nvlink; });
     std::string text;
-    std::map<int, std::vector<std::string>> pairs; // by their links
+    std::map<int, std::vector<std::string>> pairs; // pairs by number of links
     for (const std::vector<int>& group : groups) {
       if (is_switch(group)) {
         text += nvswitch(group);
@@ -157,7 +159,8 @@ private:
     return text;
   }
 
-  // Every two are joined by more links together than one device has: each counts all its links, which end in a switch.
+  // Whether the group hangs on a switch: then each pair counts all links of a device, and their sum exceeds what a
+  // device has.
   bool is_switch(const std::vector<int>& group) const {
     const int most = known_ != nullptr && known_->nvlinks > 0 ? known_->nvlinks : kMostLinksKnown;
     int links = 0;
@@ -199,19 +202,20 @@ private:
       return *options_.nvlink;
     }
     if (known_ == nullptr || known_->nvlinks == 0) {
-      throw InputError({"--nvlink", 0, 0}, "the matrix has NVLinks, and what one of '" + options_.device->name +
-                                               "' reaches is not known; allowed: --nvlink 'B/s' of one link in one "
-                                               "direction");
+      throw InputError({"--nvlink", 0, 0}, "the matrix has NVLinks, but the bandwidth of a link of '" +
+                                               options_.device->name +
+                                               "' is not known; allowed: --nvlink 'B/s' of one link in one direction");
     }
     nvlink_source_ = known_->nvlink_source;
     return BytesPerSecond{known_->nvlink * 1e9};
   }
 
-  // PIX and PXB, also by way of a network card where NVLink hides them: below one root, so one switch.
+  // PIX and PXB mean one root, so one switch; also if only a network card shows it, because NVLink hides it between
+  // GPUs.
   std::string pcie() {
     if (!options_.pcie && known_ == nullptr) {
-      throw InputError({"--pcie", 0, 0}, "what the slot of '" + options_.device->name +
-                                             "' reaches is not known; allowed: --pcie 'B/s' in one direction");
+      throw InputError({"--pcie", 0, 0}, "the bandwidth of a PCIe slot of '" + options_.device->name +
+                                             "' is not known; allowed: --pcie 'B/s' in one direction");
     }
     const BytesPerSecond rate = options_.pcie.value_or(BytesPerSecond{known_ != nullptr ? known_->pcie * 1e9 : 0});
     comments_.push_back("PCIe: " + gigabytes(rate) + ": " +
@@ -270,7 +274,7 @@ private:
            "      disk_bandwidth: 4 GB/s\n      power: {idle: 500 W, core_busy: 5 W, core_spin: 2.5 W}\n";
   }
 
-  // Network cards below the root of a device.
+  // Network cards under the same root as a device.
   int cards_near(int gpu) const {
     int near = 0;
     for (int card = matrix_.gpus; card < static_cast<int>(matrix_.names.size()); ++card) {
@@ -282,7 +286,7 @@ private:
 
   std::string network() {
     if (!options_.network) {
-      throw InputError({"--network", 0, 0}, "several nodes need a network, whose speed the matrix does not tell; "
+      throw InputError({"--network", 0, 0}, "several nodes need a network, whose speed the matrix does not show; "
                                             "allowed: --network 'B/s' of one card in one direction");
     }
     const int all = static_cast<int>(matrix_.names.size()) - matrix_.gpus;

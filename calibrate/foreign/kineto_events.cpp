@@ -18,10 +18,10 @@ using Id = long long;
 using Thread = std::pair<std::string, std::string>;
 
 struct Span {
-  double begin = 0, end = 0; ///< us
+  double begin = 0, end = 0; ///< microseconds
 };
 
-// A whole number, also as text.
+// An integer, which may be written as text.
 std::optional<Id> id_in(const json::Value& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) {
@@ -145,11 +145,11 @@ private:
     }
   }
 
-  // Each kernel to its operator.
+  // Assigns each kernel to its operator.
   void attribute() {
     for (auto& [thread, spans] : backward_) {
       std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
-      for (std::size_t i = 1; i < spans.size(); ++i) { // of spans in spans the outer counts
+      for (std::size_t i = 1; i < spans.size(); ++i) { // of nested spans the outer one counts
         spans[i].end = std::max(spans[i].end, spans[i - 1].end);
       }
     }
@@ -211,7 +211,7 @@ private:
     return &*found;
   }
 
-  // A list of tensors has lists in its list: no numbers.
+  // A list of tensors contains lists, not numbers.
   static std::vector<double> numbers(const json::Value& list) {
     std::vector<double> values;
     for (const json::Value& value : list.is_array() ? list : json::Value::array()) {
@@ -227,7 +227,7 @@ private:
   KinetoTrace trace_;
   std::vector<Launched> launched_;
   std::map<Id, Id> launches_;        ///< correlation -> External id of the operator
-  std::map<Id, Operator> operators_; ///< by External id
+  std::map<Id, Operator> operators_; ///< External id -> operator
   std::map<Thread, std::vector<Span>> backward_;
 };
 

@@ -1,4 +1,4 @@
-// Traces of PyTorch's profiler: which kernels of the GPU each operator launched, and with which inputs.
+// Traces of PyTorch's profiler: the GPU kernels that each operator launched, and the operator's inputs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace stagecraft::foreign {
 
-/// One input of an operator as recorded with record_shapes.
+/// An operator's input, as record_shapes records it.
 struct OperatorInput {
   std::string type;            ///< "float", "c10::BFloat16", "Scalar", ""
-  std::string value;           ///< of what is no tensor, where it was recorded: "[1, 1]", "True"
-  std::vector<double> dims;    ///< empty for what is no tensor
-  std::vector<double> strides; ///< empty where they were not recorded
+  std::string value;           ///< value of an input that is no tensor, if recorded: "[1, 1]", "True"
+  std::vector<double> dims;    ///< empty if it is no tensor
+  std::vector<double> strides; ///< empty if not recorded
 };
 
 struct TraceKernel {
@@ -23,15 +23,15 @@ struct TraceKernel {
   Seconds time;
 };
 
-/// One call of an operator that launched kernels.
+/// A call of an operator that launched kernels.
 struct OperatorCall {
   std::string name; ///< "aten::mm"
   std::vector<OperatorInput> inputs;
-  bool in_backward = false; ///< below the autograd engine
+  bool in_backward = false; ///< the autograd engine called it
   std::vector<TraceKernel> kernels;
 };
 
-/// A collective of NCCL: its kernel's time, in which it may have waited for other ranks.
+/// A collective of NCCL, with the time of its kernel, which includes waiting for other ranks.
 struct TraceCollective {
   std::string name, type; ///< "_allgather_base", "BFloat16"
   double elements_in = 0, elements_out = 0;
@@ -40,16 +40,16 @@ struct TraceCollective {
 };
 
 struct KinetoTrace {
-  std::string device; ///< "" where the trace has no device properties
+  std::string device; ///< "" if the trace has no device properties
   Bytes memory;
-  std::vector<OperatorCall> calls;  ///< in the order of their first kernels
-  std::vector<TraceKernel> unowned; ///< whose operator the trace does not tell
+  std::vector<OperatorCall> calls;  ///< ordered by their first kernels
+  std::vector<TraceKernel> unowned; ///< kernels whose operator the trace does not name
   std::vector<TraceCollective> collectives;
-  Seconds kernel_time; ///< of all kernels
+  Seconds kernel_time; ///< sum over all kernels
 };
 
-/// Reads the JSON of one rank. A kernel belongs to the innermost operator that launched it, by the correlation of its
-/// launch, or by its own External id. InputError for events without what they need, and for a compressed file.
+/// Reads the JSON of one rank. A kernel belongs to the innermost operator that launched it, found by the correlation of
+/// its launch or by its own External id. InputError for events that lack necessary fields, and for a compressed file.
 KinetoTrace read_kineto(std::string_view text, const std::string& file);
 
 } // namespace stagecraft::foreign

@@ -12,7 +12,7 @@ namespace {
 
 using Dims = std::vector<double>;
 
-// A reason why a call is no kernel of ours.
+// Thrown with the reason why a call is no kernel of ours.
 struct NoKernel {
   std::string reason;
 };
@@ -43,7 +43,7 @@ double product(const Dims& dims) {
   return count;
 }
 
-// "[3, 1]" or "(3,1)" as numbers; the same for both axes where it has one.
+// "[3, 1]" or "(3,1)" as two numbers; a single number counts for both axes.
 std::vector<double> pair_of(const OperatorCall& call, std::size_t index) {
   std::vector<double> values;
   const std::string& text = input_of(call, index).value;
@@ -73,7 +73,7 @@ bool flag_of(const OperatorCall& call, std::size_t index) {
   return text == "True" || text == "true" || text == "1";
 }
 
-// Products in fp32 may run in tf32, which only the kernel's name tells.
+// The precision of a product. In fp32 it may have run in tf32, which only the kernel's name shows.
 Precision precision_of(const OperatorCall& call, std::size_t index) {
   const std::string& type = input_of(call, index).type;
   if (type == "c10::BFloat16") {
@@ -99,7 +99,7 @@ KernelShape shape(std::initializer_list<double> extents) {
 
 using Kernels = std::vector<Kernel>;
 
-// The last two axes lie the other way round. Nothing where no strides were recorded.
+// Whether the last two axes are swapped in memory; nothing if no strides were recorded.
 std::optional<bool> transposed(const OperatorInput& input) {
   const Dims& strides = input.strides;
   if (strides.size() != input.dims.size() || strides.size() < 2) {
@@ -108,8 +108,8 @@ std::optional<bool> transposed(const OperatorInput& input) {
   return strides.back() != 1 && strides[strides.size() - 2] == 1;
 }
 
-// Which pass a product belongs to is how its operands lie: weights as output x input, so their transpose in forward,
-// the gradient's transpose in the weight's gradient.
+// The pass of a product follows from how its operands are stored. Weights are output x input, so forward has their
+// transpose; the weight's gradient has the transpose of the output's gradient.
 KernelPass pass_of(const OperatorCall& call, const OperatorInput& a, const OperatorInput& b) {
   if (a.dims.size() == 3) {
     return call.in_backward ? KernelPass::backward_input : KernelPass::forward;
@@ -127,7 +127,7 @@ KernelPass pass_of(const OperatorCall& call, const OperatorInput& a, const Opera
                             : KernelPass::forward;
 }
 
-// A x B, its operands from `first` on; before them what is added.
+// A x B, with A at `first`. For addmm, what is added comes before.
 Kernels product_of(const OperatorCall& call, std::size_t first) {
   const Dims& a = dims_of(call, first, 2);
   const Dims& b = dims_of(call, first + 1, 2);
@@ -140,7 +140,7 @@ Kernels product_of(const OperatorCall& call, std::size_t first) {
            shape({axes == 3 ? a[0] : 1, a[axes - 2], b[axes - 1], a[axes - 1]})}};
 }
 
-// Where a convolution's arguments stand.
+// Positions of a convolution's arguments.
 struct ConvolutionArguments {
   std::size_t input, weight, stride, padding, dilation, groups;
 };
@@ -172,7 +172,7 @@ Kernels convolution_forward(const OperatorCall& call) {
   return {convolution_of(call, {0, 1, 3, 4, 5, 8}, KernelPass::forward)};
 }
 
-// Both gradients from one call: those that the mask asks for.
+// The gradients that one call makes, as its mask says.
 Kernels convolution_backward(const OperatorCall& call) {
   if (flag_of(call, 7)) {
     throw NoKernel{"transposed"};
@@ -193,7 +193,7 @@ Kernels convolution_backward(const OperatorCall& call) {
   return kernels;
 }
 
-// Where attention's arguments stand, and whether heads stand before positions.
+// Positions of attention's arguments, and whether the heads axis comes before the positions axis.
 struct AttentionRow {
   std::string_view name;
   std::size_t query, causal;
@@ -231,13 +231,13 @@ Kernel rows_of(const OperatorCall& call, KernelOp op, KernelPass pass, const Dim
   return {op, pass, precision_of(call, 0), shape({product(dims) / columns, columns})};
 }
 
-// One element of the output for each of the first input.
+// An op that makes one element of output for each element of its first input.
 Kernels elementwise(const OperatorCall& call, KernelOp op, KernelPass pass) {
   const Dims& dims = dims_of(call, 0);
   return {rows_of(call, op, pass, dims, dims.back())};
 }
 
-// Both operands are tensors of one shape.
+// An op on two tensors of the same shape.
 Kernels of_equal_tensors(const OperatorCall& call, KernelOp op) {
   const Dims& dims = dims_of(call, 0);
   if (input_of(call, 1).dims != dims || call.inputs[1].type != call.inputs[0].type) {
@@ -254,14 +254,14 @@ Kernels clamp(const OperatorCall& call) {
   return elementwise(call, KernelOp::relu, KernelPass::forward);
 }
 
-// Weights have the normalised axes, where there are any.
+// Weights, if there are any, have the shape of the normalised axes.
 Kernels layer_norm(const OperatorCall& call, std::size_t input, std::size_t weight, KernelPass pass) {
   const Dims& dims = dims_of(call, input);
   const Dims weights = weight < call.inputs.size() ? call.inputs[weight].dims : Dims{};
   return {rows_of(call, KernelOp::layer_norm, pass, dims, weights.empty() ? dims.back() : product(weights))};
 }
 
-// Channels are the second axis.
+// The second axis holds the channels.
 Kernels batch_norm(const OperatorCall& call, KernelPass pass) {
   const Dims& dims = dims_of(call, 0, 2);
   return {rows_of(call, KernelOp::batch_norm, pass, dims, dims[1])};
@@ -350,7 +350,7 @@ Kernels kernels_of(const OperatorCall& call) {
   throw NoKernel{"no kernel of ours"};
 }
 
-// The gradient that a kernel of cuDNN makes; nothing where its name does not tell.
+// Which gradient a cuDNN kernel computes; nothing if its name does not show it.
 std::optional<KernelPass> gradient_of(const std::string& name) {
   const bool input = name.find("dgrad") != std::string::npos;
   const bool weight = name.find("wgrad") != std::string::npos;

@@ -1,4 +1,4 @@
-// Operators of PyTorch as kernels of ours.
+// PyTorch's operators as our kernels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,14 +16,14 @@ struct KernelTime {
   Seconds time;
 };
 
-/// What one call tells: kernels with their times, or why it tells nothing.
+/// Kernels with their times, or the reason why a call gives none.
 struct CallTimes {
   std::vector<KernelTime> times;
   std::string why_not;
 };
 
-/// The kernel that a call of an operator is, with the time of all kernels that it launched; a convolution's backward is
-/// two, told apart by the names of its kernels.
+/// The kernel that a call stands for, with the time of all kernels that it launched. The backward of a convolution
+/// gives two, distinguished by the names of their kernels.
 CallTimes times_of(const OperatorCall& call);
 
 } // namespace stagecraft::foreign

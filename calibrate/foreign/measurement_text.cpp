@@ -9,7 +9,7 @@
 namespace stagecraft::foreign {
 namespace {
 
-// In double quotes, control bytes as spaces.
+// In double quotes, with control bytes replaced by spaces.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// Files of measurements, written: docs/formats/measurements.md.
+// Writes files of measurements: docs/formats/measurements.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace stagecraft::foreign {
 
-/// Names and texts, as those of `software` and `method`.
+/// Names with texts, for the sections `software` and `method`.
 using FreeTexts = std::vector<std::pair<std::string, std::string>>;
 
-/// A GPU by the name that its driver gives it, "NVIDIA H200" called nvidia-h200.
+/// A GPU named by its driver: "NVIDIA H200" is called nvidia-h200.
 MeasuredDevice device_called(const std::string& description, Bytes memory);
 
-/// The median, the quartiles and the least of samples.
+/// Median, quartiles and minimum of the samples.
 SampledTime sampled(std::vector<double> seconds);
 
-/// A whole file of measurements: its device, kernels and collectives.
+/// The text of a file of measurements: its device, kernels and collectives.
 std::string measurements_text(const Measurements& measurements, const FreeTexts& software, const FreeTexts& method);
 
 } // namespace stagecraft::foreign

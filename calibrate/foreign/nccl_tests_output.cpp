@@ -31,7 +31,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The lines of text output.
+// Reads text output line by line.
 class TextReader {
 public:
   explicit TextReader(const std::string& file) : file_(file) {}
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  // The word after a name, as 4 in "nGpus 4", where another word does not stand before.
+  // The word after a name, as 4 in "nGpus 4"; the name does not count after "warmup" or "agg".
   static const Word* after(const std::vector<Word>& words, std::string_view name) {
     for (std::size_t i = 1; i + 1 < words.size(); ++i) {
       const std::string& before = words[i - 1].text;
@@ -82,11 +82,12 @@ private:
     }
   }
 
-  // "#  Rank  0 Group  0 Pid  6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3"; before groups: [0x04].
+  // Reads "#  Rank  0 Group  0 Pid  6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3". Versions without groups
+  // have [0x04].
   void rank(const std::vector<Word>& words) {
     const Word* group = after(words, "Group");
     if (group != nullptr && group->text != "0") {
-      return; // each group runs the collective by itself
+      return; // each group runs the collective separately; only the first counts
     }
     ++run_.ranks;
     if (const Word* host = after(words, "on"); host != nullptr) {
@@ -112,7 +113,7 @@ private:
     }
   }
 
-  // The cells of a column, that of out of place first.
+  // The cell of a column, which exists twice: first out of place, then in place.
   const Word& cell(const std::vector<Word>& words, std::string_view column, std::size_t which) const {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i] == column && which-- == 0) {
@@ -127,7 +128,7 @@ private:
                                                  "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2"};
     const bool like_a_row = is_number(words.front().text) || (words.size() > 2 && kTypes.contains(words[2].text));
     if (!like_a_row || (columns_.empty() && words.size() < 8)) {
-      return; // what else the job printed
+      return; // other output of the job
     }
     if (columns_.empty()) {
       throw InputError(words.front().where, "results before the header '#  size  count  type …'; allowed: the whole "
@@ -167,7 +168,7 @@ private:
   NcclTestsRun run_;
 };
 
-// The file of --json, version 2 as of nccl-tests 2.17.
+// Reads the file of --json, version 2, which nccl-tests 2.17 writes.
 class JsonReader {
 public:
   explicit JsonReader(const std::string& file) : file_(file) {}
@@ -188,7 +189,7 @@ public:
   }
 
 private:
-  // One device of each process is listed.
+  // The file lists only one device of each process.
   void config(const json::Value& value) {
     json::Object object(value, file_, "config");
     constexpr int kMost = 1 << 20;
@@ -236,7 +237,7 @@ private:
     }
   }
 
-  // Every iteration by itself, where it was asked for.
+  // The times of single iterations, if they were recorded.
   SampledTime times_of(const json::Value& value, const std::string& path) const {
     json::Object object(value, file_, path);
     std::vector<double> seconds;

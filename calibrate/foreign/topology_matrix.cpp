@@ -29,7 +29,7 @@ struct Cell {
   Where where;
 };
 
-// Words between blanks and tabs; sequences that set colours are no part of them.
+// Words separated by blanks and tabs, without escape sequences for colours.
 std::vector<Cell> cells_of(std::string_view line, const std::string& file, int number) {
   std::vector<Cell> words;
   bool inside = false;
@@ -98,7 +98,7 @@ private:
     }
   }
 
-  // Names up to "CPU Affinity".
+  // Reads the names up to "CPU Affinity".
   void header(const std::vector<Cell>& words) {
     header_ = words.front().where;
     std::set<std::string> seen;
@@ -150,7 +150,7 @@ private:
     }
   }
 
-  // "0-31,64-95   0   N/A": logical processors, the NUMA nodes that hold them.
+  // Reads "0-31,64-95   0   N/A": logical processors, and the NUMA nodes that have them.
   void affinity(const std::vector<Cell>& rest) {
     const auto is_list = [](const Cell& word) {
       return word.text.find_first_not_of("0123456789-,") == std::string::npos;
@@ -191,7 +191,7 @@ private:
   TopologyMatrix matrix_;
   Where header_;
   bool affinity_ = false;
-  std::vector<std::vector<Where>> places_; ///< of the cells read
+  std::vector<std::vector<Where>> places_; ///< places of the cells read so far
   std::set<int> processors_;
 };
 

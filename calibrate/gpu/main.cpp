@@ -1,4 +1,4 @@
-// calibrate_gpu: measures kernels and links of one GPU into a file of measurements.
+// calibrate_gpu: measures the kernels and links of one GPU and writes a file of measurements.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
@@ -76,7 +76,7 @@ int say_no_device(int wanted, const DeviceCount& count) {
   return count.devices == 0 ? kNoDevice : kUsage;
 }
 
-// One pipeline from stdin to stdout, or files.
+// Runs one pipeline from stdin to stdout, or a list of files.
 int run_pipelines(const Options& options, const MakeLanes& make) {
   if (options.pipelines == std::vector<std::string>{"-"}) {
     std::ostringstream text;
@@ -86,7 +86,7 @@ int run_pipelines(const Options& options, const MakeLanes& make) {
     if (!carried.failure.empty()) {
       std::cerr << "calibrate_gpu: " << carried.failure << "\n";
     }
-    return std::cout ? kDone : kFailed; // a failure is among what is written
+    return std::cout ? kDone : kFailed; // failures are part of the output
   }
   const PipelinesEnd end =
       carry_out_files(options, make, stop, [](const std::string& text) { std::cerr << text << "\n"; });
@@ -134,7 +134,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::gpu;
-  // Streams of separate partitions must not share a queue of the device.
+  // Otherwise streams of separate partitions could share a queue of the device.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);

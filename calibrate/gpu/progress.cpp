@@ -7,7 +7,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr double kBetween = 0.1; // seconds, of two drawings
+constexpr double kBetween = 0.1; // seconds between two updates
 constexpr std::size_t kBar = 24;
 
 } // namespace

@@ -1,4 +1,4 @@
-// What a run says while it goes: one line that changes on a terminal, one line a group elsewhere.
+// The progress of a run: one line that changes on a terminal, one line per group elsewhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,12 +9,12 @@ namespace stagecraft::gpu {
 
 class Progress {
 public:
-  /// To `out`; `total` is the budget in seconds.
+  /// Writes to `out`; `total` is the budget in seconds.
   Progress(std::FILE* out, bool terminal, double total);
 
-  /// Point `done` of `of` in a group, `now` seconds after the start.
+  /// Shows that point `done` of `of` in a group is done, `now` seconds after the start.
   void show(const std::string& group, std::size_t done, std::size_t of, double now);
-  /// A line that stays.
+  /// Writes a line that stays.
   void say(const std::string& text);
 
 private:
@@ -23,7 +23,7 @@ private:
   double total_, shown_ = -1;
 };
 
-/// "3:05".
+/// A time such as "3:05".
 std::string clock_text(double seconds);
 
 } // namespace stagecraft::gpu

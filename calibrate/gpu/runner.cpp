@@ -22,12 +22,12 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr double kForSentinels = 6; // seconds of the budget kept for all three
-constexpr double kSettle = 2;       // seconds of work until power and heat have settled
-constexpr double kBusySeconds = 8;  // of one reading of power, where time allows
+constexpr double kForSentinels = 6; // seconds of the budget kept for the sentinels, all three times
+constexpr double kSettle = 2;       // seconds of work until power and temperature are stable
+constexpr double kBusySeconds = 8;  // seconds for a reading of power, if there is time
 constexpr double kLeastBusy = 3;
 constexpr double kSustainedSeconds = 1;
-constexpr double kWarmSample = 20e-6; // s; many runs make one sample
+constexpr double kWarmSample = 20e-6; // seconds; a sample consists of many runs
 
 Header header_of(const Session& session, const std::string& name) {
   const DeviceFacts& facts = session.facts;
@@ -67,7 +67,7 @@ std::shared_ptr<CUstream_st> make_stream() {
   return std::shared_ptr<CUstream_st>(made, [](cudaStream_t one) { cudaStreamDestroy(one); });
 }
 
-/// Reasons why points were left out, each said once with how many it concerns.
+/// Counts points left out by reason, so that each reason is reported once.
 class LeftOut {
 public:
   void add(const std::string& reason) { ++counts_[reason]; }
@@ -187,7 +187,7 @@ void MeasurementRun::run_group(const Group& group, double deadline) {
   } else {
     run_points(group, deadline, {sampler_, file_, nullptr});
   }
-  copies_.reset(); // and their memory
+  copies_.reset(); // frees their memory too
   note_state("after_" + group.name + (group.processors > 0 ? "_" + std::to_string(group.processors) : ""));
 }
 
@@ -311,12 +311,12 @@ Timing MeasurementRun::measure(const KernelPoint& point, const Place& place) {
     const std::int64_t bytes = std::int64_t{128} << 20;
     void* from = session_.arena.take(static_cast<std::size_t>(bytes));
     void* to = session_.arena.take(static_cast<std::size_t>(bytes));
-    operation.launch(place.sampler.stream()); // is loaded while nothing else runs
+    operation.launch(place.sampler.stream()); // loads the kernel while nothing else runs
     STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(place.sampler.stream()));
     const Partition::Busy busy(*place.partition, from, to, bytes);
     timing = place.sampler.measure(operation.launch, method);
     if (busy.gave_up()) {
-      throw DeviceError("the other multiprocessors did not work beside it");
+      throw DeviceError("the other multiprocessors did not copy memory at the same time");
     }
     break;
   }
@@ -347,7 +347,7 @@ void MeasurementRun::measure_power(const PowerPoint& point, double deadline, con
   }
   const std::optional<double> watts = meter.stop();
   if (!watts) {
-    throw DeviceError("the driver tells no power");
+    throw DeviceError("the driver does not give the power");
   }
   reading.watts = *watts;
   reading.seconds = meter.seconds();

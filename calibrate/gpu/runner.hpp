@@ -1,4 +1,4 @@
-// Runs a sweep on one device: group by group within the budget, each result written as it comes.
+// Runs a sweep on one device: group by group within the budget, writing each result at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,15 +12,15 @@ namespace stagecraft::gpu {
 /// Why a run ended.
 enum class Ended { done, interrupted };
 
-/// Measures `groups` on the device that `options` name, into its file and, of partitions, into files beside it. Ends
-/// early, with what was measured written, when `stop` is set. Throws std::invalid_argument for a file that cannot go
-/// on, DeviceError where the device is lost.
+/// Measures `groups` on the device that `options` name. Writes to its file, and for partitions to files beside it. Ends
+/// early, with all results written, when `stop` is set. Throws std::invalid_argument for a file that cannot be
+/// continued, DeviceError if the device is lost.
 Ended run_sweep(const Options& options, const std::vector<Group>& groups, const std::atomic<bool>& stop);
 
-/// The machine as the sweep sees it; what is usual where there is no device to ask.
+/// The machine that the sweep is planned for; usual values if there is no device to query.
 Machine describe_machine(int device);
 
-/// "h200.yaml" and 16 -> "h200.sm16.yaml".
+/// The file of a partition: "h200.yaml" and 16 give "h200.sm16.yaml".
 std::string partition_path(const std::string& path, int processors);
 
 } // namespace stagecraft::gpu

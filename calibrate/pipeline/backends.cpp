@@ -1,4 +1,4 @@
-// The table of backends: one file each, one row each.
+// The table of backends: one file and one row for each.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 

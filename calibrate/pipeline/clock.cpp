@@ -38,7 +38,7 @@ void sleep_until(Nanoseconds then, const std::atomic<bool>& stop) {
 }
 
 bool ask_for_real_time(int above) {
-  prctl(PR_SET_TIMERSLACK, 1UL); // ns, for where real time is not granted
+  prctl(PR_SET_TIMERSLACK, 1UL); // nanoseconds; for threads without real-time priority
   sched_param parameters{};
   parameters.sched_priority = sched_get_priority_min(SCHED_FIFO) + above;
   return pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters) == 0;

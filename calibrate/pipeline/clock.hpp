@@ -1,4 +1,4 @@
-// The clock of a real run: nanoseconds of CLOCK_MONOTONIC, and sleeping until one of them.
+// The clock of a real run: nanoseconds of CLOCK_MONOTONIC, and sleeping until a given time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,14 +18,14 @@ Seconds seconds(Nanoseconds time);
 
 Nanoseconds now();
 
-/// What this thread has used of processors.
+/// Processor time that this thread has used.
 Nanoseconds processor_time();
 
-/// Sleeps until then, or until `stop` is set, which it looks at some ten times a second.
+/// Sleeps until `then`, or until `stop` is set, which it checks some ten times a second.
 void sleep_until(Nanoseconds then, const std::atomic<bool>& stop);
 
-/// Asks for the least real-time priority for this thread, or one `above` it, and for timers without slack. Whether it
-/// was granted.
+/// Asks for the lowest real-time priority for this thread, or `above` more, and for timers without slack. Returns
+/// whether it was granted.
 bool ask_for_real_time(int above = 0);
 
 } // namespace stagecraft::pipeline

@@ -1,4 +1,4 @@
-// Cores of this machine for the devices and channels of a run.
+// Cores of this machine for the devices of a run and the channels between them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,16 +8,17 @@
 
 namespace stagecraft::pipeline {
 
-/// A core per device. A channel has that of the device that sends, which does nothing else meanwhile: to wake a thread
-/// on another core takes longer than most copies.
+/// A core for each device. A channel uses the core of the sending device, which does nothing else meanwhile: waking a
+/// thread on another core would take longer than most copies.
 struct Cores {
   std::vector<int> of_device, of_channel;
 };
 
-/// Of the cores that this process may use, in their order. Throws Unavailable where there are fewer than devices.
+/// Chooses from the cores that this process may use, in order. Throws Unavailable if there are fewer cores than
+/// devices.
 Cores cores_for(const Setting& setting);
 
-/// Keeps this thread on a core. Whether the system does.
+/// Binds this thread to a core. Returns whether the system did it.
 bool stay_on(int core);
 
 } // namespace stagecraft::pipeline

@@ -1,5 +1,6 @@
-// Backend `cpu`: a device is a core of this machine and really runs the kernels of its stages; a transfer copies its
-// bytes. SPDX-License-Identifier: Apache-2.0
+// Backend `cpu`: a device is a core of this machine that really runs the kernels of its stages; a transfer copies its
+// bytes.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 
@@ -9,11 +10,11 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// A kernel with operands of its own.
+// A kernel with its own operands.
 struct Piece {
   cpu::Work work;
   int times = 1;
-  bool goes_on = true; // its result goes to the next operator: it is no gradient of weights
+  bool goes_on = true; // its result goes to the next operator; false for gradients of weights
 };
 
 void run(const std::vector<Piece>& pieces) {
@@ -27,14 +28,14 @@ void run(const std::vector<Piece>& pieces) {
   }
 }
 
-// What a thread has used of its core. Each is written by one thread.
+// How a thread used its core. Each Usage is written by one thread only.
 struct alignas(64) Usage {
   Nanoseconds wall = 0, processor = 0; // while it worked
 };
 
 struct Device {
   cpu::Arena operands;
-  std::vector<std::pair<std::int32_t, std::vector<Piece>>> pieces; // by work
+  std::vector<std::pair<std::int32_t, std::vector<Piece>>> pieces; // pieces of each work, sorted by work
   double speed = 1;
   bool warm = false; // all operands have been touched
   Usage usage;
@@ -52,7 +53,7 @@ struct ChannelBuffers {
   Usage usage;
 };
 
-// What a computation made last for the operators that follow it; nothing where that is smaller than asked for.
+// The last result of a computation that goes to the next operator; nullptr if it has fewer bytes than needed.
 const char* result_of(const std::vector<Piece>& pieces, double bytes) {
   const auto last = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) { return piece.goes_on; });
   if (last == pieces.rend() || last->work.operands.empty()) {
@@ -88,7 +89,7 @@ public:
     find_sources();
   }
 
-  // Every operand is touched, so that no task of the run meets memory for the first time.
+  // Touches every operand, so that no task of the run uses memory for the first time.
   void enter_device(int device) noexcept override {
     stay_on(cores_.of_device[device]);
     devices_[device].usage = {};
@@ -104,7 +105,7 @@ public:
     channels_[channel].usage = {};
   }
 
-  // A slower device is as long idle as it lacks in speed.
+  // Computes, then waits so long that the device appears as slow as its speed says.
   void compute(const Job& job) override {
     Device& device = devices_[job.work.device];
     const Nanoseconds used = measured(device.usage, [&] { run(device.of(job.number)); });
@@ -132,7 +133,7 @@ public:
     return {{"products", std::string("eigen ") + routines_.instructions}, {"speeds", join(speeds)}};
   }
 
-  // Time that neither the device nor the copies that its core made for it had.
+  // The worst share of time that neither a device, nor copies that its core made for it, could use.
   double disturbance() const override {
     double worst = 0;
     for (std::size_t device = 0; device < devices_.size(); ++device) {
@@ -174,7 +175,7 @@ private:
     }
   }
 
-  // Processor time of an action, added up.
+  // Runs an action and adds its times to `usage`; returns its processor time.
   template <class Do> static Nanoseconds measured(Usage& usage, const Do& action) {
     const Nanoseconds wall = now(), processor = processor_time();
     action();
@@ -189,7 +190,7 @@ private:
   const cpu::Routines& routines_;
   std::vector<Device> devices_;
   std::vector<ChannelBuffers> channels_;
-  std::vector<const char*> sources_; // [work]: what a transfer copies, or nothing
+  std::vector<const char*> sources_; // [work]: what a transfer copies, or nullptr
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// Backend `emulated`: computations sleep their times, transfers cross a network of this machine's own.
+// Backend `emulated`: computations sleep, transfers cross a network inside this machine.
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/pipeline/network.hpp"
 
@@ -11,8 +11,8 @@ public:
 
   void compute(const Job& job) override { sleep_until(job.start + nanoseconds(job.work.seconds), stopped()); }
 
-  // A link's latency is kept by the sender: queues that delay packets are not to be had everywhere. So is what
-  // the links' buckets, full after a pause, let through beyond their rate.
+  // The sender waits for a link's latency, since not every machine has queues that delay packets. It also waits for
+  // what the links' token buckets, full after a pause, would let through too early.
   void transfer(const Job& job, int channel) override {
     sleep_until(job.start + nanoseconds(job.work.latency + network_.head_start(channel)), stopped());
     network_.send(channel, job.work.bytes);

@@ -9,12 +9,12 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// Of priority above those who compute: who sleeps most of the time must wake at once.
+// Added to the priority of channels and of devices that sleep, since they must wake at once.
 constexpr int kSleepers = 10;
 
-using Entry = std::size_t; // of the timeline: iteration * tasks + task
+using Entry = std::size_t; // an entry of the timeline: iteration * tasks + task
 
-// Wakes those who wait. Whoever waits reads `count` first, then looks whether there is something to do, then waits.
+// Wakes threads that wait. A waiting thread reads `count`, then checks for work, then waits for `count` to change.
 struct Bell {
   std::atomic<std::uint32_t> count = 0;
 
@@ -24,10 +24,10 @@ struct Bell {
   }
 };
 
-// Transfers of a channel in the order in which they become ready.
+// The transfers of a channel in the order in which they become ready.
 struct SendQueue {
   Bell bell;
-  std::mutex mutex; // of several that hand over at once
+  std::mutex mutex; // protects the queue from several threads that add to it
   std::vector<Entry> queue;
   std::atomic<std::size_t> queued = 0;
 };
@@ -78,7 +78,7 @@ private:
             work_of(entry)};
   }
 
-  // All threads begin at one moment, soon after the last of them is there.
+  // Makes all threads begin at one moment, soon after the last of them is ready.
   void begin(std::size_t threads) {
     constexpr Nanoseconds kPause = 100'000, kSoon = 1'000'000;
     while (present_ < threads) {
@@ -88,7 +88,7 @@ private:
     begun_.ring();
   }
 
-  // First of all in every thread. Whether it has real-time priority.
+  // Called first in each thread. Returns whether it has real-time priority.
   bool await_beginning(int above) {
     const bool granted = options_.real_time && ask_for_real_time(above);
     if (!granted) {
@@ -102,7 +102,7 @@ private:
     return granted;
   }
 
-  // Waits until `ready`, without leaving the core where `holds`; false when the run has failed.
+  // Waits until `ready`, without leaving the core if `holds`; returns false if the run has failed.
   template <class Ready> bool wait(Bell& bell, bool holds, const Ready& ready) {
     for (;;) {
       const std::uint32_t seen = bell.count.load(std::memory_order_acquire);
@@ -185,7 +185,7 @@ private:
     }
   }
 
-  // One of the task's inputs is there; with the last it may start.
+  // An input of the task has arrived; with the last one the task may start.
   void arrive(Entry entry) {
     if (waits_[entry].fetch_sub(1, std::memory_order_acq_rel) > 1) {
       return;
@@ -210,7 +210,7 @@ private:
     sends.bell.ring();
   }
 
-  // Of several failures the first is the cause.
+  // Records the first failure, which is the cause of later ones.
   void fail(const std::string& cause) {
     {
       const std::lock_guard lock(mutex_);
@@ -250,7 +250,7 @@ private:
   const ExecuteOptions& options_;
   Nanoseconds begin_ = 0; // set before begun_ rings
   Bell begun_;
-  std::atomic<std::size_t> present_ = 0; // threads
+  std::atomic<std::size_t> present_ = 0; // number of threads that are ready
   std::vector<std::atomic<std::int32_t>> waits_;
   std::vector<Nanoseconds> start_, finish_;
   std::vector<Bell> bells_; // [device]
@@ -260,13 +260,13 @@ private:
   std::string cause_;
 };
 
-// Tasks that become ready when each finishes in its turn, with the programs of the devices.
+// How many tasks become ready if each one that does also finishes, in the order of the devices' programs.
 long reachable_tasks(const TaskGraph& graph, int iterations) {
   std::vector<std::int32_t> waits = graph.waits_over<std::int32_t>(iterations);
   const auto tasks = static_cast<std::size_t>(graph.tasks());
   std::vector<std::size_t> position(graph.devices.size(), 0);
   std::vector<Entry> ready;
-  const auto head = [&](std::size_t device) { // the device's next computation, once
+  const auto head = [&](std::size_t device) { // adds the device's next computation if it is ready
     const auto program = graph.program_of(device);
     if (position[device] == program.size() * iterations) {
       return;

@@ -11,14 +11,14 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// One word of the file.
+// A text as one word of the file.
 std::string word(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c <= ' ' || c == '#' || c == '=' || c == '\x7f'; }, '_');
   return text.empty() ? "_" : text;
 }
 
-// The rest of a line of the file.
+// A text as the rest of a line of the file.
 std::string line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == '#'; }, ' ');
@@ -124,7 +124,7 @@ PartTimes part_times_of(const gpu::CarriedOut& carried, const TaskGraph& graph) 
   if (carried.parts.contention.size() == graph.works.size() * graph.works.size()) {
     parts.contention = carried.parts.contention;
   }
-  std::map<std::int32_t, std::map<double, std::vector<double>>> hops; // of each leg, by bytes
+  std::map<std::int32_t, std::map<double, std::vector<double>>> hops; // [leg]: seconds by bytes
   for (std::size_t work = 0; work < std::min(carried.parts.hops.size(), graph.works.size()); ++work) {
     const std::vector<double>& times = carried.parts.hops[work];
     if (graph.works[work].transfers() && !times.empty()) {

@@ -1,4 +1,4 @@
-// Backend `gpu`: the run as a file that calibrate_gpu carries out, here or on another machine, and what came of it.
+// Backend `gpu`: writes the run to a file that calibrate_gpu runs, here or on another machine, and reads the times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace stagecraft::pipeline {
 
-/// The setting's graph with its kernels. A device type of vendor nvidia is so many multiprocessors of the GPU as it has
-/// `processors`, or the whole GPU; any other type as many threads of the host, or one. `route` is that of copies within
-/// the GPU; shaped ones take the latency and the bandwidth of their leg.
+/// The setting's graph with its kernels. A device of vendor nvidia becomes as many multiprocessors of the GPU as its
+/// type's `processors`, or the whole GPU; any other device becomes that many host threads, or one. `route` says how
+/// copies within the GPU are made; shaped ones get the latency and bandwidth of their leg.
 gpu::Pipeline gpu_pipeline(const Setting& setting, int iterations, gpu::CopyRoute route, const std::string& name);
 
-/// Why the times are not those of a pipeline; "" where they are. docs/formats/pipeline.md
+/// Why these times do not belong to the pipeline; "" if they do. docs/formats/pipeline.md.
 std::string why_not_its_times(const gpu::Pipeline& pipeline, const gpu::CarriedOut& carried);
 
-/// When each task ran. Of times that are the pipeline's.
+/// When each task ran; the times must belong to the pipeline.
 Timeline timeline_of(const gpu::CarriedOut& carried, int iterations);
 
-/// What its parts took alone: works, slowdowns, and a line through the copies of each leg.
+/// Times of the parts alone: works, slowdowns, and for each leg a line through its copies.
 PartTimes part_times_of(const gpu::CarriedOut& carried, const TaskGraph& graph);
 
 } // namespace stagecraft::pipeline

@@ -15,14 +15,14 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// What is measured, and by whom.
+// What is measured, on which backend.
 struct Subject {
   const Setting& setting;
   Backend& backend;
   bool real_time;
 };
 
-// Others may wait for these cores meanwhile, so afterwards they get them for as long.
+// Sleeps after the run for as long as it took, since others may need these cores.
 Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Channels& channels) {
   const Setting setting{graph, subject.setting.platform, channels, {}, {}};
   const Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
@@ -30,7 +30,7 @@ Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const 
   return timeline;
 }
 
-// Programs of devices that wait for nobody.
+// Builds graphs in which devices run programs without waiting for each other.
 class Bench {
 public:
   explicit Bench(const Subject& subject) : subject_(subject) {
@@ -38,7 +38,7 @@ public:
     graph_.devices = subject.setting.graph.devices;
   }
 
-  /// Adds the program of the next device so many times.
+  /// Adds the program of the next device, `times` times.
   void add_program(int times) {
     const std::size_t device = begin_device();
     for (int time = 0; time < times; ++time) {
@@ -48,13 +48,13 @@ public:
     }
   }
 
-  /// The next device does one work so many times.
+  /// Adds one work of the next device, `times` times.
   void add_work(std::int32_t work, int times) {
     begin_device();
     graph_.work.insert(graph_.work.end(), static_cast<std::size_t>(times), work);
   }
 
-  /// The next device does nothing, on its core, until another has ended.
+  /// Adds a rest of the next device, on its core, until device `until` has ended.
   void add_rest(std::size_t until) {
     const std::size_t device = begin_device();
     resting_.emplace_back(graph_.tasks(), until);
@@ -86,7 +86,7 @@ private:
 
   const Subject& subject_;
   TaskGraph graph_;
-  std::vector<std::pair<TaskId, std::size_t>> resting_; // and the device whose end is waited for
+  std::vector<std::pair<TaskId, std::size_t>> resting_; // and the device whose end it waits for
 };
 
 std::vector<double> durations(const Timeline& timeline, std::span<const TaskId> tasks) {
@@ -99,7 +99,7 @@ std::vector<double> durations(const Timeline& timeline, std::span<const TaskId> 
 
 double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-// What a device takes for each task of its program.
+// Seconds of each task of a device's program while the other devices rest.
 std::vector<double> measure_alone(const Subject& subject, std::size_t device) {
   Bench bench(subject);
   for (std::size_t other = 0; other < subject.setting.graph.devices.size(); ++other) {
@@ -109,8 +109,8 @@ std::vector<double> measure_alone(const Subject& subject, std::size_t device) {
   return durations(timeline, bench.graph().program_of(device));
 }
 
-// How much longer each device takes than alone, until the first of them has nothing left to do. Shorter programs run
-// several times.
+// How many times longer each device takes than alone, until the first of them has ended. Shorter programs run several
+// times.
 std::vector<double> measure_slowdowns(const Subject& subject, const std::vector<std::vector<double>>& alone) {
   double longest = 0;
   for (const std::vector<double>& seconds : alone) {
@@ -138,11 +138,11 @@ std::vector<double> measure_slowdowns(const Subject& subject, const std::vector<
   return slowdowns;
 }
 
-// How much longer each work of `device` takes than alone while another device does one work over and over, and the rest
-// do nothing. What goes on when that has ended does not count.
+// How many times longer each work of `device` takes than alone while another device does one work over and over and the
+// rest do nothing. Tasks that end after the other device do not count.
 void measure_beside(const Subject& subject, const std::vector<std::vector<double>>& alone, std::size_t device,
                     std::int32_t other, Seconds seconds, std::vector<double>& contention) {
-  constexpr double kSlower = 1.3; // a device in company
+  constexpr double kSlower = 1.3; // slowdown by another device, at most
   const TaskGraph& graph = subject.setting.graph;
   const auto beside = static_cast<std::size_t>(graph.works[other].device);
   Bench bench(subject);
@@ -173,10 +173,10 @@ void measure_beside(const Subject& subject, const std::vector<std::vector<double
   }
 }
 
-// Of all pairs of works that devices do side by side.
+// The slowdowns of all pairs of works that run side by side.
 std::vector<double> measure_contention(const Subject& subject, const std::vector<std::vector<double>>& alone,
                                        const std::vector<Seconds>& works) {
-  constexpr Seconds kShortest{20e-6}; // what takes less is no company
+  constexpr Seconds kShortest{20e-6}; // shorter works hardly slow others
   std::vector<double> contention(works.size() * works.size(), 1.0);
   for (std::size_t other = 0; other < works.size(); ++other) {
     for (std::size_t device = 0; device < alone.size() && works[other] >= kShortest; ++device) {
@@ -188,7 +188,7 @@ std::vector<double> measure_contention(const Subject& subject, const std::vector
   return contention;
 }
 
-// Of each work the mean of its tasks.
+// Sets the mean time of each work's tasks.
 void measure_computations(const Subject& subject, PartTimes& parts) {
   const TaskGraph& graph = subject.setting.graph;
   std::vector<int> tasks(graph.works.size(), 0);
@@ -211,13 +211,13 @@ void measure_computations(const Subject& subject, PartTimes& parts) {
   }
 }
 
-// A transfer of the run and the computations before and after it: those that make and take its data, where the same
-// ends have such.
+// A transfer of the run with the computations before and after it: those that make and use its data if there are such
+// on its ends.
 struct Hop {
   std::int32_t before = -1, transfer = -1, after = -1;
 };
 
-// One of each work that transfers.
+// One hop for each work that is a transfer.
 std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
   const TaskGraph& graph = setting.graph;
   std::vector<Hop> hops(graph.works.size());
@@ -247,7 +247,7 @@ std::vector<Hop> hops_of(const Setting& setting, PartChain& chain) {
   return found;
 }
 
-// From the sender's finish to the receiver's start; a line over the sizes of each channel.
+// Times from the sender's finish to the receiver's start; for each channel a line over its sizes.
 void measure_copies(const Subject& subject, PartTimes& parts) {
   const Setting& setting = subject.setting;
   constexpr int kRepeats = 4;
@@ -265,7 +265,7 @@ void measure_copies(const Subject& subject, PartTimes& parts) {
   const TaskGraph& graph = chain.finish();
   const Timeline timeline = execute_and_rest(subject, graph, chain.channels());
   std::vector<std::map<double, std::vector<double>>> seconds(setting.channels.work_of.size()); // [channel], by bytes
-  for (std::size_t i = hops.size(); i < transfers.size(); ++i) { // the first time warms up
+  for (std::size_t i = hops.size(); i < transfers.size(); ++i) { // the first time is a warm-up
     const std::int32_t work = hops[i % hops.size()].transfer;
     seconds[setting.channels.of_work[work]][graph.works[work].bytes].push_back(timeline.start[transfers[i].after] -
                                                                                timeline.finish[transfers[i].before]);

@@ -13,10 +13,10 @@
 namespace stagecraft::pipeline {
 namespace {
 
-constexpr std::array kTransfers = {1.5e-3, 4e-3, 9e-3, 16e-3}; // s that bytes of the sizes measured take
+constexpr std::array kTransfers = {1.5e-3, 4e-3, 9e-3, 16e-3}; // seconds that the measured sizes take
 constexpr int kRepeats = 5;
 
-// Legs that behave alike, so that one of them need be measured.
+// Legs of the same kind behave alike, so that only one of them is measured.
 using LegKind = std::pair<std::vector<double>, double>; // bandwidths of its links, its latency
 
 LegKind kind_of(const Leg& leg, const Platform& platform) {
@@ -40,7 +40,7 @@ PartTimes measure_parts(const Setting& setting, Backend& backend, bool real_time
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     computations.push_back(chain.add(computation.front()));
   }
-  std::map<LegKind, std::vector<std::pair<double, PartChain::Transfer>>> measured; // bytes of each
+  std::map<LegKind, std::vector<std::pair<double, PartChain::Transfer>>> measured; // bytes and transfer, for each kind
   for (std::size_t channel = 0; channel < setting.channels.work_of.size(); ++channel) {
     const Work& work = setting.graph.works[setting.channels.work_of[channel]];
     const Leg& leg = setting.graph.legs[work.leg];

@@ -18,7 +18,7 @@
 namespace stagecraft::pipeline {
 namespace {
 
-// Namespaces belong to threads: a thread of its own, whose exception is thrown here.
+// Runs `work` on a thread of its own, since namespaces belong to threads; throws its exception here.
 void on_a_thread(const std::function<void()>& work) {
   std::exception_ptr failure;
   std::thread thread([&] {

@@ -1,5 +1,6 @@
-// Network namespaces without names: each lives as long as a file descriptor of this process, so that nothing of it can
-// outlive the process, however that ends. SPDX-License-Identifier: Apache-2.0
+// Network namespaces without names: each lives as long as a file descriptor of this process, so that nothing of it
+// remains after the process, however that ends.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -7,7 +8,7 @@
 
 namespace stagecraft::pipeline {
 
-/// A network of its own, with nothing in it but a loopback device. Throws Unavailable where this is not granted.
+/// A network of its own, with nothing but a loopback device. Throws Unavailable if the system does not grant it.
 class NetworkNamespace {
 public:
   NetworkNamespace();
@@ -16,11 +17,11 @@ public:
   NetworkNamespace(const NetworkNamespace&) = delete;
   NetworkNamespace& operator=(const NetworkNamespace&) = delete;
 
-  /// Runs `work` on a thread inside. Sockets made there stay inside; what it throws is thrown here.
+  /// Runs `work` on a thread inside the namespace. Sockets made there stay inside; exceptions are thrown here.
   void inside(const std::function<void()>& work) const;
-  /// Runs a program of iproute2, "ip" or "tc", on a list of its commands. Throws Unavailable with what it complains of.
+  /// Gives a list of commands to a program of iproute2, "ip" or "tc". Throws Unavailable with the program's complaint.
   void batch(const char* program, const std::string& commands) const;
-  /// Where other programs find it.
+  /// Path under which other programs find the namespace.
   std::string path() const;
 
 private:

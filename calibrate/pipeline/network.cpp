@@ -22,22 +22,22 @@
 namespace stagecraft::pipeline {
 namespace {
 
-constexpr int kEthernet = 14;                 // B of its header
-constexpr int kHeaders = kEthernet + 20 + 20; // with those of IP and TCP, without options
-// s that a packet takes on its channel's narrowest link: short against a transfer, long against what this machine needs
-// to pass a packet on, times all hops of all channels.
+constexpr int kEthernet = 14;                 // bytes of an Ethernet header
+constexpr int kHeaders = kEthernet + 20 + 20; // bytes with the headers of IP and TCP, without options
+// Seconds that a packet takes on the narrowest link of its channel: short compared with a transfer, long compared with
+// what this machine needs to forward a packet, times all hops of all channels.
 constexpr double kShortest = 0.1e-3, kLongest = 0.4e-3, kPerHop = 10e-6;
-constexpr int kSmallest = 536, kLargest = 10'000; // B of data in a packet
+constexpr int kSmallest = 536, kLargest = 10'000; // bytes of data in a packet
 constexpr int kWindow = 6;        // packets in flight: enough to fill the links, few enough to share them evenly
-constexpr int kBucket = 3;        // packets that a link's bucket holds, so that no timer is too late to fill the link
-constexpr int kWarmUp = 32;       // packets, until TCP knows their size
-constexpr int kQueue = 16 << 20;  // B that wait at a link: more than ever do, so that nothing is lost
-constexpr int kBuffer = 16 << 20; // B of a socket
+constexpr int kBucket = 3;        // packets in a link's token bucket, so that a late timer does not leave the link idle
+constexpr int kWarmUp = 32;       // packets sent until TCP knows their size
+constexpr int kQueue = 16 << 20;  // bytes of queue at a link: more than ever wait, so that nothing is lost
+constexpr int kBuffer = 16 << 20; // bytes of a socket's buffer
 constexpr int kPort = 4000;
-constexpr int kPatience = 30'000; // ms
+constexpr int kPatience = 30'000; // milliseconds
 
-// 10.0.0.0 and on for the ends of wires, 100.64.0.0 and on for the ends of channels, 172.16.0.0 and on for those of
-// wires to the hub.
+// Addresses: the ends of wires from 10.0.0.0, the ends of channels from 100.64.0.0, the ends of wires to the hub from
+// 172.16.0.0.
 std::string address(std::uint32_t base, std::uint32_t number) {
   const std::uint32_t all = base + number;
   return std::to_string(all >> 24) + "." + std::to_string(all >> 16 & 255) + "." + std::to_string(all >> 8 & 255) +
@@ -50,7 +50,7 @@ std::string hub_end(int vertex, int end) { return address((172U << 24) + (16U <<
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
-// A switch of the network stack; some exist only in newer kernels.
+// Sets a parameter of the network stack; some exist only in newer kernels.
 void set_switch(const std::string& name, const char* value, bool needed) {
   std::ofstream file("/proc/sys/net/" + name);
   file << value << std::flush;
@@ -76,7 +76,7 @@ void set_option(int socket, int level, int option, int value) {
   }
 }
 
-// A socket bound to one end of a channel.
+// A TCP socket bound to one end of a channel.
 int make_socket(int channel, int end, int segment) {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0) {
@@ -97,7 +97,7 @@ int make_socket(int channel, int end, int segment) {
   return made;
 }
 
-// Channels and wires need several descriptors each.
+// Raises the limit of open files: each channel and wire needs several.
 void raise_limit_of_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -138,7 +138,7 @@ void Network::choose_connections(const Setting& setting) {
     const Leg& leg = setting.graph.legs[setting.graph.works[work].leg];
     Connection& connection = connections_.emplace_back();
     if (std::isinf(leg.bandwidth.value)) {
-      continue; // takes its latency only
+      continue; // without bandwidth limit, it takes only its latency
     }
     connection.links = leg.links;
     connection.rate = leg.bandwidth.value;
@@ -196,7 +196,7 @@ void Network::lay_out(const Platform& platform) {
   hub_.batch("ip", hub_commands(platform));
 }
 
-// Both ends of each wire that begins here.
+// Commands that make the wires beginning at this vertex, with both ends.
 std::string Network::wire_commands(int vertex) const {
   std::string text = "link set lo up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
@@ -212,7 +212,7 @@ std::string Network::wire_commands(int vertex) const {
          hub_.path() + "\n";
 }
 
-// Acknowledgements go by the hub, so that data has the links to itself.
+// Commands for the hub that carries acknowledgements, so that data has the links to itself.
 std::string Network::hub_commands(const Platform& platform) const {
   std::string text;
   for (std::size_t vertex = 0; vertex < namespace_of_.size(); ++vertex) {
@@ -231,7 +231,7 @@ std::string Network::hub_commands(const Platform& platform) const {
   return text;
 }
 
-// Addresses, and for each channel that passes where its packets go next.
+// Commands that set addresses, and the next hop of each channel through this vertex.
 std::string Network::route_commands(int vertex, const Platform& platform) const {
   std::string text = "addr add " + hub_end(vertex, 0) + "/31 dev hub\nlink set hub up\n";
   for (std::size_t wire = 0; wire < wires_.size(); ++wire) {
@@ -239,7 +239,7 @@ std::string Network::route_commands(int vertex, const Platform& platform) const 
     if (wires_[wire].a == vertex || wires_[wire].b == vertex) {
       const std::string name = "w" + std::to_string(wire);
       text += "addr add " + wire_end(static_cast<int>(wire), end) + "/31 dev " + name + "\n";
-      text += "link set " + name + " up gso_max_segs 1\n"; // a packet on the wire for each packet of TCP
+      text += "link set " + name + " up gso_max_segs 1\n"; // one packet on the wire for each packet of TCP
     }
   }
   for (std::size_t channel = 0; channel < connections_.size(); ++channel) {
@@ -262,7 +262,8 @@ std::string Network::route_commands(int vertex, const Platform& platform) const 
   return text;
 }
 
-// A token bucket on each link that begins here. Its rate counts headers, so that data has the link's bandwidth.
+// Commands for a token bucket on each link that begins here. Its rate includes headers, so that data gets the link's
+// full bandwidth.
 std::string Network::shape_commands(int vertex, const Platform& platform) const {
   std::string text;
   for (const Wire& wire : wires_) {
@@ -279,7 +280,7 @@ std::string Network::shape_commands(int vertex, const Platform& platform) const 
   return text;
 }
 
-// With its headers; of any size where no data crosses.
+// The largest packet on a link, with headers; any size if no data uses the link.
 int Network::largest_packet(LinkId link) const {
   int largest = kSmallest;
   for (const Connection& connection : connections_) {
@@ -324,7 +325,7 @@ void Network::connect(int channel, const Platform& platform) {
   send(channel, kWarmUp * connection.segment);
 }
 
-// One thread holds both ends: it fills the sender's buffer, and sleeps until much has arrived.
+// One thread serves both ends: it fills the sender's buffer, then sleeps until much has arrived.
 void Network::send(int channel, double bytes) const {
   static constexpr std::array<char, 1 << 18> kData{};
   const Connection& connection = connections_[channel];
@@ -332,7 +333,7 @@ void Network::send(int channel, double bytes) const {
     return;
   }
   const auto all = static_cast<std::size_t>(bytes);
-  // The kernel forgets the window when it learns how large packets are.
+  // Set again, since the kernel forgets it when it learns the size of packets.
   set_option(connection.receiver, IPPROTO_TCP, TCP_WINDOW_CLAMP, kWindow * connection.segment);
   std::size_t sent = 0, arrived = 0;
   while (arrived < all) {
@@ -357,7 +358,7 @@ void Network::send(int channel, double bytes) const {
       throw std::runtime_error("nothing has moved for half a minute");
     }
     const ssize_t count =
-        recv(connection.receiver, nullptr, all - arrived, MSG_DONTWAIT | MSG_TRUNC); // counts and throws away
+        recv(connection.receiver, nullptr, all - arrived, MSG_DONTWAIT | MSG_TRUNC); // counts and discards
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
       throw std::runtime_error("the connection has ended");
     }

@@ -1,5 +1,6 @@
-// A platform's network for real: a namespace per vertex, a pair of virtual Ethernet devices per link, each shaped to
-// its bandwidth, and a TCP connection per channel, routed over exactly its links. SPDX-License-Identifier: Apache-2.0
+// A platform's network inside this machine: a network namespace per vertex, a pair of virtual Ethernet devices per
+// link, each limited to the link's bandwidth, and a TCP connection per channel, routed over exactly its links.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -13,34 +14,34 @@ namespace stagecraft::pipeline {
 
 class Network {
 public:
-  /// Lays out the links that the channels cross. Throws Unavailable where this machine does not grant it.
+  /// Sets up the links that the channels use. Throws Unavailable if the system does not grant it.
   explicit Network(const Setting& setting);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// Sends so many bytes and returns when the last of them has arrived. std::runtime_error where the connection ends,
-  /// or nothing moves for a long time.
+  /// Sends `bytes`; returns when the last has arrived. std::runtime_error if the connection ends, or nothing moves for
+  /// a long time.
   void send(int channel, double bytes) const;
-  /// By how much a full token bucket lets a transfer on idle links arrive early.
+  /// How much earlier a transfer arrives on idle links because token buckets are full.
   Seconds head_start(int channel) const;
-  /// Ends every connection; sends that are under way throw.
+  /// Ends every connection; running sends throw.
   void shut();
 
-  /// What it is made of, for the run's record.
+  /// Facts about the network for the record of a run.
   std::vector<std::pair<std::string, std::string>> conditions() const;
 
 private:
-  // Both directions of a wire.
+  // Two links in opposite directions, as one wire.
   struct Wire {
     int a = 0, b = 0;             // vertices
-    LinkId there = -1, back = -1; // a to b; -1: not among the platform's links
+    LinkId there = -1, back = -1; // a to b, and b to a; -1: the platform has no such link
   };
-  // A channel's connection.
+  // The TCP connection of a channel.
   struct Connection {
     std::vector<LinkId> links;
-    double rate = 0;                // B/s of its narrowest link
-    int segment = 0;                // B of data in a packet
+    double rate = 0;                // bytes per second of the narrowest link
+    int segment = 0;                // bytes of data per packet
     int sender = -1, receiver = -1; // sockets
   };
 
@@ -56,11 +57,11 @@ private:
 
   NetworkNamespace hub_;
   std::vector<NetworkNamespace> namespaces_;
-  std::vector<int> namespace_of_; // [vertex], or -1
+  std::vector<int> namespace_of_; // [vertex]: index of its namespace, or -1
   std::vector<Wire> wires_;
-  std::vector<int> wire_of_;            // [link], or -1
+  std::vector<int> wire_of_;            // [link]: index of its wire, or -1
   std::vector<Connection> connections_; // [channel]
-  double packet_time_ = 0;              // s on the narrowest link of a channel
+  double packet_time_ = 0;              // seconds of a packet on the narrowest link of a channel
 };
 
 } // namespace stagecraft::pipeline

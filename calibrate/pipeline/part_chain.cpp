@@ -58,7 +58,7 @@ int PartChain::receiver(int channel) const {
   const std::vector<LinkId>& links = graph_.legs[work.leg].links;
   const std::vector<DeviceId>& devices = graph_.devices;
   const int end =
-      links.empty() ? -1 : setting_.platform.links[links.back()].to; // the vertex of a device has its number
+      links.empty() ? -1 : setting_.platform.links[links.back()].to; // a device's vertex has the number of the device
   const auto at = std::find(devices.begin(), devices.end(), end);
   return at != devices.end() ? static_cast<int>(at - devices.begin()) : work.device;
 }

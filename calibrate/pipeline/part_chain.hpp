@@ -1,4 +1,4 @@
-// What measures transfers alone: a graph in which one thing happens at a time.
+// A graph for measuring transfers alone: only one thing happens at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,28 +9,28 @@
 
 namespace stagecraft::pipeline {
 
-/// A chain: computation, transfer, computation, … over the works and the channels of a run, and works of its own.
+/// A chain of computations and transfers in turn, made of the works and channels of a run and of works of its own.
 class PartChain {
 public:
-  /// The setting outlives it.
+  /// The setting must outlive the chain.
   explicit PartChain(const Setting& setting);
 
   struct Transfer {
-    TaskId before, transfer, after; ///< what computes, is sent, and waits for it
+    TaskId before, transfer, after; ///< the sending computation, the transfer, and the computation that waits for it
   };
-  /// Adds a transfer between two computations.
+  /// Adds a transfer between two computations, given by their works.
   Transfer add(std::int32_t before, std::int32_t transfer, std::int32_t after);
-  /// Adds a task of a work.
+  /// Adds a task of this work.
   TaskId add(std::int32_t work);
 
-  /// A new work: a computation of a device.
+  /// Makes a new work: a computation on a device.
   std::int32_t computation(int device, Seconds seconds);
-  /// A new work: so many bytes on a channel.
+  /// Makes a new work: a transfer of `bytes` on a channel.
   std::int32_t transfer(int channel, double bytes);
-  /// The device at which a channel ends; the sender's where that is no device.
+  /// The device at the end of a channel; the sender if the channel does not end at a device.
   int receiver(int channel) const;
 
-  /// The graph of all that was added.
+  /// The graph of everything added so far.
   const TaskGraph& finish();
   const Channels& channels() const { return channels_; }
 
@@ -40,8 +40,8 @@ private:
   Channels channels_;
 };
 
-/// A line through the medians of what equal sizes took, seconds by bytes, with the least relative errors; of one size a
-/// latency.
+/// Fits a line, seconds over bytes, through the medians at each size, with least relative errors. With only one size
+/// all is latency.
 PathCost fit_path_cost(const std::map<double, std::vector<double>>& measured);
 
 } // namespace stagecraft::pipeline

@@ -1,4 +1,5 @@
-// A multilayer perceptron in double, small enough to train in a test: tanh between its layers, none after the last.
+// A multilayer perceptron in double precision, small enough to train in a test: tanh between layers, none after the
+// last.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,39 +11,39 @@
 
 namespace stagecraft::pipeline {
 
-/// Samples are columns.
+/// A layer. Samples are columns of its input.
 struct Layer {
   Eigen::MatrixXd weights;
   Eigen::VectorXd bias;
 };
 using Layers = std::vector<Layer>;
 
-/// So many layers of `width`, drawn by the seed; weights of variance 1 / width.
+/// `layers` layers of `width`, with random weights of variance 1 / width, by the seed.
 Layers make_perceptron(int layers, int width, std::uint64_t seed);
 
-/// What some layers in a row made of an input: an output each. `last`: they end the perceptron.
+/// The output of each of some consecutive layers for an input. `last`: they end the perceptron.
 std::vector<Eigen::MatrixXd> forward(const Layers& layers, const Eigen::MatrixXd& input, bool last);
 
-/// What backward makes of the gradient of the last output: of each layer the gradient before its tanh, and that of the
-/// input.
+/// Gradients that backward makes from the gradient of the last output: for each layer the gradient before its tanh, and
+/// that of the input.
 struct Gradients {
   std::vector<Eigen::MatrixXd> sums;
   Eigen::MatrixXd input;
 };
 Gradients backward(const Layers& layers, std::span<const Eigen::MatrixXd> outputs, Eigen::MatrixXd gradient, bool last);
 
-/// Adds the gradients of weights and biases to `total`, of the same shapes.
+/// Adds the gradients of weights and biases to `total`, which has the shapes of the layers.
 void add_weight_gradients(Layers& total, const Eigen::MatrixXd& input, std::span<const Eigen::MatrixXd> outputs,
                           const Gradients& gradients);
 
-/// The same shapes, all 0.
+/// Layers of the same shapes with only zeros.
 Layers zeros_like(const Layers& layers);
 /// layers + factor * other.
 Layers sum(const Layers& layers, double factor, const Layers& other);
-/// The largest absolute difference of two numbers in the same place.
+/// The largest absolute difference of corresponding numbers.
 double largest_difference(const Layers& one, const Layers& other);
 
-/// A micro-batch of what there is to learn: a random function of random inputs, the same for the same seed and number.
+/// A micro-batch to learn: a random function of random inputs, the same for the same seed and number.
 struct Examples {
   Eigen::MatrixXd inputs, targets;
 };

@@ -1,4 +1,4 @@
-// A cluster made smaller: times longer, links narrower, and everything in the same proportions.
+// Scales a cluster down: longer times and narrower links, in the same proportions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,17 +6,17 @@
 
 namespace stagecraft::pipeline {
 
-/// Of what a run's record says over what the model says. Bytes follow: `time` x `bandwidth`, so that a transfer keeps
-/// its proportion to a computation.
+/// Factors from the model's values to those of a run. Bytes are multiplied by `time` x `bandwidth`, so that transfers
+/// keep their proportion to computations.
 struct Scale {
   double time = 1;
   double bandwidth = 1;
 };
 
-/// Every link `bandwidth` times as wide and its latency `time` times as long.
+/// Multiplies the bandwidth of every link by `bandwidth` and its latency by `time`.
 Platform rescaled(Platform platform, const Scale& scale);
 
-/// Every computation and latency `time` times as long, every transfer of as many whole bytes as follow. Memory stays.
+/// Multiplies computations and latencies by `time`, and transfers as Scale says, to whole bytes. Memory stays.
 TaskGraph rescaled(TaskGraph graph, const Scale& scale);
 
 } // namespace stagecraft::pipeline

@@ -1,4 +1,4 @@
-// Backend `sleeping`: every task takes its time and nothing else happens. Many devices fit on few cores.
+// Backend `sleeping`: every task only takes its time. Many devices fit on few cores.
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/pipeline/backend.hpp"
 

@@ -10,14 +10,14 @@ namespace {
 
 using Runs = std::vector<cpu::KernelRun>;
 
-// Elements in rows of 1024.
+// A shape for `elements` elements, in rows of 1024.
 KernelShape rows_of(double elements) {
   constexpr double kColumns = 1024;
   const double columns = std::clamp(elements, 1.0, kColumns);
   return {std::ceil(std::max(1.0, elements) / columns), columns};
 }
 
-// SGD adds a gradient to a weight; with momentum, first the gradient to the momentum.
+// The optimiser's step: Adam, or for SGD one addition to the weights, and with momentum another one before.
 Runs step(const Stage& stage, const ModelGraph& model, const Training& training) {
   double parameters = 0;
   for (const OperatorId op : stage.operators) {
@@ -31,7 +31,7 @@ Runs step(const Stage& stage, const ModelGraph& model, const Training& training)
            adam ? 1 : 1 + static_cast<int>(training.optimizer->states)}};
 }
 
-// A micro-batch as its kernels see it.
+// The micro-batch that kernels run on.
 struct KernelBatch {
   double samples = 1;
   Precision precision = Precision::fp32;

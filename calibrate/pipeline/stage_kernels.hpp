@@ -1,4 +1,4 @@
-// What the computations of a run are made of, where they really compute.
+// The kernels that the computations of a run consist of, for backends that really compute.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace stagecraft::pipeline {
 
-/// [work] of a graph of the plan: the kernels of its operators, in a precision, for its share of a micro-batch of
-/// `samples`, at least one sample. A step runs Adam, or the additions of SGD with or without momentum. A stage that
-/// several devices compute together, tensor-parallel, cannot be had: std::invalid_argument.
+/// [work] of a graph made from the plan: the kernels of its operators, in a precision, for its share of a micro-batch
+/// of `samples`, at least one sample. A step runs Adam, or the additions of SGD with or without momentum.
+/// std::invalid_argument for a stage that several devices compute with tensor parallelism.
 std::vector<std::vector<cpu::KernelRun>> kernels_of_works(const TaskGraph& graph, const Plan& plan,
                                                           const ModelGraph& model, const Training& training,
                                                           double samples, Precision precision = Precision::fp32);
 
-/// [device of the graph]: its nominal peak in fp32 over the largest on the platform; 1 where types name none.
+/// [device of the graph]: its nominal fp32 peak divided by the largest on the platform; 1 if types give none.
 std::vector<double> speeds_of(const TaskGraph& graph, const Platform& platform);
 
 } // namespace stagecraft::pipeline

@@ -15,7 +15,7 @@ namespace {
 
 using Eigen::MatrixXd;
 
-// Half the mean square, summed over the outputs; N samples are one step.
+// Half the mean square error, summed over outputs; `samples` samples are one step.
 double loss_of(const MatrixXd& output, const MatrixXd& targets, double samples) {
   return (output - targets).squaredNorm() / (2 * samples);
 }
@@ -55,13 +55,14 @@ Training::Training(const Setting& setting, const Schedule& schedule, TrainingSet
   }
 }
 
-// A replica for each device and stage that F knows, and the first micro-batch that the first stage begins.
+// Makes a replica for each device and stage that has a forward, and finds the first micro-batch that the first stage
+// begins.
 void Training::find_replicas(const Setting& setting) {
   const std::size_t stages = setup_.layers.size();
   replica_of_.assign(graph_.devices.size(), std::vector<int>(stages, -1));
   replicas_of_.resize(stages);
   runs_again_.assign(graph_.tasks(), 0);
-  std::set<std::array<int, 3>> again; // device, stage, micro-batch
+  std::set<std::array<int, 3>> again; // device, stage, micro-batch with recompute
   first_ = std::numeric_limits<int>::max();
   for (TaskId task = 0; task < graph_.tasks(); ++task) {
     const Work& work = graph_.works[graph_.work[task]];
@@ -102,7 +103,7 @@ void Training::find_replicas(const Setting& setting) {
   }
 }
 
-// Replicas that run the same micro-batches each take a part of them; those that take turns have theirs whole.
+// Replicas that run the same micro-batches get a part of each; replicas that take turns get whole ones.
 void Training::share_out() {
   std::vector<int> forwards(replicas_of_.size(), 0);
   for (const std::int32_t work : graph_.work) {
@@ -131,14 +132,14 @@ void Training::share_out() {
   }
 }
 
-// A transfer ends at the devices whose tasks wait for it, in this iteration or a later one. What is fused waits with
-// its first task, whatever that one's stage.
+// The receivers of a transfer are the devices whose tasks wait for it, in this iteration or a later one. A fused task
+// waits where its first task does, whatever the stage of that.
 void Training::find_receivers() {
   receivers_.resize(graph_.tasks());
   for (TaskId task = 0; task < graph_.tasks(); ++task) {
     const Work& work = graph_.works[graph_.work[task]];
     if (work.kind != TaskKind::transfer || std::abs(work.to_stage - work.stage) != 1) {
-      continue; // a perceptron has no skips
+      continue; // a perceptron has no skip connections
     }
     const auto add = [&](TaskId next) {
       const Work& to = graph_.works[graph_.work[next]];
@@ -157,7 +158,7 @@ void Training::find_receivers() {
 }
 
 void Training::check_chain() const {
-  std::vector<char> joined(replicas_of_.size(), 0); // with the stage before
+  std::vector<char> joined(replicas_of_.size(), 0); // [stage]: whether it shares a device with the stage before
   for (const std::vector<int>& stages : replica_of_) {
     for (std::size_t stage = 1; stage < stages.size(); ++stage) {
       joined[stage] |= static_cast<char>(stages[stage] >= 0 && stages[stage - 1] >= 0);
@@ -190,7 +191,7 @@ int Training::end_column(const Replica& replica) const {
   return static_cast<int>(std::lround(replica.end * setup_.samples));
 }
 
-// Those samples that both have.
+// Copies the samples that both replicas have.
 void Training::copy_columns(const MatrixXd& from, const Replica& sender, MatrixXd& to, const Replica& receiver) const {
   const int begin = std::max(first_column(sender), first_column(receiver));
   const int count = std::min(end_column(sender), end_column(receiver)) - begin;
@@ -199,7 +200,8 @@ void Training::copy_columns(const MatrixXd& from, const Replica& sender, MatrixX
   }
 }
 
-// What the neighbouring stage made on this same device needs no transfer.
+// Takes what the neighbouring stage made on this device, which needs no transfer, and checks that everything has
+// arrived.
 void Training::gather(Replica& replica, int number, bool forwards) {
   Slot& slot = replica.slots[number];
   MatrixXd& to = forwards ? slot.input : slot.output_gradient;
@@ -242,9 +244,9 @@ void Training::compute(const Job& job) {
   }
 }
 
-// How many steps older than the newest the weights of a forward are. Of orders that keep versions and step once a round
-// those that all stages have when the round's first micro-batch begins: PipeDream-2BW's two (Narayanan et al. 2021b,
-// §3.1). Of all others the newest.
+// By how many steps the weights of a forward are older than the newest. In schedules that keep versions and step once a
+// round, a forward uses the weights that all stages have when the round's first micro-batch begins: PipeDream-2BW's two
+// versions (Narayanan et al. 2021b, §3.1). In all others it uses the newest.
 int Training::age(const Replica& replica, int number) const {
   if (schedule_.versions.empty() || schedule_.steps_each_micro_batch || schedule_.predicts_weights) {
     return 0;
@@ -262,7 +264,7 @@ void Training::run_forward(Replica& replica, const Job& job, int number) {
     gather(replica, number, true);
   }
   const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[job.task], older = age(replica, number);
-  slot.used = schedule_.predicts_weights && ahead > 0 // XPipe: where the last step leads (Guan et al. 2019)
+  slot.used = schedule_.predicts_weights && ahead > 0 // XPipe: predicted along the last step (Guan et al. 2019)
                   ? std::make_shared<Layers>(sum(*replica.weights.front(), ahead, replica.last_change))
                   : replica.weights.at(older);
   slot.steps = replica.steps - older;
@@ -295,13 +297,13 @@ void Training::run_again(Replica& replica, int number) {
 void Training::run_backward(Replica& replica, int number) {
   Slot& slot = replica.slots[number];
   if (!std::exchange(slot.waits, false)) {
-    return; // done: a backward of several parts
+    return; // done already: a backward in several parts
   }
   if (!last(replica)) {
     gather(replica, number, false);
   }
   if (slot.outputs.empty()) {
-    throw std::runtime_error("the activations of micro-batch " + std::to_string(number) + " are not there");
+    throw std::runtime_error("the activations of micro-batch " + std::to_string(number) + " are missing");
   }
   slot.gradients = pipeline::backward(weights_of(replica, slot), slot.outputs, slot.output_gradient, last(replica));
   slot.input_gradient = slot.gradients.input;
@@ -321,7 +323,7 @@ void Training::add_gradients(Replica& replica, int number) {
   slot.gradients = {};
 }
 
-// The gradients of all replicas, in one order everywhere; a step before the first micro-batch does nothing.
+// Adds the gradients of all replicas, in the same order on each; a step before the first micro-batch does nothing.
 void Training::step(Replica& replica) {
   Layers total = zeros_like(*replica.weights.front());
   for (const int other : replicas_of_[replica.stage]) {

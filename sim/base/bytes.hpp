@@ -27,7 +27,7 @@ inline void put_text(std::string& bytes, std::string_view text) {
 /// Reads what put() and put_text() wrote, in the same order. Throws std::logic_error where bytes are missing.
 class ByteReader {
 public:
-  /// The bytes must stay.
+  /// The reader keeps no copy: `bytes` must outlive it.
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
   bool done() const { return bytes_.empty(); }

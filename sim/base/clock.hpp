@@ -1,4 +1,4 @@
-// Time as it passes here, for how long work takes; simulated time is Seconds.
+// Real time, to measure how long our own work takes. Simulated time is Seconds.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +8,7 @@ namespace stagecraft {
 
 using Clock = std::chrono::steady_clock;
 
-/// Seconds that have passed since.
+/// Real seconds that have passed since `start`.
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }

@@ -21,7 +21,7 @@ namespace stagecraft {
 namespace {
 
 constexpr rlim_t kMostOutput = rlim_t{64} << 20;
-constexpr int kCannotRun = 127; // as a shell has it
+constexpr int kCannotRun = 127; // the exit status that a shell gives then
 
 // An anonymous file: no pipe to fill up while nobody reads.
 class MemoryFile {
@@ -78,7 +78,7 @@ private:
   _exit(kCannotRun);
 }
 
-// Waits for the child; kills it and its children when the time is up. Nothing then, else its status.
+// Waits for the child and returns its status. When the time is up, kills it and its children and returns nothing.
 std::optional<int> wait_for(pid_t child, double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   auto pause = std::chrono::microseconds(200);
@@ -139,7 +139,7 @@ CommandAnswer run_command(const Command& command, const std::string& input) {
   if (child == 0) {
     become(command, arguments, in.descriptor(), out.descriptor(), errors.descriptor());
   }
-  setpgid(child, child); // whichever of the two comes first
+  setpgid(child, child); // parent and child both do this: either may run first
   const std::optional<int> status = wait_for(child, command.seconds);
   CommandAnswer answer;
   if (!status) {
@@ -152,7 +152,7 @@ CommandAnswer run_command(const Command& command, const std::string& input) {
   } else if (const std::string line = last_line(errors.text()); !line.empty()) {
     answer.why_not += ": " + line;
   }
-  kill(-child, SIGKILL); // children that outlive it
+  kill(-child, SIGKILL); // its own children may outlive it
   return answer;
 }
 

@@ -16,8 +16,8 @@ struct Command {
   double seconds = 60; ///< it and its children are killed after so long
 };
 
-/// What came of it: its standard output, or why there is none in one line (it failed, was killed, took too long,
-/// printed more than 64 MiB), with the last line of its standard error.
+/// The outcome of a command: its standard output, or one line that says why there is none (it failed, was killed, took
+/// too long, printed more than 64 MiB), with the last line of its standard error.
 struct CommandAnswer {
   std::string output;
   std::string why_not;

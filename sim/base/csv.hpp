@@ -1,4 +1,4 @@
-// CSV with a header, as measured data comes: every cell knows its place. And cells of what is written.
+// Reading CSV with a header, as measured data comes: every cell knows its place. Writing single cells.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,7 +34,7 @@ public:
 
   std::size_t rows() const { return rows_.size(); }
   bool has(std::string_view column) const;
-  /// `column` is one of those needed, or one that it has.
+  /// `column` must be one of `needed`, or a column that the table has.
   const CsvCell& at(std::size_t row, std::string_view column) const;
 
 private:

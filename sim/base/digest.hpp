@@ -18,7 +18,7 @@ struct Digest {
   auto operator<=>(const Digest&) const = default;
 };
 
-/// The digest as 32 hexadecimal digits.
+/// A digest as 32 hexadecimal digits.
 std::string to_text(const Digest& digest);
 
 /// FNV-1a of 128 bits (Fowler, Noll, Vo; RFC 9923), fed piece by piece. No defence against forgery.

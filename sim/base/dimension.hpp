@@ -1,4 +1,4 @@
-// Quantities whose dimension only their text knows: "10 us" is a time, "10" a plain number.
+// Quantities whose dimension is known only from their text: "10 us" is a time, "10" a plain number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace stagecraft {
 
-/// What Quantity has as a type, as a value: the exponents of s, B, FLOP, J and USD. All are 0 of a plain number.
+/// The dimension of a Quantity as a value instead of a type: the exponents of s, B, FLOP, J and USD. A plain number has
+/// 0 in all of them.
 struct Dimension {
   std::array<int, 5> exponents{};
 
@@ -19,7 +20,7 @@ struct Dimension {
 Dimension operator*(const Dimension& one, const Dimension& other);
 Dimension operator/(const Dimension& one, const Dimension& other);
 
-/// For messages: "a time", "a plain number", and of what has no name "a quantity in s^2 B".
+/// For messages: "a time", "a plain number", and for a dimension without a name "a quantity in s^2 B".
 std::string name_of(const Dimension& dimension);
 
 struct AnyQuantity {
@@ -27,7 +28,7 @@ struct AnyQuantity {
   Dimension dimension;
 };
 
-/// The quantity of a text that is one, or a number; nothing of other texts.
+/// The quantity or plain number that a text holds; nothing for any other text.
 std::optional<AnyQuantity> find_quantity(std::string_view text);
 
 } // namespace stagecraft

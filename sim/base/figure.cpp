@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kDigits = 6; // of numbers
+constexpr int kDigits = 6; // significant digits of a number
 constexpr std::array kColors = {"#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#777777", "#8C6D31"};
 
 std::string style() {
@@ -82,7 +82,7 @@ std::string draw(const Figure& figure, const std::filesystem::path& folder) {
   }
   std::filesystem::create_directories(folder);
   std::string data;
-  for (const Series& one : figure.series) { // two empty lines tell gnuplot's indices apart
+  for (const Series& one : figure.series) { // gnuplot separates data sets by two empty lines
     data += (data.empty() ? "" : "\n\n") + std::string("# ") + (one.title.empty() ? figure.title : one.title) + "\n" +
             one.rows;
   }

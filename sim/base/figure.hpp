@@ -8,11 +8,11 @@
 
 namespace stagecraft {
 
-/// What a figure draws of its data, one after the other.
+/// One series of a figure. A figure draws its series one after the other.
 struct Series {
-  std::string title; ///< in the key; "": not there
+  std::string title; ///< shown in the key; "" leaves it out
   std::string style; ///< gnuplot's words: "using 1:2 with points"
-  std::string rows;  ///< lines of columns, as figure_row() makes them
+  std::string rows;  ///< lines of columns, made by figure_row()
 };
 
 /// One picture, and its files: NAME.svg and NAME.pdf, and beside them NAME.gp, which draws them, and NAME.dat.
@@ -20,26 +20,27 @@ struct Figure {
   std::string name;
   std::string title;
   std::string x, y;     ///< axes, with units
-  std::string commands; ///< of gnuplot, after those of the common style
+  std::string commands; ///< gnuplot commands, run after those of the common style
   std::vector<Series> series;
   int width = 720, height = 440; ///< pixels
 };
 
 /// A line of data; numbers with six digits.
 std::string figure_row(const std::vector<double>& columns);
-/// A text for gnuplot, in its quotes.
+/// A text as a quoted gnuplot string.
 std::string gnuplot_text(const std::string& text);
 /// A text as part of the name of a file: letters, digits, dots and dashes.
 std::string file_name_of(const std::string& text);
 
-/// The colours of a style's series, which people who are colour-blind tell apart (Okabe and Ito 2008), from 1.
+/// The colour of series `number`, counted from 1, in a palette that colour-blind people can tell apart (Okabe and Ito
+/// 2008).
 std::string figure_color(std::size_t number);
 
 /// The script that draws a figure.
 std::string to_gnuplot(const Figure& figure);
 
-/// Writes the files into `folder`, which is made where it is missing. Why there is no picture, in one line, where there
-/// is nothing to draw or gnuplot is not installed or fails; else "".
+/// Writes the files into `folder`, which it makes where there is none. Returns "", or in one line why there is no
+/// picture: nothing to draw, or gnuplot is not installed or fails.
 std::string draw(const Figure& figure, const std::filesystem::path& folder);
 
 } // namespace stagecraft

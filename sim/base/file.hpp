@@ -10,14 +10,14 @@
 
 namespace stagecraft {
 
-/// What an input may be at most, MiB.
+/// The largest input that is read, in MiB.
 inline constexpr int kMostMebibytes = 256;
 
 /// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than `most` MiB.
 std::string read_file(const std::filesystem::path& path, int most = kMostMebibytes);
 
-/// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file; links are followed
-/// and permissions kept. What is no regular file, as a pipe, is written directly. InputError when it cannot be written.
+/// Writes `text` beside `path` and renames it into place, so that a reader never sees half a file; follows links and
+/// keeps permissions. Writes directly to what is no regular file, such as a pipe. InputError when it cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 } // namespace stagecraft

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 FileWriter::FileWriter(const fs::path& path) : where_{path.string(), 0, 0}, target_(path) {
   std::error_code failure;
-  const fs::file_status status = fs::status(path, failure); // of what a link points to
+  const fs::file_status status = fs::status(path, failure); // status() follows links
   const bool exists = fs::exists(status);
   if (exists && fs::is_regular_file(status)) {
     if (access(path.c_str(), W_OK) != 0) {

@@ -10,13 +10,13 @@
 
 namespace stagecraft {
 
-/// Writes beside a path and renames into place at the end, so that a reader never sees half a file, and one that was
-/// there stays as it was where this fails; links are followed and permissions kept. What is no regular file, as a pipe
-/// or a device, is written directly. InputError where it cannot be written.
+/// Writes beside a path and renames into place at the end, so that a reader never sees half a file, and an existing
+/// file stays as it was if writing fails. Follows links and keeps permissions. Writes directly to what is no regular
+/// file, such as a pipe or a device. InputError where it cannot be written.
 class FileWriter {
 public:
   explicit FileWriter(const std::filesystem::path& path);
-  /// Leaves nothing where finish() was not called.
+  /// Deletes what was written if finish() was not called.
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -28,9 +28,9 @@ private:
   void check_written();
 
   Where where_;
-  std::filesystem::path target_;  // without links
-  std::filesystem::path partial_; // what is written until it is whole; "": the target itself
-  std::filesystem::perms permissions_ = std::filesystem::perms::unknown; // of the file that was there
+  std::filesystem::path target_;  // the path with its links resolved
+  std::filesystem::path partial_; // the file written until it is complete; "": written to the target directly
+  std::filesystem::perms permissions_ = std::filesystem::perms::unknown; // those of the file to be replaced
   std::ofstream out_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// The candidate closest to `name` by edit distance where it is close enough to be a slip of the pen, else "".
+/// The candidate closest to `name` by edit distance if it is close enough to be a typing error, else "".
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 /// "unknown WHAT 'name'; did you mean 'x'? known: a, b, c".

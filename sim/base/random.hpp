@@ -26,7 +26,7 @@ public:
     return (shifted >> turn) | (shifted << ((32U - turn) & 31U));
   }
 
-  /// 0 … bound - 1, each as likely; bound >= 1.
+  /// 0 … bound - 1, all equally likely; bound >= 1.
   int below(int bound) {
     const auto range = static_cast<std::uint32_t>(bound);
     const std::uint32_t uneven = (0U - range) % range; // 2^32 mod range
@@ -40,7 +40,7 @@ public:
   /// At least 0, below 1, in steps of 2^-32.
   double unit() { return next() * 0x1p-32; }
 
-  /// Of the standard normal distribution (Box and Muller 1958).
+  /// A draw from the standard normal distribution (Box and Muller 1958).
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());

@@ -7,16 +7,16 @@
 
 namespace stagecraft {
 
-/// The q-quantile, 0 <= q <= 1, linear between neighbours (Hyndman and Fan 1996, type 7). NaN of no values.
+/// The q-quantile, 0 <= q <= 1, linear between neighbours (Hyndman and Fan 1996, type 7). NaN for no values.
 double quantile(std::vector<double> values, double q);
 
 /// Spearman's rank correlation, equal values sharing the mean of their ranks. Nothing for fewer than three pairs or
 /// where one side does not vary.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
-/// The standard deviation over the median of a normal distribution of these quartiles.
+/// Standard deviation divided by the median, for a normal distribution with these quartiles.
 inline double relative_spread(double q1, double median, double q3) {
-  constexpr double kQuartilesApart = 1.349; // in standard deviations
+  constexpr double kQuartilesApart = 1.349; // distance of the quartiles in standard deviations
   return (q3 - q1) / kQuartilesApart / median;
 }
 

@@ -89,7 +89,8 @@ bool has_leading_zero(std::string_view text) {
   return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
 }
 
-// The number at the front of `text`, and in `rest` what follows it; refuses what std::from_chars would let through.
+// Reads the number at the front of `text` and puts what follows it into `rest`; refuses forms that only std::from_chars
+// allows.
 double front_number(std::string_view text, std::string_view& rest, const Where& where) {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

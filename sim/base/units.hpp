@@ -62,8 +62,7 @@ template <class Q> Q parse_quantity(std::string_view text, const Where& where);
 /// Reads a finite decimal number that fills the whole text; a leading zero before another digit is refused.
 double parse_number(std::string_view text, const Where& where);
 
-/// The number of a text that is one, or an amount with any unit that quantities have, in SI; nothing of other texts.
-/// For words that may be anything.
+/// The number that a text holds, plain or with any known unit, in SI units; nothing for any other text.
 std::optional<double> find_amount(std::string_view text);
 
 /// Reads an integer in [low, high] that fills the whole text; a leading zero before another digit is refused.

@@ -97,7 +97,7 @@ Node load_beside(const Node& name, std::string_view what) {
 
 namespace {
 
-// The value at a dotted key; mappings are made on the way, which blame `where`.
+// The value at a dotted key. Makes missing mappings on the way, placed at `where`.
 Node& value_at(Node& root, std::string_view dotted_key, const Where& where) {
   Node* at = &root;
   while (!dotted_key.empty()) {

@@ -23,9 +23,9 @@ struct Node {
   struct Entry;
 
   Kind kind = Kind::null;
-  std::string text;           ///< of a scalar
-  std::vector<Node> items;    ///< of a sequence
-  std::vector<Entry> entries; ///< of a mapping
+  std::string text;           ///< a scalar's text
+  std::vector<Node> items;    ///< a sequence's items
+  std::vector<Entry> entries; ///< a mapping's entries
   Where where;
 
   /// The value under `key`, or nullptr.
@@ -34,7 +34,7 @@ struct Node {
 
 struct Node::Entry {
   std::string key;
-  Where where; ///< of the key
+  Where where; ///< place of the key
   Node value;
 };
 
@@ -45,20 +45,20 @@ Node parse(std::string_view text, const std::string& file);
 /// Reads a file as parse() does; InputError when it cannot be read or is larger than 256 MiB.
 Node load(const std::filesystem::path& path);
 
-/// Loads the file that `name`, a scalar, names: one in the folder of the file that it stands in. InputError naming
-/// `what` where the name leads elsewhere.
+/// Loads the file that `name`, a scalar, names, in the folder of the file that `name` stands in. InputError naming
+/// `what` where the name leads to another folder.
 Node load_beside(const Node& name, std::string_view what);
 
-/// Sets the value at a dotted key, "training.global_batch", making mappings on the way. The value is parsed as YAML and
-/// blames `where`. List items are named by number: "nodes.0.count".
+/// Sets the value at a dotted key, "training.global_batch", making missing mappings on the way. The value is parsed as
+/// YAML and placed at `where`. List items are named by number: "nodes.0.count".
 void set(Node& root, std::string_view dotted_key, std::string_view value, const Where& where);
-/// The same with a value that is parsed already; the value's own place is blamed.
+/// The same with a parsed value, which keeps its own place.
 void set(Node& root, std::string_view dotted_key, const Node& value);
 
-/// Leaves these keys of a mapping out, where they are.
+/// Removes these keys from a mapping; missing ones are ignored.
 void erase(Node& map, std::initializer_list<std::string_view> keys);
 
-/// The value on one line: YAML and JSON alike, plain values as quoted text. Equal values have equal texts.
+/// The value on one line, in a form that YAML and JSON share; plain scalars are quoted. Equal values have equal texts.
 std::string flow_text(const Node& node);
 
 /// Bounds of a number or quantity, in SI units.
@@ -66,7 +66,7 @@ struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool low_included = true;
-  const char* text = "any number"; ///< as the error says it
+  const char* text = "any number"; ///< the range as errors name it
 };
 inline constexpr Range kPositive{0, std::numeric_limits<double>::infinity(), false, "more than 0"};
 inline constexpr Range kNotNegative{0, std::numeric_limits<double>::infinity(), true, "0 or more"};
@@ -94,7 +94,7 @@ public:
 
   bool has(std::string_view key);
   const Where& where() const { return node_.where; }
-  Where where(std::string_view key) const; ///< of the value, or of the mapping where the key is absent
+  Where where(std::string_view key) const; ///< place of the value, or of the mapping where the key is absent
 
   /// The raw value; `find` gives nullptr where it is absent.
   const Node& node(std::string_view key);
@@ -117,7 +117,7 @@ public:
     const Node* found = find(key);
     return found != nullptr ? yaml::quantity<Q>(*found, key, range) : otherwise;
   }
-  /// The row of a name table that the value names.
+  /// The row of `table` that the value names.
   template <class Table> const auto& choice(std::string_view key, const Table& table) {
     const Node& found = node(key);
     return find_by_name(table, scalar(found, key), key, found.where);

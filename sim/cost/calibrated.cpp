@@ -1,5 +1,5 @@
-// Times from what was fitted to measurements of a device: kernel by kernel where its file has fits and the operator
-// says which kernels it runs, a roofline otherwise (docs/model.md, "Calibrated").
+// Times from what was fitted to measurements of a device (docs/model.md, "Calibrated"): kernel by kernel where its file
+// has fits and the operator names its kernels, else by a roofline.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -10,13 +10,13 @@
 namespace stagecraft {
 namespace {
 
-// Of one pass, with the error of the kernel that takes longest in it.
+// Time of one pass, with the error of its longest kernel.
 struct PassTime {
   Seconds time, longest;
   CostError error;
 };
 
-// The dimension that a tensor-parallel group divides: columns of a weight, filters, heads.
+// The dimension that a tensor-parallel group divides: columns of a weight, filters or heads.
 int divided_dimension(KernelOp op) {
   switch (op) {
   case KernelOp::gemm:
@@ -41,7 +41,7 @@ void divide(Kernel& kernel, const Shard& shard) {
   };
   divided(divided_dimension(kernel.op));
   if (kernel.op == KernelOp::attention) {
-    divided(3); // the heads of keys and values
+    divided(3); // heads of keys and values
   }
 }
 
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  // All kernels of a pass, or nothing where the fits lack one.
+  // Sum over the kernels of a pass; nothing where the fits lack one of them.
   static std::optional<PassTime> predicted(const Pass& pass, KernelPass which, const DeviceType& type, double samples,
                                            Precision precision, const Shard& shard) {
     if (!type.fits || pass.calls.empty()) {
@@ -104,7 +104,7 @@ private:
 } // namespace
 
 CostModelResult make_calibrated(const CostModelRequest& request) {
-  CostModelResult shapes = make_roofline(request); // needs the same of a model
+  CostModelResult shapes = make_roofline(request); // fails for the same models
   if (std::holds_alternative<Infeasible>(shapes)) {
     return shapes;
   }

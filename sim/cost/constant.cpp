@@ -1,4 +1,4 @@
-// A test double: costs that anyone can add up in their head.
+// A cost model for trying things out: costs that anyone can add up in their head.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cost/cost_model.hpp"
 

@@ -1,3 +1,4 @@
+// The table of cost models, and what cost models share: shards, and errors by default.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>

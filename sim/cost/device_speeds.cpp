@@ -12,7 +12,7 @@ struct Scaled {
   double speed = 1;
 };
 
-// The inner model's time on the original type, over the speed: exact for every cost model.
+// Divides the inner model's time on the original type by the speed: exact for every cost model.
 class ScaledCost : public CostModel {
 public:
   ScaledCost(const CostModel& inner, std::map<std::string, Scaled> types) : inner_(inner), types_(std::move(types)) {}
@@ -37,7 +37,7 @@ public:
 
 private:
   const CostModel& inner_;
-  std::map<std::string, Scaled> types_; // by the name of the scaled type
+  std::map<std::string, Scaled> types_; // by name of the scaled type
 };
 
 std::string scaled_name(const std::string& name, double speed) {

@@ -1,5 +1,5 @@
-// A platform whose devices compute faster or slower than their types say, and costs to match: what a planner believes,
-// or what has become true.
+// A platform whose devices compute faster or slower than their types say, and costs that match: for what a planner
+// believes, or what has become true during a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace stagecraft {
 
-/// Devices, links and memory as they were; types multiply where devices of one type differ in speed. The cost model
-/// refers to the one it was made from.
+/// Devices, links and memory stay as they were; a type is copied where its devices differ in speed. The cost model
+/// keeps a reference to the one it was made from.
 struct SpeedWorld {
   Platform platform;
   std::unique_ptr<CostModel> cost;
 };
 
-/// Device d computes speeds[d] > 0 times as fast as its type says, launches and the optimiser step included.
+/// The world where device d computes speeds[d] > 0 times as fast as its type says, launches and the optimiser step
+/// included.
 SpeedWorld at_speeds(const Platform& platform, const CostModel& cost, std::span<const double> speeds);
 
 } // namespace stagecraft

@@ -4,7 +4,7 @@
 namespace stagecraft {
 
 namespace {
-constexpr double kFullBytes = 4; // optimiser states and master weights are fp32
+constexpr double kFullBytes = 4; // bytes; optimiser states and master weights are fp32
 }
 
 ParameterBytes parameter_bytes(const Training& training) {

@@ -18,49 +18,50 @@ ParameterBytes parameter_bytes(const Training& training);
 
 /// What a stage keeps on one device. `per_micro_batch` is held once for each micro-batch in flight.
 struct StageMemory {
-  Bytes weights; ///< one version
+  Bytes weights; ///< one version of the weights
   Bytes gradients;
   Bytes optimizer;
-  Bytes per_micro_batch; ///< stashed activations; the stage's input only, when recomputing
-  /// Of these, what is there for recompute to read; a micro-batch that is not recomputed does not hold it.
+  Bytes per_micro_batch; ///< stashed activations; with recompute, only the stage's input
+  /// The part of per_micro_batch that is kept only for recompute to read; a micro-batch without recompute does not hold
+  /// it.
   Bytes read_again;
-  Bytes workspace; ///< activations that recompute brings back for one micro-batch
-  /// What the weight gradient of a micro-batch still needs when the input's has been made, where backward is split;
-  /// the gradients of outputs may make it more than the activations were. Nothing: all of them.
+  Bytes workspace; ///< activations that recompute restores for one micro-batch
+  /// Where backward is split: what the weight gradient of a micro-batch still needs after the input's gradient. May
+  /// exceed the activations, since it includes gradients of outputs. Nothing: all of the activations.
   std::optional<Bytes> for_weights;
-  Bytes buffers; ///< of sends and receives: two of each tensor that crosses the stage's borders
+  Bytes buffers; ///< for sends and receives: two for each tensor that crosses the stage's boundaries
 
-  /// mem = weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
+  /// Everything: weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
   Bytes total(double in_flight, int versions) const;
-  /// Activations of a micro-batch that is not recomputed.
+  /// Activations of a micro-batch without recompute.
   Bytes whole() const { return per_micro_batch - read_again + workspace; }
-  /// All but the stash.
+  /// Everything but the stash.
   Bytes fixed(int versions) const { return total(0, versions); }
 };
 
 /// Activations of one micro-batch.
 struct Activations {
   Bytes held;  ///< from forward until backward
-  Bytes again; ///< brought back by recompute, for one micro-batch at a time
+  Bytes again; ///< restored by recompute, for one micro-batch at a time
 
-  /// Of so many micro-batches in flight.
+  /// Sum for `in_flight` micro-batches.
   Bytes total(double in_flight) const { return held * in_flight + again; }
   Activations& operator+=(const Activations& other);
 };
 Activations operator-(const Activations& one, const Activations& other);
 Activations operator*(const Activations& one, double factor);
 
-/// Memory of a stage that holds `parameters` and, per micro-batch, activations, with `input` bytes coming in and
-/// `output` bytes going out. A stage that recomputes anything holds its input too.
+/// Memory of a stage that holds `parameters` and, per micro-batch, the activations `stash`, with `input` bytes coming
+/// in and `output` bytes going out. A stage with any recompute holds its input too.
 StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
                          Bytes output, Recompute recompute);
 
-/// Time of a prediction of the weights that will be current some steps later: reads weights and momentum and writes a
-/// copy of the weights (XPipe, Guan et al. 2019).
+/// Time to predict the weights of a few steps ahead (XPipe, Guan et al. 2019): reads weights and momentum, writes a
+/// copy of the weights.
 Seconds prediction_time(const Training& training, double parameters, const DeviceType& type);
 
-/// Time of the optimiser step over `parameters` on a device: reads weight, gradient and states, writes weight and
-/// states, bound by memory bandwidth.
+/// Time of the optimiser step over `parameters`: reads weight, gradient and states, writes weight and states; bound by
+/// memory bandwidth.
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);
 
 } // namespace stagecraft

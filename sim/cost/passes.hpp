@@ -1,4 +1,4 @@
-// An operator's time from its passes.
+// The time of an operator, put together from its passes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// The time of each pass as `time_of(pass, which)` gives it; nothing where one has none.
+/// Calls `time_of(pass, which)` for each pass; nothing where one of them has no time.
 template <class TimeOf> std::optional<OperatorTime> time_of_passes(const Operator& what, TimeOf time_of) {
   const std::optional<Seconds> forward = time_of(what.forward, KernelPass::forward);
   const std::optional<Seconds> input = time_of(what.backward_input, KernelPass::backward_input);

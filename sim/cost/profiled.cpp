@@ -1,6 +1,6 @@
-// Times as measured. Another micro-batch size interpolates between measured sizes or scales what is not launch
-// overhead; a device type without a profile of its own scales by the rates of the kernel's family (docs/model.md,
-// "ProfiledModel").
+// Times as measured (docs/model.md, "Profiled"). For another micro-batch size they are interpolated between measured
+// sizes, or scaled but for launch overhead. For a device type without a profile they are scaled by the rates of the
+// kernel's family.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -10,11 +10,11 @@
 namespace stagecraft {
 namespace {
 
-// Half of the backward time of an operator with parameters is its weight gradient: both gradients of a matrix product
-// or convolution do the same work.
+// The weight gradient takes half of an operator's backward time: both gradients of a matrix product or convolution are
+// the same work.
 constexpr double kWeightGradientShare = 0.5;
 
-// The profiles of one device type, by size.
+// The profiles of one device type, by micro-batch size.
 struct Series {
   std::string device;
   int tensor_parallel = 1;
@@ -72,7 +72,8 @@ private:
                         measured.backward * (*factor * weight_share)};
   }
 
-  // Measured on this very type, or else the first, from which others are scaled; nullptr where none has this degree.
+  // The profiles measured on this type, or else the first, which others are scaled from; nullptr where none has this
+  // tensor-parallel degree.
   const Series* series_of(const DeviceType& type, int tensor_parallel) const {
     const Series* found = nullptr;
     for (const Series& series : series_) {
@@ -83,7 +84,7 @@ private:
     return found;
   }
 
-  // Relative duration on `type`: matrix kernels by their rates, the others by memory bandwidth.
+  // Duration on `type` relative to the measured one: by rates for matrix kernels, by memory bandwidth for the others.
   std::optional<double> device_factor(OperatorId op, const Series& series, const DeviceType& type,
                                       Precision precision) const {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
@@ -118,7 +119,7 @@ private:
     return {scaled(nearest.times[at].forward, scale, type), scaled(nearest.times[at].backward, scale, type)};
   }
 
-  // A launch lasts as long for few samples as for many; the rest of the measured time is proportional.
+  // A launch takes the same time for any number of samples; the rest of the measured time is proportional to it.
   static Seconds scaled(Seconds measured, double scale, const DeviceType& type) {
     if (scale == 1) {
       return measured;
@@ -129,7 +130,7 @@ private:
 
   const ModelGraph& model_;
   const DeviceType* reference_;
-  std::vector<Series> series_; ///< per device type, in the order of the model
+  std::vector<Series> series_; ///< one per device type, in the order of the model's profiles
 };
 
 } // namespace

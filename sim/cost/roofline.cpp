@@ -1,4 +1,5 @@
-// Times from shapes: each pass is bound by arithmetic or by memory traffic (Williams et al. 2009), plus its launches.
+// Times from shapes: each pass takes its launches, and the longer of arithmetic and memory traffic (Williams et al.
+// 2009).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

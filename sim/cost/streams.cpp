@@ -11,14 +11,14 @@ namespace {
 
 using Levels = std::vector<std::vector<int>>; // kernels of each level
 
-// What a stream is doing.
+// The kernel on a stream, -1 for none, and the seconds that it still needs.
 struct Running {
   int kernel = -1;
-  double gap = 0, work = 0; // left
+  double gap = 0, work = 0; // seconds left
 };
 
-// Kernels under way on one device. In its gap a kernel takes nothing of the device; while the shares of those at work
-// add up to more than the whole of a resource, all of them slow down in proportion (processor sharing).
+// Kernels running on one device. A kernel in its gap uses nothing of the device. When the shares of the working kernels
+// add up to more than a whole resource, all of them slow down in proportion (processor sharing).
 class SharedDevice {
 public:
   SharedDevice(const std::vector<StreamKernel>& kernels, int streams) : kernels_(kernels), streams_(streams) {}
@@ -27,7 +27,7 @@ public:
   bool is_free(int stream) const { return streams_[stream].kernel < 0; }
   void start(int stream, int kernel) { streams_[stream] = {kernel, kernels_[kernel].gap, kernels_[kernel].work}; }
 
-  // Goes on to the next end of a gap or of a kernel; calls ended(kernel). False when nothing is under way.
+  // Advances to the next end of a gap or of a kernel and calls ended(kernel). Returns false when nothing runs.
   template <class Ended> bool advance(Ended ended) {
     const double rate = rate_of_work();
     double step = std::numeric_limits<double>::infinity();
@@ -93,7 +93,8 @@ void sort_longest_first(const KernelGraph& graph, std::vector<int>& kernels) {
   });
 }
 
-// LPT: the longest kernel to the stream with the least to do, ties to the lowest.
+// LPT (longest processing time first): the longest kernel goes to the stream with the least to do, on a tie to the
+// first.
 std::vector<std::vector<int>> assign_longest_first(const KernelGraph& graph, std::vector<int> kernels, int streams) {
   sort_longest_first(graph, kernels);
   std::vector<std::vector<int>> assigned(streams);
@@ -106,7 +107,7 @@ std::vector<std::vector<int>> assign_longest_first(const KernelGraph& graph, std
   return assigned;
 }
 
-// The longest stream of a level, each kernel having the device to itself.
+// Seconds of the longest stream of a level, as if each kernel had the device to itself.
 double longest_stream(const KernelGraph& graph, const std::vector<int>& level, int streams) {
   double longest = 0;
   for (const auto& stream : assign_longest_first(graph, level, streams)) {
@@ -133,7 +134,7 @@ double level_seconds(const KernelGraph& graph, const std::vector<int>& level, in
   return device.now();
 }
 
-// Moves kernels with slack, the best move first, while the sum of the levels' longest streams falls.
+// Moves kernels with slack to other levels, the best move first, while the sum of the levels' longest streams falls.
 class Balance {
 public:
   Balance(const KernelGraph& graph, int streams)
@@ -169,7 +170,7 @@ private:
   }
 
   bool improve() {
-    double best = 0; // change of the sum
+    double best = 0; // change of the sum, in seconds
     int kernel_to_move = -1;
     int target = -1;
     for (int kernel = 0; kernel < static_cast<int>(level_.size()); ++kernel) {
@@ -217,9 +218,9 @@ private:
   const KernelGraph& graph_;
   int streams_;
   std::vector<std::vector<int>> successors_;
-  std::vector<int> level_; // of each kernel
+  std::vector<int> level_; // [kernel]
   Levels levels_;
-  std::vector<double> longest_; // of each level
+  std::vector<double> longest_; // [level], seconds
 };
 
 } // namespace
@@ -251,7 +252,7 @@ std::vector<int> levels_of(const KernelGraph& graph) {
 
 KernelGraph fuse_cheap(const KernelGraph& graph, double launch) {
   KernelGraph fused;
-  std::vector<int> into(graph.kernels.size()); // number in the fused graph
+  std::vector<int> into(graph.kernels.size()); // number of each kernel in the fused graph
   for (std::size_t kernel = 0; kernel < graph.kernels.size(); ++kernel) {
     const StreamKernel& one = graph.kernels[kernel];
     const auto& before = graph.predecessors[kernel];
@@ -259,7 +260,7 @@ KernelGraph fuse_cheap(const KernelGraph& graph, double launch) {
       into[kernel] = into[before.front()];
       StreamKernel& host = fused.kernels[into[kernel]];
       const double work = host.work + one.work;
-      if (work > 0) { // so that neither resource does less
+      if (work > 0) { // averages, which keep the work on each resource
         host.compute = (host.compute * host.work + one.compute * one.work) / work;
         host.bandwidth = (host.bandwidth * host.work + one.bandwidth * one.work) / work;
       }
@@ -293,7 +294,7 @@ double unsynchronised_seconds(const KernelGraph& graph, int streams) {
   const std::vector<int> level = levels_of(graph);
   std::vector<std::size_t> waits(graph.kernels.size());
   std::vector<int> ready;
-  const auto later = [&](int a, int b) { // whether a comes after b
+  const auto later = [&](int a, int b) { // whether a starts after b
     const double first = graph.kernels[a].seconds();
     const double second = graph.kernels[b].seconds();
     return std::tuple(level[a], -first, a) > std::tuple(level[b], -second, b);

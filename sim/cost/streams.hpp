@@ -1,5 +1,5 @@
-// Kernels on the streams of one device: they share it, and streams hide the gaps in which kernels are launched.
-// Layered graph scheduling, Wang et al. 2024; Graham's LPT rule inside a layer.
+// Kernels on the streams of one device, which they share: while one kernel is launched, others work. Layered graph
+// scheduling, Wang et al. 2024; Graham's LPT rule inside a layer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace stagecraft {
 
-/// One kernel: a gap in which it is launched and the device is free, then work, which takes a share of the device's
-/// arithmetic and of its memory bandwidth.
+/// One kernel: first a gap in which it is launched and the device is free, then work, which takes a share of the
+/// device's arithmetic and of its memory bandwidth.
 struct StreamKernel {
-  double gap = 0, work = 0;          ///< s, alone on the device
-  double compute = 1, bandwidth = 1; ///< shares in [0, 1] while it works
-  bool element_wise = false;         ///< may run inside the kernel that makes its input
+  double gap = 0, work = 0;          ///< seconds, alone on the device
+  double compute = 1, bandwidth = 1; ///< shares in [0, 1] during the work
+  bool element_wise = false;         ///< may be fused into the kernel that makes its input
 
   double seconds() const { return gap + work; }
 };
 
-/// The kernel of a pass that takes `time`: gaps are its launches; shares are its FLOP/s and B/s over what the device
-/// does at most, 1 where the pass knows neither.
+/// The kernel of a pass that takes `time`. Its gap is its launches; its shares are FLOP/s and B/s divided by what the
+/// device can do, or 1 where the pass gives neither.
 StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
                        Seconds time);
 
@@ -31,25 +31,27 @@ struct KernelGraph {
   std::vector<std::vector<int>> predecessors;
 };
 
-/// Longest path from the sources, in kernels.
+/// The level of each kernel: the number of kernels on the longest path to it from a source.
 std::vector<int> levels_of(const KernelGraph& graph);
 
-/// Merges element-wise kernels whose work is less than `launch` into their only predecessor: no gap, no launch. Chains
-/// follow.
+/// Merges element-wise kernels whose work is less than `launch` into their only predecessor, without gap or launch.
+/// Whole chains merge.
 KernelGraph fuse_cheap(const KernelGraph& graph, double launch);
 
-/// Level by level, LPT on the streams, after single kernels have moved to the level within their slack where the sum of
-/// the longest streams falls most. A level ends when its last kernel does; `sync` seconds follow each but the last.
+/// Seconds of running level by level with LPT on the streams. Before, single kernels move to other levels within their
+/// slack, the best move first, while the sum of the longest streams falls. A level ends with its last kernel; `sync`
+/// seconds follow each level but the last.
 double layered_seconds(const KernelGraph& graph, int streams, double sync);
 
-/// The same priorities without levels: a free stream takes the ready kernel of the lowest level, the longest first.
+/// Seconds with the same priorities but without levels: a free stream takes the ready kernel of the lowest level, the
+/// longest first.
 double unsynchronised_seconds(const KernelGraph& graph, int streams);
 
-/// One kernel after another.
+/// Seconds of running one kernel after another.
 double sequential_seconds(const KernelGraph& graph);
 
-/// The least of the three above, after fusion. Never less than the longest path nor than the work that any one resource
-/// of the device has to do. `launch`: of the device, one kernel or one synchronisation.
+/// The least of the three above, after fusion. Never less than the longest path, or than the work on any one resource
+/// of the device. `launch`: seconds of a kernel launch, and of a synchronisation.
 double best_seconds(const KernelGraph& graph, int streams, double launch);
 
 } // namespace stagecraft

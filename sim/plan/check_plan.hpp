@@ -1,4 +1,4 @@
-// Is this plan one at all, and does it fit here?
+// Whether a plan is valid, and whether it fits on the devices.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// The first stage of several devices that has an operator which may not be replicated, in words; or "".
+/// The first stage on several devices with an operator that may not be replicated, in words; or "".
 std::string replicated_indivisible(const Plan& plan, const ModelGraph& model);
 
 /// Every defect of a plan's shape, in words; none: each operator is in exactly one stage, data flows from earlier to

@@ -1,4 +1,4 @@
-// Devices that a planner need not tell apart.
+// Groups devices that are interchangeable for a planner.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,9 @@
 
 namespace stagecraft {
 
-/// Two devices are of one class when swapping them changes no cost: same type, same paths to and from all others. Two
-/// classes are twins when swapping all their members changes none either, as two equal nodes of a cluster do.
+/// Two devices belong to one class if swapping them changes no cost: they have the same type, and the same paths to and
+/// from all others. Two classes are twins if swapping all their members changes no cost either, as for two equal nodes
+/// of a cluster.
 struct DeviceClasses {
   std::vector<int> of;                        ///< [position in the list of devices]: its class
   std::vector<std::vector<DeviceId>> members; ///< [class], in the order of the list

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// Time over the slowest pair of two stages' devices that exchange a tensor, either way.
+// Time of a transfer over the slowest pair of devices of two stages, in either direction.
 Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage& to, Bytes bytes) {
   Seconds worst;
   for (std::size_t i = 0; i < from.devices.size(); ++i) {

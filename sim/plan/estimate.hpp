@@ -1,4 +1,4 @@
-// Closed forms on a plan: bottleneck, iteration time, memory.
+// Closed-form estimates for a plan: bottleneck, iteration time, memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cos
 /// 1F1B only when all stages are equal).
 Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanCost& cost);
 
-/// Bytes that a device lacks.
+/// A device with too little memory, and by how much.
 struct MemoryShortage {
   DeviceId device = 0;
   int stage = 0; ///< the device's stage that needs most

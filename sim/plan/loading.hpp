@@ -1,5 +1,5 @@
-// How the first stage of a plan is fed: workers and queue of each device's loader, and what a batch costs it.
-// Wang et al. 2024: the loading of data runs beside training, with as many workers as balance host and device.
+// How the first stage of a plan gets its data: workers and queue of each device's loader, and what a batch costs it.
+// Wang et al. 2024: data is loaded while training runs, with as many workers as balance host and device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,7 @@ struct ReplicaLoading {
 struct Loading {
   int workers = 1, queue = 1;
   HostWait host = HostWait::spin;
-  std::vector<ReplicaLoading> replicas; ///< of stage 0
+  std::vector<ReplicaLoading> replicas; ///< per replica of stage 0
 };
 
 /// Least k with load/k <= 0.95 step, at most `most`: device and host then end together, the host a little earlier.

@@ -44,7 +44,7 @@ double step_seconds(const Problem& problem, OperatorId op, const DeviceType& typ
 
 // What a device keeps of an operator whatever the schedule.
 double state_bytes(const Problem& problem, OperatorId op) {
-  if (!problem.model.configurations.empty()) { // of a group all devices hold their shards
+  if (!problem.model.configurations.empty()) { // each device of a group holds its shard
     double least = kInfinity;
     for (const Configuration& one : problem.model.configurations[op]) {
       least = std::min(least, one.tensor_parallel * one.resident.value);
@@ -205,7 +205,7 @@ Seconds work_bound(const Problem& problem, const LeastTimes& times) {
   Dual dual = work.start();
   double best = dual.value;
   const auto used = std::count_if(times.devices.begin(), times.devices.end(), [](int count) { return count > 0; });
-  for (int n = 1; n <= kSteps && used > 1; ++n) { // of equal devices none deserves more than another
+  for (int n = 1; n <= kSteps && used > 1; ++n) { // equal devices get equal weights
     dual = work.step(std::move(dual), 0.3 / std::sqrt(n));
     best = std::max(best, dual.value);
   }
@@ -401,7 +401,7 @@ Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices
 
 namespace {
 
-// Of all three passes, how long one resource of a device is taken.
+// Seconds for which all three passes occupy one resource of a device.
 Seconds resource_seconds(const Problem& problem, OperatorId op, const DeviceType& type, double samples,
                          const OperatorTime& time, double StreamKernel::*share) {
   const Operator& passes = problem.model.operators[op];

@@ -24,12 +24,12 @@ namespace stagecraft {
 struct Stage {
   std::vector<OperatorId> operators; ///< ascending
   std::vector<DeviceId> devices;     ///< replica by replica, in each by rank
-  std::vector<double> shares;        ///< of each replica, adding up to 1; empty: equal
+  std::vector<double> shares;        ///< share of each replica, adding up to 1; empty: equal shares
   int tensor_parallel = 1;           ///< t, which divides the number of devices
   Recompute recompute = Recompute::none;
-  std::vector<OperatorId> recomputed; ///< of a selective stage: those that run forward again, ascending
+  std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
   bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
-  int streams = 0;                    ///< of its device that its kernels run on; 0: as the training says
+  int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
 
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
@@ -72,7 +72,7 @@ struct Plan {
   std::string note;            ///< what a reader must know: a search cut short, branches contracted
   bool default_loader = false; ///< fed as frameworks do unless told: one worker, a queue of one, cores that spin
   bool memory_bound = false;   ///< the split would differ with more memory; if not, it serves whatever schedule it fits
-  std::vector<BalanceRound> rounds; ///< of a strategy that measures its plans round by round
+  std::vector<BalanceRound> rounds; ///< the rounds of a strategy that measures its plans round by round
   bool operator==(const Plan&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// What a planner is asked, and what it may look at.
+// The request to a planner: what it has to plan, and what it may use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,9 +17,9 @@ namespace stagecraft {
 /// What a replay of one plan measured, over one period of its steady state.
 struct Evaluation {
   Seconds iteration;
-  std::vector<DeviceId> devices; ///< in use
-  std::vector<Seconds> busy;     ///< of each of them
-  std::vector<Seconds> tail;     ///< of each, from its last task to the end of the iteration
+  std::vector<DeviceId> devices; ///< devices in use
+  std::vector<Seconds> busy;     ///< per device: busy time
+  std::vector<Seconds> tail;     ///< per device: from its last task to the end of the iteration
   std::string why_not;           ///< why the plan cannot run; the rest is empty then
   double noise = 0;              ///< standard error of `iteration`, relative, where several were measured
 };
@@ -27,19 +27,20 @@ struct Evaluation {
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
 struct PlanRequest {
   const Problem& problem;
-  std::vector<DeviceId> devices;                                ///< in the given order, each once
+  std::vector<DeviceId> devices;                                ///< devices to plan for, in the given order, each once
   int chunks = 1;                                               ///< stages per device that the schedule wants
   StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
   /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
   std::function<double(int stage, int stages)> in_flight;
-  int versions = 1;       ///< of weights that the schedule keeps; the fewest of any stage, the replay knows them all
-  std::uint64_t seed = 1; ///< for strategies that draw
+  int versions = 1; ///< versions of weights that the schedule keeps; the fewest of any stage, since only a replay knows
+                    ///< each stage's
+  std::uint64_t seed = 1; ///< for strategies that use random numbers
   bool drawn = false;     ///< one of many draws: by-hand gives the first guess of one person of many
   /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;
   int budget = 200;       ///< most plans that a strategy may have evaluated
-  BalanceOptions balance; ///< of the strategy dynamic
+  BalanceOptions balance; ///< options of the strategy dynamic
   int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
 };
 

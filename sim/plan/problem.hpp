@@ -1,4 +1,4 @@
-// What every strategy looks at: a model, its costs for one micro-batch size, and the platform's devices and paths.
+// The planning problem: a model, its costs for one micro-batch size, and the platform's devices and paths.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +31,7 @@ struct Problem {
   const Training& training;
   Router& router;
   int micro_batches = 1;
-  double samples = 1;             ///< of a micro-batch
+  double samples = 1;             ///< samples per micro-batch
   bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
   /// [device type][operator], seconds; infinite where the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
@@ -43,13 +43,13 @@ struct Problem {
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
   Bytes stash_bytes(OperatorId op) const;
-  /// What the weight gradient of an operator needs once the input's has been made; where the model does not say, its
-  /// stash, or nothing where there are no parameters.
+  /// Bytes that the weight gradient of an operator needs after the input's gradient. If the model does not say: the
+  /// operator's stash, or nothing without parameters.
   Bytes weight_bytes(OperatorId op) const;
   bool recomputes(OperatorId op) const { return recomputed[static_cast<std::size_t>(op)] != 0; }
-  /// What an operator's stage holds because of it, as the training recomputes, but for the stage's input: of one that
-  /// runs again nothing, but it is brought back; of another its stash, and its output where one that runs again reads
-  /// that (so a little too much where no such reader is in its stage).
+  /// Activations that an operator adds to its stage, with the training's recompute, without the stage's input. An
+  /// operator that runs again holds nothing, but recompute restores its stash. Any other holds its stash, and also its
+  /// output if an operator that runs again reads it (which is slightly too much if that reader is in another stage).
   Activations stash(OperatorId op) const;
   /// Bytes fed to each source operator for one micro-batch.
   Bytes input_bytes() const;
@@ -71,11 +71,11 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
 /// What a stage holds and passes on, for one micro-batch.
 struct StageAmounts {
   double parameters = 0;
-  Bytes resident; ///< as Operator::resident_bytes
+  Bytes resident; ///< sum of Operator::resident_bytes
   Activations stash;
   Bytes incoming, outgoing;
 };
-/// stage_memory(), or where the model gives memory as a whole what it gives.
+/// stage_memory(); if the model gives memory as a whole, what it gives.
 StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute);
 
 /// "operator 'conv1' (convolution) has no kernel for fp16 on device type 'p100'": the first such operator, or "".

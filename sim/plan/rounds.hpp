@@ -25,9 +25,9 @@ struct Candidates {
 struct BalanceRound {
   std::vector<Stage> stages;          ///< the plan
   std::vector<DeviceId> devices;      ///< present
-  std::vector<double> weights;        ///< of each device, mean 1: a larger one draws more load
-  std::vector<Candidates> candidates; ///< of all operators, those with equal devices together
-  double step = 1;                    ///< of the weights, halved when they overshoot
+  std::vector<double> weights;        ///< per device, with mean 1: a larger weight attracts more load
+  std::vector<Candidates> candidates; ///< for all operators; operators with the same devices share an entry
+  double step = 1;                    ///< step size of the weights, halved when they overshoot
   bool held = false;                  ///< the best plan goes on, nothing is tried
   Seconds iteration;
   std::vector<Seconds> waiting; ///< iteration - busy
@@ -37,7 +37,7 @@ struct BalanceRound {
 
   Seconds largest_waiting() const;
   Seconds mean_waiting() const;
-  /// Of each device in all waiting; 0 where nobody waits.
+  /// Each device's share of all waiting; 0 if nobody waits.
   std::vector<double> waiting_shares() const;
   bool operator==(const BalanceRound&) const;
 };

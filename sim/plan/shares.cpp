@@ -84,7 +84,7 @@ Stage make_replicated_stage(const Problem& problem, std::vector<OperatorId> oper
     }
   }
   if (stage.devices.size() == 1) {
-    stage.shares.clear(); // as stages without replicas have it elsewhere
+    stage.shares.clear(); // a stage without replicas has no shares
   }
   return stage;
 }

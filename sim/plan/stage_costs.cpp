@@ -26,11 +26,11 @@ std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
 
 struct Sums {
   double forward = 0, input = 0, weight = 0;
-  double overlap = 0; // of both gradients at once
-  double again = 0;   // forward of what is recomputed
+  double overlap = 0; // seconds saved by computing both gradients at the same time
+  double again = 0;   // forward time of recomputed operators
 };
 
-// Exactly 0 where one gradient follows the other; nothing to speak of where there is no kernel at all.
+// Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
 double backward_overlap(const StreamTimes& times) {
   const double apart = times.backward_input + times.backward_weight;
   return times.backward < apart ? apart - times.backward : 0;
@@ -121,20 +121,21 @@ Borders cross_borders(const Problem& problem, const std::vector<int>& stage_of, 
   return borders;
 }
 
-// What one device of a stage holds, of a whole micro-batch.
+// What one device of a stage holds for a whole micro-batch.
 struct Held {
   double parameters = 0;
-  Bytes resident;   // as Operator::resident_bytes
-  Bytes kept;       // of operators that are not recomputed, and what the others read from them or from other stages
-  Bytes read_again; // of which, what is there for recompute
-  Bytes workspace;  // of those recomputed
-  std::optional<Bytes> for_weights; // where it is known
+  Bytes resident; // sum of Operator::resident_bytes
+  Bytes
+      kept; // stash of operators without recompute, and what recomputed operators read from these or from other stages
+  Bytes read_again;                 // the part of `kept` that only recompute reads
+  Bytes workspace;                  // stash of recomputed operators
+  std::optional<Bytes> for_weights; // if it is known
 };
 
-// The tensors that recomputed operators read and that stay for them, each once.
+// Bytes of tensors that are kept for recomputed operators to read, each counted once.
 Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
   Bytes sum;
-  std::vector<OperatorId> made; // by what is not recomputed
+  std::vector<OperatorId> made; // makers that are not recomputed
   for (const OperatorId op : stage.operators) {
     if (!stage.recomputes(op)) {
       continue;
@@ -153,7 +154,7 @@ Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
   return sum;
 }
 
-// As the file of the model measured it, where it did.
+// The amounts that the model's file gives.
 Held held_as_given(const Problem& problem, const Stage& stage) {
   Held held;
   for (const OperatorId op : stage.operators) {

@@ -14,11 +14,11 @@ namespace stagecraft {
 struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
-  Seconds forward, backward_input, backward_weight; ///< the tensor-parallel group's collectives among them
-  Seconds overlap;    ///< by which both gradients are faster at once than one after the other, on several streams
-  Seconds recompute;  ///< forward of what runs again; 0 without recompute
+  Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
+  Seconds overlap;    ///< seconds saved by computing both gradients at once, on several streams
+  Seconds recompute;  ///< forward time of what runs again; 0 without recompute
   Seconds optimizer;  ///< per step
-  Seconds prediction; ///< of weights some steps ahead, for schedules that predict them (XPipe): reads and writes them
+  Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
 
   Seconds backward() const { return backward_input + backward_weight - overlap; } ///< both at once
@@ -27,22 +27,23 @@ struct ReplicaCost {
 
 /// Gradients that are reduced together.
 struct GradientBucket {
-  double part = 1; ///< of the backward pass, that makes them
-  Bytes bytes;     ///< of one shard
+  double part = 1; ///< the part of the backward pass that has run when they are complete
+  Bytes bytes;     ///< bytes per shard
 };
 
 struct StageCost {
-  std::vector<ReplicaCost> replicas;   ///< one per device, in the order of Stage::devices
-  Bytes gradients;                     ///< of one shard, reduced over the replicas once per iteration
-  std::vector<GradientBucket> buckets; ///< of which, as backward makes them; empty: all at its end
+  std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
+  Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
+  std::vector<GradientBucket>
+      buckets; ///< the gradients in the order in which backward completes them; empty: all at its end
   int tensor_parallel = 1;
-  bool in_turn = false; ///< as of the stage
+  bool in_turn = false; ///< as in the stage
 
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
 };
 
-/// Whether the device of this rank receives a tensor of another stage from that rank: each takes it whole from the rank
-/// of its own number, modulo the sender's degree.
+/// Whether a device receives a tensor of another stage from the device of rank `from_rank`. Each takes the whole tensor
+/// from the rank with its own number, modulo the sender's degree.
 constexpr bool sends_to(int from_rank, int from_degree, int to_rank) { return to_rank % from_degree == from_rank; }
 
 /// Tensors made in one stage and needed in a later one, each counted once; per micro-batch.
@@ -54,10 +55,10 @@ struct StageEdge {
 struct PlanCost {
   std::vector<StageCost> stages;
   std::vector<StageEdge> edges; ///< sorted by from, to
-  std::vector<Bytes> cut;       ///< [n]: crossing from stages 0 … n to later ones; one less than stages
+  std::vector<Bytes> cut;       ///< [n]: bytes that cross from stages 0 … n to later ones; one less than stages
 };
 
-/// What a stage with these operators recomputes as the training says; none of it where that names none of them.
+/// Sets what the stage recomputes according to the training.
 void recompute_as_trained(const Problem& problem, Stage& stage);
 
 /// Costs of a valid plan (check_plan). Times are infinite where a device lacks a kernel.

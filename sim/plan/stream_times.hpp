@@ -8,10 +8,10 @@
 
 namespace stagecraft {
 
-/// Of one micro-batch, s; infinite where the device lacks a kernel.
+/// Seconds for one micro-batch; infinite if the device lacks a kernel.
 struct StreamTimes {
   double forward = 0;
-  double backward_input = 0, backward_weight = 0; ///< each for itself
+  double backward_input = 0, backward_weight = 0; ///< each alone
   double backward = 0;                            ///< both at once: weight gradients run beside input gradients
 };
 

@@ -9,7 +9,7 @@ bool has_weights(const Operator& op) {
   return dense && (op.parameters > 0 || op.forward.moved_parameters > 0);
 }
 
-// Works on any part of its input's features alone.
+// Whether the operator can work on any part of its input's features alone.
 bool works_on_parts(const Operator& op) {
   return op.parameters == 0 && (op.kind == KernelKind::elementwise || op.kind == KernelKind::attention ||
                                 op.kind == KernelKind::pooling || op.kind == KernelKind::reshape);

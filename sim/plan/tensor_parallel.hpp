@@ -10,12 +10,12 @@
 
 namespace stagecraft {
 
-/// Per operator of a stage, in its order.
+/// How the operators of a stage are divided; one entry for each, in the stage's order.
 struct TensorSplit {
-  std::vector<Shard> shards; ///< of degree 1: each device of the group does the whole operator
+  std::vector<Shard> shards; ///< degree 1: each device of the group does the whole operator
   /// All-reduced over the group after the pass, for one micro-batch; nothing where it needs none.
   std::vector<std::optional<Bytes>> forward, backward;
-  std::vector<Bytes> exchanged; ///< sent in either pass, where a file says so
+  std::vector<Bytes> exchanged; ///< bytes sent in either pass, if a file gives them
 };
 
 /// Every operator with weights (matrix kinds, embeddings, and those of unknown kind) is divided; it sums its output

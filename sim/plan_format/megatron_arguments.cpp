@@ -10,8 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// The words of a shell script: blanks separate, quotes hold together, # begins a comment, a backslash ends no line.
-// The parentheses of an array, ARGS=( … ), are dropped.
+// Splits a shell script into words: blanks separate them, quotes hold them together, # begins a comment, and a
+// backslash continues a line. The parentheses of an array, ARGS=( … ), are dropped.
 class Words {
 public:
   Words(const std::string& text, const std::string& file) : text_(text), at_{file, 1, 1} {}
@@ -123,7 +123,7 @@ const MegatronFlag* find_flag(std::string_view name) {
   return found == kFlags.end() ? nullptr : &*found;
 }
 
-// "--num_layers=24" → "num-layers"; "" for what is no flag.
+// "--num_layers=24" → "num-layers"; "" for a word that is no flag.
 std::string flag_name(const std::string& word) {
   if (word.size() < 3 || !word.starts_with("--") || word[2] < 'a' || word[2] > 'z') {
     return "";
@@ -133,7 +133,8 @@ std::string flag_name(const std::string& word) {
   return name;
 }
 
-// Arguments are many and most change no plan; one that would is not passed over.
+// Most of the many arguments do not change a plan. An unknown one that looks as if it placed layers must not be
+// ignored.
 bool places_layers(const std::string& name) {
   return name.find("pipeline-model") != std::string::npos || name.find("virtual") != std::string::npos ||
          name.find("pipeline-num") != std::string::npos || name.find("pipeline-split") != std::string::npos ||

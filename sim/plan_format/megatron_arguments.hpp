@@ -1,4 +1,4 @@
-// The arguments of Megatron-LM as a launch script gives them. docs/formats/foreign-plans.md.
+// The arguments of Megatron-LM in a launch script. docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,21 +17,21 @@ struct ShellWord {
   Where where;
 };
 
-/// An argument that a plan follows from, and whether it takes a value.
+/// An argument that decides part of a plan, and whether it takes a value.
 struct MegatronFlag {
   std::string_view name;
   bool valued;
 };
 
-/// The flags of a file that concern a plan, with the variables that it sets put in. Names have no dashes in front.
+/// The flags of a file that concern a plan, with variables replaced by their values. Names come without leading dashes.
 class MegatronArguments {
 public:
-  /// InputError for a flag that would place layers and is not known, for one without its value or given twice, and for
-  /// a variable that the file does not set.
+  /// InputError for an unknown flag that would place layers, a flag without its value or given twice, or a variable
+  /// that the file does not set.
   explicit MegatronArguments(const PlanSource& source);
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
-  /// Of the value; the file's beginning where the flag is not given.
+  /// Place of the value; the beginning of the file where the flag is not given.
   Where where(std::string_view name) const { return has(name) ? values_.at(std::string(name)).where : whole_; }
   /// The value; "" where the flag is not given.
   std::string text(std::string_view name) const { return has(name) ? values_.at(std::string(name)).text : ""; }

@@ -1,4 +1,4 @@
-// A device map, {"layer.0": "cuda:0", "layer.1": ["cuda:1", "cuda:2"]}: what loads a model layer by layer onto devices.
+// A device map, {"layer.0": "cuda:0", "layer.1": ["cuda:1", "cuda:2"]}: which device loads which layers of a model.
 // docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
@@ -27,13 +27,14 @@ Group read_group(const yaml::Node& node, const PlanNames& names) {
   return group;
 }
 
-// "layer.0" names the operator and all that stand below it; "" names every operator.
+// Whether `layer` covers the operator: "layer.0" covers the operator of that name and all below it; "" covers all
+// operators.
 bool stands_below(const std::string& name, const std::string& layer) {
   return layer.empty() || (name.starts_with(layer) && (name.size() == layer.size() || name[layer.size()] == '.' ||
                                                        name[layer.size()] == '/' || layer.ends_with('/')));
 }
 
-// place[op] is an index into `groups`, -1 where no key names the operator. The longest key decides.
+// place[op] is an index into `groups`, or -1 where no key covers the operator. The longest key that covers it decides.
 struct Placed {
   std::vector<int> place;
   std::vector<Group> groups;
@@ -69,7 +70,7 @@ Placed read_places(const PlanSource& source) {
       }
     }
     if (!any) {
-      names.operator_of(entry.key, entry.where); // says that it is unknown
+      names.operator_of(entry.key, entry.where); // throws: the name is unknown
     }
   }
   return placed;

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Operators that nobody knows are added to `unknown`.
+// Reads a stage; adds the nodes of unknown operators to `unknown`.
 Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<const yaml::Node*>& unknown) {
   yaml::Map map(node, "stage");
   Stage stage;
@@ -32,7 +32,7 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<con
   stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
   stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
-  for (const char* derived : {"chunk", "seconds"}) { // written for readers
+  for (const char* derived : {"chunk", "seconds"}) { // written only for people
     map.find(derived);
   }
   map.finish();
@@ -125,7 +125,7 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
 Plan read_stagecraft_plan(const PlanSource& source) {
   Plan plan = read_plan(source.document(), source.model, source.platform);
   if (source.document().find("strategy") == nullptr) {
-    plan.strategy.clear(); // the file's name tells more than "given"
+    plan.strategy.clear(); // load_plan() then takes the file's name, which says more than "given"
   }
   return plan;
 }

@@ -1,4 +1,5 @@
-// Plan files: the YAML that `plan` writes, by hand or by another tool, and that --plan reads. docs/formats/plan.md.
+// Plan files: the YAML that the command `plan` writes and that --plan reads; also written by hand or by other tools.
+// docs/formats/plan.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,17 +9,17 @@
 
 namespace stagecraft {
 
-/// Reads a plan; operators and devices are named. Throws InputError at unknown names and keys; whether the plan is
-/// valid is check_plan's to say.
+/// Reads a plan whose operators and devices are given by name. Throws InputError for unknown names and keys; check_plan
+/// decides whether the plan is valid.
 Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platform& platform);
 
-/// Figures that go with a plan.
+/// Figures written beside a plan.
 struct PlanFigures {
   Seconds bottleneck, estimate, lower_bound;
   double planning_seconds = 0;
 };
 
-/// The plan as JSON or as the YAML of a plan file, with its figures; `timing` false leaves out the planning time.
+/// The plan with its figures, as JSON or as the YAML of a plan file. Without `timing` the planning time is left out.
 std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigures& figures, const ModelGraph& model,
                          const Platform& platform, bool timing);
 std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platform& platform);

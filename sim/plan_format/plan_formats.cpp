@@ -71,7 +71,7 @@ WrittenPlan write_plan(const PlanFormat& format, const PlanToWrite& what) {
   if (text != nullptr && format.whole) {
     const Plan again = format.read({*text, std::string(format.name), what.model, what.platform});
     if (!same_stages(what.plan.stages, again.stages)) {
-      return Infeasible{"the form '" + std::string(format.name) + "' has no words for these stages"};
+      return Infeasible{"the form '" + std::string(format.name) + "' cannot express these stages"};
     }
   }
   return written;
@@ -86,10 +86,10 @@ std::string not_plain(const Plan& plan, std::string_view form, bool tensor_paral
       return which + " gives its replicas unequal shares, and " + std::string(form) + " gives all the same";
     }
     if (stage.tensor_parallel > 1 && !tensor_parallel) {
-      return which + " is split over tensors, which " + std::string(form) + " has no words for";
+      return which + " is tensor-parallel, which " + std::string(form) + " cannot express";
     }
     if (stage.recompute == Recompute::selective) {
-      return which + " recomputes some of its operators, which " + std::string(form) + " has no words for";
+      return which + " recomputes some of its operators, which " + std::string(form) + " cannot express";
     }
     if (stage.recompute != plan.stages.front().recompute) {
       return which + " recomputes unlike stage 0, and " + std::string(form) + " treats all stages alike";

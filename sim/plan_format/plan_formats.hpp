@@ -1,5 +1,6 @@
-// Plans in the forms of other tools: read to be checked and ranked beside ours, and ours written for them.
-// docs/formats/plan.md, docs/formats/foreign-plans.md. A form is one file, one row in plan_formats.cpp, one CMake line.
+// Plans in the formats of other tools: theirs are read, checked and ranked beside ours; ours are written for them.
+// docs/formats/plan.md, docs/formats/foreign-plans.md. A format is one file, one row in plan_formats.cpp, one CMake
+// line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,13 +16,13 @@
 
 namespace stagecraft {
 
-/// The text of a plan file, and what its names refer to.
+/// The text of a plan file, with the model and platform that its names refer to.
 class PlanSource {
 public:
   PlanSource(std::string the_text, std::string the_file, const ModelGraph& the_model, const Platform& the_platform)
       : text(std::move(the_text)), file(std::move(the_file)), model(the_model), platform(the_platform) {}
 
-  /// The text as YAML or JSON, parsed when first asked for; InputError where it is neither.
+  /// The text parsed as YAML or JSON on the first call; InputError where it is neither.
   const yaml::Node& document() const;
 
   const std::string text, file;
@@ -32,7 +33,7 @@ private:
   mutable std::optional<yaml::Node> document_;
 };
 
-/// A valid plan and what some forms say beside it.
+/// A valid plan, and what some formats need beside it.
 struct PlanToWrite {
   const Plan& plan;
   const ModelGraph& model;
@@ -45,23 +46,23 @@ using WrittenPlan = std::variant<std::string, Infeasible>;
 
 struct PlanFormat {
   std::string_view name, help;
-  bool (*recognises)(const PlanSource& source); ///< by content; the rows above were asked before
-  /// Throws InputError where the text makes no sense; whether the plan is one is plan_defects' to say.
+  bool (*recognises)(const PlanSource& source); ///< from the content; called only if no row above recognises the text
+  /// Throws InputError where the text makes no sense; plan_defects decides whether the plan is valid.
   Plan (*read)(const PlanSource& source);
-  WrittenPlan (*write)(const PlanToWrite& what); ///< or why this form cannot express the plan
-  bool whole = true; ///< what is written reads back as the same stages; false: only what runs where
+  WrittenPlan (*write)(const PlanToWrite& what); ///< or the reason why this format cannot express the plan
+  bool whole = true; ///< the written plan reads back as the same stages; false: it only says what runs where
 };
 
-/// In the order in which a file's content is asked.
+/// The table of formats, in the order in which they are tried on a file.
 std::span<const PlanFormat> plan_formats();
 
-/// Reads a plan in the form named, or with "" in the one that its content tells. A plan that names no strategy is
-/// called after its file.
+/// Reads a plan in the format called `format`, or for "" in the one that its content shows. A plan without a strategy
+/// takes the name of its file as such.
 Plan load_plan(const std::filesystem::path& path, std::string_view format, const ModelGraph& model,
                const Platform& platform);
 Plan read_plan_text(const PlanSource& source, std::string_view format);
 
-/// The plan in a form, or why that form cannot express it. What is written has been read back and compared.
+/// The plan in a format, or why the format cannot express it. The text has been read back and compared with the plan.
 WrittenPlan write_plan(const PlanFormat& format, const PlanToWrite& what);
 
 Plan read_stagecraft_plan(const PlanSource&);
@@ -79,8 +80,8 @@ bool is_device_map(const PlanSource&);
 Plan read_device_map(const PlanSource&);
 WrittenPlan write_device_map(const PlanToWrite&);
 
-/// Why a form that treats all stages and replicas alike cannot express the plan, or "": unequal shares, several rules
-/// of recompute, tensor parallelism where the form has none.
+/// Why a format that treats all stages and replicas alike cannot express the plan: unequal shares, several recompute
+/// rules, or tensor parallelism if the format has none. "" if it can.
 std::string not_plain(const Plan& plan, std::string_view form, bool tensor_parallel);
 
 } // namespace stagecraft

@@ -1,4 +1,4 @@
-// Megatron-LM's arguments as a plan: the sizes of its groups and the layout of its pipeline, "Ett|(ttt|)*6,ttttL".
+// A plan from Megatron-LM's arguments: the sizes of its groups and the layout of its pipeline, "Ett|(ttt|)*6,ttttL".
 // docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostDegree = 1 << 20;
 constexpr std::size_t kMostTokens = 1'000'000;
 
-// A layout written out, with where each token stands: commas drop out, (x)*n and x*n repeat.
+// Expands a layout into tokens with their places: commas are dropped; (x)*n and x*n repeat.
 struct Token {
   char kind = 't';
   Where where;
@@ -36,7 +36,7 @@ private:
     return {layout_.where.file, layout_.where.line, layout_.where.column + static_cast<int>(next_)};
   }
 
-  // One token or group with its repetition.
+  // Reads one token or group with its repetition.
   std::vector<Token> unit() {
     std::vector<Token> one;
     if (layout_.text[next_] == '(') {
@@ -95,7 +95,7 @@ private:
   std::vector<Token> tokens_;
 };
 
-/// Per stage its layers: 'E', 't' and 'L'.
+/// The layers of each stage as a text of 'E', 't' and 'L'.
 using Stages = std::vector<std::string>;
 
 Stages split_layout(const std::vector<Token>& tokens) {
@@ -120,7 +120,7 @@ Stages split_layout(const std::vector<Token>& tokens) {
   return stages;
 }
 
-// Without a layout: as many layers for each stage, but for the first and last where their numbers are given.
+// Without a layout every stage has the same number of layers, except the first and last where their numbers are given.
 Stages split_evenly(const MegatronArguments& arguments, int layers, int ranks, int chunks) {
   const int stages = ranks * chunks;
   const bool embedding = arguments.has("account-for-embedding-in-pipeline-split");
@@ -197,16 +197,17 @@ Stages read_stages(const MegatronArguments& arguments, int ranks) {
   return stages;
 }
 
-// Degrees that a plan here has no words for.
+// Refuses degrees of parallelism that a plan cannot express.
 void refuse_other_degrees(const MegatronArguments& arguments) {
   for (const char* name : {"context-parallel-size", "expert-model-parallel-size", "expert-tensor-parallel-size"}) {
     if (arguments.integer(name, 1, kMostDegree, 1) != 1) {
-      throw InputError(arguments.where(name), "'--" + std::string(name) + "' is more than a plan can say; allowed: 1");
+      throw InputError(arguments.where(name),
+                       "'--" + std::string(name) + "' is more than a plan can express; allowed: 1");
     }
   }
 }
 
-/// Ranks count tensors first, then replicas, then the pipeline: "tp-dp-pp".
+/// Sizes of the groups. Ranks count tensor parallelism first, then replicas, then the pipeline: "tp-dp-pp".
 struct Mesh {
   int tensor = 1, replicas = 1, ranks = 1;
 };
@@ -309,7 +310,8 @@ Plan read_megatron_plan(const PlanSource& source) {
 
 namespace {
 
-// The stage that holds all of a layer's operators, or the reason in `why`. Of no operator: `otherwise`.
+// The stage that holds all of a layer's operators (`otherwise` if there are none). If there is no such stage, `why`
+// gets the reason.
 int stage_of_layer(const std::vector<int>& stage_of, const std::vector<OperatorId>& operators, int otherwise,
                    const std::string& name, std::string& why) {
   const int stage = operators.empty() ? otherwise : stage_of[operators.front()];
@@ -322,7 +324,7 @@ int stage_of_layer(const std::vector<int>& stage_of, const std::vector<OperatorI
   return stage;
 }
 
-// "Ett|ttL", or the reason in `why`.
+// A layout such as "Ett|ttL"; if there is none, `why` gets the reason.
 std::string write_layout(const PlanToWrite& what, std::string& why) {
   const LayerRow row = layer_row_of(what.model);
   if (row.layers.empty()) {
@@ -359,7 +361,7 @@ std::string write_layout(const PlanToWrite& what, std::string& why) {
   return layout;
 }
 
-// Whether stage s has the ranks that Megatron-LM gives it.
+// The reason why the stages do not have the ranks that Megatron-LM would give them, or "".
 std::string not_in_rank_order(const Plan& plan, std::size_t ranks) {
   const std::size_t group = plan.stages.front().devices.size();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {

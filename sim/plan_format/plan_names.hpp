@@ -1,4 +1,4 @@
-// What the names in a plan file mean: operators, devices, and layers where a file only counts them.
+// What the names in a plan file mean: operators, devices, and layers in files that only count them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,19 +13,20 @@
 
 namespace stagecraft {
 
-/// Operators and devices by name. Unknown names are located errors with the nearest known one.
+/// Finds operators and devices by name. Unknown names are located errors that suggest the nearest known one.
 class PlanNames {
 public:
   PlanNames(const ModelGraph& model, const Platform& platform);
 
   OperatorId operator_of(const std::string& name, const Where& where) const;
-  /// The operators of a list, ascending; nodes whose names nobody knows are added to `unknown` instead.
+  /// The operators of a list, ascending; nodes with unknown names are added to `unknown` instead.
   std::vector<OperatorId> operators_of(const std::vector<const yaml::Node*>& list,
                                        std::vector<const yaml::Node*>& unknown) const;
-  /// InputError for unknown operators, if there are any: at the first, the others by name and line.
+  /// Throws InputError if there are unknown operators, placed at the first; the message gives the others by name and
+  /// line.
   void refuse(const std::vector<const yaml::Node*>& unknown) const;
-  /// A device by its name, or by its place on the platform as other tools count ranks: "3" or "cuda:3". A place beyond
-  /// the last device is read; that the platform has no such device is a defect of the plan.
+  /// A device by its name, or by its index on the platform, as other tools count ranks: "3" or "cuda:3". An index
+  /// beyond the last device is accepted here, and is later reported as a defect of the plan.
   DeviceId device_of(const std::string& name, const Where& where) const;
   DeviceId device_of(const yaml::Node& node) const { return device_of(yaml::scalar(node, "device"), node.where); }
 
@@ -33,12 +34,13 @@ private:
   std::unordered_map<std::string, int> operators_, devices_;
 };
 
-/// The operators of each of `count` layers, in order: operators one by one, else blocks, else the row of numbered
-/// blocks with what stands before it in the first and what stands behind it in the last (blocks.hpp). A loss that ends
-/// the model may go uncounted; it then belongs to the last. InputError naming all counts where none is `count`.
+/// Splits the model's operators into `count` layers, in order. Layers are single operators, else blocks, else the row
+/// of numbered blocks (blocks.hpp), the first and last with what stands before and after the row; whichever has `count`
+/// of them. A loss at the end need not be counted; it then belongs to the last layer. InputError with all possible
+/// counts where none matches.
 std::vector<std::vector<OperatorId>> layers_by_count(const ModelGraph& model, long long count, const Where& where);
 
-/// Ranks given out by other tools are at most this.
+/// The largest rank that a file of another tool may name.
 inline constexpr int kMostRank = 1'000'000;
 
 } // namespace stagecraft

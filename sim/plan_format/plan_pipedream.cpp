@@ -1,4 +1,4 @@
-// PipeDream's two forms of a plan: the profile graph whose nodes carry a stage_id, and the runtime's configuration,
+// PipeDream's two forms of a plan: the profile graph whose nodes have a stage_id, and the runtime's configuration,
 // {"module_to_stage_map": [0, 1, 1], "stage_to_rank_map": {"0": [0, 1], "1": [2]}}. docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The first line that is not empty tells: a node's or an edge's parts stand between " -- ".
+// Whether the text is a profile graph: its first non-empty line has " -- " between the parts of a node or edge.
 bool is_graph(std::string_view text) {
   const std::size_t start = std::min(text.find_first_not_of("\r\n"), text.size());
   const std::string_view line = text.substr(start, text.find('\n', start) - start);
   return line.find(" -- ") != std::string_view::npos && !line.starts_with('#');
 }
 
-// One device for each stage, in order: the graph says nothing of replicas.
+// The stages get one device each, in order: the graph says nothing about replicas.
 Plan read_graph(const PlanSource& source) {
   const PlanNames names(source.model, source.platform);
   Plan plan;
@@ -29,7 +29,7 @@ Plan read_graph(const PlanSource& source) {
   for (const StagedNode& node : read_pipedream_stages(source.text, source.file)) {
     const OperatorId op = names.operator_of(node.id, node.where);
     if (node.stage < 0) {
-      continue; // its absence is a defect of the plan
+      continue; // an operator without a stage is reported as a defect of the plan
     }
     any = true;
     while (static_cast<int>(plan.stages.size()) <= node.stage) {
@@ -47,8 +47,8 @@ Plan read_graph(const PlanSource& source) {
   return plan;
 }
 
-// The operators of each module: by its place where modules are layers, everything where all lie on one stage. A module
-// beyond the last layer is the criterion, which a profile does not hold.
+// The operators of each module: modules are layers, or all operators belong to the first module if all lie on one
+// stage. A module after the last layer is the criterion, which a profile does not contain.
 std::vector<std::vector<OperatorId>> operators_of_modules(const ModelGraph& model, const std::vector<int>& stage_of,
                                                           const Where& where) {
   if (std::all_of(stage_of.begin(), stage_of.end(), [&](int stage) { return stage == stage_of.front(); })) {
@@ -123,7 +123,7 @@ WrittenPlan write_pipedream_plan(const PlanToWrite& what) {
     return Infeasible{std::move(why)};
   }
   if (what.plan.stages.front().recompute != Recompute::none) {
-    return Infeasible{"the plan recomputes, which PipeDream's configuration has no words for"};
+    return Infeasible{"the plan recomputes, which PipeDream's configuration cannot express"};
   }
   std::vector<int> stage_of(what.model.size());
   Json ranks = Json::object();

@@ -1,5 +1,5 @@
-// torchgpipe's balance: {"balance": [3, 4, 5, 12], "devices": […], "chunks": 32, "checkpoint": "except_last"}, or the
-// list alone. docs/formats/foreign-plans.md.
+// torchgpipe's balance: {"balance": [3, 4, 5, 12], "devices": […], "chunks": 32, "checkpoint": "except_last"}, or just
+// the list. docs/formats/foreign-plans.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -24,10 +24,10 @@ constexpr std::array kCheckpoints = {
     CheckpointRow{"never", Recompute::none},
 };
 
-/// The keys beside the balance; those of a bare list are absent.
+/// The balance and the keys beside it; a bare list has none of those.
 struct Settings {
   std::vector<const yaml::Node*> balance, devices;
-  Where where; ///< of the balance
+  Where where; ///< place of the balance
   Recompute recompute = Recompute::none;
   std::string note;
 };
@@ -57,7 +57,7 @@ Settings read_settings(const yaml::Node& document) {
           std::string(settings.note.empty() ? "" : "; ") + "the last micro-batch counted as recomputed too";
     }
   }
-  map.boolean("deferred_batch_norm", false); // changes no time
+  map.boolean("deferred_batch_norm", false); // does not change times
   map.finish();
   return settings;
 }

@@ -1,5 +1,5 @@
-// Laying a platform out: devices first among the vertices, then hosts, switches, fabric and disks; links both ways, but
-// one out of each disk.
+// Turns a platform file into vertices and links. Devices come first among the vertices, then hosts, switches, fabric
+// and disks. Links go both ways, except that each disk has only one, outwards.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/platform_file.hpp"
 
@@ -57,7 +57,7 @@ private:
 
   int host_vertex(int node) const { return static_cast<int>(platform_.devices.size()) + node; }
 
-  // Links both ways between a lower vertex (a device, a host below a fabric) and an upper one.
+  // Adds links both ways between a lower vertex (a device, or a host below a fabric) and an upper one.
   void add_links(int lower, int upper, TwoWay bandwidth, Seconds latency, LinkPower power, double spread) {
     if (platform_.links.size() + 2 > kMostLinks) {
       throw InputError(where_, "more than " + std::to_string(kMostLinks) + " links in the platform");
@@ -93,7 +93,7 @@ private:
     }
   }
 
-  // Joins the NICs of one node to a switch; gives their number.
+  // Joins the NICs of one node to a switch; returns their number.
   int add_nics(const Network& network, int node, int upper) {
     const TwoWay bandwidth{network.bandwidth, network.bandwidth};
     if (!network.nic_per_device) {
@@ -144,7 +144,7 @@ private:
   const File& file_;
   Platform platform_;
   std::vector<int> first_device_; ///< per node, and one more at the end
-  Where where_;                   ///< of what is being laid out
+  Where where_;                   ///< place of what is being laid out, for errors
 };
 
 } // namespace

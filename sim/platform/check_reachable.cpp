@@ -1,4 +1,5 @@
-// Whether every device reaches every other, in time linear in the links: devices are grouped by what they hang on.
+// Whether every device reaches every other, in time linear in the links: devices with the same neighbours form one
+// group.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -36,7 +37,7 @@ private:
   std::vector<int> parent_;
 };
 
-// Devices that reach the same others, but for direct links.
+// Devices that reach the same others, direct links aside.
 struct Group {
   std::set<int> components;
   std::string vendor;
@@ -45,10 +46,11 @@ struct Group {
   auto operator<=>(const Group&) const = default;
 };
 
-using DirectLinks = std::set<std::pair<DeviceId, DeviceId>>; // of one vendor's devices
+using DirectLinks = std::set<std::pair<DeviceId, DeviceId>>; // between devices of one vendor
 using Groups = std::map<Group, std::vector<DeviceId>>;
 
-// The usual case, seen at once: all hang on one component, and those of several vendors on their hosts' component.
+// The usual case, checked first: all devices join one component; where there are several vendors, it is that of their
+// hosts.
 bool all_on_one(const Groups& groups) {
   const Group& first = groups.begin()->first;
   const auto joins = [&](int component, bool must_be_host) {
@@ -70,7 +72,7 @@ bool reaches(const Group& from, const Group& to) {
                      [&](int component) { return to.components.count(component) > 0; });
 }
 
-// Two devices without a direct link, one of each group.
+// Two devices without a direct link, one from each group; nothing when there are none.
 std::optional<std::pair<DeviceId, DeviceId>> find_apart(const std::vector<DeviceId>& group,
                                                         const std::vector<DeviceId>& other, const DirectLinks& direct) {
   for (const DeviceId from : group) {

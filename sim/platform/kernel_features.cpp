@@ -1,3 +1,4 @@
+// The table of features, and how each follows from a kernel's shape.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/kernel_features.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 double dimension(const Kernel& kernel, std::size_t index) { return std::max(1.0, kernel.shape[index]); }
 
-// Output positions along one side of an image: window and padding as given.
+// Output positions along one side of an image, from window, stride and padding.
 double outputs(const Kernel& kernel, std::size_t side, std::size_t window) {
   const KernelShape& shape = kernel.shape;
   const double stride = std::max(1.0, shape[7]);
@@ -21,26 +22,27 @@ double outputs(const Kernel& kernel, std::size_t side, std::size_t window) {
 double height(const Kernel& kernel) { return outputs(kernel, 2, 5); }
 double width(const Kernel& kernel) { return outputs(kernel, 3, 6); }
 
-// Tiles of Height x Width that cover the result.
+// Number of Height x Width tiles that cover the result.
 template <int Height, int Width> double tiles(const Kernel& kernel) {
   const ProductShape product = product_of(kernel);
-  if (kernel.op == KernelOp::gemm) { // no tile spans two products of a batch
+  if (kernel.op == KernelOp::gemm) { // a tile never spans two products of a batch
     return dimension(kernel, 0) * std::ceil(dimension(kernel, 1) / Height) * std::ceil(product.columns / Width);
   }
-  if (kernel.op == KernelOp::attention) { // a block of queries of one head each
+  if (kernel.op == KernelOp::attention) { // a tile is a block of queries of one head
     return dimension(kernel, 0) * dimension(kernel, 2) * std::ceil(dimension(kernel, 1) / Height);
   }
   return std::ceil(product.rows / Height) * std::ceil(product.columns / Width);
 }
 
-// ln of how much longer whole waves of tiles take than their share of a wave would.
+// Tiles run in waves, one tile per multiprocessor. ln of (time of whole waves / time if the last wave could be partly
+// full).
 template <int Height, int Width> double wave(const Kernel& kernel, double processors) {
   const double waves = tiles<Height, Width>(kernel) / processors;
   return std::log(std::ceil(waves) / waves);
 }
 
-// The same, where there is more than one wave, and where there is none but the first: kernels that share a product's
-// depth out fill the first, never a later one.
+// The same as wave(), but 0 unless there is more than one wave (later_wave), or unless there is just one (first_wave).
+// They are apart because kernels that split a product's depth can fill the first wave, never a later one.
 template <int Height, int Width> double later_wave(const Kernel& kernel, double processors) {
   return tiles<Height, Width>(kernel) > processors ? wave<Height, Width>(kernel, processors) : 0;
 }
@@ -48,8 +50,8 @@ template <int Height, int Width> double first_wave(const Kernel& kernel, double 
   return tiles<Height, Width>(kernel) > processors ? 0 : wave<Height, Width>(kernel, processors);
 }
 
-// What a library's choice among tiles makes of whole waves: the least time, a tile's cost per result growing with the
-// operands that it loads, 1 + c (1/height + 1/width).
+// wave() with the tile that a library would choose, that of the least time. The cost of a tile per result grows with
+// the operands that it loads: 1 + c (1/height + 1/width).
 double best_wave(const Kernel& kernel, double processors) {
   constexpr double kLoads = 20;
   constexpr std::array<std::pair<double, double>, 9> kTiles = {
@@ -65,7 +67,7 @@ double best_wave(const Kernel& kernel, double processors) {
   return std::log(least * processors / (product.rows * product.columns));
 }
 
-// ln of how much a size grows when it is rounded up.
+// ln of the factor by which a size grows when it is rounded up to a multiple of `step`.
 double padding(double size, double step) { return std::log(std::ceil(size / step) * step / size); }
 template <int Step> double pad_rows(const Kernel& kernel, double) {
   return padding(kernel.op == KernelOp::gemm ? dimension(kernel, 1) : product_of(kernel).rows, Step);
@@ -73,7 +75,7 @@ template <int Step> double pad_rows(const Kernel& kernel, double) {
 template <int Step> double pad_columns(const Kernel& kernel, double) {
   return padding(product_of(kernel).columns, Step);
 }
-// Of both sides of an image, as transforms of Step x Step outputs (Winograd) need.
+// padding() of both sides of an image, for transforms of Step x Step outputs (Winograd).
 template <int Step> double pad_image(const Kernel& kernel, double) {
   return padding(height(kernel), Step) + padding(width(kernel), Step);
 }
@@ -97,13 +99,13 @@ double queries_per_key(const Kernel& kernel) { return dimension(kernel, 2) / dim
 template <int Step> double transforms(const Kernel& kernel) {
   return dimension(kernel, 0) * std::ceil(height(kernel) / Step) * std::ceil(width(kernel) / Step);
 }
-// Multiplications of a 3 x 3 window by Winograd's F(Step x Step), two operations each.
+// Operations of a 3 x 3 window by Winograd's F(Step x Step): two per multiplication.
 template <int Step> double winograd_flops(const Kernel& kernel, double) {
   const double points = (Step + 2) * (Step + 2);
   return 2 * points * transforms<Step>(kernel) * dimension(kernel, 1) * dimension(kernel, 4);
 }
 
-// Operations of whole waves of tiles, of padded depth.
+// Operations of whole waves of tiles, with the depth rounded up.
 template <int Height, int Width> double wave_flops(const Kernel& kernel, double processors) {
   const double waves = std::ceil(tiles<Height, Width>(kernel) / processors);
   return 2 * waves * processors * Height * Width * product_of(kernel).depth;

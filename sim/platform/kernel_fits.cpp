@@ -1,3 +1,4 @@
+// Predicting the time of kernels, copies and collectives from fits: docs/model.md has the formulas.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/kernel_fits.hpp"
 
@@ -15,7 +16,7 @@ double feature(FeatureId id, const Kernel& kernel, double processors) {
   return kernel_features()[static_cast<std::size_t>(id)].value(kernel, processors);
 }
 
-// Where a value stands between two nodes; beyond the ends, at them.
+// The position of a value between two grid nodes; values beyond the ends count as the end node.
 struct Place {
   std::size_t below;
   double above_share;
@@ -33,7 +34,7 @@ Place place_of(const std::vector<double>& nodes, double value) {
   return {static_cast<std::size_t>(below - nodes.begin()), (value - *below) / (*above - *below)};
 }
 
-// Multilinear, one axis after the other: `offset` is the number of the node that the axes before have chosen.
+// Multilinear interpolation, one axis after the other. `offset` is the number of the node chosen by the axes before.
 double interpolate(const ResidualGrid& grid, const Kernel& kernel, double processors, std::size_t axis,
                    std::size_t offset) {
   if (axis == grid.axes.size()) {
@@ -99,8 +100,8 @@ std::optional<KernelTime> fitted(const KernelFits& fits, const Kernel& kernel, s
   return std::nullopt;
 }
 
-// The same shape forward, or in the other 16-bit format: what they have in common is how far they stay from the
-// roofline. The spreads are assumptions.
+// A time borrowed from the same shape in the forward pass or in the other 16-bit format. It keeps that kernel's ratio
+// to its roofline. The spreads are assumptions.
 std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
   constexpr double kOtherFormat = 0.05, kOtherPass = 0.2;
   const bool half = kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
@@ -134,8 +135,9 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
   return time;
 }
 
-// Launch, arithmetic and memory each take their share of the roofline's time, and each scales by its own rate. Where
-// one part bounds the roofline alone, the other still hides behind it: shares are of the sum of both.
+// Scales a time to another device: launch, arithmetic and memory each get a share of it in proportion to their part of
+// the roofline, and each share scales by its own rate. Both arithmetic and memory count, even where the roofline takes
+// only the larger.
 Seconds scaled(const KernelFits& fits, const Kernel& kernel, Seconds time) {
   const FitScale& scale = *fits.scale;
   const Roofline& roofline = fits.rooflines[static_cast<std::size_t>(kernel.precision)];

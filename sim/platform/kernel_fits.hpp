@@ -1,5 +1,5 @@
-// What was fitted to measurements of a device, and how long a kernel, a copy or a collective takes by it. Plain values,
-// read from a device file (docs/formats/device.md); the formulas stand in docs/model.md.
+// What was fitted to measurements of a device, and the time of a kernel, copy or collective that follows from it. Plain
+// values, read from a device file (docs/formats/device.md); docs/model.md has the formulas.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace stagecraft {
 
-/// How far off a fit is: errors of (predicted - measured) / measured at shapes that it had not seen.
+/// How far off a fit is: (predicted - measured) / measured at shapes that it was not fitted to.
 struct FitError {
   double mean = 0, median = 0, p90 = 0; ///< of the absolute errors
   double bias = 0;                      ///< mean of the signed errors
   int points = 0;
   std::string scheme; ///< how the unseen shapes were chosen; "none" where nothing was held back
 
-  /// Standard deviation of a normal error of this mean.
+  /// Standard deviation of a normally distributed error whose mean absolute value is `mean`.
   double spread() const { return 1.2533 * mean; }
   bool operator==(const FitError&) const = default;
 };
@@ -38,7 +38,7 @@ struct Roofline {
 /// An index into kernel_features().
 using FeatureId = int;
 
-/// A coefficient of a feature.
+/// A feature with its coefficient.
 struct FitTerm {
   FeatureId feature = 0;
   double coefficient = 0;
@@ -46,7 +46,7 @@ struct FitTerm {
   bool operator==(const FitTerm&) const = default;
 };
 
-/// Nodes along ln of a feature, ascending.
+/// One axis of a grid: nodes along ln of a feature, ascending.
 struct GridAxis {
   FeatureId feature = 0;
   std::vector<double> nodes; ///< natural logarithms
@@ -54,19 +54,19 @@ struct GridAxis {
   bool operator==(const GridAxis&) const = default;
 };
 
-/// ln(time / roofline) = multilinear in the logarithms of the axes' features, constant outside their ends, +
-/// corrections.
+/// ln(time / roofline) = corrections + a value interpolated multilinearly in the logarithms of the axes' features,
+/// constant beyond their ends.
 struct ResidualGrid {
   Roofline base;
   std::vector<GridAxis> axes;
   std::vector<FitTerm> corrections; ///< added to the logarithm
-  std::vector<double> values;       ///< of every node, the last axis running fastest
+  std::vector<double> values;       ///< one per node; the last axis varies fastest
   FitError error;
 
   bool operator==(const ResidualGrid&) const = default;
 };
 
-/// Time = the least, over ways of computing, of sum(coefficient x feature), coefficients not negative.
+/// Time = the least, over several ways to compute it, of sum(coefficient x feature). No coefficient is negative.
 struct KernelFamily {
   std::vector<std::vector<FitTerm>> ways;
   FitError error;
@@ -74,7 +74,7 @@ struct KernelFamily {
   bool operator==(const KernelFamily&) const = default;
 };
 
-/// Up to `upto` bytes: time = start + bytes * seconds_per_byte. The last segment has no end.
+/// Time = start + bytes * seconds_per_byte, up to `upto` bytes. The last segment has no upper end.
 struct LineSegment {
   double upto = 0;
   Seconds start;
@@ -83,7 +83,7 @@ struct LineSegment {
   bool operator==(const LineSegment&) const = default;
 };
 
-/// Time by bytes: of copies, collectives, and operators that the memory bounds.
+/// Time as a function of bytes, for copies, collectives, and operators bound by memory.
 struct PiecewiseLine {
   std::vector<LineSegment> segments;
   FitError error;
@@ -92,21 +92,21 @@ struct PiecewiseLine {
   bool operator==(const PiecewiseLine&) const = default;
 };
 
-/// All that is known of one kind of kernel.
+/// All fits of one kind of kernel.
 struct KernelFit {
-  std::string name; ///< "gemm/forward/bf16", errors of one name go together
+  std::string name; ///< "gemm/forward/bf16"; fits of one name err together
   KernelOp op = KernelOp::gemm;
   KernelPass pass = KernelPass::forward;
   Precision precision = Precision::fp32;
-  std::string variant; ///< another way to run it that a caller must ask for, as "fp8-cache"
+  std::string variant; ///< another implementation that a caller must ask for, such as "fp8-cache"
   std::optional<ResidualGrid> grid;
   std::optional<KernelFamily> family;
-  std::optional<PiecewiseLine> line; ///< by bytes_of
+  std::optional<PiecewiseLine> line; ///< by the bytes that bytes_of() gives
 
   bool operator==(const KernelFit&) const = default;
 };
 
-/// One shape that was measured itself.
+/// A shape that was measured, with its time.
 struct MeasuredKernel {
   Kernel kernel;
   Seconds time;
@@ -117,8 +117,8 @@ struct MeasuredKernel {
 
 /// Copies between `from` and `to`: "host", "device", "peer".
 struct CopyFit {
-  std::string from, to, memory; ///< memory: "pinned" or "pageable", of the host's end; else empty
-  bool both_ways = false;       ///< the other direction runs at once
+  std::string from, to, memory; ///< memory of the host's end: "pinned" or "pageable"; else empty
+  bool both_ways = false;       ///< a copy in the other direction runs at the same time
   PiecewiseLine line;
 
   bool operator==(const CopyFit&) const = default;
@@ -144,18 +144,19 @@ struct PowerFit {
   bool operator==(const PowerFit&) const = default;
 };
 
-/// The device is another one, scaled: each predicted time is split into launch, arithmetic and memory by its roofline.
+/// Scales the fits of another device to this one: its roofline splits each predicted time into launch, arithmetic and
+/// memory.
 struct FitScale {
   double flops = 1, memory_bandwidth = 1, launch = 1, processors = 1, copies = 1, collectives = 1;
-  double error_floor = 0; ///< a prediction's spread is at least this
+  double error_floor = 0; ///< least spread of a scaled prediction
 
   bool operator==(const FitScale&) const = default;
 };
 
-/// Everything fitted of a device.
+/// Everything fitted for one device.
 struct KernelFits {
-  double processors = 1; ///< multiprocessors, that tiles are shared out to
-  /// By precision, split times for `scale`; rates of 0 where nothing scales.
+  double processors = 1; ///< multiprocessors, which share the tiles of a kernel
+  /// One per precision. They split times for `scale`; their rates are 0 where nothing scales.
   std::array<Roofline, kPrecisions.size()> rooflines;
   std::vector<MeasuredKernel> measured; ///< sorted by measured_before()
   std::vector<KernelFit> kernels;
@@ -171,15 +172,15 @@ Seconds time_of(const Roofline& roofline, const Kernel& kernel);
 Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors);
 Seconds time_of(const KernelFamily& family, const Kernel& kernel, double processors);
 
-/// The order of KernelFits::measured.
+/// The sort order of KernelFits::measured.
 bool measured_before(const MeasuredKernel& a, const MeasuredKernel& b);
 
 /// Where a predicted time comes from, best first.
 enum class FitSource {
   exact,    ///< this shape was measured
-  grid,     ///< residuals over a roofline
-  family,   ///< non-negative least squares, or a line by bytes
-  borrowed, ///< another pass or a like precision, by the ratio of their rooflines
+  grid,     ///< residuals on top of a roofline
+  family,   ///< non-negative least squares, or a line in bytes
+  borrowed, ///< another pass or a similar precision, by the ratio of their rooflines
 };
 /// "exact", "grid", …
 std::string_view name_of(FitSource source);
@@ -187,23 +188,23 @@ std::string_view name_of(FitSource source);
 struct KernelTime {
   Seconds time;
   double spread = 0;       ///< relative standard deviation of measured / predicted
-  std::string_view family; ///< KernelFit::name, valid while the fits live: errors within one go together
+  std::string_view family; ///< KernelFit::name, valid while the fits live; predictions of one family err together
   FitSource source = FitSource::exact;
 };
 
-/// How long a kernel takes alone on the device, its launch included; nothing where the fits say nothing of it, and the
-/// caller falls back to its roofline. `variant` asks for another way to run it, and only that one.
+/// How long a kernel takes alone on the device, its launch included. Nothing where no fit applies; the caller then
+/// falls back to the roofline. `variant` asks for another implementation, and only that one.
 std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, std::string_view variant = {});
 
 struct TransferTime {
   Seconds time;
-  double spread = 0; ///< relative
+  double spread = 0; ///< relative standard deviation
 };
-/// A copy as CopyFit names it; nothing where none was measured.
+/// The time of a copy, named as in CopyFit; nothing where none was measured.
 std::optional<TransferTime> predict_copy(const KernelFits& fits, std::string_view from, std::string_view to,
                                          std::string_view memory, Bytes bytes);
-/// A collective among `devices` of one node; numbers of devices between measured ones are interpolated in time over
-/// ln(devices), others are unknown.
+/// The time of a collective among `devices` of one node. Between measured numbers of devices the time is interpolated
+/// over ln(devices); beyond them there is nothing.
 std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes);
 
 /// Reads the `fits` of a device file. Throws InputError.

@@ -1,4 +1,4 @@
-// Loading one platform after the other without reading their device types again.
+// Loads several platforms without reading their device types again each time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace stagecraft {
 
-/// Device types of one source by name.
+/// Device types from one source, by name.
 using KnownTypes = std::map<std::string, DeviceType>;
 
-/// load_platform(); types of the source that `known` holds are not read again, and others are added to it.
+/// load_platform() that takes device types from `known` where they are there, and adds those that it had to read.
 Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source, KnownTypes* known);
 
 } // namespace stagecraft

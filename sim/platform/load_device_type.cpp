@@ -50,7 +50,7 @@ std::vector<KernelKind> read_lacks(yaml::Map& map) {
   return lacks;
 }
 
-// Matrix kernels reach a share of the peak of their precision, the others run at the speed of the vector units.
+// Rates of matrix kernels are a share of the peak of their precision; the others run at the speed of the vector units.
 Rates nominal_rates(const Peaks& peaks, FlopsPerSecond vector, const yaml::Node* efficiency) {
   static const yaml::Node kNone{.kind = yaml::Node::Kind::map};
   yaml::Map shares(efficiency != nullptr ? *efficiency : kNone, "efficiency");
@@ -141,7 +141,7 @@ const yaml::Node* find_dotted(const yaml::Node& root, std::string_view key) {
   return at;
 }
 
-// Sources are for readers; only that each belongs to a value of the file is checked.
+// Checks only that each source belongs to a value of the file; its text is for people.
 void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   if (sources == nullptr) {
     return;
@@ -150,13 +150,14 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
   for (const yaml::Node::Entry& entry : sources->entries) {
     yaml::scalar(entry.value, entry.key);
     if (find_dotted(document, entry.key) == nullptr) {
-      throw InputError(entry.where, "source of '" + entry.key.substr(0, 60) +
-                                        "', which the device type does not give; allowed: keys above, 'peak.fp16'");
+      throw InputError(entry.where,
+                       "a source for '" + entry.key.substr(0, 60) +
+                           "', which this device type does not give; allowed: its keys, such as 'peak.fp16'");
     }
   }
 }
 
-// What each precision's peak, or the vector units, and the memory bound.
+// A roofline per precision: its matrix peak, or else the rate of the vector units, and the memory bandwidth.
 std::array<Roofline, kPrecisions.size()> rooflines_of(const DeviceType& type) {
   std::array<Roofline, kPrecisions.size()> rooflines;
   for (const PrecisionRow& row : kPrecisions) {
@@ -168,7 +169,7 @@ std::array<Roofline, kPrecisions.size()> rooflines_of(const DeviceType& type) {
   return rooflines;
 }
 
-// Facts stand in the file itself or in one beside it.
+// Measurements stand in the file itself or in one beside it.
 void read_facts(const yaml::Node& node, KernelFits& fits) {
   const auto add = [&](const yaml::Node& document) {
     const Measurements measurements = read_measurements(document);
@@ -267,7 +268,7 @@ DeviceType read_whole(yaml::Map& map) {
   type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
   read_rates(map, type);
   read_fits(map, type);
-  if (type.processors == 0 && type.fits && type.fits->processors > 1) { // 1: they do not say
+  if (type.processors == 0 && type.fits && type.fits->processors > 1) { // 1: the fits do not give it
     type.processors = static_cast<int>(type.fits->processors);
   }
   return type;

@@ -1,4 +1,4 @@
-// Loading a platform: read the file, lay it out, check that every device reaches every other.
+// Loading a platform: read the file, turn it into vertices and links, check that every device reaches every other.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/load_platform.hpp"
 

@@ -12,30 +12,30 @@
 
 namespace stagecraft {
 
-/// Gives the document of the device type called `name`, or throws InputError blaming `where`.
+/// Returns the document of the device type called `name`, or throws InputError blaming `where`.
 using DeviceTypeSource = std::function<yaml::Node(const std::string& name, const Where& where)>;
 
 /// A source that reads `folder`/NAME.yaml and lists the files there when NAME is unknown.
 DeviceTypeSource device_types_in(const std::filesystem::path& folder);
 
-/// Reads one device type; one that is derived from another finds that in `source`. Throws InputError.
+/// Reads one device type. If it is derived from another, `source` gives that one. Throws InputError.
 DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& source = {});
 
-/// Reads a platform; device types come from its own `device_types` key first, then from `source`. Every device can
-/// reach every other, or InputError names two that cannot.
+/// Reads a platform. Device types come from its own `device_types` key first, then from `source`. Throws InputError;
+/// also when a device cannot reach another (naming the two).
 Platform load_platform(const yaml::Node& document, const DeviceTypeSource& source);
 
-/// `devices` equal devices on one private link per device and direction, joined by a switch: transfers between two of
-/// them have `bandwidth` and the latency `latency`. An infinite bandwidth means that transfers take only the latency.
+/// A star: `devices` equal devices, each joined to one switch by a private link per direction. A transfer between two
+/// of them has the given bandwidth and latency; with infinite bandwidth it takes only the latency.
 Platform make_star_platform(const DeviceType& type, int devices, BytesPerSecond bandwidth, Seconds latency);
 
-/// Devices of one type of a star, each on a link of this bandwidth.
+/// Devices of one type in a star, with the bandwidth of each one's link.
 struct StarDevices {
   DeviceType type;
   int count = 1;
   BytesPerSecond bandwidth;
 };
-/// The same with devices of several types, in this order: a transfer has the lesser bandwidth of its two ends.
+/// The same with devices of several types, in this order. A transfer has the lower bandwidth of its two ends.
 Platform make_star_platform(const std::vector<StarDevices>& groups, Seconds latency);
 
 } // namespace stagecraft

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSchemaName = "stagecraft-measurements/1";
 
-// Ten times what the fastest device of today claims: beyond is a slip of the unit.
+// Ten times what the fastest device of today claims: more must be a wrong unit.
 constexpr double kMostFlopsPerSecond = 1e17, kMostBytesPerSecond = 1e15;
 
 constexpr yaml::Range kTime{0, 1e6, false, "more than 0, at most 1e6 s"};
@@ -69,7 +69,7 @@ SampledTime read_time(yaml::Map& map) {
   return time;
 }
 
-// Every dimension of the op and no other.
+// Reads a shape: every dimension of the op must be there, and no other.
 KernelShape read_shape(const KernelOpRow& row, const yaml::Node& node) {
   yaml::Map map(node, "shape");
   KernelShape shape{};
@@ -143,7 +143,7 @@ MeasuredCollective read_collective(const yaml::Node& node) {
   return collective;
 }
 
-// Of arithmetic, or of data where the unit says so.
+// Reads `rate`: of arithmetic if its unit says FLOP, else of data.
 void read_rate(yaml::Map& map, MeasuredPower& power) {
   if (!map.has("rate")) {
     return;
@@ -185,7 +185,7 @@ template <class Row> std::vector<Row> read_rows(yaml::Map& map, std::string_view
   return rows;
 }
 
-// "driver 580.159, cuda 13.0".
+// All entries on one line: "driver 580.159, cuda 13.0".
 std::string free_texts(const yaml::Node* node, std::string_view what) {
   std::string texts;
   if (node != nullptr) {
@@ -197,7 +197,7 @@ std::string free_texts(const yaml::Node* node, std::string_view what) {
   return texts;
 }
 
-// The last thing that a file says, where a harness was stopped.
+// Place of the last value in a file; where a file ends too early, errors name it.
 const Where& last_place(const yaml::Node& node) {
   if (!node.entries.empty()) {
     return last_place(node.entries.back().value);

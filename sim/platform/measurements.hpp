@@ -1,4 +1,4 @@
-// What a harness measured on one device: docs/formats/measurements.md. Facts, no fits.
+// What a harness measured on one device, before any fit: docs/formats/measurements.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,24 +12,24 @@
 
 namespace stagecraft {
 
-/// Of samples of one time.
+/// Quartiles of repeated measurements of one time.
 struct SampledTime {
   Seconds median;
   std::optional<Seconds> q1, q3, least;
   int samples = 1;
 
-  /// Relative standard deviation by the quartiles, (q3 - q1) / 1.349 / median; 0 where they are not given.
+  /// Relative standard deviation from the quartiles, (q3 - q1) / 1.349 / median; 0 where there are none.
   double spread() const;
 };
 
-/// How hot the device was, and who launched.
+/// The conditions of a measurement: how hot the device was, and who launched.
 enum class Regime { burst, sustained, warm, graph, event, contended };
 
 struct MeasuredRow {
   Kernel kernel;
   SampledTime time;
   Regime regime = Regime::burst;
-  std::string variant; ///< how the library did it
+  std::string variant; ///< the implementation that a library chose
   Where where;
 };
 
@@ -45,7 +45,7 @@ struct MeasuredCollective {
   std::string op;
   int devices = 2;
   Bytes size;
-  bool in_place = false; ///< the result lies where the input lay
+  bool in_place = false; ///< the result overwrites the input
   SampledTime time;
   Where where;
 };
@@ -54,7 +54,7 @@ struct MeasuredPower {
   std::string state; ///< "idle", a kernel or a kernel kind
   Watts power;
   Seconds duration;
-  FlopsPerSecond flops;     ///< 0 where it did no arithmetic
+  FlopsPerSecond flops;     ///< 0 for a state without arithmetic
   BytesPerSecond bandwidth; ///< 0 where it was not given
   Where where;
 };
@@ -65,11 +65,11 @@ struct MeasuredSentinel {
   Seconds median;
 };
 
-/// The device as the harness found it.
+/// The device as the harness reported it.
 struct MeasuredDevice {
   std::string name, vendor, description, kind;
   Bytes memory;
-  int processors = 0; ///< 0: not given
+  int processors = 0; ///< multiprocessors; 0: not given
   Bytes cache;        ///< 0: not given
 };
 
@@ -80,15 +80,15 @@ struct Measurements {
   std::vector<MeasuredCollective> collectives;
   std::vector<MeasuredPower> power;
   std::vector<MeasuredSentinel> sentinels;
-  std::string provenance; ///< of software, method and host, for readers
+  std::string provenance; ///< software, method and host, for people
 };
 
-/// Reads a whole file of measurements. InputError for one that was cut off, that has another schema, and for values
+/// Reads a whole file of measurements. InputError for a file that was cut off or has another schema, and for values
 /// that no device can have: times of 0, quartiles out of order, sizes of 0, more than 1e17 FLOP/s or 1e15 B/s.
 Measurements read_measurements(const yaml::Node& document);
 
-/// The kernels of the burst regime, the default way to run them, for KernelFits::measured: sorted, of several of one
-/// shape the median.
+/// The kernels measured in the burst regime with the default implementation, sorted, for KernelFits::measured. Of
+/// several measurements of one shape, the median.
 std::vector<MeasuredKernel> measured_kernels(const Measurements& measurements);
 
 } // namespace stagecraft

@@ -21,10 +21,10 @@ using LinkId = int;   ///< index into Platform::links
 /// Where a device type's numbers come from.
 enum class Origin { measured, catalogue, made_up };
 
-/// What one accelerator can do. Rates are effective, what kernels reach; peaks are the vendor's, kept for planners that
+/// What one accelerator can do. Rates are effective, as kernels reach them; peaks are the vendor's, for planners that
 /// split by nominal power (Wang 2020).
 struct DeviceType {
-  std::string name;   ///< family first, lower case: a100-sxm-80gb
+  std::string name;   ///< model family first, in lower case: a100-sxm-80gb
   std::string vendor; ///< devices of two vendors exchange data through host memory
   Origin origin = Origin::catalogue;
   /// rates[kind][precision]; nothing where the device lacks the kernel or the number format.
@@ -33,11 +33,11 @@ struct DeviceType {
   Bytes memory;
   BytesPerSecond memory_bandwidth; ///< effective
   Seconds launch_overhead;         ///< per kernel
-  int processors = 0;              ///< multiprocessors of a GPU or of a part of one, cores of others; 0: not said
+  int processors = 0; ///< multiprocessors of a GPU or of a part of one, cores of other devices; 0: not given
   Watts idle, busy;
-  std::optional<Watts> waiting; ///< in a job but blocked, as in a kernel that spins for data; `idle` where absent
+  std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; `idle` where absent
   DollarsPerSecond price;
-  /// What was fitted to measurements; none: nothing was. Shared by the copies of a type, which are equal only then.
+  /// What was fitted to measurements, if anything. Copies of a type share it, and compare equal only then.
   std::shared_ptr<const KernelFits> fits;
 
   Watts waiting_power() const { return waiting.value_or(idle); }
@@ -98,7 +98,7 @@ struct Link {
   BytesPerSecond bandwidth;
   Seconds latency;
   Watts idle{}, busy{}; ///< of this direction's half of both ends: nothing flowing, full
-  double spread = 0;    ///< relative standard deviation of true / stated times; 0: taken at its word
+  double spread = 0;    ///< relative standard deviation of true / stated times; 0: the stated times are exact
 
   bool operator==(const Link&) const = default;
 };

@@ -1,4 +1,4 @@
-// A platform file as read, before it is laid out as vertices and links. Private to sim/platform.
+// A platform file as read, before it becomes vertices and links. Private to sim/platform.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace stagecraft::platform_file {
 
-/// Limits on what one file may describe, so that a slip of the pen is an error and not an endless run.
+/// Limits on what one file may describe, so that a typing error is reported and does not fill the memory.
 inline constexpr int kMostDevices = 100'000;
 inline constexpr size_t kMostLinks = 4'000'000;
 
-/// A bandwidth per direction: up leads from a device towards the switch or host, down back.
+/// A bandwidth per direction: up leads from a device towards the switch or host, down the other way.
 struct TwoWay {
   BytesPerSecond up, down;
 };
 
-/// What a wire draws with both of its directions empty, or full.
+/// What a wire draws when both of its directions are idle, and when both are full.
 struct LinkPower {
   Watts idle, busy;
 };
@@ -29,13 +29,13 @@ struct LinkPower {
 struct NodeLink {
   enum class Kind { pcie_switch, nvlink_pair, nvswitch, host_link };
   Kind kind = Kind::host_link;
-  std::vector<int> devices;               ///< indices in the node
-  std::vector<std::pair<int, int>> pairs; ///< of an nvlink_pair
+  std::vector<int> devices;               ///< indices of devices in the node
+  std::vector<std::pair<int, int>> pairs; ///< joined pairs; only for an nvlink_pair
   TwoWay bandwidth;
-  TwoWay uplink; ///< of a pcie_switch, to the host
+  TwoWay uplink; ///< from the switch to the host; only for a pcie_switch
   Seconds latency;
   LinkPower power;
-  double spread = 0; ///< of Link
+  double spread = 0; ///< becomes Link::spread
   Where where;
 };
 
@@ -43,7 +43,7 @@ struct NodeLink {
 struct NodeGroup {
   std::vector<std::string> names;
   Host host;
-  std::vector<int> types; ///< per device of a node, index into File::types
+  std::vector<int> types; ///< type of each device of a node, an index into File::types
   std::vector<NodeLink> links;
   Where where;
 };
@@ -51,12 +51,12 @@ struct NodeGroup {
 struct Network {
   bool leaf_spine = false;
   bool nic_per_device = false;
-  BytesPerSecond bandwidth; ///< of a NIC, each way
-  Seconds latency;          ///< of each link of the network
+  BytesPerSecond bandwidth; ///< per NIC and direction
+  Seconds latency;          ///< per link of the network
   int nodes_per_leaf = 1;
   double oversubscription = 1;
-  LinkPower power;   ///< of a NIC
-  double spread = 0; ///< of every link
+  LinkPower power;   ///< per NIC
+  double spread = 0; ///< becomes the Link::spread of every link
 };
 
 struct File {
@@ -66,10 +66,10 @@ struct File {
   std::optional<Network> network;
 };
 
-/// Reads and checks everything that one value or one node can tell. Throws InputError.
+/// Reads the file and checks each value and each node. Throws InputError.
 File read(const yaml::Node& document, const DeviceTypeSource& source, KnownTypes* known);
 
-/// Lays the nodes, devices, vertices and links out. Throws InputError when there are too many.
+/// Turns nodes and devices into vertices and links. Throws InputError when there are too many.
 Platform build(const File& file);
 
 /// Two devices that cannot reach each other, if any.

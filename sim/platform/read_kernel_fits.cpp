@@ -221,7 +221,7 @@ PowerFit read_power_fit(const yaml::Node& node) {
 KernelFits read_kernel_fits(const yaml::Node& node) {
   yaml::Map map(node, "fits");
   KernelFits fits;
-  for (const yaml::Node* item : map.list("provenance")) { // for readers
+  for (const yaml::Node* item : map.list("provenance")) { // only for people
     yaml::scalar(*item, "provenance");
   }
   fits.processors = map.integer("processors", 1, 1 << 20, 1);

@@ -68,7 +68,7 @@ int device_index(const yaml::Node& node, std::string_view what, int devices) {
   return yaml::integer(node, what, 0, devices - 1);
 }
 
-// A list of indices, each once; `all`, or no key, stands for every device.
+// Reads a list of device indices without repetition; `all`, or no key, means every device.
 std::vector<int> read_devices(yaml::Map& map, int devices) {
   std::vector<int> indices;
   const yaml::Node* given = map.find("devices");
@@ -164,7 +164,7 @@ Network read_network(const yaml::Node& node) {
   return network;
 }
 
-// Reads the file; keeps the device types met so far, so that each is read once.
+// Reads the file; keeps the device types that it has met, so that each is read once.
 class Reader {
 public:
   Reader(const DeviceTypeSource& source, KnownTypes* known, File& file) : source_(source), known_(known), file_(file) {}
@@ -264,7 +264,7 @@ private:
   }
 
   const DeviceTypeSource& source_;
-  KnownTypes* known_; // of the source, read before
+  KnownTypes* known_; // types from the same source that were read earlier
   File& file_;
   std::vector<DeviceType> inline_types_;
   std::set<std::string> names_;

@@ -25,7 +25,7 @@ Router::Router(const Platform& platform)
     const auto from = static_cast<size_t>(platform.links[link].from);
     outgoing_[from].push_back(static_cast<LinkId>(link));
     const Vertex::Kind tail = platform.vertices[from].kind;
-    if (tail != Vertex::Kind::device && tail != Vertex::Kind::disk) { // nothing passes through either
+    if (tail != Vertex::Kind::device && tail != Vertex::Kind::disk) { // no route passes through a device or a disk
       incoming_[static_cast<size_t>(platform.links[link].to)].push_back(static_cast<LinkId>(link));
     }
   }
@@ -92,13 +92,15 @@ std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
   return leg;
 }
 
-// Whether the link starts at the host of a node that is neither end's; this keeps a search out of a thousand nodes.
+// Whether the link starts at a host that belongs to neither end's node. Skipping those keeps a search out of a thousand
+// nodes.
 bool Router::leaves_third_node(LinkId link, int from_node, int to_node) const {
   const Vertex& tail = platform_.vertices[static_cast<size_t>(platform_.links[static_cast<size_t>(link)].from)];
   return tail.kind == Vertex::Kind::host && tail.index != from_node && tail.index != to_node;
 }
 
-// Labels vertices layer by layer backwards from the target, until a layer holds a neighbour of the source.
+// Labels vertices layer by layer backwards from the target until a layer holds a neighbour of the source. Returns
+// whether one does.
 bool Router::label_ways(int from_vertex, int to_vertex) {
   const int from_node = node_of(from_vertex);
   const int to_node = node_of(to_vertex);
@@ -129,7 +131,7 @@ bool Router::label_ways(int from_vertex, int to_vertex) {
   return false;
 }
 
-// Takes in a link whose head is labelled, if it lies on a shortest way from its tail.
+// Updates the label of the link's tail if the link, whose head is labelled, lies on a shortest path.
 void Router::label(LinkId link, std::vector<int>& layer) {
   const Link& taken = platform_.links[static_cast<size_t>(link)];
   const Label& head = labels_[static_cast<size_t>(taken.to)];
@@ -144,7 +146,7 @@ void Router::label(LinkId link, std::vector<int>& layer) {
   }
 }
 
-// Among the shortest ways, those as wide as the widest; among those, at each vertex the link of the lowest number.
+// Among the shortest paths, takes the widest; among those, the link of the lowest number at each vertex.
 Leg Router::lowest_way(int from_vertex, int to_vertex) {
   const double width = labels_[static_cast<size_t>(from_vertex)].width;
   for (const LinkId link : shortest_links_) {

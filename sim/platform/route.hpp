@@ -10,15 +10,15 @@
 
 namespace stagecraft {
 
-/// A stretch of links that data crosses as one flow: latency is their sum, bandwidth the least.
+/// Links that data crosses as one flow: its latency is their sum, its bandwidth the least of them.
 struct Leg {
   std::vector<LinkId> links;
   Seconds latency;
   BytesPerSecond bandwidth;
 };
 
-/// The way from one device to another. One leg between devices that reach each other directly; data of devices of two
-/// vendors is stored in host memory on the way, so their legs follow one another. No leg: the same device.
+/// The path from one device to another. One leg where they reach each other directly; several, one after the other,
+/// between devices of two vendors, whose data is stored in host memory on its path. No leg from a device to itself.
 struct Route {
   std::vector<Leg> legs;
 };
@@ -33,15 +33,15 @@ struct PathCost {
 
 PathCost cost_of(const Route& route);
 
-/// Finds routes and remembers them. The way between two devices has the fewest links; among those the largest
-/// bandwidth; then the lowest link numbers.
+/// Finds routes and remembers them. A route has the fewest links; among such routes, the largest bandwidth; then the
+/// lowest link numbers.
 class Router {
 public:
   explicit Router(const Platform& platform);
 
-  /// The route between two devices; stays valid while the router lives. Nothing where there is none.
+  /// The route between two devices, valid while the router lives; nothing where there is none.
   const Route* find(DeviceId from, DeviceId to);
-  /// The way from the host of a device's node to the device, for data that the host has made; nothing where there is
+  /// The path from the host of a device's node to the device, for data that the host has made; nothing where there is
   /// none.
   std::optional<Leg> from_host(DeviceId to);
   /// cost_of(find(from, to)); std::logic_error where there is no route, which loaders rule out.
@@ -56,7 +56,7 @@ private:
   Leg lowest_way(int from_vertex, int to_vertex);
   void label(LinkId link, std::vector<int>& layer);
 
-  /// What a search knows of a vertex: the fewest links to the target, and the widest way among those.
+  /// What a search knows of a vertex: the fewest links to the target, and the widest path among those.
   struct Label {
     int distance = -1;
     double width = 0;
@@ -68,8 +68,8 @@ private:
   std::vector<std::vector<LinkId>> incoming_; ///< per vertex, from hosts and switches: nothing passes through a device
   std::vector<int> host_vertex_;              ///< per node
   std::unordered_map<long, std::optional<Route>> routes_;
-  std::vector<Label> labels_;          ///< per vertex, of the search going on
-  std::vector<LinkId> shortest_links_; ///< links on shortest ways to the target, of the search going on
+  std::vector<Label> labels_;          ///< per vertex, for the current search
+  std::vector<LinkId> shortest_links_; ///< links on shortest paths to the target, for the current search
 };
 
 } // namespace stagecraft

@@ -1,4 +1,4 @@
-// The simplest platform: devices round one switch.
+// The simplest platform: devices around one switch.
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 

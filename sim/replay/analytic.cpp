@@ -1,5 +1,5 @@
-// The recurrence: start = max(device free, last input arrived), evaluated in whatever order readiness allows; what one
-// device sends over one channel becomes ready in the order of its program, and so is evaluated in that order.
+// The recurrence start = max(device free, last input arrived), evaluated in any order in which tasks become ready. What
+// one device sends over one channel becomes ready in the order of its program, and so is evaluated in that order.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
@@ -18,8 +18,8 @@ public:
         successors_(graph.successors.data()), tasks_(graph.tasks()), has_ties_(!graph.ties.empty()),
         constant_(speeds.empty()), speeds_(graph, speeds), executed_(static_cast<std::size_t>(tasks_) * iterations) {
     timeline_.iterations = iterations;
-    timeline_.start.assign(executed_, 0.0);                  // until a task starts, the latest arrival of its inputs
-    timeline_.finish = graph.waits_over<double>(iterations); // until its inputs are there, how many a task waits for
+    timeline_.start.assign(executed_, 0.0); // before a task starts: the latest arrival of its inputs so far
+    timeline_.finish = graph.waits_over<double>(iterations); // before a task's inputs are there: how many it waits for
     start_ = timeline_.start.data();
     finish_ = timeline_.finish.data();
     kinds_.reserve(graph.works.size());
@@ -59,17 +59,17 @@ public:
 private:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  // What the recurrence needs of a work, close together.
+  // The fields of a work that the recurrence needs, packed for the cache.
   struct Kind {
     double seconds, latency;
     std::int32_t device;  // -1: a transfer or join
-    std::int32_t channel; // -1: a transfer on its own, or none
+    std::int32_t channel; // -1: a transfer on its own, or no transfer
   };
 
   struct Device {
     const TaskId *begin, *end; // its program
-    const TaskId* at;          // what of it runs next
-    std::size_t left;          // to run, over all iterations
+    const TaskId* at;          // the task in the program that runs next
+    std::size_t left;          // tasks to run, over all iterations
     std::size_t base = 0;      // iteration * tasks
     double free = 0;
   };
@@ -80,7 +80,7 @@ private:
     double time;
   };
 
-  // What waits for nothing, batches that fit into the empty queue, begins at once.
+  // Starts tasks that wait for nothing: batches that fit into the empty queue.
   void start_loading() {
     for (std::size_t now = 0; now < executed_; ++now) {
       const auto task = static_cast<TaskId>(now % tasks_);
@@ -91,7 +91,7 @@ private:
     }
   }
 
-  // What is rarely needed stands outside of the loops, which then keep what they need in registers.
+  // Kept out of the loops, which rarely need it, so that they keep their own variables in registers.
   [[gnu::noinline]] void tie(std::size_t base, TaskId task, double start, double finish) {
     for (const bool from_start : {true, false}) {
       for (const Tie& tie : graph_.ties_of(task)) {
@@ -118,12 +118,12 @@ private:
 
   [[gnu::noinline]] void leave_pending(TaskId task) { pending_.push_back(task); }
 
-  // Runs programs of devices as far as inputs allow, until none is awake.
+  // Runs the programs of devices as far as inputs allow, until no device is awake.
   void advance_woken() {
     while (awake_ > 0) {
       const std::int32_t number = woken_[--awake_];
       Device& device = devices_[number];
-      std::size_t now = std::exchange(heads_[number], kNone); // nobody need wake it meanwhile
+      std::size_t now = std::exchange(heads_[number], kNone); // meanwhile nobody need wake it
       while (device.left > 0 && finish_[now] == 0) {
         const TaskId task = *device.at;
         const std::size_t base = device.base;
@@ -151,7 +151,7 @@ private:
     }
   }
 
-  // A finish is an arrival at all successors; transfers and joins among them finish at once.
+  // When a task finishes, its output arrives at all successors; transfers and joins among them finish in the same step.
   void pass_on(std::size_t base, TaskId task, double finish) {
     const TaskId* const end = successors_ + successor_begin_[task + 1];
     for (const TaskId* next = successors_ + successor_begin_[task]; next != end; ++next) {
@@ -160,13 +160,14 @@ private:
   }
 
   [[gnu::noinline]] void release_pending(std::size_t base) {
-    for (std::size_t at = 0; at < pending_.size(); ++at) { // first come, first sent
+    for (std::size_t at = 0; at < pending_.size(); ++at) { // in the order in which they finished
       pass_on(base, pending_[at], finish_[base + pending_[at]]);
     }
     pending_.clear();
   }
 
-  // An input of `task` arrives. Follows a chain of transfers to its end; one with several successors is left pending.
+  // An input of `task` arrives. Follows a chain of transfers to its end; a transfer with several successors is left
+  // pending.
   void arrive(std::size_t base, TaskId task, double time) {
     for (;;) {
       const std::size_t now = base + task;
@@ -177,12 +178,12 @@ private:
       }
       const Kind& kind = kinds_[work_[task]];
       if (kind.device >= 0) {
-        if (heads_[kind.device] == now) { // what a device waits for comes once
+        if (heads_[kind.device] == now) { // the input that its device was waiting for; it comes only once
           woken_[awake_++] = kind.device;
         }
         return;
       }
-      if (kind.channel >= 0) { // its bytes flow when its latency has passed and those before it have left the channel
+      if (kind.channel >= 0) { // its bytes flow after its latency, and after those before it have left the channel
         double& drained = drained_[kind.channel];
         arrival = std::max(arrival, drained - kind.latency);
         start_[now] = arrival;
@@ -202,7 +203,7 @@ private:
     }
   }
 
-  // Of the graph and of the timeline, for the loops above.
+  // Pointers into graph_ and timeline_, for the loops above.
   const TaskGraph& graph_;
   const std::int32_t *work_, *successor_begin_;
   const TaskId* successors_;
@@ -215,12 +216,12 @@ private:
   std::size_t executed_;
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
-  std::vector<std::size_t> heads_; // [device]: iteration * tasks + task, what runs next
-  std::vector<double> drained_;    // [channel]: when the last byte on it arrives
+  std::vector<std::size_t> heads_; // [device]: iteration * tasks + task of its next task
+  std::vector<double> drained_;    // [channel]: when the last byte on it arrives, in seconds
   std::vector<TaskId> pending_;
-  std::vector<std::int32_t> woken_; // the first `awake_` of them: devices that wait for nothing any more
+  std::vector<std::int32_t> woken_; // the first `awake_` of them are devices that wait for nothing any more
   std::size_t awake_ = 0;
-  std::vector<Arrival> tied_; // along ties, not followed yet
+  std::vector<Arrival> tied_; // arrivals along ties, to be followed
 };
 
 } // namespace

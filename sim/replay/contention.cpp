@@ -15,7 +15,7 @@ public:
   Contention(const TaskGraph& graph, const TaskGraph& unrolled, std::span<const double> slowdowns)
       : graph_(graph), unrolled_(unrolled), slowdowns_(slowdowns), next_(unrolled.devices.size()) {}
 
-  /// What each task takes if it starts as in `timeline` and the others do what they do there.
+  /// The duration of each task if it starts as in `timeline` while the other devices do what they do there.
   std::vector<Seconds> durations(const Timeline& timeline) {
     std::vector<Seconds> durations(timeline.start.size());
     for (std::size_t device = 0; device < next_.size(); ++device) {
@@ -30,7 +30,7 @@ public:
 private:
   std::int32_t work_of(TaskId task) const { return graph_.work[task % graph_.tasks()]; }
 
-  // The integral of its speed from its start on is its work.
+  // A task ends when the integral of its speed since its start equals its work.
   Seconds duration(const Timeline& timeline, std::size_t device, TaskId task) {
     double time = timeline.start[task];
     double left = unrolled_.works[task].seconds.value;
@@ -52,7 +52,7 @@ private:
     return Seconds{time - timeline.start[task]};
   }
 
-  // Leaves behind those tasks that have ended by a time.
+  // Moves `at` beyond the tasks that have ended by `time`.
   void pass(const Timeline& timeline, std::size_t other, double time, std::size_t& at) const {
     const auto program = unrolled_.program_of(other);
     while (at < program.size() && timeline.finish[program[at]] <= time) {
@@ -60,7 +60,8 @@ private:
     }
   }
 
-  // What another device does at a time, from its task `at` on, and until when.
+  // Finds what another device does at `time`: multiplies its factor into `slowdown`, and lowers `until` to when that
+  // changes.
   void meet(const Timeline& timeline, std::size_t other, double time, std::int32_t work, std::size_t& at,
             double& slowdown, double& until) const {
     pass(timeline, other, time, at);
@@ -79,14 +80,14 @@ private:
 
   const TaskGraph &graph_, &unrolled_;
   std::span<const double> slowdowns_;
-  std::vector<std::size_t> next_; // [device]: its first task that may still run
+  std::vector<std::size_t> next_; // [device]: its first task that may still be running
 };
 
 } // namespace
 
 Timeline replay_contended(ReplayFunction engine, const Platform& platform, const TaskGraph& graph, int iterations,
                           std::span<const double> slowdowns) {
-  constexpr double kSame = 1e-12; // s
+  constexpr double kSame = 1e-12; // seconds; times closer than this are equal
   const TaskGraph alone = unroll(graph, iterations);
   Contention contention(graph, alone, slowdowns);
   TaskGraph contended = alone;

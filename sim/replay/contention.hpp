@@ -8,11 +8,11 @@
 
 namespace stagecraft {
 
-/// Replays a graph, `iterations` times in a row, whose computations take longer in company. `slowdowns[work * works +
-/// other]`: how many times as long a work takes while another device does the other; of several others the product. A
-/// device that waits slows nobody. The timeline is the one whose durations follow from its own overlaps: replays repeat
-/// until it does. Each repetition sets at least the next event right for good, as a task's speed depends on what
-/// happens before its end only.
+/// Replays a graph, `iterations` times in a row, whose computations slow each other down. `slowdowns[work * works +
+/// other]` is the factor by which a work takes longer while another device does `other`; with several others the
+/// factors multiply. A waiting device slows nobody. Replays repeat until durations follow from the timeline's own
+/// overlaps. This ends, since a task's speed depends only on what happens before its end: each repetition makes at
+/// least one more event final.
 Timeline replay_contended(ReplayFunction engine, const Platform& platform, const TaskGraph& graph, int iterations,
                           std::span<const double> slowdowns);
 

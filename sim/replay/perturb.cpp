@@ -65,7 +65,7 @@ Seconds with_failures(Seconds iteration, int devices, const Failures& failures, 
       done += segment;
       continue;
     }
-    total += until_failure + failures.restart.value; // the work since the last checkpoint is lost
+    total += until_failure + failures.restart.value; // restart, losing the work since the last checkpoint
     until_failure = next_failure();
     if (++failed == kMostFailures) {
       return Seconds{kInfinity};

@@ -1,4 +1,4 @@
-// Replay: a task graph and a platform become a timeline. No SimGrid type appears here.
+// Replay: turns a task graph and a platform into a timeline. No SimGrid type appears here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace stagecraft {
 
-/// From a moment on a device computes `speed` times as fast as its tasks say, until its next change. Transfers stay.
+/// From `at` on, until its next change, a device computes `speed` times as fast as its tasks say. Transfers do not
+/// change.
 struct SpeedChange {
   DeviceId device = 0;
   Seconds at;       ///< from the start of the first iteration
@@ -23,28 +24,30 @@ struct ReplayRequest {
   const TaskGraph& graph;
   const Platform& platform;
   int iterations = 1;
-  std::span<const SpeedChange> speeds = {}; ///< every engine integrates them exactly
+  std::span<const SpeedChange> speeds = {}; ///< every engine integrates the changing speed exactly
 };
 
 /// Runs a batch of graphs, of one platform or of several. Throws std::runtime_error when tasks remain that never became
 /// ready (a deadlock in the graph).
 using ReplayFunction = std::vector<Timeline> (*)(std::span<const ReplayRequest> requests);
 
-/// No two transfers share bandwidth: each has its links for itself. A recurrence along program order, no event queue.
+/// Transfers never share bandwidth: each has its links for itself. A recurrence along program order, without an event
+/// queue.
 std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests);
 
-/// SimGrid: concurrent transfers share their links max-min fairly; computations are timers. Runs in a forked child, so
-/// that any number of platforms can be replayed by one process.
+/// SimGrid: concurrent transfers share their links max-min fairly; computations are timers. Runs in a forked child,
+/// since SimGrid runs one platform per process.
 std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 
-/// The same with computations as SimGrid Execs on hosts that have speed profiles: SimGrid integrates what the other
-/// engines compute themselves. A fresh child for each request with speed changes, whose dates are absolute.
+/// The same with computations as SimGrid Execs on hosts with speed profiles: SimGrid integrates the speeds that the
+/// other engines integrate themselves. Each request with speed changes needs a child of its own, because their dates
+/// are absolute.
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
 
 struct EngineRow {
   std::string_view name, help;
   ReplayFunction replay;
-  bool dear_to_start = true; ///< a process of its own for every call: many graphs at once are cheaper than one by one
+  bool dear_to_start = true; ///< every call starts a process, so one call with many graphs is cheaper than many calls
 };
 
 inline constexpr std::array kEngines = {

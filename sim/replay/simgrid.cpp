@@ -1,6 +1,7 @@
-// Replay on SimGrid. It sees links and flows only: dependencies and program order are ours, a computation and a latency
-// are timers, the bytes of a transfer are a Comm; in the engine simgrid-full a computation is an Exec.
-// docs/decisions/0002-simgrid-as-flow-engine.md says why. SPDX-License-Identifier: Apache-2.0
+// Replay on SimGrid, which sees only links and flows. Dependencies and program order are ours; a computation or a
+// latency is a timer, the bytes of a transfer are a Comm. In the engine simgrid-full a computation is an Exec.
+// docs/decisions/0002-simgrid-as-flow-engine.md says why.
+// SPDX-License-Identifier: Apache-2.0
 #include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/version.h>
@@ -24,8 +25,8 @@ namespace sg = simgrid::s4u;
 double clock_now() { return sg::Engine::get_clock(); }
 
 // The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
-// host's way out, so every topology fits and nothing grows with pairs of devices. Graphs of several platforms share
-// links of one number, which take each platform's bandwidth before its graph runs.
+// host's route out, so every topology fits, and nothing grows with the pairs of devices. Graphs of several platforms
+// share the links of equal numbers, which take the bandwidths of a platform before its graph runs.
 class Network {
 public:
   Network(std::span<const ReplayRequest> requests, bool computes) {
@@ -45,7 +46,7 @@ public:
     zone_->seal();
   }
 
-  /// One per device of a request's graph; none where computations are timers.
+  /// One host per device of a request's graph; empty where computations are timers.
   std::vector<sg::Host*> computers(std::size_t request) const {
     return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
@@ -53,7 +54,7 @@ public:
   sg::Host* sender(const Platform& platform, const Leg& leg) const { return senders_.at(limited_links(platform, leg)); }
   sg::Host* sink() const { return sink_; }
 
-  /// Gives the links of a graph the bandwidths of its platform. Nothing may flow meanwhile.
+  /// Gives the links of a graph the bandwidths of its platform. No transfer may be under way.
   void adopt(const Platform& platform, const TaskGraph& graph) const {
     for (const Leg& leg : graph.legs) {
       for (const LinkId id : leg.links) {
@@ -66,7 +67,7 @@ public:
   }
 
 private:
-  // Speeds as parts of the largest, which is the host's own.
+  // One host per device. A host's speed is the largest that the device ever has; its profile holds fractions of that.
   void add_computers(const ReplayRequest& request, std::size_t number) {
     const Speeds speeds(request.graph, request.speeds);
     std::vector<sg::Host*>& hosts = computers_.emplace_back();
@@ -92,7 +93,7 @@ private:
     }
   }
 
-  // Links without a limit take no part.
+  // The links of a leg without those of infinite bandwidth.
   static std::vector<LinkId> limited_links(const Platform& platform, const Leg& leg) {
     std::vector<LinkId> limited;
     for (const LinkId id : leg.links) {
@@ -112,7 +113,7 @@ private:
     for (const LinkId id : limited) {
       if (links_[id] == nullptr) {
         links_[id] = zone_->create_link("link-" + std::to_string(id), platform.links[id].bandwidth.value);
-        links_[id]->set_latency(0); // a latency in SimGrid would tilt the shares; we pay it before the flow
+        links_[id]->set_latency(0); // a latency would change how flows share; a timer stands for it
       }
       links.emplace_back(links_[id]);
     }
@@ -128,7 +129,7 @@ private:
   std::vector<std::vector<sg::Host*>> computers_; // [request][device of the graph]
 };
 
-// One graph on the running engine. With hosts, one per device of the graph, computations are Execs on them.
+// One graph running on the engine. If there are hosts, one per device of the graph, computations are Execs on them.
 class Phase {
 public:
   Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> start,
@@ -179,7 +180,8 @@ public:
 private:
   using Executed = std::size_t; // iteration * tasks + task
 
-  // The transfers of a channel in the order in which they became ready; the first of them flows or awaits its latency.
+  // The transfers sent over one channel, in the order in which they became ready. The first is flowing or waiting for
+  // its latency.
   struct SendQueue {
     std::vector<Executed> queue;
     std::size_t first = 0;
@@ -189,7 +191,7 @@ private:
 
   double now() const { return clock_now() - begin_; }
 
-  // Starts the device's next computation when its inputs are there.
+  // Starts the device's next computation if its inputs are there.
   void dispatch(std::size_t device) {
     const auto program = graph_.program_of(device);
     const long length = static_cast<long>(program.size());
@@ -220,7 +222,7 @@ private:
     dispatch(device);
   }
 
-  // A host of speed 1 does a second's work in a second.
+  // A host of speed 1 does the work of a second in a second.
   void compute(Executed executed, sg::Host& host, Seconds seconds) {
     const sg::ExecPtr exec = sg::Exec::init();
     exec->set_flops_amount(seconds.value);
@@ -254,7 +256,7 @@ private:
     }
   }
 
-  // Starts a task that waits for nothing any more; a computation when its device comes to it.
+  // Starts a task whose inputs are there; a computation only when its device gets to it.
   void begin(Executed executed) {
     const Work& work = graph_.works[graph_.work[task_of(executed)]];
     if (work.computes()) {
@@ -281,7 +283,7 @@ private:
     }
   }
 
-  // A transfer's latency passes while those before it on its channel still flow.
+  // The latency of a transfer passes while those before it on its channel still flow.
   void transfer(Executed executed, const Work& work) {
     if (work.channel >= 0) {
       SendQueue& sends = send_queues_[work.channel];
@@ -303,7 +305,7 @@ private:
     }
   }
 
-  // The next of its channel flows now if it has been ready for its latency.
+  // The next transfer on the channel flows now if it has been ready for its latency.
   void arrived(Executed executed, const Work& work) {
     finish(executed);
     if (work.channel < 0) {
@@ -341,7 +343,7 @@ private:
     return slot;
   }
 
-  // Whether it takes any time.
+  // Starts the flow of a transfer; false if it takes no time.
   bool flow(Executed executed, const Work& work) {
     if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
       return false;
@@ -367,25 +369,25 @@ private:
   std::vector<long> position_;
   std::vector<char> busy_;
   std::vector<SendQueue> send_queues_;
-  std::vector<sg::Host*> senders_; // per leg
+  std::vector<sg::Host*> senders_; // [leg]
   std::vector<sg::ActivityPtr> live_;
   std::vector<Executed> executed_of_slot_;
   std::vector<std::size_t> free_slots_;
   sg::ActivityPtr last_;
 };
 
-// Where a graph's clock starts: a power of two so far beyond all its times that the clock rounds alike wherever up to
-// twice as late it runs. A replay then does not depend on what ran on its engine before. 0: the graph needs a clock of
-// its own, since the profiles of its speeds have dates.
+// Where the clock starts for a graph: a power of two so far beyond its times that all clock values up to twice as late
+// are rounded alike. So a replay does not depend on what ran before it on the same engine. 0: the graph needs a clock
+// of its own, since its speed profiles have dates.
 double clock_start(const ReplayRequest& request, bool computes) {
   if (computes && !request.speeds.empty()) {
     return 0;
   }
-  double all = 0; // one task after the other
+  double all = 0; // seconds, if one task ran after another
   for (const std::int32_t work : request.graph.work) {
     all += request.graph.works[work].seconds.value + request.graph.works[work].latency.value;
   }
-  constexpr double kRoom = 64; // some graphs on one engine
+  constexpr double kRoom = 64; // so that some 64 graphs fit on one engine
   int exponent = 0;
   std::frexp(kRoom * all * request.iterations, &exponent);
   return std::ldexp(1.0, exponent);
@@ -398,8 +400,8 @@ void move_clock_to(sg::Engine& engine, double date) {
   }
 }
 
-// Graphs run one after the other on one engine, from `start` on; each measures from its own start. Gives how many of
-// them the clock had room for, at least one.
+// Runs graphs one after another on one engine, from `start` on; each measures times from its own start. Returns how
+// many fitted before the clock reached twice `start`, at least one.
 std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std::span<double> times, bool computes) {
   sg::Engine engine = start_simgrid();
   const Network network(requests, computes);
@@ -425,7 +427,7 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
       throw std::runtime_error("the replay stopped with tasks waiting for each other");
     }
     if (start > 0 && clock_now() >= 2 * start) {
-      return std::max<std::size_t>(1, number); // alone it would have started earlier
+      return std::max<std::size_t>(1, number); // a lone graph began early enough
     }
     at += 2 * executed;
   }
@@ -433,11 +435,11 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
 }
 
 struct Started {
-  double start;        // of the clock
-  std::size_t request; // of all
+  double start;        // start of the clock
+  std::size_t request; // index into all requests
 };
 
-// By the clock's start, and else as they were asked for.
+// Requests ordered by the start of their clocks; equal ones keep their order.
 std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool computes) {
   std::vector<Started> order;
   order.reserve(requests.size());
@@ -448,7 +450,7 @@ std::vector<Started> by_start(std::span<const ReplayRequest> requests, bool comp
   return order;
 }
 
-// The requests from `first` on that one engine may run.
+// The requests, from `first` on, that may run on one engine.
 std::vector<ReplayRequest> batch_from(std::span<const ReplayRequest> requests, std::span<const Started> order,
                                       std::size_t first) {
   constexpr std::size_t kBatch = 200;
@@ -472,7 +474,7 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     for (const ReplayRequest& request : batch) {
       doubles += 2 * static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
     }
-    SharedDoubles shared(doubles + 1); // and how many graphs they are of
+    SharedDoubles shared(doubles + 1); // times, and in the last element the number of graphs that ran
     const std::span<double> times = shared.values().first(doubles);
     double& done = shared.values().back();
     run_in_child([&] { done = static_cast<double>(run_batch(batch, order[first].start, times, computes)); });

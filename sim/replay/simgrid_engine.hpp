@@ -1,4 +1,5 @@
-// How SimGrid is started; docs/decisions/0002-simgrid-as-flow-engine.md says why so. Only replay and its tests see it.
+// Starts SimGrid; docs/decisions/0002-simgrid-as-flow-engine.md gives the reasons. Only replay and its tests include
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +10,8 @@
 
 namespace stagecraft {
 
-/// The process's one engine: max-min sharing without TCP's quirks; latencies are ours, and events are merged only
-/// within 1e-12 s.
+/// The one engine of the process: max-min sharing without effects of TCP. It has no latencies, since timers stand for
+/// them, and merges events only within 1e-12 s.
 inline simgrid::s4u::Engine start_simgrid() {
   std::vector<std::string> words = {"stagecraft",
                                     "--log=root.thres:error",

@@ -1,4 +1,4 @@
-// Devices whose speed changes while a graph runs: how long a computation takes then.
+// Devices whose speed changes while a graph runs, and how long a computation takes on them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,20 +9,20 @@
 
 namespace stagecraft {
 
-/// The changes of a request by device of its graph.
+/// The speed changes of a request, by device of its graph.
 class Speeds {
 public:
   Speeds(const TaskGraph& graph, std::span<const SpeedChange> changes);
 
-  bool constant() const { return steps_.empty(); } ///< 1 everywhere, always
-  /// When a computation of `seconds` at speed 1 ends that starts on device `device` of the graph: the work done until
-  /// then, the integral of the speed, is `seconds`.
+  bool constant() const { return steps_.empty(); } ///< whether every speed is always 1
+  /// When a computation ends that starts at `start` on a device of the graph and takes `seconds` at speed 1: when the
+  /// integral of the speed reaches `seconds`.
   double finish(std::size_t device, double start, double seconds) const;
 
   struct Step {
     double at, speed;
   };
-  /// Of a device: ascending, none before the first change.
+  /// The changes of a device, in ascending order; before the first its speed is 1.
   std::span<const Step> steps(std::size_t device) const { return steps_[device]; }
 
 private:

@@ -14,10 +14,10 @@ struct KindRow {
   TaskKind kind;
   char letter, fill;
   std::string_view help;
-  std::array<int, 2> shades; // of even and odd micro-batches, in the 256-colour palette
+  std::array<int, 2> shades; // for even and odd micro-batches, in the 256-colour palette
 };
 
-// What computes, in the order of the legend.
+// The kinds of computations that are drawn, in the order of the legend.
 constexpr std::array kDrawn = {
     KindRow{TaskKind::forward, 'F', '=', "forward", {75, 111}},
     KindRow{TaskKind::recompute, 'R', '~', "recompute", {250, 253}},
@@ -27,7 +27,7 @@ constexpr std::array kDrawn = {
 };
 constexpr int kIdle = -1;   // no task
 constexpr int kAfter = -2;  // the run has ended
-using Entry = std::int64_t; // of the timeline, from the first iteration drawn
+using Entry = std::int64_t; // an entry of the timeline, counted from the first iteration drawn
 constexpr Entry kNoTask = -1;
 
 int drawn_index(TaskKind kind) {
@@ -39,15 +39,15 @@ int drawn_index(TaskKind kind) {
   return kIdle;
 }
 
-// Where times stand: column = (time - origin) / column_seconds.
+// Maps times to columns: column = (time - origin) / column_seconds.
 struct Scale {
   double origin = 0;
-  double end = 0;  // of the run, after origin
-  double span = 0; // of the picture, after origin
+  double end = 0;  // end of the run, seconds after origin
+  double span = 0; // width of the picture in seconds
   int columns = 0;
   double column_seconds = 1;
 
-  // Times that fall on the edge of a column are on it, whatever the last bits say.
+  // A time within rounding of a column's edge counts as on it.
   double column(double time) const {
     const double at = (time - origin) / column_seconds;
     const double nearest = std::round(at);
@@ -55,21 +55,21 @@ struct Scale {
   }
 };
 
-// Columns won by tasks of one kind: how much of a column they fill, and which of them fills most.
+// What tasks of one kind fill of a column: the sum, and the task that fills most.
 struct Share {
   double total = 0, largest = 0;
   Entry task = kNoTask;
 };
 
 struct Painted {
-  int kind = kIdle; // row of kDrawn
+  int kind = kIdle; // index into kDrawn
   Entry task = kNoTask;
 };
 
-// Which labels a device's line shows.
+// Which labels the line of a device shows.
 struct Labels {
   bool with_chunk = false;
-  std::array<bool, kDrawn.size()> shown{}; // by kind
+  std::array<bool, kDrawn.size()> shown{}; // [kind]
 };
 
 class Picture {
@@ -126,7 +126,7 @@ private:
     }
   }
 
-  // The largest time of which all starts and finishes are multiples (Euclid); 0 where it is shorter than a column.
+  // The largest time that divides all starts and finishes (Euclid); 0 where it is shorter than a column.
   double common_unit() const {
     const double tolerance = 1e-9 * scale_.span;
     double unit = 0;
@@ -151,7 +151,7 @@ private:
     return unit;
   }
 
-  // As few columns per unit as show all labels, or as many as there is room for.
+  // As few columns per unit as are needed to show all labels, or as many as there is room for.
   void fit_whole_units() {
     const double unit = common_unit();
     if (unit <= 0) {
@@ -178,7 +178,7 @@ private:
     scale_.column_seconds = unit / columns_per_unit;
   }
 
-  // The device's stages, ascending.
+  // The stages of a device, ascending.
   std::vector<int> stages_of(std::size_t device) const {
     std::vector<int> stages;
     for (const Entry task : programs_[device]) {
@@ -201,7 +201,7 @@ private:
     return label;
   }
 
-  // Calls visit(column, how much of the column the task fills) for each column that the task touches.
+  // Calls visit(column, share of the column that the task fills) for each column that the task touches.
   template <class Visit> void for_each_column(Entry task, Visit visit) const {
     const auto columns = static_cast<double>(scale_.columns);
     const double from = std::clamp(scale_.column(start_[task]), 0.0, columns);
@@ -243,8 +243,8 @@ private:
     return columns;
   }
 
-  // A short task that has won no column takes the one that it fills most: an idle one, or, if it is at least half as
-  // wide as a column, one of a task that keeps another.
+  // A short task that has won no column gets the one that it fills most: an idle column or, if the task is at least
+  // half a column wide, a column of a task that has another beside it.
   void keep_short_tasks(std::size_t device, std::vector<Painted>& columns) const {
     for (const Entry task : programs_[device]) {
       const int kind = drawn_index(work_of(task).kind);
@@ -265,7 +265,7 @@ private:
     }
   }
 
-  // Whether the task that has this column has one beside it, too.
+  // Whether the task in this column also has a column beside it.
   static bool can_spare(const std::vector<Painted>& columns, std::size_t at) {
     return (at > 0 && columns[at - 1].task == columns[at].task) ||
            (at + 1 < columns.size() && columns[at + 1].task == columns[at].task);
@@ -279,8 +279,8 @@ private:
     return to - from;
   }
 
-  // A kind is labelled where most of its tasks have room, so that the picture stays calm; chunks are named where all
-  // have.
+  // Labels a kind where two thirds of its tasks have room, so that labels are not scattered; names chunks where all
+  // tasks have room.
   Labels choose_labels(const std::vector<int>& stages, const std::vector<Painted>& columns) const {
     Labels labels{.with_chunk = stages.size() > 1};
     std::array<int, kDrawn.size()> tasks{}, fitting{};
@@ -321,8 +321,8 @@ private:
     text_ += '\n';
   }
 
-  // The label if there is room, then filling; a labelled task ends in a blank if it can, so that neighbours stand
-  // apart.
+  // Writes the label if there is room, then filling. A labelled task ends with a blank if it can, to set it apart from
+  // the next.
   void write_task(const Painted& column, std::string text, std::size_t length) {
     const KindRow& row = kDrawn[column.kind];
     seen_[column.kind] = true;
@@ -358,7 +358,7 @@ private:
     return {" ns", 1e-9};
   }
 
-  // 1, 2 or 5 times a power of ten: the smallest step whose ticks leave room for their labels.
+  // The smallest step of 1, 2 or 5 times a power of ten that is at least `least`.
   static double tick_step(double least) {
     const double power = std::pow(10, std::floor(std::log10(least)));
     for (const double factor : {1.0, 2.0, 5.0}) {
@@ -399,7 +399,7 @@ private:
         const std::string letter(1, row.letter);
         const std::string key = row.letter == row.fill ? letter : letter + row.fill;
         text_ += options_.color ? with_style(' ' + letter + ' ', background(row, 0)) : key;
-        // Where W stands apart, B is the other half of the backward pass.
+        // Where weight gradients are separate (W), B is only the input's half of backward.
         const bool split = row.kind == TaskKind::backward && seen_[drawn_index(TaskKind::weight)];
         text_ += ' ' + std::string(split ? "input gradient" : row.help) + "   ";
       }
@@ -418,7 +418,7 @@ private:
   const PictureOptions& options_;
   const double* start_;
   const double* finish_;
-  std::vector<std::vector<Entry>> programs_; // [device], of all iterations drawn
+  std::vector<std::vector<Entry>> programs_; // [device]: tasks of all iterations drawn
   std::size_t name_width_ = 0;
   Scale scale_;
   std::string text_;

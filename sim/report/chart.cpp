@@ -10,10 +10,10 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kHalf = 0.4; // of a bar's height; names are 1 apart
-constexpr double kRoom = 1.1; // times, beyond the least and the largest of a logarithmic axis
+constexpr double kHalf = 0.4; // half the height of a bar; names are 1 apart
+constexpr double kRoom = 1.1; // factor by which a logarithmic axis goes beyond its least and largest values
 
-/// Of values that marks have.
+/// The range of the values of marks.
 struct Extent {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   bool whole = true; ///< all are whole numbers
@@ -43,7 +43,7 @@ std::string range_of(const char* axis, double low, double high) {
   return std::string("set ") + axis + "range [" + number(low) + ":" + number(high) + "]\n";
 }
 
-// The bytes of so many letters in front.
+// The number of bytes that the first `letters` letters take.
 std::size_t bytes_of(const std::string& text, std::size_t letters) {
   std::size_t at = 0;
   while (at < text.size() && display_width(std::string_view(text).substr(0, at + 1)) <= letters) {
@@ -52,14 +52,14 @@ std::size_t bytes_of(const std::string& text, std::size_t letters) {
   return at;
 }
 
-// Cut in the middle: names differ at their ends.
+// Shortens a name in the middle, since names differ at their ends.
 std::string cut(const std::string& name, std::size_t most) {
   const std::size_t letters = display_width(name), head = (most - 1) / 2, tail = most - 1 - head;
   return letters <= most ? name
                          : name.substr(0, bytes_of(name, head)) + "…" + name.substr(bytes_of(name, letters - tail));
 }
 
-// Names that an axis has room for, numbered where the cut leaves two alike.
+// Names shortened to fit an axis, with numbers in front where two would become equal.
 std::vector<std::string> fitted(const std::vector<std::string>& names, std::size_t most) {
   std::vector<std::string> fit;
   for (const std::string& name : names) {
@@ -81,26 +81,26 @@ std::size_t longest_of(const std::vector<std::string>& names) {
   return longest;
 }
 
-// Names below the axis that would lie on each other are slanted.
+// Names below the axis are slanted where level ones would overlap.
 constexpr std::size_t kMostLevel = 6, kLevelLetters = 66, kMostSlanted = 24, kMostBeside = 44;
 
 bool is_slanted(const Axis& axis) {
   return axis.names.size() > kMostLevel || axis.names.size() * longest_of(axis.names) > kLevelLetters;
 }
 
-// Pixels that slanted names take below a figure, over those that level ones do.
+// Pixels that slanted names take below a figure, beyond those of level names.
 int slanted_height(const Axis& axis) {
-  constexpr std::size_t kPixels = 5; // that a letter goes down
+  constexpr std::size_t kPixels = 5; // height of a letter when slanted
   return is_slanted(axis) ? static_cast<int>(kPixels * std::min(kMostSlanted, longest_of(axis.names))) : 0;
 }
 
-// Pixels that names beside a figure take over those that are usual.
+// Pixels that names beside a figure take beyond the usual ones.
 int beside_width(const Axis& axis) {
-  constexpr std::size_t kPixels = 8, kUsual = 16; // of a letter; letters
+  constexpr std::size_t kPixels = 8, kUsual = 16; // pixels per letter, and usual letters
   return static_cast<int>(kPixels * (std::clamp(longest_of(axis.names), kUsual, kMostBeside) - kUsual));
 }
 
-// Of many names below the axis only some, or they lie on each other.
+// The names of an axis; below a figure only every n-th if there are many, so that they do not overlap.
 std::string names_of(const Axis& axis, const char* which) {
   constexpr std::size_t kMostBelow = 30;
   const bool below = which[0] == 'x';
@@ -114,7 +114,7 @@ std::string names_of(const Axis& axis, const char* which) {
          "\n";
 }
 
-// With 1, 2 and 5 of every power of ten, or fewer.
+// Tics at 1, 2 and 5 times each power of ten; only at the powers where there are many.
 std::string logarithmic_commands(const Extent& extent, const char* which) {
   constexpr double kManyDecades = 1e3;
   const bool many = extent.high > kManyDecades * extent.low;
@@ -162,7 +162,7 @@ std::string style_of(const Chart& chart, Look look) {
   switch (look) {
   case Look::points:
     return "using 1:2 with points pt 7 ps 0.6";
-  case Look::line: // nothing lies between names
+  case Look::line: // no line between names
     return chart.x.names.empty() ? "using 1:2 with linespoints ps 0.6" : "using 1:2 with points ps 1";
   case Look::steps:
     return "using 1:2 with steps";
@@ -188,7 +188,7 @@ std::string rows_of(const ChartSeries& series) {
   return rows;
 }
 
-// How the colours of cells follow from their values: evenly, or by the logarithm where these are far apart.
+// How colours follow from the values of cells: linearly, or by logarithm where the values are far apart.
 struct ColorScale {
   Extent extent;
   bool logarithmic;
@@ -196,12 +196,12 @@ struct ColorScale {
 
   explicit ColorScale(const Chart& chart)
       : extent(extent_of(chart, [](const Mark& mark) { return mark.value; })), least_is_best(chart.least_is_best) {
-    constexpr double kFar = 5; // times
+    constexpr double kFar = 5; // ratio of largest to least
     logarithmic = extent.low > 0 && extent.high > kFar * extent.low;
   }
 
   bool is_dark(double value) const {
-    constexpr double kDark = 0.25; // of the palette, below which white stands out more than black
+    constexpr double kDark = 0.25; // part of the palette on which white is easier to read than black
     const auto on_scale = [&](double number) { return logarithmic ? std::log(number) : number; };
     const double low = on_scale(extent.low), high = on_scale(extent.high);
     const double part = high > low ? (on_scale(value) - low) / (high - low) : 0.5;
@@ -209,7 +209,8 @@ struct ColorScale {
   }
 };
 
-// Marks around points of other series, and a step without length, which no line shows.
+// How gnuplot draws extra points for a series: circles around the points of a front, and the point of a step curve with
+// one mark, whose line would be invisible.
 std::string points_of(const ChartSeries& series, std::size_t number) {
   if (series.look == Look::front) {
     return "using 1:2 with points pt 6 ps 1.1 lc rgb '#222222'";
@@ -219,7 +220,7 @@ std::string points_of(const ChartSeries& series, std::size_t number) {
              : "";
 }
 
-// The intervals of bars, and the numbers of few enough cells.
+// Adds the intervals of bars, and the numbers in cells where there are not too many.
 void add_details(const ChartSeries& series, const ColorScale& scale, Figure& figure) {
   constexpr std::size_t kMostNumbers = 150;
   std::string intervals, numbers;
@@ -242,9 +243,9 @@ void add_details(const ChartSeries& series, const ColorScale& scale, Figure& fig
   }
 }
 
-// In lines that a figure holds.
+// Breaks a text into lines that fit a figure.
 std::vector<std::string> lines_of(const std::string& text) {
-  constexpr std::size_t kWidth = 80; // letters
+  constexpr std::size_t kWidth = 80; // letters per line
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());
@@ -282,7 +283,7 @@ bool is_logarithmic(const Chart& chart, bool vertical) {
   if (!(vertical ? chart.y : chart.x).logarithmic) {
     return false;
   }
-  constexpr double kFar = 12; // times
+  constexpr double kFar = 12; // ratio of largest to least
   const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
   return extent.low > 0 && (extent.whole || extent.high > kFar * extent.low);
 }

@@ -1,4 +1,4 @@
-// A chart as data: what is drawn on which axes. The page draws it in the browser, and figures for papers with gnuplot.
+// A chart as data: what is drawn on which axes. The page draws it in the browser, gnuplot draws it for papers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,52 +21,52 @@ struct Axis {
 
 enum class Look {
   points,
-  line,  ///< through points that are shown
-  steps, ///< holds until the next point
-  front, ///< the same, around points of other series
+  line,  ///< through points, which are drawn too
+  steps, ///< each value holds until the next point
+  front, ///< steps through points of other series, with circles around those
   bars,  ///< from 0 along x, each at its name on y
-  cells, ///< coloured by value, at a name on x and one on y
-  guide, ///< a thin line to read others by
-  faint, ///< points that do not count
+  cells, ///< coloured by value, at a name on x and a name on y
+  guide, ///< a thin line for comparison
+  faint, ///< points in grey, for comparison
 };
 
-/// A place on a chart and what is to be said of it.
+/// A point on a chart with what it shows.
 struct Mark {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
   double x = 0, y = 0;
-  std::string text = {};            ///< shown where a reader points at it
+  std::string text = {};            ///< shown when the reader points at the mark
   double low = kNone, high = kNone; ///< interval of a bar, along x
-  double value = kNone;             ///< of a cell
+  double value = kNone;             ///< value of a cell
 };
 
 struct ChartSeries {
-  std::string name; ///< in the key; "": not there
+  std::string name; ///< shown in the key; "" leaves it out
   Look look = Look::points;
   std::vector<Mark> marks;
-  int color = -1; ///< its number on the page; -1: by its place among the series
+  int color = -1; ///< number of the colour on the page; -1: the position among the series
 };
 
 struct Chart {
-  std::string name; ///< of its files
+  std::string name; ///< name of its files
   std::string title;
   Axis x, y;
-  std::string value = {};     ///< what the colour of cells says, with its unit
-  bool least_is_best = false; ///< of cells: the brightest colour is that of the best
-  std::string interval = {};  ///< what Mark::low and high are
+  std::string value = {};     ///< title of the colour scale, with its unit
+  bool least_is_best = false; ///< cells: the least value gets the brightest colour, else the largest
+  std::string interval = {};  ///< what Mark::low and high mean
   std::vector<ChartSeries> series = {};
-  std::string choice = {};     ///< charts of one choice share a place on the page: one of them is shown
-  std::string note = {};       ///< what a reader must know of it, in a sentence or, on lines of their own, several
-  std::vector<Chart> all = {}; ///< one, or none: the same of everything, where this leaves something out
+  std::string choice = {}; ///< charts with the same choice share a place on the page, which shows one of them
+  std::string note = {};   ///< what a reader must know about the chart: a sentence, or several on lines of their own
+  std::vector<Chart> all = {}; ///< none, or one: the chart with all points, where this one leaves some out
 };
 
-/// Whether an axis that asks for it is logarithmic: its marks are above 0 and far apart, or whole numbers.
+/// Whether an axis that asks to be logarithmic is drawn so: marks are above 0, and far apart or whole numbers.
 bool is_logarithmic(const Chart& chart, bool vertical);
 
-/// The marks that no other beats: both coordinates are least. In order of x.
+/// The Pareto front: the marks for which no other is at most as large in both coordinates. Sorted by x.
 std::vector<Mark> front_of(std::vector<Mark> marks);
 
-/// The chart for gnuplot.
+/// The chart as a gnuplot figure.
 Figure figure_of(const Chart& chart);
 std::vector<Figure> figures_of(const std::vector<Chart>& charts);
 

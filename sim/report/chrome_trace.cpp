@@ -22,22 +22,22 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Where a slice is drawn, and when.
+// Place and time of a slice.
 struct Slice {
   int process = kDevices;
   int row = 0;
-  long start = 0, finish = 0; // ns
+  long start = 0, finish = 0; // nanoseconds
 };
 
-// One run of a transfer on one link.
+// A transfer's use of one link.
 struct LinkUse {
-  std::size_t entry = 0; // of the timeline
+  std::size_t entry = 0; // entry of the timeline
   long start = 0, finish = 0;
 };
 
 class TraceWriter {
 public:
-  /// Appends to `text`. Processes are numbered and arrows counted from `group` on, and named after it.
+  /// Appends to `text`. Process ids and arrow numbers start from `group`, and processes carry the timeline's name.
   TraceWriter(const TaskGraph& graph, const NamedTimeline& named, int group, const Platform& platform,
               std::string& text)
       : graph_(graph), timeline_(named.timeline), platform_(platform), tasks_(graph.tasks()), text_(text),
@@ -67,7 +67,7 @@ private:
     text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
 
-  // Microseconds, exact to the nanosecond.
+  // Adds a time in microseconds, exact to the nanosecond.
   void add_time(long ns) {
     append(ns / 1000);
     if (const long rest = ns % 1000; rest != 0) {
@@ -108,7 +108,7 @@ private:
     add(",\"cat\":\"", name_of(kind), "\",\"name\":\"");
   }
 
-  // A device's slice of an entry of the timeline; device rows count from 1 in the order of TaskGraph::devices.
+  // The slice of an entry on its device. Rows of devices count from 1 in the order of TaskGraph::devices.
   Slice device_slice(std::size_t entry) const {
     const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
     return {kDevices, work.device + 1, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
@@ -142,7 +142,7 @@ private:
 
   void end_arguments(std::size_t entry) { add(critical_[entry] ? ",\"critical\":true}}," : "}},"); }
 
-  // For each link, when which transfer used it; transfers that take no time are left out.
+  // For each link, which transfers used it and when, without transfers that take no time.
   std::vector<std::vector<LinkUse>> link_uses() const {
     std::vector<std::vector<LinkUse>> uses(platform_.links.size());
     for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
@@ -165,13 +165,13 @@ private:
     return uses;
   }
 
-  // Slices of one row must not overlap: each transfer takes the link's first row that is free.
+  // Slices in a row must not overlap, so each transfer takes the first free row of its link.
   void write_links() {
     const auto uses = link_uses();
     first_row_.assign(timeline_.start.size(), {});
     int rows = 0;
     for (std::size_t link = 0; link < uses.size(); ++link) {
-      std::vector<long> free_from; // per row of this link
+      std::vector<long> free_from; // [row of this link]: when it is free
       for (const LinkUse& use : uses[link]) {
         const auto found = std::find_if(free_from.begin(), free_from.end(), [&](long t) { return t <= use.start; });
         const auto row = static_cast<int>(found - free_from.begin());
@@ -191,13 +191,13 @@ private:
     }
   }
 
-  // A row per core of a host that loads batches: each takes the first that is free.
+  // A row per core that loads batches; each batch takes the first free one.
   void write_hosts() {
     if (graph_.workers == 0) {
       return;
     }
     name_process(kHosts, "host cores");
-    std::vector<std::pair<long, std::size_t>> loads; // by their starts
+    std::vector<std::pair<long, std::size_t>> loads; // start and entry, sorted by start
     for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
       if (work_of(static_cast<TaskId>(entry % tasks_)).loads()) {
         loads.emplace_back(nanoseconds(timeline_.start[entry]), entry);
@@ -229,7 +229,7 @@ private:
     begin_slice(slice, work.kind);
     if (work.kind == TaskKind::all_reduce) {
       add("all-reduce@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
-    } else if (work.kind != TaskKind::transfer) { // for the loader
+    } else if (work.kind != TaskKind::transfer) { // a task of the loader
       add(name_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},
           "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]});
     } else {
@@ -241,7 +241,7 @@ private:
     end_arguments(entry);
   }
 
-  // One arrow per transfer between stages: from the computation that sends, over its links, to the one that receives.
+  // One arrow per transfer between stages: from the sending computation over its links to the receiving one.
   void write_arrows() {
     long arrow = long{group_} << 32;
     for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
@@ -258,7 +258,8 @@ private:
 
   void write_arrow(std::size_t base, TaskId producer, TaskId transfer, long arrow) {
     const Slice from = device_slice(base + producer);
-    write_arrow_event('s', from.row, kDevices, std::max(from.start, from.finish - 1), arrow); // inside the slice
+    write_arrow_event('s', from.row, kDevices, std::max(from.start, from.finish - 1),
+                      arrow); // a nanosecond before the end, to lie within the slice
     for (TaskId next = transfer; next >= 0;) {
       const TaskId leg = next;
       if (first_row_[base + leg] > 0) {
@@ -267,7 +268,8 @@ private:
       next = -1;
       for (const TaskId after : graph_.successors_of(leg)) {
         const Work& work = work_of(after);
-        if (work.transfers() && graph_.micro_batch[after] == graph_.micro_batch[leg]) { // not the next on its way
+        if (work.transfers() &&
+            graph_.micro_batch[after] == graph_.micro_batch[leg]) { // not the next transfer on the same channel
           next = after;
         } else if (work.computes() && work.stage == work_of(leg).to_stage && work.device != work_of(leg).device) {
           const Slice to = device_slice(base + after);
@@ -284,7 +286,7 @@ private:
     add(",\"id\":", arrow, ",\"cat\":\"transfer\",\"name\":\"transfer\"", phase == 'f' ? ",\"bp\":\"e\"" : "", "},");
   }
 
-  // Of several steps at one moment only the last is to be seen.
+  // Of several steps at one nanosecond only the last is written.
   void write_memory() {
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
       const std::string name = quoted("memory " + platform_.devices[graph_.devices[device]].name);
@@ -309,8 +311,8 @@ private:
   std::string& text_;
   std::string prefix_;
   int group_;
-  std::vector<bool> critical_; // per entry of the timeline
-  std::vector<int> first_row_; // per entry of the timeline: the row of a transfer on its first link, or 0
+  std::vector<bool> critical_; // [entry of the timeline]
+  std::vector<int> first_row_; // [entry of the timeline]: the transfer's row on its first link, or 0
 };
 
 } // namespace
@@ -325,7 +327,7 @@ std::string chrome_trace(const TaskGraph& graph, std::span<const NamedTimeline> 
   for (std::size_t group = 0; group < timelines.size(); ++group) {
     TraceWriter(graph, timelines[group], static_cast<int>(group), platform, text).write();
   }
-  text.back() = '\n'; // the last comma
+  text.back() = '\n'; // replaces the last comma
   return text + "]}\n";
 }
 

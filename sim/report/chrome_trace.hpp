@@ -10,16 +10,16 @@
 
 namespace stagecraft {
 
-/// The trace in JSON, all iterations: a slice per computation and per link of a transfer, an arrow per transfer between
-/// stages, and each device's memory. Times are rounded to nanoseconds.
+/// The trace of all iterations in JSON: a slice for each computation and for each link of a transfer, an arrow for each
+/// transfer between stages, and the memory of each device. Times are rounded to nanoseconds.
 std::string chrome_trace(const TaskGraph& graph, const Timeline& timeline, const Platform& platform);
 
-/// A timeline with the name of its processes: "measured".
+/// A timeline with the name that its processes get, such as "measured".
 struct NamedTimeline {
   std::string name;
   const Timeline& timeline;
 };
-/// One or more timelines of one graph, one above the other on the same axis.
+/// One or more timelines of one graph, one above another on the same time axis.
 std::string chrome_trace(const TaskGraph& graph, std::span<const NamedTimeline> timelines, const Platform& platform);
 
 } // namespace stagecraft

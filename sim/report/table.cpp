@@ -48,7 +48,7 @@ public:
     for (std::size_t c = 0; c < widths_.size(); ++c) {
       const auto& [title, align] = table_.columns[c];
       titles.push_back({title, Style::strong});
-      // Long text in the last column has a line under its title alone.
+      // Only the title of a last column with long text is underlined.
       const bool open_ended = c + 1 == widths_.size() && align == Align::left;
       rule.push_back({std::string(open_ended ? display_width(title) : widths_[c], '-'), Style::dim});
     }
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  // Blanks are owed until text follows them, so that no line ends in blanks.
+  // Blanks are written only before further text, so that no line ends with blanks.
   void add_row(const std::vector<Cell>& row) {
     std::size_t owed = 0;
     for (std::size_t c = 0; c < row.size(); ++c) {

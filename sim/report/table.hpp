@@ -1,4 +1,4 @@
-// A table of text for terminals: results, lists, sums of inputs.
+// Text tables for terminals: results, lists, summaries of inputs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,13 +20,13 @@ struct Cell {
   Style style = Style::plain;
 };
 
-/// Rows may be shorter than the header, never longer. The last column may hold long text: nothing is padded after it.
+/// Rows may be shorter than the header, but not longer. The last column may hold long text: it is not padded.
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
 };
 
-/// Columns aligned by display width under an underlined header, a line each, none ending in blanks.
+/// The table as text: columns aligned by display width, an underlined header, no blanks at the ends of lines.
 std::string to_text(const Table& table, bool color);
 
 } // namespace stagecraft

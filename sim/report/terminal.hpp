@@ -14,7 +14,7 @@ inline std::size_t display_width(std::string_view text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
 }
 
-/// Text between an SGR escape sequence ("1" bold, "2" dim, "32" green, …) and its end; as it is without codes.
+/// Text in an SGR style ("1" bold, "2" dim, "32" green, …), whose end is marked too; unchanged if `codes` is empty.
 inline std::string with_style(std::string_view text, std::string_view codes) {
   if (codes.empty()) {
     return std::string(text);
@@ -22,8 +22,8 @@ inline std::string with_style(std::string_view text, std::string_view codes) {
   return "\x1b[" + std::string(codes) + "m" + std::string(text) + "\x1b[0m";
 }
 
-/// Text that a terminal may be given: control bytes, which a name in a file may hold, are written out as "\x1b". Line
-/// ends, tabs and, where `colors`, the sequences of with_style() stay.
+/// Text that is safe to print on a terminal: control bytes, which a name in a file may contain, become "\x1b" and the
+/// like. Line ends and tabs stay, and with `colors` also the sequences of with_style().
 inline std::string printable(std::string_view text, bool colors) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string safe;

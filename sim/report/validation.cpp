@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rows by a member, in order of first appearance.
+// Rows grouped by one of their members, in order of first appearance.
 using Grouped = std::vector<std::pair<std::string, std::vector<ValidationRow>>>;
 template <class Name> Grouped grouped_by(const std::vector<ValidationRow>& rows, Name name) {
   Grouped groups;
@@ -54,7 +54,7 @@ std::vector<Cell> cells_of(const std::string& name, const std::vector<Validation
           {accuracy.spearman ? to_text(*accuracy.spearman, 3) : "", Style::plain}};
 }
 
-// With its unit where the metric tells it.
+// A figure, with its unit if the metric's name shows it.
 std::string figure_text(const std::string& metric, double value) {
   return metric.ends_with("_seconds") ? to_text(Seconds{value})
          : metric.ends_with("_bytes") ? to_text(Bytes{value})

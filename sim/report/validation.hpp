@@ -1,4 +1,4 @@
-// Predictions beside measurements: errors row by row, in groups and in all.
+// Predictions beside measurements: errors by row, by group and in total.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,10 @@ namespace stagecraft {
 
 /// One figure measured and predicted.
 struct ValidationRow {
-  std::string case_name, metric; ///< metric in SI units by its key in results: iteration_seconds
-  std::string group;             ///< rows whose errors belong together, or ""
+  std::string case_name, metric; ///< metric: key of the figure in results, in SI units: iteration_seconds
+  std::string group;             ///< group of rows whose errors are summed up together; "": none
   double measured = 0, predicted = 0;
-  std::string contest = {}; ///< rows that compete, for a ranking: of one model on one platform; or ""
+  std::string contest = {}; ///< rows of one model on one platform that are ranked against each other; "": none
 
   double error() const { return predicted / measured - 1; }
 };
@@ -23,32 +23,33 @@ struct SkippedCase {
   std::string case_name, why;
 };
 
-/// What a validator found. Baselines are simple formulas that a model must beat, on rows of the same metrics.
+/// What a validator found. Baselines are simple formulas that predict the same rows, and that a model must beat.
 struct Validation {
-  std::string source;             ///< what was read
-  std::vector<std::string> notes; ///< what was fitted, on what: sentences
+  std::string source;             ///< the measurements that were read
+  std::vector<std::string> notes; ///< sentences on what was fitted to which rows
   std::vector<ValidationRow> rows;
   std::map<std::string, std::vector<ValidationRow>> baselines;
   std::vector<SkippedCase> skipped;
-  std::vector<std::string> inputs = {}; ///< files, for readers to find
+  std::vector<std::string> inputs = {}; ///< files that the validation read
 };
 
-/// Errors over rows; relative ones, so rows of several metrics may be put together.
+/// Relative errors over rows; rows of several metrics may be mixed.
 struct Accuracy {
-  double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0; ///< of the absolute error
-  double bias = 0;                                           ///< mean of the signed error
-  /// Rank correlation per metric, weighted by its rows; metrics of fewer than three rows have none.
+  double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0; ///< absolute errors
+  double bias = 0;                                           ///< mean of the signed errors
+  /// Spearman's rank correlation: mean over the metrics, weighted by their rows. Metrics with fewer than three rows do
+  /// not count.
   std::optional<double> spearman;
 };
 
-/// All 0 without rows.
+/// The accuracy over some rows; all 0 without rows.
 Accuracy accuracy_of(const std::vector<ValidationRow>& rows);
 
-/// Schema stagecraft/1, docs/formats/results.md, "validate".
+/// As JSON: schema stagecraft/1, docs/formats/results.md, "validate".
 std::string to_json(const Validation& validation);
-/// One line per row: case, metric, group, measured, predicted, error.
+/// As CSV, a line per row: case, metric, group, measured, predicted, error.
 std::string to_csv(const Validation& validation);
-/// Tables of rows, groups, baselines and skipped cases for a terminal.
+/// For a terminal: tables of rows, groups, baselines and skipped cases.
 std::string to_text(const Validation& validation, bool color);
 
 } // namespace stagecraft

@@ -21,7 +21,7 @@ Sets sets_of(const Rows& rows, const std::string& metric) {
   return sets;
 }
 
-// "iteration_seconds" as an axis: "iteration [s]".
+// The title of an axis: "iteration_seconds" becomes "iteration [s]".
 std::string axis(const std::string& metric) {
   static const std::map<std::string, std::string> kUnits = {{"_seconds", " [s]"}, {"_joules", " [J]"}};
   for (const auto& [ending, unit] : kUnits) {
@@ -34,7 +34,7 @@ std::string axis(const std::string& metric) {
 
 std::string file_name(const std::string& front, const std::string& name) { return file_name_of(front + "-" + name); }
 
-// The diagonal, and 5 % to both sides of it.
+// Points predicted against measured, with the diagonal and lines 5 % above and below it.
 Chart predicted_chart(const std::string& metric, const Sets& sets) {
   double low = INFINITY, high = 0;
   Chart chart{.name = file_name("predicted", metric),
@@ -53,7 +53,7 @@ Chart predicted_chart(const std::string& metric, const Sets& sets) {
   const auto line = [&](const char* title, double factor) {
     chart.series.push_back({title, Look::guide, {{.x = low, .y = factor * low}, {.x = high, .y = factor * high}}});
   };
-  constexpr double kFar = 15; // times: both axes alike
+  constexpr double kFar = 15; // ratio of largest to least; both axes must be of one kind
   chart.x.logarithmic = chart.y.logarithmic = high > kFar * low;
   constexpr double kNear = 0.05;
   line("as measured", 1);
@@ -62,9 +62,9 @@ Chart predicted_chart(const std::string& metric, const Sets& sets) {
   return chart;
 }
 
-// What share of the rows is no further off than that.
+// For each error, the share of rows whose error is not larger.
 std::vector<Mark> shares_of(const Rows& rows) {
-  constexpr double kLeast = 0.01; // %, as the axis is logarithmic
+  constexpr double kLeast = 0.01; // %, since a logarithmic axis has no 0
   std::vector<std::pair<double, const ValidationRow*>> errors;
   for (const ValidationRow& row : rows) {
     errors.emplace_back(std::max(kLeast, 100 * std::abs(row.error())), &row);
@@ -104,13 +104,13 @@ Chart errors_chart(const std::string& metric, const Sets& sets, const Validation
       of_metric.insert(of_metric.end(), members.begin(), members.end());
     }
     if (std::vector<Mark> shares = shares_of(of_metric); !shares.empty() && !equal(shares, predicted)) {
-      chart.series.push_back({"compare: " + name, Look::steps, std::move(shares)}); // it says something else
+      chart.series.push_back({"compare: " + name, Look::steps, std::move(shares)}); // it says something new
     }
   }
   return chart;
 }
 
-// From the fastest to the slowest.
+// The rows of a contest from the fastest to the slowest.
 Chart ranking_chart(const std::string& contest, Rows rows, const std::string& metric) {
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.measured < b.measured; });
   ChartSeries measured{"measured", Look::line, {}};
@@ -131,7 +131,7 @@ Chart ranking_chart(const std::string& contest, Rows rows, const std::string& me
 } // namespace
 
 std::vector<Chart> charts_of(const Validation& validation) {
-  constexpr std::size_t kRanked = 3; // rows, at least
+  constexpr std::size_t kRanked = 3; // rows at least
   std::vector<std::string> metrics;
   for (const ValidationRow& row : validation.rows) {
     if (std::find(metrics.begin(), metrics.end(), row.metric) == metrics.end()) {

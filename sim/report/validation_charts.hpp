@@ -1,4 +1,4 @@
-// Pictures of a validation: predicted against measured, how large errors are, how well runs are ranked.
+// Charts of a validation: predicted against measured, the size of errors, and how well runs are ranked.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// Per metric `predicted-METRIC` and `errors-METRIC`, and per contest of three rows or more `ranking-CONTEST`. Contests
-/// are told apart by colour; where there are none, groups.
+/// For each metric `predicted-METRIC` and `errors-METRIC`, and for each contest of at least three rows
+/// `ranking-CONTEST`. Colours distinguish contests or, where there are none, groups.
 std::vector<Chart> charts_of(const Validation& validation);
 
 } // namespace stagecraft

@@ -1,4 +1,5 @@
-// Pipelines that never run dry: 1F1B without a flush, over weights of several versions or of one that is late.
+// Schedules without a flush: 1F1B in which the pipeline never empties, with several versions of the weights or one that
+// is late.
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
@@ -7,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Of a stage with `replicas`, each of which takes every replicas-th micro-batch: one forward `ahead` of its own
-// micro-batches before one backward.
+// Adds the orders of a stage with `replicas`, each of which takes every replicas-th micro-batch: one forward, `ahead`
+// of its own micro-batches before, then one backward.
 void add_stage(Schedule& schedule, int stage, int replicas, int ahead, int micro_batches) {
   for (int replica = 0; replica < replicas; ++replica) {
     std::vector<Action>& order = schedule.orders.emplace_back();
@@ -29,8 +30,8 @@ Schedule straight(const ScheduleRequest& request) {
   return schedule;
 }
 
-// Of orders that step once a round: a forward that runs n rounds before its own sees weights n steps older than those
-// that its gradient updates. The mean over the micro-batches of a round.
+// For orders with one step per round: a forward that runs n rounds before its own sees weights n steps older than those
+// that its gradient updates. Returns the mean over the micro-batches of a round.
 std::vector<double> mean_staleness(const Schedule& schedule, int stages, int micro_batches) {
   std::vector<double> staleness(stages, 0.0);
   for (const auto& order : schedule.orders) {
@@ -47,7 +48,7 @@ std::vector<double> mean_staleness(const Schedule& schedule, int stages, int mic
 
 ScheduleResult make_pipedream(const ScheduleRequest& request) {
   const std::vector<int> replicas = request.replicas.empty() ? std::vector<int>(request.ranks, 1) : request.replicas;
-  long turns = 1; // after which every stage's replicas begin again
+  long turns = 1; // rounds after which the replicas of every stage begin again
   for (const int r : replicas) {
     turns = std::min(std::lcm(turns, static_cast<long>(r)), 1L << 30);
   }
@@ -61,7 +62,7 @@ ScheduleResult make_pipedream(const ScheduleRequest& request) {
   Schedule schedule;
   schedule.flushes = false;
   schedule.steps_each_micro_batch = true;
-  int left = std::accumulate(replicas.begin(), replicas.end(), 0); // ranks from this stage on
+  int left = std::accumulate(replicas.begin(), replicas.end(), 0); // number of ranks from this stage on
   for (int s = 0; s < static_cast<int>(replicas.size()); ++s) {
     // Narayanan et al. 2019, §3.2: as many in flight as keep the ranks behind this stage busy.
     const int ahead = (left - 1) / replicas[s];

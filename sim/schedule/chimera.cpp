@@ -13,7 +13,7 @@ struct ClockSlot {
   Action action;
 };
 
-// One direction of a rank: its place is a slot of a clock at which no two tasks of a rank meet. Units of P
+// Adds one direction of a rank. Each task has a slot of a clock, at which no two tasks of a rank meet. Units of P
 // micro-batches, half in each direction, follow one another without a gap.
 void add_direction(std::vector<ClockSlot>& slots, int ranks, int stage, int first, int count) {
   for (int n = 0; n < count; ++n) {

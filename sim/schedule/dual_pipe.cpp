@@ -8,13 +8,13 @@
 namespace stagecraft {
 namespace {
 
-// A flow of micro-batches as a rank sees it.
+// A flow of micro-batches, as seen by a rank.
 struct Flow {
-  int stage, forward, backward; // the stage that the rank runs of it; its next micro-batches
+  int stage, forward, backward; // the rank's stage in this flow, and the flow's next micro-batches
 };
 
-// The order of a rank: flow 0 reaches it first, after h ranks; flow 1 comes back to it, so that a micro-batch of either
-// is on its way for half - 1 - h hops more.
+// The order of a rank. Flow 0 reaches it first, after h ranks. Flow 1 comes back to it, so a micro-batch of either flow
+// takes another half - 1 - h hops.
 class Order {
 public:
   Order(int h, int half, int count, Flow zero, Flow one) : flows_{zero, one} {
@@ -33,7 +33,7 @@ public:
       forward(1);
     }
     for (int n = 0; n < count - 2 * half + h + 1; ++n) {
-      forward(0); // where the flows meet, the first two stay apart, which makes the bubble smaller
+      forward(0); // where the flows meet, the first two are kept apart, which makes the bubble smaller
       whole_backward(1, n > 0 || apart > 0);
       forward(1);
       whole_backward(0, true);

@@ -1,5 +1,5 @@
-// Hanayo: stages placed V-shaped, so that micro-batches run over the ranks in waves (Liu et al. 2023). With W waves a rank
-// holds 2 W stages. The order is a greedy one on equal stages whose backward takes twice a forward.
+// Hanayo: stages placed V-shaped, so that micro-batches run over the ranks in waves (Liu et al. 2023). With W waves a
+// rank holds 2 W stages. The order is a greedy one on equal stages whose backward takes twice a forward.
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// Time goes in steps of one stage's forward. Every stage takes its micro-batches in order, so counts say it all.
+// Time advances in steps of one stage's forward. Every stage takes its micro-batches in order, so counts are enough.
 class Waves {
 public:
   Waves(int ranks, int chunks, int micro_batches)
@@ -41,7 +41,7 @@ private:
     int begun = 0, done = 0;
   };
 
-  // B before F, the oldest micro-batch first.
+  // Starts the next task of a rank: B before F, the oldest micro-batch first.
   void start(int rank, int now) {
     std::optional<Action> next = oldest(TaskKind::backward, rank);
     next = next ? next : oldest(TaskKind::forward, rank);

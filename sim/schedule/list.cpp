@@ -11,15 +11,15 @@
 namespace stagecraft {
 namespace {
 
-// What is ready on a device, most urgent first: B before F, oldest micro-batch, then the rank of the stage. Packed into
-// one word, so that comparing is cheap and the stage can be read back.
+// How urgent a ready task is: B before F, then the oldest micro-batch, then the rank of the stage. Packed into one
+// word, so that comparing is fast and the stage can be read back.
 using Urgency = std::uint64_t;
 
-// A device finishes what it runs, or is woken because an input has come.
+// A device finishes its task, or is woken because an input has arrived.
 struct Event {
   double time;
-  std::uint32_t order; // in which events were made: the last word on ties
-  std::int32_t who;    // the device, or its complement when woken: two words are moved faster than three
+  std::uint32_t order; // the order in which events were made, which decides ties
+  std::int32_t who;    // the device, or its complement if it is woken: two words move faster than three
 
   bool wakes() const { return who < 0; }
   std::int32_t device() const { return who < 0 ? ~who : who; }
@@ -84,7 +84,9 @@ public:
     while (!events_.empty()) {
       const double now = events_.next_time();
       touched_.clear();
-      while (!events_.empty() && events_.next_time() <= now) { // all of one moment, so that ties see the same choice
+      while (!events_.empty() &&
+             events_.next_time() <=
+                 now) { // all events of one moment first, so that the choice does not depend on their order
         handle(events_.pop());
       }
       for (const std::int32_t device : touched_) {
@@ -100,14 +102,14 @@ private:
     std::vector<std::int32_t> waits_forward, waits_backward; // [micro-batch]
   };
 
-  // From one replica to another of another stage, in the direction of `kind`.
+  // A transfer from a replica to a replica of another stage, in the direction of `kind`.
   struct Send {
     TaskKind kind;
     std::int32_t from_replica, to_stage, to_replica;
     double delay;
   };
 
-  // An input under way, which counts from its time on; or what a device runs since then.
+  // An input that arrives at a time; or the task that a device has been running since then.
   struct Timed {
     double time;
     std::int32_t replica;
@@ -134,7 +136,8 @@ private:
     }
   }
 
-  // Every replica adds a forward and a backward per micro-batch to its device; all may be ready or coming at once.
+  // Reserves memory: each replica adds a forward and a backward per micro-batch to its device, and all may be ready or
+  // arriving at once.
   void reserve() {
     std::vector<std::size_t> stages(devices_.size(), 0);
     for (const auto& replicas : replicas_) {
@@ -149,7 +152,7 @@ private:
     }
   }
 
-  // Stages by the work on the longest path to the last one: more to go forward first, less to go backward first.
+  // Ranks stages by the work on the longest path to the last one. Forward prefers more, backward less.
   void rank_stages() {
     std::vector<double> path(replicas_.size(), 0.0);
     for (int s = schedule_.stages - 1; s >= 0; --s) {
@@ -236,7 +239,7 @@ private:
     }
   }
 
-  // One wake-up at a time: a later one is not needed, the device looks again when this one comes.
+  // One wake-up at a time is enough: the device checks again when it comes.
   void wake(std::int32_t device, double time) {
     if (time < wake_[device]) {
       wake_[device] = time;

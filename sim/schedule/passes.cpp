@@ -1,4 +1,4 @@
-// What all schedules share: text, counts in flight, recompute, and whether an order can run at all.
+// Passes that all schedules share: text, counts in flight, recompute, and whether an order can run at all.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -65,26 +65,26 @@ std::size_t end_of_item(std::span<const Action> order, std::size_t begin) {
   return end;
 }
 
-// What a task adds to the micro-batches held; W releases what B has kept of it.
+// The change of the micro-batches held by a task; W releases what B has kept.
 double change_of(const Schedule& schedule, TaskKind kind, double kept) {
   const double after = schedule.splits_backward ? kept : 0;
   return kind == TaskKind::forward ? 1 : kind == TaskKind::backward ? after - 1 : kind == TaskKind::weight ? -after : 0;
 }
 
-// The most that a rank holds at once, and what it holds of each stage then. `held`: zeros, [stage].
+// The most that a rank holds at once, and what it then holds of each stage. `held`: zeros, [stage].
 double count_held(const Schedule& schedule, std::span<const Action> order, double kept, std::vector<double>& held) {
   double now = 0;
-  for (const Action& action : order) { // of earlier rounds, where iterations overlap
+  for (const Action& action : order) { // what earlier rounds have left, where iterations overlap
     const double rounds = action.micro_batch / schedule.micro_batches;
     held[action.stage] += rounds * change_of(schedule, action.kind, kept);
     now += rounds * change_of(schedule, action.kind, kept);
   }
-  std::vector<std::pair<std::int32_t, double>> changes; // of stages, in the order of time
+  std::vector<std::pair<std::int32_t, double>> changes; // stage and change, in order of time
   std::size_t most_at = 0;
   double most = now;
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
-    // What starts together is taken before any is released.
+    // Of actions that start together, all take before any releases.
     for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
       for (std::size_t at = begin; at < end; ++at) {
         const double change = order[at].kind == kind ? change_of(schedule, kind, kept) : 0;
@@ -166,7 +166,8 @@ constexpr std::int32_t kNowhere = -1;
 
 std::string name_of(const Action& action) { return to_text(std::span(&action, 1)); }
 
-// What the orders say of every task; a micro-batch of another iteration counts as that of this one which it repeats.
+// Checks every task of the orders; a micro-batch of another iteration counts as the one of this iteration that it
+// repeats.
 class Checker {
 public:
   explicit Checker(const Schedule& schedule)
@@ -219,7 +220,7 @@ private:
     return true;
   }
 
-  // Each task once, all of one micro-batch and stage on one rank.
+  // Checks that each task occurs once, with all tasks of a micro-batch and stage on one rank.
   void read_orders() {
     std::vector<char> repeated;
     for (int rank = 0; rank < static_cast<int>(schedule_.orders.size()); ++rank) {
@@ -265,8 +266,8 @@ private:
     }
   }
 
-  // Runs the orders without times, one round of them where iterations overlap: all that earlier rounds do is done then.
-  // Where they stop, follows the waiting tasks round their cycle.
+  // Runs the orders without times; where iterations overlap, one round of them, with everything done that earlier
+  // rounds do. If they stop, follows the waiting tasks around their cycle.
   void find_deadlock() {
     const int ranks = static_cast<int>(schedule_.orders.size());
     done_.assign(ahead_.size(), 0);
@@ -315,7 +316,7 @@ private:
     return std::nullopt;
   }
 
-  // In a chain of stages.
+  // The inputs of a task in a chain of stages.
   std::array<std::optional<Action>, 2> needs(const Action& action) const {
     const auto of = [&](TaskKind kind, int stage) { return Action{kind, action.micro_batch, stage}; };
     const int s = action.stage;
@@ -336,7 +337,7 @@ private:
     return round < 0 || (round == 0 && done_[cell(action)] != 0);
   }
 
-  // Inside an item backward runs as a whole: B then W.
+  // Within an item, backward runs as a whole: B, then W.
   static bool leads_to(std::span<const Action> before, const Action& need) {
     return need.kind != TaskKind::forward && std::any_of(before.begin(), before.end(), [&](const Action& action) {
              return action.kind == need.kind && action.micro_batch == need.micro_batch && action.stage == need.stage;

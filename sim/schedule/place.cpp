@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-// The ranks in whose orders each stage stands, ascending.
+// For each stage the ranks whose orders contain it, ascending.
 std::vector<std::vector<int>> homes_of(const Schedule& schedule) {
   std::vector<std::vector<int>> homes(schedule.stages);
   for (std::size_t rank = 0; rank < schedule.orders.size(); ++rank) {
@@ -87,7 +87,7 @@ std::variant<PlacedPlan, Infeasible> place(const Plan& plan, const Schedule& sch
       return Infeasible{std::move(why)};
     }
     if (homes[s].size() > 1) {
-      std::vector<int> at = homes[s]; // its own first
+      std::vector<int> at = homes[s]; // its own rank first
       std::stable_partition(at.begin(), at.end(), [&](int rank) { return rank == static_cast<int>(s); });
       stage.in_turn = true;
       stage.shares.clear();

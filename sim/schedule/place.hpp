@@ -1,4 +1,4 @@
-// Where a schedule runs the stages of a plan.
+// Finds on which ranks a schedule runs the stages of a plan.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// A plan as a schedule runs it: stages that live on two ranks have the devices of both, and those whose ranks take
-/// whole micro-batches are marked so.
+/// A plan as a schedule runs it: a stage on two ranks has the devices of both, and stages whose ranks take whole
+/// micro-batches in turn are marked.
 struct PlacedPlan {
   Plan plan;
   std::vector<int> rank_of; ///< [DeviceId]; -1 for devices that the plan does not use

@@ -35,7 +35,7 @@ inline constexpr std::string_view kTaskLetters = "FBWRTAODLC";
 inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
     "forward", "backward", "weight", "recompute", "transfer", "all-reduce", "optimizer", "read", "load", "copy"};
 
-/// What a kind is called in results and traces.
+/// The name of a kind in results and traces.
 constexpr std::string_view name_of(TaskKind kind) { return kTaskNames.at(static_cast<std::size_t>(kind)); }
 
 /// One piece of work of a schedule.
@@ -43,7 +43,8 @@ struct Action {
   TaskKind kind = TaskKind::forward;
   std::int32_t micro_batch = 0; ///< where iterations overlap, those of the next one follow on: M, M + 1, …
   std::int32_t stage = 0;       ///< global: in a chain of all stages
-  bool fused = false; ///< one with the action before it: they start together and what both make leaves at their end
+  bool fused =
+      false; ///< fused with the action before it: they start together, and the outputs of both are sent at their end
   bool operator==(const Action&) const = default;
 };
 
@@ -66,11 +67,11 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-/// What a schedule that goes by times knows of a stage. Equal stages unless given.
+/// What a schedule that depends on times knows about a stage. Equal stages by default.
 struct StageFigures {
   double forward = 1, backward_input = 1, backward_weight = 1; ///< s per micro-batch
-  double activation = 1;                                       ///< held from F until B, or until W where B is split
-  double kept = 1;                                             ///< share of it that W needs; B gives back the rest
+  double activation = 1; ///< amount held from F until B, or until W where B is split
+  double kept = 1;       ///< share of `activation` that W needs; B releases the rest
 };
 
 struct ScheduleRequest {
@@ -99,13 +100,13 @@ struct ScheduleRow {
 };
 std::span<const ScheduleRow> schedules();
 
-/// The row that planners assume for a schedule: its own, unless it is made after the plan.
+/// The row that planners assume for a schedule: its own, unless it is made after the plan (planned_as).
 const ScheduleRow& planned_row(const ScheduleRow& row);
 
 /// Stages per rank of a row's schedule when `asked` are asked for.
 constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks > 0 ? row.chunks : asked; }
 
-/// The row's schedule, or why it cannot be had for these numbers.
+/// The schedule of a row, or why there is none for these numbers.
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request);
 
 /// Micro-batches (of a stage) that each stage holds at the moment when its rank holds most: activations are kept from F
@@ -123,7 +124,7 @@ Schedule from_empty(const Schedule& schedule);
 
 /// "F0@0 B0@0 …", micro-batch @ global stage; + joins what is fused.
 std::string to_text(std::span<const Action> order);
-/// The same, task by task.
+/// The text of each task.
 std::vector<std::string> tokens(std::span<const Action> order);
 
 /// Every defect, in words: a missing or repeated task, a micro-batch of a stage on two ranks, or a cycle of waiting

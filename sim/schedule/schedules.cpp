@@ -1,3 +1,4 @@
+// The table of schedules.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 

@@ -10,15 +10,16 @@
 
 namespace stagecraft {
 namespace {
-constexpr std::int64_t kMostSearched = 4096; // ranks x micro-batches; time grows with it times the moves
+constexpr std::int64_t kMostSearched =
+    4096; // ranks x micro-batches; time grows with this number times that of the moves
 constexpr std::int64_t kMostMoves = 60'000;
 constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
 
-// Per rank its kinds of work in order; the k-th of a kind is micro-batch k.
+// For each rank its kinds of work in order; the k-th of a kind is for micro-batch k.
 using Letters = std::vector<TaskKind>;
 using Orders = std::vector<Letters>;
 
-// Replays letters. Micro-batches come in their order, so that counts alone say what is done.
+// Replays orders given as letters. Micro-batches come in order, so that counts show what is done.
 class LetterReplay {
 public:
   explicit LetterReplay(const TimedPipeline& pipeline)
@@ -26,7 +27,7 @@ public:
         forward_(static_cast<std::size_t>(ranks_) * micro_batches_), backward_(forward_.size()), free_(ranks_),
         before_(ranks_), at_(ranks_), forwards_(ranks_), backwards_(ranks_) {}
 
-  /// Of the steady state, never too low; beyond `enough` perhaps too high. Infinite where the orders lock.
+  /// Period of the steady state: never too low, but perhaps too high beyond `enough`. Infinite if the orders deadlock.
   double period(const Orders& orders, double enough) {
     std::fill(free_.begin(), free_.end(), 0.0);
     double period = kInfinity;
@@ -55,7 +56,7 @@ public:
     return iterate(orders) ? *std::max_element(free_.begin(), free_.end()) : kInfinity;
   }
 
-  double first() const { return first_; } ///< makespan, of what period() was asked last
+  double first() const { return first_; } ///< makespan of the orders of the last call of period()
 
 private:
   static constexpr int kIterations = 4;
@@ -150,7 +151,7 @@ Orders letters_of(const Schedule& schedule) {
   return orders;
 }
 
-// Whether each B follows its F, each W its B, and activations fit.
+// Whether each B follows its F and each W its B, and activations fit.
 bool holds(const Letters& letters, const StageFigures& figures, double room) {
   const double kept = figures.activation * figures.kept;
   int forwards = 0;
@@ -168,7 +169,7 @@ bool holds(const Letters& letters, const StageFigures& figures, double room) {
   return true;
 }
 
-// What a move minimises: mostly the time asked for; of equal ones that with less of the other.
+// What moves minimise first; among equal ones the other counts.
 enum class Aim { period, makespan };
 
 class OrderSearch {
@@ -187,7 +188,7 @@ public:
     return period + kShareOfOther * replay_.first();
   }
 
-  // Threshold accepting: moves that cost a little are taken too, ever less of them.
+  // Threshold accepting: moves that cost a little are accepted too, less and less over time.
   Orders improve(const Orders& start, std::int64_t moves) {
     Orders best = start;
     Orders now = start;
@@ -216,12 +217,12 @@ public:
 
 private:
   static constexpr double kShareOfOther = 0.005;
-  static constexpr double kClose = 0.001; // to what is possible at all
+  static constexpr double kClose = 0.001; // relative distance to the least possible time
   static constexpr double kWarmth = 0.004;
 
   int pick(int below) { return random_.below(below); }
 
-  // The k-th F, B or W goes some places forward or back, on one rank or on several neighbours alike.
+  // Moves the k-th F, B or W some places forward or back, on one rank or on several neighbouring ones alike.
   bool move(Orders& orders) {
     first_ = pick(pipeline_.ranks);
     last_ = pick(3) == 0 ? first_ + pick(pipeline_.ranks - first_) : first_;
@@ -282,8 +283,8 @@ private:
   int first_ = 0, last_ = 0; // ranks of the last move
 };
 
-// Work as it comes, on each rank B before F before W, with at most `ahead` micro-batches per rank between F and B; W
-// goes first once more than `lag` of them wait.
+// Runs work as it becomes ready, on each rank B before F before W, with at most `ahead` micro-batches per rank between
+// F and B. W goes first once more than `lag` of them wait.
 class ListOrder {
 public:
   ListOrder(const TimedPipeline& pipeline, const std::vector<int>& ahead, int lag)
@@ -351,7 +352,7 @@ std::vector<Orders> list_orders(const TimedPipeline& pipeline) {
   return all;
 }
 
-// The named schedules with one stage per rank that fit, backward split.
+// The named schedules with one stage per rank that fit, with backward split.
 std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const ScheduleRequest& request) {
   std::vector<Schedule> named;
   ScheduleRequest asked = request;
@@ -370,7 +371,8 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
   return named;
 }
 
-// A third of the moves from the best start, a third from the next one, and if that gained anything a third from there.
+// Spends a third of the moves on the best start and a third on the next one; if that has gained anything, the last
+// third on the best order so far.
 Orders search(const TimedPipeline& pipeline, Aim aim, const std::vector<Orders>& starts, std::int64_t moves) {
   OrderSearch search(pipeline, aim, 1);
   std::vector<std::pair<double, std::size_t>> ranking;
@@ -412,7 +414,7 @@ ScheduleResult make_search(const ScheduleRequest& request) {
     starts.push_back(std::move(letters));
   }
   const std::int64_t moves = std::min(kMostMoves, kMovesPerAction * actions);
-  if (request.evaluate) { // which may have a barrier, or none
+  if (request.evaluate) { // the evaluation may have a barrier or not
     candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::makespan, starts, moves / 2)));
     candidates.push_back(schedule_of(pipeline, search(pipeline, Aim::period, starts, moves / 2)));
   } else {

@@ -11,7 +11,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kBlockRounding = 1e-9; // of the sums; without it blocks that differ by just 1 may take turns forever
+constexpr double kBlockRounding =
+    1e-9; // relative to the sums; without it blocks that differ by just 1 may take turns forever
 
 std::vector<double> normalized(std::span<const double> costs) {
   const auto [low, high] = std::minmax_element(costs.begin(), costs.end());

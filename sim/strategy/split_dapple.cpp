@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 namespace {
-constexpr double kNearTie = 0.06; // what the latency is off by, on uneven stages
+constexpr double kNearTie = 0.06; // the error of the latency formula on uneven stages
 constexpr int kMostDappleStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
 constexpr std::size_t kMostDappleDevices = 256, kMostEdges = 4000;
 
@@ -92,7 +92,7 @@ public:
 private:
   struct Cell {
     double block = kInfinity;
-    std::int32_t edge = -1, state = -1; // of the last stage, and where it begins
+    std::int32_t edge = -1, state = -1; // the last stage's edge, and the state where it begins
   };
 
   // left_[state]: the work after it, at least, as a share of the whole model; speed_left_[node]: how much of that the
@@ -279,7 +279,7 @@ private:
   // all; a cell knows one way to it only, so where the limit turns out too low it is dropped.
   void least_blocks(bool amortised, double at_most, double least, std::vector<Candidate>& found) {
     const int most = std::min({total_ > 0 ? total_ : kMostStages, last_, static_cast<int>(sets_.leaving.size())});
-    std::vector<double> limits(most, at_most);   // of the blocks of each stage
+    std::vector<double> limits(most, at_most);   // limit for the block of each stage
     std::vector<double> coarse(most, kInfinity); // [stages - 1]
     const std::size_t before = found.size();
     if (last_ > 2 * kCoarseStates) {
@@ -443,7 +443,8 @@ private:
   std::vector<double> need_, least_need_after_, left_bytes_; // [state], of measure_memory()
 };
 
-// Of the candidates within what the score is off by, the fastest in replay; without a replay, of least latency.
+// Of the candidates whose scores are within the formula's error, the fastest in replay; without a replay, that of least
+// latency.
 PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score < b.score; });

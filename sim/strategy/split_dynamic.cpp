@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-// What the closed form says of a plan, for callers that replay nothing.
+// Evaluates a plan by the closed form, for callers without a replay.
 Evaluation estimate(const Problem& problem, const Plan& plan) {
   const PlanCost cost = cost_plan(problem, plan);
   Evaluation result{.iteration = estimate_iteration(problem, plan, cost), .devices = devices_of(plan)};

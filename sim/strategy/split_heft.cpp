@@ -1,3 +1,4 @@
+// HEFT (Topcuoglu et al. 2002): each operator where one micro-batch finishes earliest, the longest way to go first.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

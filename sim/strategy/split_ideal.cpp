@@ -1,5 +1,6 @@
 // dnn-partitioning's throughput planners (Tarnawski et al. 2020): the least max-load over all ideals, or over those
-// along one order. SPDX-License-Identifier: Apache-2.0
+// along one order.
+// SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
 #include "sim/base/improves.hpp"
@@ -58,7 +59,7 @@ PlanResult split_ideal(const PlanRequest& request) {
   if (!ideals) {
     return Infeasible{"the model has more than " + std::to_string(kMostIdeals) + " ideals; use ideal-linear"};
   }
-  // What one order finds is a split to beat: it lets most pairs of ideals drop out at once.
+  // The split found along one order is a bound: it removes most pairs of ideals at once.
   LoadResult linear = least_max_load(request, prefixes(depth_first_order(request.problem.model)), kInfinity);
   if (ideals->rows() == request.problem.model.size() + 1) { // there is no other order
     return to_plan(std::move(linear));

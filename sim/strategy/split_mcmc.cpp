@@ -72,7 +72,7 @@ StageGroups groups_of(const PlanRequest& request, const Plan& plan) {
 struct Start {
   Valued<StageGroups> found;
   int scored = 0;
-  std::string why_not; // of the last one, when none runs
+  std::string why_not; // reason of the last plan, if none runs
 };
 
 Start find_start(const PlanRequest& request) {

@@ -43,7 +43,7 @@ std::vector<Unit> equal_units(const Problem& problem, const std::vector<DeviceId
   return units;
 }
 
-// Of the slowest path within a unit, or between units.
+// Bandwidth of the slowest path within a unit, or between units.
 BytesPerSecond slowest(const Problem& problem, const std::vector<Unit>& units, bool within) {
   double seconds_per_byte = 0;
   for (const Unit& a : units) {
@@ -62,7 +62,7 @@ BytesPerSecond slowest(const Problem& problem, const std::vector<Unit>& units, b
 
 // The devices as PipeDream sees them: equal units on one level or two.
 struct Hierarchy {
-  std::vector<Unit> units; ///< of the outermost level
+  std::vector<Unit> units; ///< units of the outermost level
   std::vector<Level> levels;
   std::string note;
 };
@@ -115,7 +115,7 @@ OperatorFigures figures_of(const Problem& problem, const std::vector<DeviceId>& 
 
 enum class Memory { ignored, after_in_unit, after_anywhere };
 
-// What the search works on, for whatever options it is tried with.
+// The input of the search, for any options that it is tried with.
 class Planner {
 public:
   Planner(const PlanRequest& request, std::vector<DeviceId> devices)
@@ -192,7 +192,7 @@ private:
 
   // What can_be() asks for, less what crosses the borders.
   LevelMemory least_needs(Memory memory) const {
-    const bool full = problem_.training.recompute.what == Recompute::full; // one micro-batch at a time is brought back
+    const bool full = problem_.training.recompute.what == Recompute::full; // R restores one micro-batch at a time
     LevelMemory needs{.capacity = least_memory_.value};
     for (int state = 0; state < states_.count(); ++state) {
       needs.per_micro_batch.push_back((full ? stash_[state].again : stash_[state].held).value);
@@ -288,7 +288,7 @@ private:
         add_stage(stages[s], devices, plan);
         continue;
       }
-      std::vector<Unit> devices(stages[s].inner.size()); // of each inner stage, unit after unit
+      std::vector<Unit> devices(stages[s].inner.size()); // devices of each inner stage, unit after unit
       for (const Unit& unit : units_of[s]) {
         std::vector<Unit> single;
         for (const DeviceId device : unit) {

@@ -1,5 +1,6 @@
 // Piper (Tarnawski et al. 2021): data, tensor and pipeline parallelism with recompute, by dynamic programming over
-// ideals, devices and what is in flight. SPDX-License-Identifier: Apache-2.0
+// ideals, devices and what is in flight.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +15,7 @@ namespace stagecraft {
 namespace {
 constexpr int kMostPiperStates = 1500;
 constexpr double kMostWork = 1e10; // pairs of states x devices x stages x degrees
-constexpr double kMostCells = 2e7; // of the table
+constexpr double kMostCells = 2e7; // cells of the table
 
 // One stage of the answer: operators between two states, and how they run.
 struct Choice {
@@ -25,7 +26,7 @@ struct Choice {
 struct Solution {
   double load = kInfinity;
   int devices = 0, s = 0;
-  std::vector<int> states; // of the stages' lower ends
+  std::vector<int> states; // states at which the stages begin
   std::vector<Choice> choices;
   std::vector<int> in_flight; // s of each stage
 };

@@ -1,3 +1,4 @@
+// The table of strategies.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 

@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-// The computation that ends an iteration.
+// The entry (iteration * tasks + task) of the computation that ends an iteration.
 std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int iteration) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
   std::size_t last = base + graph.program_of(0).back();
@@ -18,7 +18,7 @@ std::size_t last_entry(const TaskGraph& graph, const Timeline& timeline, int ite
   return last;
 }
 
-// Of each channel what it carried, in that order: bytes enter it when a transfer starts.
+// The entries that each channel carried, in the order in which their bytes entered it: that of their starts.
 std::vector<std::vector<std::size_t>> sent_on_ways(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<std::vector<std::size_t>> sent(graph.channels);
   for (std::size_t entry = 0; graph.channels > 0 && entry < timeline.start.size(); ++entry) {
@@ -66,7 +66,8 @@ std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timel
   for (const std::vector<std::size_t>& entries : sent_on_ways(graph, timeline)) {
     for (std::size_t at = 1; at < entries.size(); ++at) {
       const double latency = graph.works[graph.work[entries[at - 1] % tasks]].latency.value;
-      arrive(entries[at - 1], entries[at], timeline.finish[entries[at - 1]] - latency); // its last byte has left
+      arrive(entries[at - 1], entries[at],
+             timeline.finish[entries[at - 1]] - latency); // the last byte has left the sender
     }
   }
   return last;
@@ -82,7 +83,7 @@ std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline&
   const auto tasks = static_cast<std::size_t>(graph.tasks());
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
     const auto program = graph.program_of(device);
-    std::size_t before = last.size(); // none
+    std::size_t before = last.size(); // past the end: no task before
     for (std::size_t at = 0; at < program.size() * static_cast<std::size_t>(timeline.iterations); ++at) {
       const std::size_t entry = at / program.size() * tasks + program[at % program.size()];
       if (before < last.size() && timeline.finish[before] >= inputs[entry].time) {
@@ -99,8 +100,7 @@ std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& time
   const double begin = end_of_iteration(graph, timeline, timeline.iterations - 1 - timeline.window);
   std::vector<PathStep> path;
   std::size_t entry = last_entry(graph, timeline, timeline.iterations - 1);
-  double until =
-      timeline.finish[entry]; // a task that lets another go when it starts is on the path no longer than that
+  double until = timeline.finish[entry]; // a task that releases another when it starts is on the path only until then
   for (;;) {
     const double finish = std::min(timeline.finish[entry], until);
     if (finish <= begin) {

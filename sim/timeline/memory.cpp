@@ -8,14 +8,14 @@
 namespace stagecraft {
 namespace {
 
-// What is held of one micro-batch of one stage; several generations of it where iterations overlap.
+// What a device holds of one micro-batch of one stage. Several stashes where iterations overlap.
 struct Held {
-  std::vector<std::size_t> stashes; // oldest first, places in MemoryUse::stashes
-  std::vector<Bytes> left;          // of each of them
+  std::vector<std::size_t> stashes; // indices into MemoryUse::stashes, oldest first
+  std::vector<Bytes> left;          // what is left of each stash
   std::vector<Bytes> recomputed;
 };
 
-// Takes up to `wanted` from an amount; what is left of rounding counts as nothing.
+// Takes up to `wanted` from an amount, and all of it where only a rounding error would be left.
 Bytes take(Bytes& amount, Bytes wanted) {
   constexpr double kRounding = 1e-9;
   const Bytes taken = wanted.value >= amount.value * (1 - kRounding) ? amount : wanted;
@@ -60,7 +60,7 @@ private:
   const Work& work_of(TaskId task) const { return graph_.works[graph_.work[task]]; }
   Held& held_of(TaskId task) { return held_[{work_of(task).stage, graph_.micro_batch[task]}]; }
 
-  // Where iterations overlap, work that ran ahead stands when the first begins.
+  // Where iterations overlap, the work that ran ahead is there when the first one begins.
   void hold_earlier_work() {
     for (const TaskId task : program_) {
       for (int n = graph_.ahead.empty() ? 0 : graph_.ahead[task]; n > 0; --n) {
@@ -102,7 +102,7 @@ private:
       now_.recompute += work.acquire;
       return;
     }
-    if (work.kind == TaskKind::backward && !held.left.empty()) { // gradients for W
+    if (work.kind == TaskKind::backward && !held.left.empty()) { // gradients kept for W
       held.left.front() += work.acquire;
       now_.stashed += work.acquire;
       return;
@@ -114,7 +114,7 @@ private:
     ++now_.in_flight;
   }
 
-  // First what recompute brought back, then the stash.
+  // Releases memory: first what recompute restored, then the stash.
   void let_go(TaskId task, double time) {
     Held& held = held_of(task);
     Bytes wanted = work_of(task).release;

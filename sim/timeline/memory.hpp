@@ -8,12 +8,12 @@
 
 namespace stagecraft {
 
-/// From a moment on.
+/// What a device holds from `time` on, until the next step.
 struct MemoryStep {
-  double time = 0; ///< s from the start of the first iteration
-  Bytes bytes;     ///< of everything, what is fixed included
+  double time = 0; ///< seconds from the start of the first iteration
+  Bytes bytes;     ///< everything, fixed memory included
   Bytes stashed;   ///< activations of the micro-batches in flight
-  Bytes recompute; ///< activations that recompute has brought back
+  Bytes recompute; ///< activations restored by recompute
   int in_flight = 0;
 };
 
@@ -21,12 +21,12 @@ struct MemoryStep {
 struct Stash {
   std::int32_t stage = 0, micro_batch = 0;
   Bytes bytes;
-  double from = 0, to = 0; ///< s; `to` is the end of the run where its backward lies behind it
+  double from = 0, to = 0; ///< seconds; `to` is the end of the run if backward comes after it
 };
 
 struct MemoryPeak {
-  double time = 0; ///< the first such moment
-  TaskId task = 0; ///< that starts then
+  double time = 0; ///< seconds; the first moment of the peak
+  TaskId task = 0; ///< the task that starts then
   Bytes bytes;
 };
 
@@ -37,10 +37,10 @@ struct MemoryUse {
   MemoryPeak peak;
 };
 
-/// Memory of the device at a place of TaskGraph::devices.
+/// Memory of the device at an index of TaskGraph::devices.
 MemoryUse memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
 
-/// Activations that a device holds when an iteration begins: of forwards that ran before their own iteration.
+/// Activations that a device holds when an iteration begins, of forwards that ran before their own iteration.
 Bytes held_at_start(const TaskGraph& graph, std::size_t device);
 
 } // namespace stagecraft

@@ -10,8 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// For each task of an iteration, the transfer or load among its predecessors that finished last. A join, such as the
-// end of an all-reduce, hands on the one that it waited for.
+// For each task of an iteration, the transfer or load among its inputs that finished last. A join, such as the end of
+// an all-reduce, passes on the one that it waited for.
 class LastTransfers {
 public:
   LastTransfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base)
@@ -49,7 +49,7 @@ private:
     return changed;
   }
 
-  // Joins may follow one another.
+  // Passes on through joins that follow one another, until nothing changes.
   [[gnu::noinline]] void hand_on_over(const std::vector<TaskId>& joining) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -63,10 +63,10 @@ private:
   const TaskId* successors_;
   const double* finish_;
   std::vector<TaskId> of_;
-  TaskId* last_; // of_
+  TaskId* last_; // data of of_
 };
 
-// How far a gap before a task passes while its last input is under way.
+// The part of a device's gap before a task during which the task's last input was being sent.
 double exposed_part(double free, double start, double sent, double arrived) {
   return std::max(0.0, std::min(start, arrived) - std::max(free, sent));
 }
@@ -75,7 +75,8 @@ bool feeds(const Work& work) {
   return work.kind == TaskKind::read || work.kind == TaskKind::load || work.kind == TaskKind::copy;
 }
 
-// Adds a part of busy, exposed and stalled time of one device, along its program in one iteration; and its peak memory.
+// Adds one iteration's part of a device's busy, exposed and stalled time, along its program, and updates its peak
+// memory.
 void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t device, int iteration,
                  const LastTransfers& last, Metrics& metrics) {
   const std::size_t base = static_cast<std::size_t>(iteration) * graph.tasks();
@@ -88,7 +89,7 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   double busy = 0;
   double exposed = 0;
   double stall = 0;
-  // A device waits for its first input too, since the last task of the iteration before.
+  // The gap before the first task counts too, from the last task of the iteration before.
   double free = iteration > 0 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
     const Work& work = graph.works[graph.work[task]];
@@ -114,8 +115,8 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   }
 }
 
-// Cores that load batches, and cores that drive a device each. What drivers do while they do not wait is the same in
-// every mode and part of no figure.
+// Energy of the cores that load batches and of those that each drive a device. A driver that does not wait draws the
+// same in every mode; no figure includes that.
 void add_host_cores(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
   if (graph.host == HostWait::unmodelled) {
     return;
@@ -127,7 +128,7 @@ void add_host_cores(const TaskGraph& graph, const Platform& platform, Metrics& m
     loaded[work] += graph.works[work].loads() ? graph.works[work].seconds.value : 0;
   }
   for (std::size_t work = 0; work < graph.works.size(); ++work) {
-    if (graph.works[work].loads()) { // one loader
+    if (graph.works[work].loads()) { // this work is a loader's
       const Host& host = platform.nodes[graph.works[work].node].host;
       const Seconds waiting = graph.workers * metrics.iteration - Seconds{loaded[work]};
       energy.loaders_busy += host.core_busy * Seconds{loaded[work]};
@@ -155,7 +156,7 @@ std::vector<double> bytes_of_links(const TaskGraph& graph, const Platform& platf
   return bytes;
 }
 
-// Which vertices belong to the run: devices in use, and all hosts and switches but the hosts of unused nodes.
+// Which vertices take part in the run: devices in use, and all hosts and switches except the hosts of unused nodes.
 std::vector<char> vertices_in_use(const TaskGraph& graph, const Platform& platform, const std::vector<char>& nodes) {
   std::vector<char> used(platform.vertices.size(), 0);
   for (std::size_t v = 0; v < used.size(); ++v) {
@@ -168,7 +169,8 @@ std::vector<char> vertices_in_use(const TaskGraph& graph, const Platform& platfo
   return used;
 }
 
-// A link's power is linear in the rate that flows, so its energy needs the bytes alone. A link counts with both ends.
+// Energy of the links. A link's power is linear in its rate, so the bytes are enough. A link counts where both of its
+// ends take part.
 void add_links(const TaskGraph& graph, const Platform& platform, const std::vector<char>& nodes, Metrics& metrics) {
   const auto draws = [](const Link& link) { return link.busy.value > 0; };
   if (std::none_of(platform.links.begin(), platform.links.end(), draws)) {
@@ -212,7 +214,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   const int last_iteration = timeline.iterations - 1;
   const double end = end_of_iteration(graph, timeline, last_iteration);
   metrics.makespan = Seconds{end_of_iteration(graph, timeline, 0)};
-  const int before = last_iteration - timeline.window; // the window
+  const int before = last_iteration - timeline.window; // the iteration before the window
   metrics.iteration = Seconds{(end - end_of_iteration(graph, timeline, before)) / timeline.window};
   const std::size_t base = static_cast<std::size_t>(last_iteration) * graph.tasks();
   metrics.busy.resize(graph.devices.size());

@@ -1,4 +1,4 @@
-// What a timeline says: pure functions of it. Every figure is defined in docs/model.md, "Metrics".
+// Figures that follow from a timeline, as pure functions. docs/model.md, "Metrics", defines each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@ namespace stagecraft {
 /// Energy of one iteration, split by what draws it.
 struct Energy {
   Joules devices_idle;    ///< all devices in use, all the time
-  Joules devices_waiting; ///< what a device that waits draws beyond idle
-  Joules devices_dynamic; ///< what a device that computes draws beyond idle
+  Joules devices_waiting; ///< what waiting devices draw beyond idle
+  Joules devices_dynamic; ///< what computing devices draw beyond idle
   Joules hosts_idle, hosts_dynamic;
   Joules loaders_busy, loaders_waiting, drivers_waiting; ///< add up to hosts_dynamic
   Joules links_idle, links_dynamic;
@@ -23,25 +23,25 @@ struct Energy {
 
 /// Figures of one run. Per-device vectors follow TaskGraph::devices; unused devices have no entry.
 struct Metrics {
-  Seconds iteration;            ///< the period of the steady state
-  Seconds makespan;             ///< one iteration alone from empty
-  std::vector<Seconds> busy;    ///< F, B, W, R and optimiser, per iteration
-  std::vector<Seconds> waiting; ///< iteration - busy
-  std::vector<Seconds> tail;    ///< from the device's last task to the end of the iteration, within waiting
-  std::vector<Seconds> exposed; ///< waiting for data already on its way
-  std::vector<Seconds> stall;   ///< waiting for the loader
+  Seconds iteration;            ///< period of the steady state
+  Seconds makespan;             ///< one iteration alone, from an empty pipeline
+  std::vector<Seconds> busy;    ///< per device: F, B, W, R and optimiser steps of an iteration
+  std::vector<Seconds> waiting; ///< per device: iteration - busy
+  std::vector<Seconds> tail;    ///< per device: from its last task to the end of the iteration; a part of waiting
+  std::vector<Seconds> exposed; ///< per device: waiting for data that is being sent
+  std::vector<Seconds> stall;   ///< per device: waiting for the loader
   std::vector<Bytes> peak_memory;
-  std::vector<TaskId> peak_task; ///< the task that starts when memory peaks
+  std::vector<TaskId> peak_task; ///< per device: the task that starts when memory peaks
   double bubble_fraction = 0;    ///< 1 - sum busy / (devices * iteration)
   double load_imbalance = 0;     ///< max / mean busy - 1
-  Energy energy;                 ///< devices in use, the hosts of their nodes, and the links of both
-  Dollars cost;                  ///< devices in use and the hosts of their nodes, per iteration
-  long tasks = 0;                ///< executed over all iterations replayed, transfers included
+  Energy energy;                 ///< of devices in use, the hosts of their nodes, and links between these
+  Dollars cost;                  ///< of devices in use and the hosts of their nodes, per iteration
+  long tasks = 0;                ///< number of tasks run in all iterations replayed, transfers included
 };
 
 Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform& platform);
 
-/// The link that is busiest in the last iteration, as bytes / (bandwidth * iteration).
+/// The busiest link of the last iteration, and its share: bytes / (bandwidth * iteration).
 struct BusiestLink {
   LinkId link = -1;
   double share = 0;

@@ -59,7 +59,8 @@ TaskGraph with_parts(TaskGraph graph, const PartTimes& parts) {
 }
 
 Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& parts) {
-  std::vector<double> measured(platform.links.size(), 0.0); // of each link the widest leg that it bounds
+  std::vector<double> measured(platform.links.size(),
+                               0.0); // per link, bytes per second on the fastest leg that it limits
   double ratios = 0;
   int bounded = 0;
   for (std::size_t leg = 0; leg < graph.legs.size(); ++leg) {
@@ -93,7 +94,8 @@ TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline) {
         work.computes() || work.transfers() ? Seconds{timeline.finish[task] - timeline.start[task]} : Seconds{0};
     if (work.transfers()) {
       work.leg = 0;
-      // What follows in its channel waits for all but the latency; elsewhere all is latency, which every engine pays.
+      // On a channel, the next transfer waits for all but the latency. Elsewhere all counts as latency, which every
+      // engine adds.
       work.latency = work.channel >= 0 ? std::min(work.latency, work.seconds) : work.seconds;
     }
   }

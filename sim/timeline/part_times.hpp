@@ -1,4 +1,4 @@
-// What each part of a cluster takes while it is alone, measured; and a task graph as these parts should run it.
+// Times of a cluster's parts, each measured alone; and the task graph and platform that run with these times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,31 +9,32 @@
 
 namespace stagecraft {
 
-/// Measured on parts alone, never on the run that is predicted with them.
+/// Times measured on parts alone, never on the run that they predict.
 struct PartTimes {
-  Seconds computation;           ///< that every computation takes beyond what its work says
-  std::vector<PathCost> legs;    ///< [leg]: from the sender's finish to the receiver's start, one transfer alone
-  std::vector<Seconds> works;    ///< [work]: of computations while all else rests; empty: what the graph says
-  std::vector<double> slowdowns; ///< [device of the graph]: by what the others do beside it; empty: 1
-  /// [work * works + other]: how many times as long a work takes while another device does the other, instead of the
-  /// slowdowns, which hold whether or not the others wait; empty: not measured.
+  Seconds computation;           ///< what every computation takes beyond the time of its work
+  std::vector<PathCost> legs;    ///< [leg]: from the sender's finish to the receiver's start, for one transfer alone
+  std::vector<Seconds> works;    ///< [work]: of computations while all else rests; empty: as in the graph
+  std::vector<double> slowdowns; ///< [device of the graph]: factor by which the work of others slows it; empty: 1
+  /// [work * works + other]: the factor by which a work takes longer while another device does `other`. Replaces the
+  /// slowdowns, which apply even while the others wait. Empty: not measured.
   std::vector<double> contention;
 };
 
-/// Of several measurements of the same parts, at least one, the median of each time.
+/// The median of each time over several measurements of the same parts, at least one.
 PartTimes median(std::span<const PartTimes> measured);
 
-/// The graph with computations and transfers as the parts take them, but for contention, which is a matter of time: an
-/// engine's, replay_contended(). A work that pays a leg's latency several times, as
-/// a ring does, keeps the rest of its latency.
+/// The graph with the times of its parts for computations and transfers. Contention is left out, since it depends on
+/// what runs at the same time: see replay_contended(). A work that pays a leg's latency several times, as a ring does,
+/// keeps the rest of its latency.
 TaskGraph with_parts(TaskGraph graph, const PartTimes& parts);
 
-/// The platform with links as wide as the legs that they bound measured; the others keep their proportion to those.
+/// The platform with links as fast as measured on the legs that they limit. The bandwidth of the other links changes by
+/// the mean ratio.
 Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& parts);
 
-/// A graph that is `timeline` told again: each task of each iteration a work of its own that takes as long as it did,
-/// transfers on links of their own. Replayed on any engine it says what dependencies and program order alone make of
-/// the durations; where the graph has channels, on engine `analytic`, by which their order is kept too.
+/// A graph that repeats `timeline`: each task of each iteration becomes a work of its own with the duration that it
+/// had, and each transfer gets links of its own. A replay of it shows what dependencies and program order alone make of
+/// these durations. Any engine will do; where the graph has channels, take `analytic`, which keeps their order too.
 /// std::invalid_argument for a graph with a loader, whose ties are no edges.
 TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline);
 

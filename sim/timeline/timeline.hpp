@@ -1,4 +1,4 @@
-// What happened when: the start and finish of every task of every iteration.
+// When everything happened: start and finish of every task of every iteration.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace stagecraft {
 
-/// Times in seconds from the start of the first iteration; entry iteration * tasks + task.
+/// Times in seconds from the start of the first iteration. Entry iteration * tasks + task.
 struct Timeline {
   int iterations = 1;
   std::vector<double> start, finish;
-  int window = 1; ///< so many last iterations are one period of the steady state; figures are means over them
+  int window = 1; ///< the last `window` iterations are one period of the steady state; figures are means over them
 
   /// When the last task of the last iteration finished; 0 where there is none.
   double end() const { return finish.empty() ? 0 : *std::max_element(finish.begin(), finish.end()); }

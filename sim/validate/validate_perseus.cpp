@@ -1,5 +1,6 @@
 // Measured pipelines replayed: 1F1B with merged blocking sends and receives, every micro-batch at its own clocks. What
-// is fitted on which runs, and never on the run predicted: docs/validation.md. SPDX-License-Identifier: Apache-2.0
+// is fitted on which runs, and never on the run predicted: docs/validation.md.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,3 +1,4 @@
+// Reading the `loader` mapping of a study.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/loader.hpp"
 
@@ -14,7 +15,7 @@ std::optional<int> read_count(yaml::Map& map, std::string_view key) {
   return map.integer(key, 1, kMost);
 }
 
-// A time on one core, or work that its speed turns into one.
+// Reads the time per sample on one core, or the work, which a core's speed turns into time.
 void read_decode(yaml::Map& map, Loader& loader) {
   const yaml::Node* node = map.find("decode");
   if (node == nullptr) {

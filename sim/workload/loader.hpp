@@ -1,4 +1,4 @@
-// How training data reaches the devices: read from disk, decoded on host cores, copied.
+// How training data reaches the devices: read from disk, decoded on host cores, copied to the device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace stagecraft {
 
-/// What a host core does that has nothing to do. Each device in use has a core that drives it, and each worker of a
-/// loader one that decodes.
+/// What an idle host core does. Each device in use has a core that drives it, and each loader worker a core that
+/// decodes.
 enum class HostWait { unmodelled, spin, block };
 
 struct HostWaitRow {
@@ -24,13 +24,13 @@ inline constexpr std::array kHostWaits = {
     HostWaitRow{"block", "waiting cores sleep until they are woken", HostWait::block},
 };
 
-/// The loader of a study: every device of the first stage has one of its own, and a batch of it is one micro-batch.
+/// The loader of a study. Every device of the first stage has a loader of its own, whose batches are micro-batches.
 struct Loader {
-  std::optional<int> workers; ///< of each loader; nothing: chosen so that host and device balance
-  std::optional<int> queue;   ///< batches begun and not yet taken; nothing: chosen with the workers
-  Bytes bytes_per_sample;     ///< on disk
-  Seconds decode;             ///< of one sample on one core
-  Flops decode_work;          ///< likewise, divided by the core's speed; the two add up
+  std::optional<int> workers; ///< per loader; nothing: chosen so that host and device balance
+  std::optional<int> queue;   ///< batches begun and not yet taken, at most; nothing: chosen with the workers
+  Bytes bytes_per_sample;     ///< size of a sample on disk
+  Seconds decode;             ///< per sample on one core
+  Flops decode_work;          ///< per sample, divided by the core's speed; added to `decode`
   HostWait host = HostWait::spin;
 };
 

@@ -1,3 +1,4 @@
+// Sorting operators topologically, checking their edges, and sums over a model.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/model_graph.hpp"
 
@@ -35,8 +36,8 @@ Adjacency adjacency(int count, const std::vector<std::pair<int, int>>& edges, bo
   return lists;
 }
 
-// Kahn 1962: of the operators whose predecessors are all placed, the one given first comes next. Operators on or
-// behind a cycle are left out.
+// Kahn 1962. Among operators whose predecessors are all placed, the first in the given order comes next. Operators on a
+// cycle, and those after one, are left out.
 std::vector<int> topological_order(const Adjacency& predecessors, const Adjacency& successors) {
   const int count = static_cast<int>(predecessors.size());
   std::vector<size_t> waiting(count);
@@ -61,7 +62,8 @@ std::vector<int> topological_order(const Adjacency& predecessors, const Adjacenc
   return order;
 }
 
-// Every operator left out of `order` has a predecessor left out as well, so walking back must meet one twice.
+// Names a cycle. Every operator left out of `order` has a predecessor that is left out too, so walking back must meet
+// one twice.
 std::string cycle_text(const std::vector<Operator>& operators, const Adjacency& predecessors,
                        const std::vector<int>& order) {
   constexpr size_t kMostNames = 10;

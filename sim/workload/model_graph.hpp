@@ -13,96 +13,99 @@ namespace stagecraft {
 
 using OperatorId = int; ///< index into ModelGraph::operators, a topological order
 
-/// A kernel that an operator runs, in a number of samples to be filled in: shape[grows] is that of one.
+/// A kernel that an operator runs, for one sample; for n samples, shape[grows] is multiplied by n.
 struct KernelCall {
   KernelOp op = KernelOp::gemm;
   KernelShape shape{};
-  int grows = 0; ///< the dimension that samples multiply
+  int grows = 0; ///< the dimension that counts samples
   bool operator==(const KernelCall&) const = default;
 };
 
-/// Work of one pass over one operator. Time on a device without a profile is a roofline of both (docs/model.md).
+/// Work of one pass over one operator. Without a profile, its time on a device is a roofline of arithmetic and memory
+/// (docs/model.md).
 struct Pass {
   Flops flops;                     ///< per sample
   double moved_elements = 0;       ///< activation elements read and written, per sample
   double moved_parameters = 0;     ///< parameters read or gradients written, per micro-batch
   int kernels = 0;                 ///< launches per micro-batch
-  std::vector<KernelCall> calls{}; ///< what they compute, where it is known
+  std::vector<KernelCall> calls{}; ///< kernels launched, where they are known
 };
 
-/// One operator. Amounts are per sample of the batch unless said otherwise; elements become bytes by the precision.
+/// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
 struct Operator {
   std::string name;
-  std::string type; ///< as the source calls it: "Conv2d", "MatMul"
+  std::string type; ///< the source's name: "Conv2d", "MatMul"
   KernelKind kind = KernelKind::other;
   Pass forward, backward_input, backward_weight;
-  double parameters = 0;      ///< trainable, a count
-  double output_elements = 0; ///< of its output tensor
-  double stash_elements = 0;  ///< kept from forward for backward
-  /// Of activations and gradients, what the weight gradient needs when the input's has been made: the input and the
-  /// gradient of the output. Negative: not known.
+  double parameters = 0;      ///< count of trainable parameters
+  double output_elements = 0; ///< size of the output tensor
+  double stash_elements = 0;  ///< size of what forward keeps for backward
+  /// The part of activations and gradients that the weight gradient still needs after the input's gradient: the input
+  /// and the output's gradient. Negative: not known.
   double weight_elements = -1;
-  double resident_bytes = 0; ///< held all the time, not per sample; only where ModelGraph::memory_given
-  bool divisible = true;     ///< may be replicated over samples
+  double resident_bytes =
+      0; ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
+  bool divisible = true; ///< replicas may share its samples
 };
 
-/// Times of one operator measured on one device for a whole micro-batch; infinite where the device cannot run it.
+/// Times of one operator, measured on one device for a whole micro-batch; infinite where the device cannot run it.
 struct MeasuredTime {
   Seconds forward, backward;
-  double spread = 0; ///< relative standard deviation of their sum; 0 where it is not known
+  double spread = 0; ///< relative standard deviation of forward + backward; 0: not known
 };
 
-/// What was measured for every operator, on one device type and for one micro-batch size.
+/// Times of all operators, measured on one device type for one micro-batch size.
 struct Profile {
-  std::string device; ///< device type it was taken on; "" when the file does not say
-  double samples = 0; ///< of the micro-batch; 0 when the file does not say
+  std::string device; ///< device type measured; "" when the file does not say
+  double samples = 0; ///< in a micro-batch; 0 when the file does not say
   Precision precision = Precision::fp32;
   std::vector<MeasuredTime> times; ///< per operator
-  int tensor_parallel = 1;         ///< devices that ran each operator together
+  int tensor_parallel = 1;         ///< number of devices that ran each operator together
 };
 
-/// One way to run an operator as its file measured it: on a tensor-parallel group of some size, with forward run again
-/// or not (Tarnawski et al. 2021). Amounts are of one device of the group and one micro-batch.
+/// One way to run an operator, as measured: on a tensor-parallel group of some size, with or without recompute
+/// (Tarnawski et al. 2021). Amounts are per device of the group and micro-batch.
 struct Configuration {
   int tensor_parallel = 1;
   bool recompute = false;
-  Seconds seconds;                       ///< all passes, with communication inside the group
-  Bytes parameters;                      ///< whose gradients replicas reduce
-  Bytes per_micro_batch, resident;       ///< memory held per micro-batch in flight, and all the time
-  std::vector<Bytes> incoming, outgoing; ///< [predecessor], [successor]: exchanged in the group where a cut parts them
+  Seconds seconds;                 ///< all passes, with communication inside the group
+  Bytes parameters;                ///< parameters whose gradients replicas reduce
+  Bytes per_micro_batch, resident; ///< memory held for each micro-batch in flight, and all the time
+  std::vector<Bytes> incoming,
+      outgoing; ///< per predecessor and per successor: bytes exchanged in the group if a stage boundary lies between
 };
 
-/// A tensor with all operators that make or use it. A stage that holds some of them but not all receives or sends it
+/// A tensor with all operators that make or use it. A stage that holds some of them, but not all, receives or sends it
 /// once.
 struct SharedTensor {
   double elements = 0;          ///< per sample
-  std::vector<OperatorId> ends; ///< ascending, two or more
+  std::vector<OperatorId> ends; ///< the operators, ascending, at least two
 };
 
-/// Devices of one type that a model's file brings along, each on a private link to one switch.
+/// Devices of one type that come with a model's file, each on a private link to one switch.
 struct BroughtDevices {
-  std::string type; ///< as the model's profiles name it
+  std::string type; ///< as the model's profiles name the type
   int count = 1;
-  Bytes memory;             ///< infinite: without limit
-  BytesPerSecond bandwidth; ///< of the link; infinite: transfers are free
+  Bytes memory;             ///< infinite: no limit
+  BytesPerSecond bandwidth; ///< bandwidth of the link; infinite: transfers take no time
 };
 
-/// A model, operators in topological order, edges as sorted adjacency lists without doubles.
+/// A model: operators in topological order, edges as sorted adjacency lists without duplicates.
 struct ModelGraph {
   std::string name, description;
   std::vector<Operator> operators;
   std::vector<std::vector<OperatorId>> predecessors, successors; ///< per operator
-  double input_elements = 0;                                     ///< per sample, fed to the sources
-  std::vector<Profile> profiles; ///< none where costs come from shapes; the first is the one that others scale from
-  /// Where the file says more of tensors than "each operator's output and, backwards, its gradient": all of them, those
-  /// of backward too. For planners that count tensors; edges and outputs still say what a replay sends.
+  double input_elements = 0;     ///< per sample, read by the operators without predecessors
+  std::vector<Profile> profiles; ///< empty where costs come from shapes; other devices and sizes scale from the first
+  /// All tensors, of backward too, where the file gives them; empty where each operator just has one output and its
+  /// gradient. For planners that count tensors; a replay still sends what edges and outputs say.
   std::vector<SharedTensor> tensors;
-  std::vector<BroughtDevices> devices; ///< to run on when no platform is named; mostly none
-  /// The file gives memory as a whole: a stage holds its operators' resident bytes and, in flight, their stash.
-  /// Weights, gradients, optimiser states and buffers are not added.
+  std::vector<BroughtDevices> devices; ///< used when no platform is named; mostly empty
+  /// The file gives memory as a whole: a stage holds the resident bytes of its operators and the stash of micro-batches
+  /// in flight. Weights, gradients, optimiser states and buffers are not added.
   bool memory_given = false;
-  /// Per operator, all ways to run it that the file gives; none where it gives no such. With them edge_bytes, of each
-  /// operator's edges to its successors, and micro_batches, how many make a batch.
+  /// Per operator, all ways to run it; empty where the file gives none. Comes with edge_bytes, for each operator's
+  /// edges to its successors, and micro_batches, the number of micro-batches in a batch.
   std::vector<std::vector<Configuration>> configurations;
   std::vector<std::vector<Bytes>> edge_bytes;
   int micro_batches = 0;
@@ -110,18 +113,19 @@ struct ModelGraph {
   int size() const { return static_cast<int>(operators.size()); }
 };
 
-/// The configuration of an operator at a tensor degree, that with the other choice of recompute where there is no such;
-/// nullptr where the file gives none at this degree.
+/// The configuration of an operator at a tensor degree. Without one for this choice of recompute, that for the other
+/// choice; nullptr where the file gives none at this degree.
 const Configuration* find_configuration(const ModelGraph& model, OperatorId op, int tensor_parallel, bool recompute);
 
-/// Sorts operators topologically, ties by the order given, and builds both adjacency lists from edges between
-/// positions of `operators`. Throws InputError blaming `where` for a cycle (naming its operators) or a dangling edge.
+/// Sorts operators topologically, keeping the given order where edges allow, and builds both adjacency lists from edges
+/// between positions of `operators`. Throws InputError blaming `where` for a cycle (naming its operators) or a dangling
+/// edge.
 ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
                       std::vector<Profile> profiles, const Where& where);
 
 /// Sums over all operators, per sample.
 struct ModelTotals {
-  double parameters = 0; ///< a count, not per sample
+  double parameters = 0; ///< count, not per sample
   double stash_elements = 0, output_elements = 0;
   Flops forward, backward;
 };

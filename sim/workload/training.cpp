@@ -1,3 +1,4 @@
+// Reading the `training` mapping of a study.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/training.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int kMostSamples = std::numeric_limits<int>::max();
 
-// The divisors of `batch` next to `count`, below and above.
+// Names the divisors of `batch` next to `count`, below and above.
 std::string nearest_divisors(int batch, int count) {
   int below = 1;
   int above = batch;
@@ -29,7 +30,7 @@ std::string nearest_divisors(int batch, int count) {
   return above > count ? std::to_string(below) + " or " + std::to_string(above) : std::to_string(below);
 }
 
-// Ju et al. 2024 scan the divisors of the batch; more than 64 micro-batches change the bubble by little.
+// Ju et al. 2024 try the divisors of the batch; beyond 64 micro-batches the bubble hardly changes.
 constexpr int kMostAutomatic = 64;
 
 std::vector<int> divisors(int global_batch) {
@@ -69,7 +70,7 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divis
   return counts.empty() ? Training().micro_batches : counts;
 }
 
-// One of the names, or a mapping.
+// Reads one of the names, or a mapping.
 RecomputeChoice read_recompute(const yaml::Node& node) {
   RecomputeChoice choice{.where = node.where};
   if (node.kind != yaml::Node::Kind::map) {

@@ -13,13 +13,13 @@
 
 namespace stagecraft {
 
-/// What of a stage runs forward again before backward: nothing, everything, or a list of operators.
+/// Which operators of a stage run forward again before backward: none, all, or some.
 enum class Recompute { none, full, selective };
 enum class StepMode { barrier, local };
 
 struct OptimizerRow {
   std::string_view name, help;
-  double states; ///< values kept per parameter beside weight and gradient (fp32)
+  double states; ///< optimiser states per parameter (fp32), beside weight and gradient
 };
 
 /// Optimisers. Memory per parameter, fp32: weight 4 + gradient 4 + 4*states bytes; in fp16/bf16: weight 2 + gradient 2
@@ -41,7 +41,7 @@ inline constexpr std::array kRecomputes = {
                  Recompute::selective},
 };
 
-/// How recomputation enters an order.
+/// When recomputation (R) runs, and for which micro-batches.
 struct RecomputeRule {
   bool early = true;                    ///< R may start before the gradient arrives; otherwise it waits like B
   bool skip_after_own_forward = false;  ///< no R where F of the same micro-batch stands directly before its B
@@ -58,15 +58,15 @@ inline constexpr std::array kRecomputeTimes = {
     RecomputeTimeRow{"lazy", "when the gradient has arrived", false},
 };
 
-/// What of every stage runs forward again, and when. A plan may say otherwise of its stages, but not when.
+/// Which operators run forward again, and when. A plan may choose other operators for its stages, but no other rule.
 struct RecomputeChoice {
   Recompute what = Recompute::none;
-  std::vector<std::string> operators; ///< of a selective one, by name
-  std::vector<KernelKind> kinds;      ///< and by kind
+  std::vector<std::string> operators; ///< names of operators, if selective
+  std::vector<KernelKind> kinds;      ///< and kernel kinds of operators, if selective
   RecomputeRule rule;
-  Where where; ///< for errors
+  Where where; ///< place in the file, for errors
 
-  /// Whether both mean the same.
+  /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
     return what == other.what && operators == other.operators && kinds == other.kinds && rule == other.rule;
   }
@@ -82,30 +82,31 @@ inline constexpr std::array kStepModes = {
     StepModeRow{"local", "each stage steps when its own gradients are complete", StepMode::local},
 };
 
-/// The training part of a study. Degrees that no strategy sets yet are 1.
+/// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
-  std::vector<int> micro_batches = {1}; ///< counts per iteration to try
+  std::vector<int> micro_batches = {1}; ///< numbers of micro-batches per iteration to try
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
-  std::vector<RecomputeChoice> recomputes = {{}}; ///< to try
-  RecomputeChoice recompute;                      ///< the one in force: of those, the first
+  std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
+  RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;
-  bool blocking_sends = false; ///< a device sends only after its kernel and computes nothing meanwhile
-  bool ordered_sends = true;   ///< transfers of one sender over the same links follow one another
-  /// Gradients of this size are reduced over the replicas as soon as the last backward pass has made them, as
-  /// DistributedDataParallel does; 0: all together after it.
+  bool blocking_sends =
+      false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
+  bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
+  /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
+  /// DistributedDataParallel does; 0: all gradients together after the pass.
   Bytes gradient_bucket;
-  int chunks = 2;  ///< per device, for schedules that interleave
-  int streams = 1; ///< of a device, for the kernels of a stage; 1: one after another
+  int chunks = 2;  ///< chunks per device, for interleaved schedules
+  int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another
 };
 
-/// Whether a choice runs an operator forward again.
+/// Whether this choice runs the operator forward again.
 bool selects(const RecomputeChoice& choice, const Operator& op);
 
-/// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError, also for a number of
-/// micro-batches that does not divide the global batch (naming the nearest that do). `divisible_at_will`: the model is
-/// a profile of a minibatch of unknown size, which may be cut anywhere as long as no global batch is given.
+/// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError; for a number of micro-batches
+/// that does not divide the global batch, it names the nearest that do. `divisible_at_will`: the model is a profile of
+/// a minibatch of unknown size, which may be cut anywhere as long as no global batch is given.
 Training load_training(const yaml::Node& node, bool divisible_at_will = false);
 
 } // namespace stagecraft

@@ -1,5 +1,5 @@
-// Training over time: what moving costs, what each policy does when the world changes, and the shipped studies of the
-// 2022 patent.
+// Training over time: the cost of migration, what each policy does when the world changes, and the shipped studies of
+// the 2022 patent.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/adapt.hpp"
 #include "tests/study/studies.hpp"
@@ -133,7 +133,7 @@ TEST_CASE("jitter of one percent is the same for all policies and for every run,
 }
 
 TEST_CASE("planners believe the study's speeds, replays know better", "[study][adapt]") {
-  // Two device types that are equal in truth; believed, one is three times as fast.
+  // Two device types that are equally fast in truth, while the model believes that one is three times as fast.
   const std::string text = "model: chain.yaml\nplatform: {devices: 3}\ntraining: {global_batch: 4, micro_batches: 4}\n"
                            "compare: {strategies: dynamic, schedules: 1f1b}\n";
   const Study right = study(text);

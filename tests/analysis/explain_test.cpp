@@ -1,3 +1,4 @@
+// Explanations of runs: where the time goes, and what would help, by hand and as laws.
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 

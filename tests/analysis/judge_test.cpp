@@ -1,4 +1,4 @@
-// Judging planners on chains whose times can be made by hand.
+// Judging planners on chains whose times can be worked out by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -51,8 +51,8 @@ TEST_CASE("regret is against the best known plan, and the distance to the bound 
   CHECK(score_of(judgement, "single").wins == 0);
 }
 
-// Equal stages of 6 s a sample, whatever M; with a flush (M + 1) 6 * 4/M is least for M = 4. Without one and with links
-// for nothing every M takes 24 s: the first is kept, which by its estimate, made for a flush, would be 36 s.
+// Equal stages of 6 s a sample for every M. With a flush, (M + 1) 6 * 4/M is least for M = 4. Without a flush and with
+// free links, every M takes 24 s, and the first is kept, although its estimate, made for a flush, is 36 s.
 TEST_CASE("micro-batches are chosen by the estimate of a pipeline that flushes, or by replay", "[study][judge]") {
   const auto chosen = [](const std::string& more) {
     const Judgement judgement = judged(chains("[uniform]", more));
@@ -65,7 +65,7 @@ TEST_CASE("micro-batches are chosen by the estimate of a pipeline that flushes, 
   CHECK(replayed.iteration.value == Approx(24).margin(0.01));
   CHECK(replayed.staleness == std::vector<double>{1.0 / 2, 0}); // one of two forwards runs a step ahead
   CHECK(chosen("").staleness.empty());
-  // Two versions need two micro-batches: what cannot be had is passed over.
+  // Two versions need two micro-batches; a number that cannot run is skipped.
   CHECK(chosen(", schedule: pipedream-2bw, micro_batches: replay").micro_batches == 2);
 }
 

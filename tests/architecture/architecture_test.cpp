@@ -1,5 +1,5 @@
-// The shape of the house: which folder of sim/ may include which, which outside package belongs where, and what no
-// library does. Every source file is read; a defect names its file and line.
+// The structure of sim/ and calibrate/: which folder may include which, which outside package belongs where, and what
+// libraries must not do. Reads every source file; a defect names its file and line.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
@@ -22,9 +22,9 @@ using Folders = std::set<std::string>;
 
 const Folders kCalibrate = {"fit", "cpu", "gpu", "pipeline", "foreign"};
 
-// What stands before each folder or room, and so may be included there. A row names what it may include directly; what
-// those may include, it may include too. A new folder or room takes its place here. All stand below sim/ but
-// kCalibrate, whose libraries keep the same rules; of calibrate/gpu, a project of its own, the rooms are held too.
+// For each folder or room, the folders that it may include directly; what those may include, it may include too. A new
+// folder or room needs a row here. All are below sim/, except kCalibrate, whose libraries keep the same rules; so do
+// the rooms of calibrate/gpu, which is a project of its own.
 const std::map<std::string, Folders>& include_table() {
   static const std::map<std::string, Folders> kTable = [] {
     std::map<std::string, Folders> table;
@@ -63,7 +63,7 @@ const std::map<std::string, Folders>& include_table() {
     row("sweep/run", {"sweep/store"});
     row("validate", {"study", "report"});
     row("analysis", {"study", "report"});
-    row("fit", {"platform"}); // calibrate/fit: from measurements to fits
+    row("fit", {"platform"}); // calibrate/fit: fits to measurements
     row("gpu/sweep", {});     // calibrate/gpu: measures a GPU
     row("gpu/output", {"gpu/sweep"});
     row("gpu/device", {"gpu/output"});
@@ -72,7 +72,7 @@ const std::map<std::string, Folders>& include_table() {
     row("gpu/pipelines", {"gpu/kernels"});
     row("gpu", {"gpu/kernels", "gpu/links", "gpu/pipelines"});
     row("cpu", {"platform", "workload/layer", "gpu/output"}); // calibrate/cpu: measures a processor
-    row("foreign", {"platform", "workload/import"});          // calibrate/foreign: what other tools measured
+    row("foreign", {"platform", "workload/import"});          // calibrate/foreign: measurements by other tools
     row("pipeline", {"timeline", "fit", "cpu", "base/process", "gpu/pipelines"}); // calibrate/pipeline: real runs
     row("app/common", {"validate", "sweep/store", "schedule/format", "pipeline"});
     row("app/command", {"app/common", "analysis", "sweep/run", "foreign", "gpu"});
@@ -82,13 +82,13 @@ const std::map<std::string, Folders>& include_table() {
   return kTable;
 }
 
-// Outside packages by the front of their headers' names, and the folders that may see them.
+// Outside packages by the beginning of their headers' names, and the folders that may include them.
 const std::map<std::string, Folders>& package_table() {
   static const std::map<std::string, Folders> kTable = {
       {"yaml-cpp", {"base"}},
       {"simgrid", {"replay"}},
       {"onnx", {"workload/import"}},
-      {"google", {"workload/import"}}, // protobuf, which ONNX is written in
+      {"google", {"workload/import"}}, // protobuf, the format of ONNX files
       {"Eigen", {"fit", "cpu", "pipeline"}},
       {"CLI", {"app/common"}},
       {"nlohmann",
@@ -105,7 +105,7 @@ bool is_program(const std::string& folder) {
   return top == "app" || top == "gpu";
 }
 
-// Libraries neither print nor end the process. _exit ends a forked child, and only there.
+// Libraries neither print nor end the process. Only _exit is allowed, to end a forked child.
 const std::regex& forbidden_calls() {
   static const std::regex kCalls(R"(std::(cout|cerr|clog)\b|\b(printf|fprintf|puts|exit|quick_exit|abort)\s*\()");
   return kCalls;
@@ -115,7 +115,7 @@ const Folders kForkingFiles = {"sim/base/process/child.cpp", "sim/base/command.c
 
 struct Line {
   int number;
-  std::string text; ///< without comment
+  std::string text; ///< without its comment
 };
 
 std::vector<Line> lines_of(const std::string& text) {
@@ -148,14 +148,14 @@ std::string include_defect(const std::string& folder, const std::string& header)
                : place_of(folder) + " may not include " + place_of(target);
   }
   if (folder == "gpu" || folder.starts_with("gpu/")) {
-    return ""; // the toolkit's own
+    return ""; // a header of the toolkit
   }
   const std::size_t slash = header.find('/');
   static const std::set<std::string> kSystem = {"arpa", "netinet", "sys"};
   const auto package = package_table().find(header.substr(0, slash));
   if (package == package_table().end()) {
     if (slash == std::string::npos || kSystem.contains(header.substr(0, slash))) {
-      return ""; // of the language or the system
+      return ""; // a header of the language or the system
     }
     return "'" + header + "' belongs to no known package";
   }
@@ -234,7 +234,7 @@ TEST_CASE("each folder and room includes only what stands before it, and librari
   }
 }
 
-// "namespace::Type" of every type that a file defines outside its anonymous namespace.
+// "namespace::Type" for each type that a file defines outside anonymous namespaces.
 std::vector<std::string> types_of(const std::string& text) {
   static const std::regex kNamespace(R"(^namespace ([a-z_:]+) \{)"),
       kType(R"(^(?:struct|class|enum class) ([\w:]+)[^;]*$)");
@@ -254,7 +254,7 @@ std::vector<std::string> types_of(const std::string& text) {
   return types;
 }
 
-// Two types of one name would be one to the linker, whose templates and destructors it then takes from either.
+// The linker would take two types of one name for one, and mix their templates and destructors.
 TEST_CASE("no two types have the same name", "[architecture]") {
   std::map<std::string, std::string> file_of;
   for (const char* top : {"sim", "calibrate"}) {
@@ -291,7 +291,7 @@ std::string folder_of_library(const std::string& name) {
   return "";
 }
 
-// stagecraft_library(… DEPENDS a b …) must not link what the includes may not reach.
+// stagecraft_library(… DEPENDS a b …) must link only what includes may reach.
 TEST_CASE("libraries link only what stands before them", "[architecture]") {
   static const std::regex kDepends(R"(DEPENDS([^)A-Z]*))");
   const auto check_links = [](const std::string& path, const std::string& text) {

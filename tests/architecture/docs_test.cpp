@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
 
-// Each row stands in the document as "| `name` | …".
+// Each row of the table is in the document as "| `name` | …".
 template <class Table> void check_rows(const std::string& document, const Table& table) {
   const std::string text = read_file(kRoot / document);
   for (const auto& row : table) {
@@ -113,7 +113,7 @@ TEST_CASE("links between documents and to files lead somewhere", "[architecture]
   }
 }
 
-// Paths in backquotes, as `sim/strategy/strategies.cpp`, are promises too.
+// Documents name source files in backquotes, as `sim/strategy/strategies.cpp`.
 TEST_CASE("source files that documents name exist", "[architecture][docs]") {
   static const std::regex kPath("`((sim|tests|docs|platforms|workloads|reports|cmake)/[a-z0-9_./-]+\\.[a-z]+)`");
   for (const fs::path& document : documents()) {

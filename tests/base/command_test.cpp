@@ -17,7 +17,7 @@ TEST_CASE("a command gets its input and gives its output", "[base][command]") {
   const std::string large(1 << 20, 'x'); // more than a pipe holds
   CHECK(shell("cat", large).output == large);
   CHECK(shell("cat", large).why_not.empty());
-  CHECK(run_command({{"printf", "%s", "a b"}, "."}, "").output == "a b"); // words, not a shell's line
+  CHECK(run_command({{"printf", "%s", "a b"}, "."}, "").output == "a b"); // arguments are not split as by a shell
 }
 
 TEST_CASE("a command starts in its folder", "[base][command]") {

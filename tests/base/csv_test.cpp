@@ -10,7 +10,7 @@ using test::near;
 
 TEST_CASE("cells are found by the name of their column and know their place", "[base][csv]") {
   const CsvTable table("a,b,c\n1,\"x, \"\"y\"\"\",0.5\r\n\n2,,1e3\n", "t.csv", {"a", "c"});
-  REQUIRE(table.rows() == 2); // an empty line is none
+  REQUIRE(table.rows() == 2); // an empty line is no row
   CHECK(table.at(0, "b").text == "x, \"y\"");
   CHECK(table.at(0, "b").where == Where{"t.csv", 2, 3});
   CHECK(table.at(0, "c").number() == near(0.5));

@@ -1,3 +1,4 @@
+// Fingerprints, compared with the definition of FNV-1a.
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
@@ -7,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// FNV-1a of 128 bits as its definition says, on decimal digits of base 2^8: slow and plain.
+// FNV-1a of 128 bits as its definition says, with digits of base 2^8: slow and simple.
 std::string by_definition(const std::string& bytes) {
   std::array<unsigned, 16> state{}; // the lowest byte first
   const std::string basis = "6c62272e07bb014262b821756295c58d";

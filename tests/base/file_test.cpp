@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of our own, gone when the test ends.
+// A temporary folder, deleted when the test ends.
 class Folder {
 public:
   Folder() : path_(fs::temp_directory_path() / ("stagecraft-test-" + std::to_string(getpid()))) {

@@ -1,4 +1,4 @@
-// Name tables: look-up, and the nearest name to a slip of the pen.
+// Name tables: look-up, and the nearest name to a typing error.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/named_table.hpp"
 #include "tests/catch.hpp"

@@ -1,3 +1,4 @@
+// A pool of forked workers: answers to all tasks, workers that die, and ending early.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 

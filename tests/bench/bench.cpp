@@ -1,9 +1,9 @@
-// Work for the instruction counter: one schedule, task graph, replay and metrics of a pipeline with uneven stages.
+// Work for the instruction counter.
 //   bench ENGINE STAGES MICRO_BATCHES     ENGINE: analytic, simgrid, or list (analytic after a list schedule)
-// Prints the number of tasks executed; tests/bench/run takes differences of two sizes.
-//   bench STRATEGY DEVICES OPERATORS      one plan of an uneven chain on DEVICES, or on N+M of which M are half as
-//   fast;
-//                                         prints its number of stages and the milliseconds of processor time it took
+// Makes the schedule, task graph, replay and metrics of a pipeline with uneven stages; prints the number of tasks
+// executed. tests/bench/run takes differences of two sizes.
+//   bench STRATEGY DEVICES OPERATORS      DEVICES: N, or N+M, of which M are half as fast
+// Plans an uneven chain once; prints its number of stages and the milliseconds of processor time.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Work for the clock: the exact max-load planner on graphs of parallel branches.
-//   bench_ideal BRANCHES LENGTH     (LENGTH + 1)^BRANCHES + 2 ideals, on six devices of one type and a slow one of
-//   another
+//   bench_ideal BRANCHES LENGTH
+// There are (LENGTH + 1)^BRANCHES + 2 ideals, six devices of one type, and a slow one of another.
 // Prints ideals, processor seconds of `ideal` and `ideal-linear`, their max-loads, and the process' largest memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// A model's operators become a profile: by made-up times, so that every number can be told.
+// A model's operators become a profile. Kernels take made-up times, so that every number is known.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <set>
@@ -66,7 +66,8 @@ TEST_CASE("times of operators are sums of their kernels", "[cpu]") {
   // Independent kernels: variances add.
   CHECK(times[6].spread ==
         Approx(0.01 * std::sqrt(forward * forward + input * input + weight * weight) / (forward + input + weight)));
-  CHECK(times[4].spread == Approx(kStandInSpread / std::sqrt(2)).epsilon(0.02)); // two copies, alike
+  CHECK(times[4].spread ==
+        Approx(kStandInSpread / std::sqrt(2)).epsilon(0.02)); // two copies, whose errors are independent
 }
 
 TEST_CASE("a profile is read back as it was measured", "[cpu]") {

@@ -1,4 +1,4 @@
-// Which samples count, and when they are enough: on clocks made up here.
+// Which samples count, and when there are enough, with a simulated clock.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 
@@ -15,7 +15,7 @@ TEST_CASE("a reading is contaminated by a switch or by time on the wall", "[cpu]
   CHECK_FALSE(contaminated({.cpu = 1e-6, .wall = 10e-6, .switches = 0}));
 }
 
-// A kernel of 1 ms; each sample of `noise` more, contaminated where told. Time passes as it runs.
+// A kernel of 1 ms; each sample takes `noise` more, and may be contaminated. The clock advances as it runs.
 struct Machine {
   std::vector<double> noise = {0};
   std::function<bool(int sample)> is_contaminated = [](int) { return false; };
@@ -74,7 +74,7 @@ TEST_CASE("contaminated samples are dropped and counted", "[cpu]") {
   Machine machine;
   machine.is_contaminated = [](int sample) { return sample % 3 == 0; };
   const gpu::Timing timing = machine.measure({});
-  CHECK(timing.seconds.median == Approx(1e-3)); // theirs would be 1.5 ms
+  CHECK(timing.seconds.median == Approx(1e-3)); // with the contaminated ones it would be 1.5 ms
   CHECK(timing.seconds.samples == 5);
   CHECK(timing.dropped == 2); // samples 2 … 8, of which 3 and 6
   CHECK(timing.variant.empty());

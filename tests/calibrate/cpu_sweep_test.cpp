@@ -1,4 +1,4 @@
-// A short run on this processor: what it writes can be read, and goes on where it ended. No time is asserted.
+// A short run on this processor: what it writes can be read, and it continues where it ended. No time is asserted.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <set>
@@ -76,7 +76,7 @@ TEST_CASE("a run writes what can be read and another does only what is left", "[
   CHECK(read.measured[0].variant.find(best_routines().instructions) != std::string::npos);
   CHECK(read.sentinels.size() == 6);
 
-  // A run that was killed leaves a file without its end; what it has stays as it is.
+  // A run that was killed leaves a file without an end; a new run keeps what is there.
   const std::string whole = read_file(path);
   const std::size_t second = whole.find("  - {op: relu");
   write_file(path, whole.substr(0, second) + "  - {op: relu, pass: backw");
@@ -96,7 +96,7 @@ TEST_CASE("a run ends in time and says what it left out", "[cpu]") {
   SweepOptions options;
   options.sampling = hasty();
   double clock = 0;
-  options.now = [&] { return clock += 0.05; }; // each look takes so long
+  options.now = [&] { return clock += 0.05; }; // each look at the clock takes so long
   options.budget = 2;
   run_sweep(plan_sweep({"attention", "copies"}, {}), device, file, options);
   CHECK(clock < 20); // a look for each of the points left out, too

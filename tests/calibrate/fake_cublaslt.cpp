@@ -155,7 +155,7 @@ int matmul(lt::Handle, lt::Description description, const void*, const void* a, 
 
 CublasLt open_cublaslt(const std::vector<std::string>&) {
   CublasLt lt;
-  lt.library = SharedLibrary::open({"libc.so.6"}, {}); // one that is there
+  lt.library = SharedLibrary::open({"libc.so.6"}, {}); // any library that exists
   lt.version = version;
   lt.create = create;
   lt.description_create = description_create;

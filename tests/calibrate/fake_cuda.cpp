@@ -11,11 +11,11 @@
 
 #include "calibrate/gpu/device/kernels.hpp"
 
-// A stream knows until when it is busy, an event when it was reached.
+// A stream stores until when it is busy, an event when it happened.
 struct CUstream_st {
   double now = 0, cycles = 0;
-  int captured = -1;           ///< empty kernels captured so far, below 0 while nothing is captured
-  double captured_seconds = 0; ///< of all other work
+  int captured = -1;           ///< empty kernels captured so far; negative: nothing is being captured
+  double captured_seconds = 0; ///< seconds of all other work captured
 };
 struct CUevent_st {
   double at = 0;
@@ -107,7 +107,7 @@ CUresult get_device(CUdevice* device, int ordinal) {
 } // namespace
 } // namespace fake
 
-// Numbers enough for the few products that are computed.
+// Only as many numbers as the few computed products need.
 void fill_gaussian(Precision precision, void* values, std::int64_t count, std::uint64_t seed, cudaStream_t) {
   for (std::int64_t i = 0; precision == Precision::fp32 && i < std::min<std::int64_t>(count, 1000); ++i) {
     static_cast<float*>(values)[i] = static_cast<float>((i * 7 + static_cast<std::int64_t>(seed) * 3) % 11 - 5);
@@ -266,7 +266,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
   return cudaSuccess;
 }
 
-// Empty kernels half as long as one by one.
+// A graph runs empty kernels in half the time.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
   fake::spend(stream, ready->seconds);
   return cudaSuccess;

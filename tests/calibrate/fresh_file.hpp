@@ -1,4 +1,5 @@
-// Names of files that tests write. SPDX-License-Identifier: Apache-2.0
+// Names of files that tests write.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +9,7 @@
 
 namespace stagecraft::test {
 
-/// A path for a temporary file of this process, at which nothing stands yet.
+/// A path for a temporary file of this process, where no file exists yet.
 inline std::string fresh_file(const std::string& name) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("stagecraft-" + std::to_string(getpid()) + name);

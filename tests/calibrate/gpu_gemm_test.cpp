@@ -1,4 +1,4 @@
-// Matrix products in the layouts of the three passes, computed by what cuBLASLt says it does.
+// Matrix products in the layouts of the three passes, computed by a fake cuBLASLt that follows its documentation.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <functional>

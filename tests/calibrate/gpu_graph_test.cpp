@@ -1,4 +1,4 @@
-// cuDNN takes the harness's graphs: it plans them for a description of an H100, without one.
+// cuDNN accepts the harness's graphs: it plans them for the description of an H100, without such a device.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-// What cuDNN asks of a device before it plans for it.
+// The properties of a device that cuDNN needs for planning.
 constexpr const char* kHopper =
     R"({"deviceName":"NVIDIA H100 80GB HBM3","cudaDeviceId":0,"deviceVer":900,"driverVer":13000,)"
     R"("multiProcessorCount":132,"totalGlobalMem":85017624576,"l2CacheSize":52428800,"warpSize":32,)"
@@ -24,13 +24,13 @@ constexpr const char* kHopper =
 
 constexpr std::size_t kOldestTried = 91900;
 
-// Compiled kernels are loaded by the driver; where there is none, the toolkit's stands in and refuses to.
+// The driver loads compiled kernels; without one, the toolkit's stub is loaded and refuses.
 bool has_driver() {
   return dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr ||
          dlopen(STAGECRAFT_CUDA_STUB, RTLD_NOW | RTLD_GLOBAL) != nullptr;
 }
 
-// cuDNN, or null with a line that says why there is none.
+// cuDNN, or nullptr, after a line that says why it is missing.
 const Cudnn* cudnn(bool compiles) {
   static const bool kHasDriver = has_driver();
   static const Cudnn kCudnn = open_cudnn(library_folders({}));
@@ -45,7 +45,7 @@ const Cudnn* cudnn(bool compiles) {
   return &kCudnn;
 }
 
-// "" where a plan was made or failed only in being loaded onto a device, else what is wrong with the graph.
+// "" if a plan was made, or failed only when it was loaded onto a device; else what is wrong with the graph.
 template <class Add> std::string problem_of(const Cudnn& dnn, bool tensor_cores, const Add& add) {
   DnnTarget target;
   target.dnn = &dnn;

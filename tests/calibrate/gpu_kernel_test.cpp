@@ -1,4 +1,4 @@
-// The harness for GPUs builds without the simulator; both must mean the same by a line of a shape list.
+// The harness for GPUs builds without the simulator; a line of a shape list must mean the same to both.
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-// What the harness says against a line, or "".
+// What the harness objects to in a line, or "".
 std::string refusal(const std::string& line) {
   try {
     gpu::parse_kernel(line);

@@ -9,7 +9,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr double kOnce = 1000.0 * 2000 / fake::kKernelRate; // s of one kernel
+constexpr double kOnce = 1000.0 * 2000 / fake::kKernelRate; // seconds of one kernel
 
 Pipeline two_partitions() { return test::two_stages(2, "gelu forward bf16 rows=1000 columns=2000"); }
 
@@ -57,7 +57,7 @@ TEST_CASE("a shaped copy takes its link's latency and bandwidth", "[gpu][lanes]"
   CHECK(carried.parts.hops[4].front() == Approx(20e-6 + (1 << 20) / 1e10).epsilon(1e-3));
 }
 
-// The device's clock is a made-up one, the host's is real: only order can be told.
+// The device's clock is simulated, the host's is real: only the order can be checked.
 TEST_CASE("a GPU and threads of its host wait for each other", "[gpu][lanes]") {
   fake::state() = {};
   Session session(0, {});
@@ -80,7 +80,7 @@ TEST_CASE("a step that fails on the device ends the run with its cause and leave
   const int before = fake::state().allocations;
   for (const bool host : {false, true}) {
     Pipeline pipeline = two_partitions();
-    if (host) { // threads wait for what never comes
+    if (host) { // threads wait for something that never happens
       pipeline.devices = {{"cpu", 0, 2}, {"gpu", 0, 0}};
     }
     pipeline.works[5].bytes = 5000;
@@ -90,7 +90,7 @@ TEST_CASE("a step that fails on the device ends the run with its cause and leave
       CHECK_THROWS_WITH(carry_out(pipeline, *lanes, 1),
                         Catch::Contains("@1>0 of iteration 0 on gpu") && Catch::Contains("cudaMemcpyAsync"));
       fake::state().refused_copy = 0;
-      CHECK_NOTHROW(carry_out(pipeline, *lanes, 1)); // the next run is as good as any
+      CHECK_NOTHROW(carry_out(pipeline, *lanes, 1)); // the next run works again
     }
     CHECK(fake::state().allocations == before);
   }

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file of this name that is not there yet.
+// The header of a file that does not exist yet.
 Header header() {
   return {{{"name", "h200"},
            {"vendor", "nvidia"},
@@ -149,7 +149,7 @@ TEST_CASE("the file is whole after each line, and says only at its end that it i
   CHECK(yaml::load(path).find("measured")->items.size() == 1);
   file.add(kWarm, timing());
   CHECK(yaml::load(path).find("measured")->items.size() == 2);
-  file.add(kWarm, timing()); // twice is once
+  file.add(kWarm, timing()); // adding twice is adding once
   CHECK(yaml::load(path).find("measured")->items.size() == 2);
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("a file of another kind, version or device does not go on", "[gpu][mea
                     path + ":1: no file of measurements of this version; allowed: 'schema: stagecraft-measurements/1'");
   std::ofstream(path) << "schema: stagecraft-measurements/1\ndevice: {name: h100, vendor: nvidia}\n";
   CHECK_THROWS_WITH(MeasurementFile(path, header()), Catch::Contains(":2: measured on another device"));
-  CHECK(read_file(path).find("h100") != std::string::npos); // and is left as it is
+  CHECK(read_file(path).find("h100") != std::string::npos); // the file is unchanged
 }
 
 TEST_CASE("times and texts are written so that YAML reads them back", "[gpu][measurements]") {

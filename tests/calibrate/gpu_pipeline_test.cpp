@@ -1,4 +1,4 @@
-// Pipelines as files, their order, and what a dry run of them says.
+// Pipelines as files, the order of their steps, and dry runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <fstream>
@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with a pipeline's file is said with its place and what 
   CHECK_THAT(refusal(replaced(text, "work join", "wok join")), Catch::Contains("unknown line 'wok'; allowed: name,"));
 }
 
-// Whatever is cut out or put in, the reader says something or reads a pipeline; it never does anything else.
+// Whatever is removed or inserted, the reader throws its error or returns a pipeline, nothing else.
 TEST_CASE("a damaged file is refused or read, wherever it is damaged", "[gpu][pipeline]") {
   const std::string text = to_text(two_stages());
   for (std::size_t at = 0; at < text.size(); at += 3) {
@@ -148,7 +148,7 @@ TEST_CASE("a dry run keeps the order, and its parts are those that it was made o
   CHECK(1e-9 * static_cast<double>(carried.spans.back().finish) == Approx(2 * iteration).epsilon(0.02));
 }
 
-// Lanes on which device 1 takes twice as long while device 0 does its work 1, and nothing else disturbs anything.
+// Lanes on which device 1 takes twice as long while device 0 does its work 1; nothing else slows anything.
 class CompanyLanes : public Lanes {
 public:
   explicit CompanyLanes(const Pipeline& pipeline) : dry_(make_dry_lanes(pipeline)) {}
@@ -175,7 +175,7 @@ private:
 TEST_CASE("what devices take from each other is told pair by pair", "[gpu][pipeline]") {
   const Pipeline pipeline = two_stages();
   CompanyLanes lanes(pipeline);
-  // work 0 is too short to be company, 38 us; 1 disturbs both of device 1; nobody disturbs device 0
+  // work 0, 38 us, is too short to slow others; 1 slows both works of device 1; nothing slows device 0
   const std::vector<double> contention = measure_contention(pipeline, measure_parts(pipeline, lanes).alone, lanes);
   REQUIRE(contention.size() == 49);
   CHECK(contention[2 * 7 + 0] == 1);
@@ -236,7 +236,7 @@ TEST_CASE("files of pipelines are carried out once each", "[gpu][pipeline]") {
   PipelinesEnd end = carry_out_files(options, make, kGoOn, tell);
   CHECK((end.done == 1 && end.failed == 1 && end.left == 0));
   CHECK_THAT(told, Catch::Contains("first.pipeline: F0@0 of iteration 0 on gpu/0: was told to fail"));
-  end = carry_out_files(options, make, kGoOn, tell); // the failed one again, the other is there
+  end = carry_out_files(options, make, kGoOn, tell); // the failed one runs again, the other has its times
   CHECK((end.done == 2 && end.failed == 0 && made == 3));
   CHECK(parse_times(read_file(times_path(first, "")), "t").failure.empty());
   std::ofstream(second) << to_text(two_stages(3)); // another pipeline
@@ -268,7 +268,7 @@ TEST_CASE("threads of the host really multiply, each its share", "[gpu][pipeline
         Approx(0.5 * static_cast<double>(pass.first()[329]) + static_cast<double>(pass.second()[329])));
 }
 
-// A lane of the host waits for times that another thread, here in place of a GPU, writes.
+// A host lane waits for times that another thread writes, here instead of a GPU.
 TEST_CASE("a lane of the host waits for what it follows, and stops when the run does", "[gpu][pipeline]") {
   const std::vector<LaneStep> steps = {{0, -1, {}}, {1, 0, {0}}, {1, 1, {}}};
   std::vector<long long> start(3, 0), finish(3, 0);

@@ -36,7 +36,7 @@ TEST_CASE("a steady kernel needs the fewest samples, each held back while it is 
   CHECK(timing.seconds.samples == StopRule().least);
   CHECK(timing.clock == Approx(fake::kClock));
   CHECK(timing.dropped == 0);
-  CHECK(fake::state().held == StopRule().least); // not while it warms up
+  CHECK(fake::state().held == StopRule().least); // not during warm-up
 }
 
 TEST_CASE("samples of a throttled device are dropped and counted, but not for ever", "[gpu][sampler]") {

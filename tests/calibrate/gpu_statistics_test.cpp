@@ -1,4 +1,4 @@
-// When the harness for GPUs has seen enough of a kernel.
+// When the harness for GPUs has enough samples of a kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -39,7 +39,7 @@ TEST_CASE("sampling stops at the first of: precise, many, late", "[gpu][statisti
   CHECK(enough(rule, noisy, 0.15));
   noisy.push_back(1.0);
   CHECK(enough(rule, noisy, 0));
-  CHECK_FALSE(enough(rule, {1.0, 2.0}, 100)); // however slow, a median wants three
+  CHECK_FALSE(enough(rule, {1.0, 2.0}, 100)); // a median needs three samples, however slow they are
   CHECK(enough(rule, {1.0, 2.0, 3.0}, 0.15));
 }
 

@@ -1,4 +1,4 @@
-// What the harness for GPUs would measure.
+// What the harness for GPUs plans to measure.
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 

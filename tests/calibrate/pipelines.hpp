@@ -48,7 +48,7 @@ inline gpu::Pipeline two_stages(int iterations = 2,
   return pipeline;
 }
 
-/// What is wrong with the times of a pipeline: order of devices, inputs, ties; "" where nothing is.
+/// What is wrong with the times of a pipeline: the order on a device, inputs, or ties; "" if nothing is.
 inline std::string broken_order(const Pipeline& pipeline, const std::vector<LaneSpan>& spans) {
   const std::size_t tasks = pipeline.work.size();
   if (spans.size() != tasks * static_cast<std::size_t>(pipeline.iterations)) {

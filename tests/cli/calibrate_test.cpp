@@ -1,4 +1,4 @@
-// calibrate: tables to a device file, what it predicts, and what is refused.
+// stagecraft calibrate: from tables to a device file, its predictions, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Catch::Contains;
 
-// Products of a device of 500 TFLOP/s, 2 TB/s and 4 us, by sizes that the fit sees or not.
+// Products on a device of 500 TFLOP/s, 2 TB/s and 4 us per launch.
 std::string table(const std::vector<int>& sizes) {
   std::string text = "m,n,k,latency_ms\n";
   for (const double m : sizes) {

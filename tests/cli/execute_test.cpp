@@ -1,4 +1,4 @@
-// stagecraft execute: a real run as a user starts it, where nothing but sleeping is asked of the machine.
+// stagecraft execute as users start it; on this machine it only sleeps.
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
@@ -75,7 +75,7 @@ TEST_CASE("validate draws runs, in all and one by one", "[cli][execute][figures]
   }
 }
 
-// Two equal devices that planners believe to be so: what is learnt is of the rounds, not of the machine that runs them.
+// Two equal devices that planners believe to be equal: the result tells about the rounds, not about this machine.
 TEST_CASE("dynamic balances by real runs", "[cli][execute]") {
   const Workshop shop;
   const std::string two = "execute " + kChain + " --devices 2 --bandwidth '1 GB/s' --set training.global_batch=4 " +

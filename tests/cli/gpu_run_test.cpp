@@ -1,4 +1,4 @@
-// A run that goes away as a file and comes back as times, as users do it; the GPU is made up.
+// A run that leaves as a file and comes back as times, as users do it; the GPU is simulated.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// import: what other tools measured or tell of a machine, used at once.
+// stagecraft import: measurements and machine descriptions from other tools, used at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/program.hpp"
 
@@ -57,7 +57,7 @@ TEST_CASE("a trace of PyTorch becomes measurements; what is left out is said", "
 {"ph":"X","cat":"kernel","name":"sgemm","ts":20,"dur":30,"args":{"External id":1}},
 {"ph":"X","cat":"kernel","name":"other","ts":60,"dur":10,"args":{}}]})");
   const Outcome outcome = shop.succeed("import kineto trace.json --device h100-sxm-80gb -o trace.yaml");
-  CHECK(outcome.err == "left out, 25.0 % of the time: 1 x kernels whose operator the trace does not tell\n");
+  CHECK(outcome.err == "left out, 25.0 % of the time: 1 x kernels whose operator the trace does not name\n");
   CHECK_THAT(shop.read("trace.yaml"), Contains("shape: {batch: 1, m: 512, n: 512, k: 512}, median: 30 us"));
   CHECK_THAT(shop.succeed("calibrate fit trace.yaml -o mine.yaml").out, Contains("gemm/forward/fp32"));
 }

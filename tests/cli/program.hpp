@@ -23,7 +23,7 @@ inline const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
 /// Four equal operators, one second forward and two backward each: tests/study/chain.yaml.
 inline const std::string kChain = (kRoot / "tests/study/chain.yaml").string();
 
-/// How one call of the program ended.
+/// The outcome of one call of the program.
 struct Outcome {
   int status = -1;
   std::string out, err;
@@ -31,7 +31,7 @@ struct Outcome {
   Json json() const { return Json::parse(out); }
 };
 
-/// A folder that goes when the test ends; the program runs in it.
+/// A temporary folder in which the program runs.
 class Workshop {
 public:
   Workshop() {
@@ -43,7 +43,7 @@ public:
   Workshop(const Workshop&) = delete;
   Workshop& operator=(const Workshop&) = delete;
 
-  /// Runs `stagecraft ARGUMENTS`, words as the shell reads them.
+  /// Runs `stagecraft ARGUMENTS`, split into words by the shell.
   Outcome run(const std::string& arguments, const std::string& environment = "") const {
     const std::string command = "cd '" + folder_.string() + "' && " + environment + " '" + STAGECRAFT_PROGRAM + "' " +
                                 arguments + " >.out 2>.err </dev/null";
@@ -58,19 +58,19 @@ public:
     return outcome;
   }
 
-  /// The same, which must succeed.
+  /// The same for a call that must succeed.
   Outcome succeed(const std::string& arguments) const {
     Outcome outcome = run(arguments);
     REQUIRE(outcome.status == 0);
     return outcome;
   }
 
-  /// Writes a file and gives its name.
+  /// Writes a file and returns its name.
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
     return name;
   }
-  /// The same of a program for the shell.
+  /// Writes an executable script.
   void script(const std::string& name, const std::string& text) const {
     write(name, "#!/bin/sh\n" + text);
     fs::permissions(folder_ / name, fs::perms::owner_all);
@@ -78,7 +78,7 @@ public:
   std::string read(const std::string& name) const { return read_file(folder_ / name); }
   bool has(const std::string& name) const { return fs::exists(folder_ / name); }
   const fs::path& folder() const { return folder_; }
-  /// Runs a line of the shell here; gives its status.
+  /// Runs a shell command in the folder; returns its status.
   int shell(const std::string& line) const {
     return std::system(("cd '" + folder_.string() + "' && { " + line + " }").c_str());
   }
@@ -91,7 +91,7 @@ private:
   fs::path folder_;
 };
 
-/// A result without what differs from call to call.
+/// A result without values that differ from call to call.
 inline Json without_timing(Json json) {
   json.erase("timing");
   if (json.contains("runs")) {

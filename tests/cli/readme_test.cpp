@@ -7,7 +7,7 @@
 namespace stagecraft::test {
 namespace {
 
-// The arguments of each command shown, but for those that need a file of the reader's or take minutes.
+// The arguments of each command in a document, except those that need a file of the reader's or take minutes.
 std::vector<std::string> commands_of(const fs::path& document) {
   std::vector<std::string> commands;
   std::istringstream in(read_file(document));

@@ -1,3 +1,4 @@
+// stagecraft report: results as an HTML page and as figures.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/program.hpp"
 

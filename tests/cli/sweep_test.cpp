@@ -37,7 +37,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The points of a file, each once.
+// The number of different points in a file.
 std::size_t distinct_points(const Workshop& shop, const std::string& file) {
   std::set<std::string> keys;
   const std::vector<std::string> lines = lines_of(shop.succeed("points " + file + " --format jsonl").out);
@@ -63,7 +63,8 @@ pid_t start(const Workshop& shop, const std::string& arguments) {
   return 0;
 }
 
-// Workers lead process groups of their own, other children do not: a leak check's tracer, which must not be killed.
+// Workers lead process groups of their own. Other children do not, such as a leak checker's tracer, which must not be
+// killed.
 std::vector<pid_t> workers_of(pid_t process) {
   std::vector<pid_t> workers;
   std::ifstream in("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
@@ -235,7 +236,7 @@ TEST_CASE("workers that are killed lose nothing", "[cli][sweep][kill]") {
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
-// As a bug or the lack of memory would: whatever works is killed, sooner than a point of 16 384 micro-batches is done.
+// Kills whatever works before it can finish a point of 16 384 micro-batches, as a bug or lack of memory would.
 TEST_CASE("a point that kills its process three times is a row with that reason", "[cli][sweep][kill]") {
   const Workshop shop;
   shop.write("study.yaml", "model: gpt2-xl\nplatform: mixed-v100-p100\n"
@@ -323,8 +324,8 @@ TEST_CASE("two programs on one file store each point once", "[cli][sweep][kill]"
   CHECK(distinct_points(shop, "a.sqlite") == kLong);
 }
 
-// Workers share out points by the clock, so each engine replays others before them. Where transfers share links, one
-// rounding makes another flow the first to end, and all that follows comes otherwise.
+// Workers share points by the clock, so an engine has replayed other points before. Where transfers share links, a
+// different rounding could make another flow end first, and change everything after it.
 TEST_CASE("stored points do not depend on who computed them with what", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", "model: gpt2-xl\nplatform: mixed-v100-p100\n"

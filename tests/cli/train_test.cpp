@@ -1,4 +1,4 @@
-// stagecraft train: what is learnt, whatever the schedule.
+// stagecraft train: every schedule learns the same.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/program.hpp"
 

@@ -1,4 +1,4 @@
-// Streams on one device: numbers by hand, and what no schedule can beat.
+// Streams on one device: worked numbers, and bounds that no schedule can beat.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <random>
@@ -49,7 +49,7 @@ TEST_CASE("kernels bound by different resources run beside each other", "[cost][
   KernelGraph graph;
   graph.kernels = {{.work = 2, .compute = 1, .bandwidth = 0.2}, {.work = 2, .compute = 0.1, .bandwidth = 0.8}};
   graph.predecessors = {{}, {}};
-  CHECK(layered_seconds(graph, 2, 0) == near(2 * 1.1)); // arithmetic is asked for 1.1 times
+  CHECK(layered_seconds(graph, 2, 0) == near(2 * 1.1)); // the demand for arithmetic is 1.1 times the device's
 }
 
 TEST_CASE("a kernel with slack moves to the level where it costs least", "[cost][streams]") {
@@ -89,7 +89,7 @@ TEST_CASE("the shares of a kernel are what it asks of the device", "[cost][strea
   CHECK(kernel.compute == near(0.5));
   CHECK(kernel.bandwidth == near(0.125));
   const StreamKernel unknown = kernel_of({.kernels = 1}, KernelKind::matmul, type, 2, Precision::fp32, Seconds{4.5});
-  CHECK(unknown.compute == 1); // fills the device, for all we know
+  CHECK(unknown.compute == 1); // assumed to fill the device
 }
 
 TEST_CASE("nothing is faster than the longest path or the work of a resource, nor slower than one by one",

@@ -1,4 +1,4 @@
-// Each form finds the truth it was made from; shapes are held back by whole values.
+// Each form finds the truth that its samples were made from; shapes are held back as whole values.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <set>

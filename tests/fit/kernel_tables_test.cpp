@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A table in a file of its own, gone with it.
+// A table in a temporary file.
 class File {
 public:
   explicit File(const std::string& text)

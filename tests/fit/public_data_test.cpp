@@ -1,4 +1,4 @@
-// What the forms reach on public measurements at shapes held back by blocks. Skipped where the data are not there.
+// How well the forms predict public measurements at shapes held back in blocks. Skipped without the data.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <iostream>

@@ -14,7 +14,7 @@ namespace {
 
 using test::error_of;
 
-// Events of a trace of an H200, in which each operator's first input stands for all that are not given.
+// Events of a trace of an H200; the inputs of an operator that are not given are like its first.
 std::string trace(const std::vector<std::string>& events) {
   return R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H200","totalGlobalMem":150000000000}],
 "traceEvents":[)" +
@@ -65,10 +65,10 @@ TEST_CASE("a kernel whose launch is not in the trace goes by its own External id
   const ForeignText read =
       import_kineto(trace({op(7, "aten::mm", kProduct), alone, kernel(8, 1, 15)}), "trace.json", {});
   CHECK(read.remarks ==
-        std::vector<std::string>{"left out, 75.0 % of the time: 1 x kernels whose operator the trace does not tell"});
+        std::vector<std::string>{"left out, 75.0 % of the time: 1 x kernels whose operator the trace does not name"});
 }
 
-// The kernels that one call is, as text, or why it is none.
+// The kernels that a call stands for, as text, or why there are none.
 std::string told(const std::string& name, const std::string& args, const std::vector<std::string>& kernels = {"k"},
                  const std::string& around = "") {
   std::vector<std::string> events = {op(1, name, args)};
@@ -226,8 +226,9 @@ TEST_CASE("collectives are left out unless asked for: then the least time of a s
 }
 
 TEST_CASE("traces that cannot be used are refused", "[foreign][kineto]") {
-  CHECK(error(trace({})) == "trace.json: no kernel of a known operator and shape, as there is none of a GPU at all; "
-                            "allowed: a trace of a GPU with record_shapes=True");
+  CHECK(error(trace({})) ==
+        "trace.json: no kernel of a known operator and shape, since there are no GPU kernels at all; "
+        "allowed: a trace of a GPU with record_shapes=True");
   CHECK(error(trace({op(1, "aten::mm", ""), kernel(1, 1, 5)})).find("1 x aten::mm: no shapes recorded") !=
         std::string::npos);
   CHECK(error("{").find("trace.json:1:") == 0);

@@ -1,4 +1,5 @@
-// Every format of the table fed noise and slightly broken files: read or refused, and what is read is one of our files.
+// Noise and slightly broken files in every format of the table: they are refused, or what is read becomes one of our
+// files.
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
@@ -37,7 +38,7 @@ const ForeignOptions& options() {
   return kOptions;
 }
 
-// What a user gets who imports the text, short of laying out a platform.
+// Does what a user's import does, up to building the platform.
 void import(const ForeignFormat& format, const std::string& text) {
   const yaml::Node document = yaml::parse(format.read(text, "noise", options()).text, "noise as YAML");
   if (document.find("nodes") == nullptr) {

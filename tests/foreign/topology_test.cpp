@@ -29,7 +29,7 @@ std::string error(const std::string& text, const ForeignOptions& options = of("h
   return error_of([&] { import_topology(text, "topo.txt", options); });
 }
 
-// What a lone transfer gets, in GB/s.
+// Bandwidth of a transfer that has its links for itself, in GB/s.
 double bandwidth(const Platform& platform, DeviceId from, DeviceId to) {
   Router router(platform);
   return 1e-9 / router.cost(from, to).seconds_per_byte;
@@ -142,12 +142,14 @@ TEST_CASE("several machines get a network, a card for each device where each has
 
 TEST_CASE("links that are not known must be given, per link and direction", "[foreign][topology]") {
   const std::string pair = "GPU0 GPU1\nGPU0 X NV2\nGPU1 NV2 X\n";
-  CHECK(error(pair, of("l4-24gb")).find("--nvlink: the matrix has NVLinks, and what one of 'l4-24gb' reaches") == 0);
+  CHECK(error(pair, of("l4-24gb")).find("--nvlink: the matrix has NVLinks, but the bandwidth of a link of 'l4-24gb'") ==
+        0);
   ForeignOptions options = of("l4-24gb");
   options.nvlink = BytesPerSecond{7e9};
   CHECK(bandwidth(imported(pair, options), 0, 1) == Approx(14));
   CHECK(error(pair, of("mi300x-192gb")).find("--nvlink") == 0);
-  CHECK(error("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", of("mi300x-192gb")).find("--pcie: what the slot of") == 0);
+  CHECK(error("GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n", of("mi300x-192gb"))
+            .find("--pcie: the bandwidth of a PCIe slot of") == 0);
   CHECK(error(pair, {}).find("--device: the matrix does not say what its GPUs are") == 0);
 }
 

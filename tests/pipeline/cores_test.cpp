@@ -1,4 +1,4 @@
-// Backend `cpu`: what it runs, that it keeps the laws of any run, what it refuses.
+// Backend `cpu`: the kernels it runs, the laws that any run obeys, and what it refuses.
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 
@@ -58,7 +58,7 @@ struct Case {
   Setting setting() const { return {run.graph, run.platform, channels, kernels, speeds}; }
 };
 
-// Nothing, with the reason told, where there are too few cores.
+// The backend, or nullptr, after a line that says why, if there are too few cores.
 std::unique_ptr<Backend> processor(const Setting& setting) {
   try {
     return make_cpu(setting);
@@ -118,7 +118,7 @@ TEST_CASE("runs on cores keep the laws of timelines", "[pipeline][cores]") {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved"}) {
     Case two(2, schedule, std::string_view(schedule) == "interleaved" ? 2 : 1);
     for (Work& work : two.run.graph.works) {
-      work.seconds = Seconds{0}; // what a kernel takes is this machine's affair
+      work.seconds = Seconds{0}; // the time of a kernel depends on this machine
     }
     const std::unique_ptr<Backend> backend = processor(two.setting());
     if (!backend) {
@@ -130,7 +130,7 @@ TEST_CASE("runs on cores keep the laws of timelines", "[pipeline][cores]") {
   }
 }
 
-// At half the speed every computation takes at least twice what it uses of its core, so at least as long as before.
+// At half speed each computation takes at least twice the time that it uses of its core, so at least as long as before.
 TEST_CASE("parts of runs on cores are all measured", "[pipeline][cores]") {
   Case two(2, "1f1b");
   two.speeds = {1, 0.5};

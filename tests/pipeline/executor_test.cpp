@@ -1,4 +1,4 @@
-// The executor: what any real run keeps to, whatever its schedule; failures; what is refused before it starts.
+// The executor: laws that any real run obeys, whatever its schedule; failures; what is refused before the start.
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kTiny = 1e-5; // times of random pipelines are seconds
 
-// A pipeline as it is run for real: graph, channels, and where.
+// A pipeline prepared for a real run: graph, channels and platform.
 struct Ready {
   Platform platform;
   TaskGraph graph;
@@ -42,7 +42,7 @@ TEST_CASE("a real run keeps the laws of timelines under every schedule", "[pipel
       const Execution execution = execute(run.setting(), *backend, {one.iterations, false});
       INFO(row.name << ", trial " << trial);
       CHECK(join(broken_laws(run.graph, execution.timeline, one.iterations), "\n").empty());
-      CHECK_FALSE(execution.real_time); // was not asked for
+      CHECK_FALSE(execution.real_time); // real time was not asked for
     }
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("ordered transfers go one after the other, first made first", "[pipeli
   CHECK(edges(graph) == edges(run.graph) + (graph.executed() - graph.program.size()) - channels.work_of.size());
 }
 
-// Fails at the computation or transfer that it is told, and counts what it was asked for.
+// Fails at the computation or transfer with a given number, and counts calls.
 class Failing : public Backend {
 public:
   explicit Failing(int at) : left_(at) {}
@@ -107,7 +107,7 @@ private:
 
 TEST_CASE("a task that fails ends the run, with its name, device and cause", "[pipeline]") {
   const Ready run = ready(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("gpipe", 2, 2));
-  // F0@0 comes first, and nothing beside it
+  // F0@0 runs first, and alone
   Failing first(1);
   CHECK_THROWS_WITH(execute(run.setting(), first, {}),
                     "F0@0 of iteration 0 on " + run.platform.devices[0].name + ": out of paper");
@@ -131,7 +131,7 @@ TEST_CASE("what waits in a circle is refused before anything starts", "[pipeline
   CHECK(why_not_executable(run.graph, 1).find("loader") != std::string::npos);
 }
 
-// Every task as asked, but one computation 2 s late.
+// Every task takes its time, except one computation that is 2 s late.
 TEST_CASE("a run that something else disturbed is known by its sleepers", "[pipeline]") {
   test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("gpipe", 2, 2));
   CHECK(latest_sleeper(run.graph, run.timeline).value == Approx(0).margin(1e-12));

@@ -1,4 +1,4 @@
-// What any real run keeps to, whatever it runs.
+// Laws that any real run obeys.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace stagecraft::pipeline {
 
-/// Everything that any timeline of the graph must keep to, in words where it does not.
+/// The laws of timelines that this one breaks, in words.
 inline std::vector<std::string> broken_laws(const TaskGraph& graph, const Timeline& timeline, int iterations) {
   std::vector<std::string> broken;
   const auto expect = [&](bool holds, const std::string& law) {

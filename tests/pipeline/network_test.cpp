@@ -1,4 +1,4 @@
-// Emulated links for real: namespaces, shaped links, TCP. Where the machine does not grant them, a line says why.
+// Emulated links: namespaces, shaped links, TCP. If the machine does not grant them, a line says why.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <iostream>
@@ -29,7 +29,7 @@ struct Small {
   Setting setting() const { return {run.graph, run.platform, channels}; }
 };
 
-// Nothing, with the reason told, where namespaces are not granted.
+// The backend, or nullptr, after a line that says why, if namespaces are not granted.
 std::unique_ptr<Backend> emulated(const Setting& setting) {
   try {
     return make_emulated(setting);
@@ -58,7 +58,7 @@ TEST_CASE("transfers over emulated links take no less than their bytes and laten
     const Execution execution = execute(small.setting(), *backend, {2, true});
     for (std::size_t entry = 0; entry < execution.timeline.start.size(); ++entry) {
       const Work& work = small.run.graph.works[small.run.graph.work[entry % small.run.graph.tasks()]];
-      if (work.transfers()) { // a bucket lets some packets through early, and its head start is waited for
+      if (work.transfers()) { // a token bucket lets some packets through early; the backend waits for that head start
         CHECK(execution.timeline.finish[entry] - execution.timeline.start[entry] > 0.95 * work.seconds.value);
       }
     }

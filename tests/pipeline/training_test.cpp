@@ -1,4 +1,4 @@
-// Training through a pipeline: the schedule changes when things happen, never what is learnt.
+// Training through a pipeline: a schedule changes when things happen, never what is learnt.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -121,7 +121,7 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   const Schedule schedule = test::schedule_of("gpipe", 3, kMicroBatches);
   const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
   const Channels channels = channels_of(graph);
-  setup.samples = 1; // a quarter of it is nothing
+  setup.samples = 1; // a quarter of it is no sample
   CHECK_THROWS_WITH(Training({graph, platform, channels}, schedule, setup), Catch::Contains("has no sample"));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("what is made again is what it was", "[pipeline][training]") {
   }
 }
 
-// Loses what stage 0 sends of micro-batch 1.
+// A backend that loses what stage 0 sends of micro-batch 1.
 class Lossy : public Backend {
 public:
   explicit Lossy(Training& training, const TaskGraph& graph) : training_(training), graph_(graph) {}

@@ -1,4 +1,4 @@
-// The bounds by hand, against every replay, and against the best of all plans of small problems.
+// The bounds by hand, compared with every replay, and with the best of all plans of small problems.
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
@@ -157,7 +157,7 @@ std::optional<double> replayed(const Problem& problem, const Plan& plan, const S
   }
   const TaskGraph graph = make_task_graph(
       {.cost = cost, .schedule = schedule, .router = problem.router, .barrier = barrier, .rank_of = rank_of});
-  constexpr int kUntilFull = 20; // iterations of a schedule without a flush, the last half of them counted
+  constexpr int kUntilFull = 20; // iterations of a schedule without a flush; the last half of them counts
   const ReplayRequest request{graph, problem.platform, !schedule.flushes ? kUntilFull : barrier ? 1 : 4};
   Timeline timeline = replay_analytic(std::span(&request, 1)).front();
   timeline.window = schedule.flushes ? 1 : kUntilFull / 2;
@@ -247,7 +247,8 @@ TEST_CASE("no replay is quicker than the bound where times were measured at seve
   }
 }
 
-// The quickest replay of all placements of operators on devices and of the model on all of them, under all schedules.
+// The fastest replay over all placements of operators on devices, and the whole model on all devices, under all
+// schedules.
 double quickest(const test::World& world) {
   const PlanRequest request = world.request();
   const int operators = world.model.size();

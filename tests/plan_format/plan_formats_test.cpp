@@ -1,4 +1,4 @@
-// Plans of other tools: what their words mean here, that ours go round through them, and that nonsense is refused.
+// Plans of other tools: what they mean here, that ours can be written and read back, and that nonsense is refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
@@ -98,7 +98,7 @@ TEST_CASE("a PipeDream configuration gives stages to modules and ranks to stages
              StartsWith("file:1:23: 2 layers are counted here, and 'chain' has 4 operators"));
 }
 
-// Sizes of stages by hand: E is 2 operators, a layer 12, L 3.
+// Operators in a stage: E has 2, a layer 12, L 3.
 TEST_CASE("Megatron-LM's layout is written out and laid over the numbered blocks", "[study][formats]") {
   const Plan plan = read(gpt(), "--num-layers 12 --pipeline-model-parallel-size 4 "
                                 "--pipeline-model-parallel-layout \"Ett|(tt|)*2,t*6L\"\n"
@@ -185,7 +185,8 @@ TEST_CASE("a plan that does not hold together is read and has defects", "[study]
              Contains("stage 0 is not convex: data leaves it and comes back by 'a' → 'b' → 'c'"));
 }
 
-// Plans of several strategies for several models: each form writes what reads back as the same, or says why not.
+// Plans of several strategies for several models: each format writes a text that reads back as the same plan, or says
+// why it cannot.
 TEST_CASE("what can be expressed goes round through every form", "[study][formats]") {
   std::map<std::string_view, int> written;
   for (const char* model : {"gpt2", "vgg16", "resnet50", "squeezenet"}) {
@@ -205,11 +206,11 @@ TEST_CASE("what can be expressed goes round through every form", "[study][format
         const WrittenPlan text = write_plan(format, {*plan, *mixed.model, mixed.platform, mixed.training, 4});
         if (const Infeasible* why = std::get_if<Infeasible>(&text)) {
           CHECK(why->reason.size() > 20);
-          CHECK_THAT(why->reason, !Contains("has no words for these stages"));
+          CHECK_THAT(why->reason, !Contains("cannot express these stages"));
           continue;
         }
         ++written[format.name];
-        // Its content tells the form, and nothing is lost but, of a device map, where a device's stages part.
+        // The content shows the format, and nothing is lost; a device map only loses where a device's stages begin.
         const PlanSource source(std::get<std::string>(text), "file", *mixed.model, mixed.platform);
         CHECK(format.recognises(source));
         const Plan again = read_plan_text(source, "");

@@ -34,7 +34,7 @@ inline std::string type_text(const std::string& name, const std::string& vendor)
          " peak: {fp32: 1 TFLOP/s}, vector: 1 TFLOP/s}\n";
 }
 
-/// A list item of `nodes`: `rest` are its keys after the host, as a flow mapping's inside.
+/// A list item of `nodes`: `rest` holds the keys after the host, in flow style.
 inline std::string node_text(const std::string& name, const std::string& rest) {
   return "  - {name: " + name +
          ", host: {cores: 8, core_speed: 1 GFLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s, disk_bandwidth: 1 GB/s,"
@@ -42,7 +42,7 @@ inline std::string node_text(const std::string& name, const std::string& rest) {
          rest + "}\n";
 }
 
-/// A platform of `nodes` (see node_text) of devices "a" of vendor one and "b" of vendor two.
+/// A platform with these nodes (see node_text); devices "a" are of vendor one, "b" of vendor two.
 inline Platform platform_of(const std::string& nodes, const std::string& network = "") {
   const std::string text = "name: test\ndevice_types:\n" + type_text("a", "one") + type_text("b", "two") + "nodes:\n" +
                            nodes + (network.empty() ? "" : "network: {" + network + "}\n");

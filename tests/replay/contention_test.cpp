@@ -1,4 +1,4 @@
-// Computations that slow each other down: worked by hand, and against time taken in small steps.
+// Computations that slow each other down: worked by hand, and compared with a simulation in small time steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// A device each, one task each, of these seconds.
+// A device with one task for each of these times, in seconds.
 TaskGraph side_by_side(const std::vector<double>& seconds) {
   TaskGraph graph;
   graph.successor_begin.assign(seconds.size() + 1, 0);
@@ -54,7 +54,7 @@ TEST_CASE("iterations follow one another in company", "[replay][contention]") {
   CHECK(finishes(side_by_side({4, 2}), 2, {1, 2, 2, 1}) == std::vector<double>{8, 4, 12, 8});
 }
 
-// Speeds as of now, for a step much shorter than any task; program order, edges and transfers as they are.
+// Simulates in steps much shorter than any task, with the speeds at the beginning of each step.
 std::vector<double> in_small_steps(const TaskGraph& graph, const std::vector<double>& slowdowns, double step) {
   const auto tasks = static_cast<std::size_t>(graph.tasks());
   std::vector<double> left(tasks), finish(tasks, -1);

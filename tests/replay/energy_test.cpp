@@ -25,8 +25,8 @@ std::string watts(double idle, double busy) {
   return std::to_string(idle) + ":" + std::to_string(busy) + ":" + std::to_string(busy);
 }
 
-// The run again in SimGrid with its plugins: every computation is an Exec on its device's host, every transfer a Comm
-// over its links, started when the timeline says; how long they last, and what all of them draw, SimGrid says.
+// The same run in SimGrid with its energy plugins: each computation is an Exec on its device's host, each transfer a
+// Comm over its links, started when the timeline says. SimGrid finds how long they last and what they draw.
 class Oracle {
 public:
   Oracle(const TaskGraph& graph, const Timeline& timeline, const Platform& platform)
@@ -41,7 +41,7 @@ public:
       start(task);
     }
     Joules3 total;
-    // Energy is read by an actor when the last task ends: hosts go on drawing for as long as the clock runs.
+    // An actor reads the energy when the last task ends, since hosts draw power as long as the clock runs.
     const double end = *std::max_element(timeline_.finish.begin(), timeline_.finish.end());
     sg::Actor::create("reader", sink_, [this, &total, end] {
       sg::this_actor::sleep_until(end);
@@ -148,8 +148,8 @@ Platform star_of(int devices) {
   return platform;
 }
 
-// On two devices, for then all flows that meet take the same links. SimGrid's link plugin looks at a link when a flow
-// begins or ends there; it misses rates that change because of a flow elsewhere.
+// Two devices, so that all flows that meet take the same links. SimGrid's link plugin updates a link when a flow begins
+// or ends there; it misses rates that change because of a flow elsewhere.
 TEST_CASE("energy equals what SimGrid's energy plugins count, for every schedule", "[replay][energy]") {
   constexpr double kTolerance = 1e-6;
   std::mt19937 random(51);

@@ -1,4 +1,4 @@
-// What both engines promise: equal times where links are private, collectives, steps, batches, errors.
+// What both engines must do: equal times where links are private, collectives, steps, batches, errors.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <numeric>
@@ -77,8 +77,8 @@ bool has_fused_work(const Schedule& schedule) {
   });
 }
 
-// A computation takes a second or more, and a transfer flows for less than a second when its computation ends, so no
-// two flows meet on a link. Fused work alone sends two things at once to the same rank: an activation from stage s and
+// No two flows meet on a link: a computation takes at least a second, and a transfer flows for less than a second from
+// the end of its computation. Only fused work sends two things at once to the same rank: an activation from stage s and
 // a gradient from stage S - 1 - s. One of the two then has no bytes, only its latency.
 PipelineCase private_case(const ScheduleRow& row, int ranks, std::mt19937& random) {
   for (;;) {

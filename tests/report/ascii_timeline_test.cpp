@@ -1,3 +1,4 @@
+// Timelines as pictures of text.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <regex>
@@ -20,7 +21,7 @@ std::string picture(const test::SmallRun& run, const PictureOptions& options) {
   return ascii_timeline(run.graph, run.timeline, names, options);
 }
 
-// A picture begins with a line break, to stand in the source as it looks.
+// The expected picture begins with a line break, so that it stands in the source as it looks.
 void check_picture(const SmallRequest& request, const PictureOptions& options, const std::string& expected) {
   CHECK("\n" + picture(test::run(request), options) == expected);
 }

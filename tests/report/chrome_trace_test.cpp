@@ -1,3 +1,4 @@
+// Traces for Chrome and Perfetto: slices, arrows, memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -58,7 +59,7 @@ std::map<Row, std::vector<json>> slices_of(const json& events) {
 
 double end_of(const json& slice) { return slice.at("ts").get<double>() + slice.at("dur").get<double>(); }
 
-// The slice of a row that begins no later than a moment and ends no earlier.
+// The slice of a row at a moment.
 const json* slice_at(const std::vector<json>& slices, double moment) {
   const json* found = nullptr;
   for (const json& slice : slices) {

@@ -1,3 +1,4 @@
+// The HTML report: sections, charts, timelines and tables of every kind of document.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -38,7 +39,7 @@ const Chart& chart_of(const DocumentPage& page, const std::string& name) {
   throw std::logic_error(name);
 }
 
-// What a row of the last table says in a column.
+// The text in a column of a row in the last table.
 std::string cell_of(const DocumentPage& page, std::size_t row, const std::string& column) {
   const PageTable& table = page.sections.back().tables.front();
   const auto found = std::find(table.columns.begin(), table.columns.end(), column);
@@ -52,7 +53,7 @@ json data_of(const std::string& html) {
   return json::parse(html.substr(from, html.find(end, from) - from));
 }
 
-// A run of a strategy with a time and a price, on two devices.
+// A run of a strategy with an iteration time and a price, on two devices.
 Run run_of(const std::string& strategy, const std::string& schedule, int micro_batches, double seconds,
            double dollars) {
   Run run;
@@ -85,7 +86,7 @@ Comparison small_comparison() {
   return comparison;
 }
 
-// To quarters, in which the numbers below are exact.
+// Rounded to quarters, which are exact in the numbers below.
 std::vector<double> microseconds(const std::vector<double>& seconds) {
   std::vector<double> rounded;
   for (const double moment : seconds) {
@@ -479,7 +480,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(curve.series[1].marks.size() == 1);
   const Chart& map = chart_of(page, "cost-over-network-bandwidth-strategy");
   CHECK(map.series[0].marks.size() == 3);
-  // What is best is brightest, be it the most or the least.
+  // The best cell has the brightest colour, whether the largest or the least value is best.
   const Chart& other = chart_of(page, "throughput-over-network-bandwidth-strategy");
   CHECK(figure_of(map).commands.find("set palette negative defined") != std::string::npos);
   CHECK(figure_of(other).commands.find("set palette defined") != std::string::npos);
@@ -488,7 +489,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(findings.at(1).find("40 samples per second") != std::string::npos);
   // The best by bandwidth are 20 and 40, by strategy 40 and 20: a factor of 2 each.
   CHECK(findings.at(3).find("factor of 2") != std::string::npos);
-  // No energy is known: no picture of it.
+  // No energy is known, so no chart shows it.
   for (const PageSection& section : page.sections) {
     for (const Chart& chart : section.charts) {
       CHECK(chart.name.find("energy") == std::string::npos);
@@ -504,7 +505,7 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(2).text == "network bandwidth 100 Gb/s, b");
 }
 
-// The second sweep varies what the first has no axis for; both vary the micro-batches, which runs say again.
+// The second sweep lacks the axis that the first varies. Both vary the number of micro-batches, which runs repeat.
 TEST_CASE("points of a sweep that lacks an axis are on no chart along it", "[report][page]") {
   SweepResults results{.name = "n",
                        .answers = {{"n", "least time", {}}, {"n", "least time", {}}},
@@ -531,7 +532,7 @@ TEST_CASE("points of a sweep that lacks an axis are on no chart along it", "[rep
   CHECK(asked.tables[1].title == "The best by sweep 2, n: least time");
   const std::vector<std::string>& columns = asked.tables[0].columns;
   CHECK(std::count(columns.begin(), columns.end(), "micro-batches") == 1);
-  // Where an axis has lists, what a run takes of them says more.
+  // If the values of an axis are lists, the run's own value says more.
   results.axes[0].values[1] = "[4, 8]";
   const DocumentPage lists = sweep_page(results);
   const std::vector<std::string>& told = lists.sections.at(1).tables.at(0).columns;
@@ -562,7 +563,7 @@ TEST_CASE("of many strategies seven have names, and the others one", "[report][p
   CHECK(chart_of(page, "front-cost").series[7].marks.size() == 3); // s7, s8, s9
 }
 
-// Three points of two strategies: the fastest is dear and breaks the constraints.
+// Three points of two strategies; the fastest is expensive and breaks the constraints.
 SweepResults constrained() {
   SweepResults results{.name = "n",
                        .axes = {{"platform.network.bandwidth", {"10 Gb/s", "100 Gb/s"}}, {"strategy", {"a", "b"}}}};
@@ -635,7 +636,7 @@ TEST_CASE("constraints that all points keep, none, or that differ leave charts a
   CHECK(chart_of(page, "throughput-by-network-bandwidth").series.size() == 2);
 }
 
-// Every pair of an axis of `across` values and one of `down`, from 1 on; the throughput is the product.
+// Every pair of a value of `across` and one of `down`, counted from 1; the throughput is the product.
 SweepResults product(std::size_t across, std::size_t down) {
   SweepResults results{.name = "n", .axes = {{"a.across", {}}, {"a.down", {}}}};
   for (std::size_t value = 0; value < across; ++value) {
@@ -733,7 +734,7 @@ TEST_CASE("a chart's note stands below the title of its figure, in lines that it
         0);
 }
 
-// An example of every kind; a kind without one fails.
+// An example of every kind of document; a kind without one fails the test.
 TEST_CASE("every kind of document has findings and something to look at", "[report][page]") {
   const test::SmallRun run = test::run({});
   const std::string trace = chrome_trace(run.graph, run.timeline, run.platform);

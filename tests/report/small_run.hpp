@@ -18,7 +18,7 @@ struct SmallRequest {
   int ranks = 4;
   int micro_batches = 8;
   int chunks = 1;
-  double forward = 1, backward = 2; ///< of a stage
+  double forward = 1, backward = 2; ///< seconds of a stage per micro-batch
   double optimizer = 0;
   double bytes = 0; ///< between neighbouring stages
   double bandwidth = 1;

@@ -1,3 +1,4 @@
+// Text tables: alignment, widths, and bytes that a terminal must not get.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/report/table.hpp"
 #include "sim/report/terminal.hpp"

@@ -1,4 +1,4 @@
-// The headline numbers of reports/ju-2024: its tables, made again from its studies.
+// The headline numbers of reports/ju-2024: its tables, computed again from its studies.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <iostream>
@@ -28,7 +28,7 @@ Judgement judged(const std::string& study, const std::vector<Setting>& settings)
   return judge(load_judge_study(yaml::load(test::kReports / "ju-2024" / study), test::folders_of("ju-2024"), settings));
 }
 
-// One line of the page per model, a cell per platform: the speed-up, and how late gradients are.
+// Checks a line of the page per model, with a cell per platform: the speed-up, and how late gradients are.
 void check_speedups(const Judgement& judgement, const std::string& reading) {
   for (const auto& [model, title] : kModels) {
     std::string row = "| " + title + ", " + reading + " |";

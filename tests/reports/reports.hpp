@@ -1,4 +1,4 @@
-// What the tests of studies share: a shipped study's file, and its page.
+// Shared by tests of studies: a shipped study's file and its page.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ inline const std::filesystem::path kReports = std::filesystem::path(STAGECRAFT_S
 
 inline Folders folders_of(const std::string& study) { return {kReports / study, STAGECRAFT_SOURCE_DIR}; }
 
-/// Whether the page of a study says this, however its lines are broken.
+/// Checks that the page of a study contains these words, wherever its lines break.
 inline void check_says(const std::string& study, const std::string& words) {
   std::string page = read_file(kReports / study / "README.md");
   page = std::regex_replace(page, std::regex("\\s+"), " ");

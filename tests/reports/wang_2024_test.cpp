@@ -1,4 +1,4 @@
-// The headline numbers of reports/wang-2024, and what holds behind them whatever the numbers are.
+// The headline numbers of reports/wang-2024, and relations that hold whatever the numbers are.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace stagecraft::test {
 namespace {
 
-// The best run of the study with settings on top.
+// The best run of the study with these settings.
 Run best_run(const std::vector<Setting>& settings) {
   const Study read = load_study(yaml::load(kReports / "wang-2024/study.yaml"), folders_of("wang-2024"), settings);
   ScheduleCounts counts;
@@ -20,7 +20,7 @@ struct Row {
   Run framework, loader, streams, pipeline, blocking;
 };
 
-// The optimisations switched on one after another, as reports/wang-2024/run does.
+// Switches the optimisations on one after another, as reports/wang-2024/run does.
 Row rows_of(const std::string& model, int devices, const std::vector<Setting>& more = {}) {
   std::vector<Setting> all = {{"model", model},
                               {"platform.nodes.0.devices.0.count", std::to_string(devices)},
@@ -70,7 +70,7 @@ TEST_CASE("idle power alone saves less energy than time", "[reports]") {
   CHECK((idle_before - idle_after) / before.total().value < time);
 }
 
-// As table.awk writes a share.
+// A share as table.awk writes it.
 std::string share(double before, double after) {
   const double part = saved(before, after);
   constexpr double kNothing = 0.0005;
@@ -78,7 +78,7 @@ std::string share(double before, double after) {
   return std::abs(part) < kNothing ? "0" : percent(part, part < kTenth ? 1 : 0);
 }
 
-// What a row of the table saves of the one before: time / energy.
+// What a row of the table saves compared with the one before: time / energy.
 std::string both(const Run& before, const Run& after) {
   const std::string time = share(before.metrics.iteration.value, after.metrics.iteration.value);
   const std::string energy = share(before.metrics.energy.total().value, after.metrics.energy.total().value);

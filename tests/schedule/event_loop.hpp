@@ -1,4 +1,4 @@
-// The reference that engines are held to: an event loop of its own over a schedule's orders, sharing no code with them.
+// The reference for the engines: an event loop over a schedule's orders that shares no code with them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,18 @@
 
 namespace stagecraft::test {
 
-/// Time goes from event to event; at each one a rank looks whether its next item may start: one action, or several that
-/// are fused and start together, or an optimiser step.
+/// Advances from event to event. At each event a rank checks whether its next item may start: one action, several fused
+/// ones that start together, or an optimiser step.
 class EventLoop {
 public:
-  /// With ordered sends the bytes that one rank sends another follow one another, without they may flow together.
+  /// With ordered sends, the bytes from one rank to another flow one after another; without, they may flow at the same
+  /// time.
   EventLoop(const Pipeline& pipeline, const Schedule& schedule, bool barrier, bool ordered_sends = false)
       : pipeline_(pipeline), schedule_(schedule), barrier_(barrier && schedule.flushes), ordered_sends_(ordered_sends),
         ranks_(schedule.orders.size()), programs_(ranks_), at_(ranks_, 0), free_(ranks_, 0.0), finish_(ranks_) {}
 
-  /// Per rank the finish of everything in its order and of each stage's optimiser step, one round after another. Where
-  /// iterations overlap, all that rounds before the first have made is there from the beginning.
+  /// For each rank the finish of everything in its order and of its stages' optimiser steps, one round after another.
+  /// Where iterations overlap, what rounds before the first have made is there from the beginning.
   std::vector<std::vector<double>> run(int rounds) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       write_program(rank, rounds);
@@ -36,15 +37,15 @@ public:
     return finish_;
   }
 
-  /// When the last rank has gone through its order so many times and once more, optimiser steps aside.
+  /// When the last rank has gone through its order round + 1 times, without optimiser steps.
   double end(int round) const { return last_end_.at(round); }
 
 private:
   using Key = std::tuple<int, TaskKind, int, int>; // iteration, kind, micro-batch, stage
   struct Item {
     int round = 0, iteration = 0;
-    std::size_t place = 0;       // of its finish among those of the rank
-    std::vector<Action> actions; // none: the optimiser step of `stage`
+    std::size_t place = 0;       // index of its finish among those of the rank
+    std::vector<Action> actions; // empty: the optimiser step of `stage`
     int stage = 0;
   };
 
@@ -101,24 +102,24 @@ private:
   static bool completes(const Action& action) {
     return action.kind == TaskKind::backward || action.kind == TaskKind::weight;
   }
-  // When what a stage made of a micro-batch at a moment is at another.
+  // When the output of a stage for a micro-batch, made at `made`, is at another stage.
   double arrival(double made, int m, int from, int to) {
     const std::pair channel{home_.at({m, from}), home_.at({m, to})};
     if (channel.first == channel.second) {
       return made;
     }
     const double flows = (pipeline_.bytes.empty() ? 0 : pipeline_.bytes[std::min(from, to)]) / pipeline_.bandwidth;
-    double& sent = sent_[channel]; // when the last byte entered the channel
+    double& sent = sent_[channel]; // when the last byte entered the connection
     const double entered = (ordered_sends_ ? std::max(made, sent) : made) + flows;
     sent = std::max(sent, entered);
     return entered + pipeline_.latency;
   }
-  // Gradients without bytes go round the ranks of a stage twice.
+  // Gradients have no bytes here, but go round the ranks of a stage twice.
   double reduction(int stage) const {
     return 2.0 * (static_cast<double>(homes_.at(stage).size()) - 1) * pipeline_.latency;
   }
 
-  // From when on a stage may step in a round; a step after every micro-batch only follows it.
+  // The earliest time of a stage's step in a round; a step after each micro-batch only follows its backward.
   double gate(int round, int stage) const {
     const double never = std::numeric_limits<double>::infinity();
     double from = 0;
@@ -163,7 +164,7 @@ private:
     bool forward = false;
     for (const Action& action : item.actions) {
       if (!ready(item.iteration, action, now)) {
-        return; // the arrival will wake the rank
+        return; // its arrival will wake the rank
       }
       forward = forward || action.kind == TaskKind::forward;
     }
@@ -176,7 +177,7 @@ private:
     finish_item(item, end);
   }
 
-  // Of what leaves together, the tensor of the lower boundary goes first, an activation before a gradient.
+  // Of tensors sent at the same time, the one across the lower boundary goes first, an activation before a gradient.
   void send(const Item& item, double end) {
     std::map<std::pair<int, TaskKind>, Action> leaving;
     for (const Action& action : item.actions) {
@@ -235,7 +236,7 @@ private:
       events_;
 };
 
-/// From empty until the last rank has done its work, optimiser steps aside.
+/// Time from an empty pipeline until the last rank has done its work, without optimiser steps.
 inline double makespan_of(const Pipeline& pipeline, const Schedule& schedule) {
   const Schedule alone = from_empty(schedule);
   EventLoop loop(pipeline, alone, false);
@@ -243,7 +244,7 @@ inline double makespan_of(const Pipeline& pipeline, const Schedule& schedule) {
   return loop.end(0);
 }
 
-/// Of the steady state, where every stage steps alone.
+/// Period of the steady state, with a step of each stage on its own.
 inline double period_of(const Pipeline& pipeline, const Schedule& schedule) {
   constexpr int kRounds = 12;
   EventLoop loop(pipeline, schedule, false);

@@ -10,7 +10,7 @@
 
 namespace stagecraft::test {
 
-/// In [low, high]; unlike the distributions of <random>, the same with every standard library.
+/// A random number in [low, high]; unlike the distributions of <random>, the same with every standard library.
 inline int pick(std::mt19937& random, int low, int high) {
   return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
 }

@@ -1,4 +1,4 @@
-// search: sound, within its room, and never worse than the best named schedule that fits there.
+// The schedule search: sound, within its memory, and never worse than the best named schedule that fits.
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 #include <optional>
@@ -25,7 +25,7 @@ bool fits(const Schedule& schedule, const ScheduleRequest& request) {
   return true;
 }
 
-// The least period of those with one stage per rank that run dry between iterations and fit.
+// The least period of named schedules that fit, have one stage per rank, and flush between iterations.
 double best_named(const test::Pipeline& pipeline, const ScheduleRequest& request) {
   std::optional<double> best;
   for (const std::string_view name : {"naive", "gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-auto"}) {

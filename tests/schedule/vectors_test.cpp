@@ -1,5 +1,5 @@
-// Worked schedules kept outside the project: orders, makespans, periods and activations held. Skipped where they are
-// not at hand.
+// Worked schedules kept outside the project: orders, makespans, periods and activations held. Skipped where those files
+// are missing.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using test::near;
 
-// Their name of a schedule, and what it says of recomputation after it.
+// A schedule's name in those files, and the recompute that follows it.
 struct Named {
   std::string schedule;
   bool recomputes = false;
@@ -43,7 +43,8 @@ Named named(std::string name) {
   return found;
 }
 
-// They count the micro-batches of each direction from 0 and mark it by d or u; ours are numbered through, down first.
+// Those files count the micro-batches of each direction from 0 and mark them d or u. We number all of them, first those
+// going down.
 std::string renumbered(const std::string& order, int micro_batches) {
   std::string text;
   std::string token;

@@ -1,5 +1,6 @@
 // Dynamic balancing: the worked examples, the rules by which it stops, holds and starts anew, and laws on random
-// worlds. SPDX-License-Identifier: Apache-2.0
+// worlds.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <random>
 

@@ -1,4 +1,4 @@
-// The oracle of the planners: every sequence of convex stages on every choice of devices, tried one by one.
+// The reference for planners: tries every sequence of convex stages on every choice of devices.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace stagecraft::test {
 
-/// What is least: the bottleneck of times and boundaries, or the max-load of times and tensors added up.
+/// What to minimise: the bottleneck of stages and boundaries, or the max-load, which adds times and tensors.
 enum class Least { bottleneck, max_load };
 
-/// Knows the toy only, none of the planners' code. Sets of operators and devices are bits of a mask.
+/// Knows only the toy, none of the planners' code. Bits of a mask are sets of operators or devices.
 class BruteForce {
 public:
   explicit BruteForce(const Toy& toy, Least least = Least::bottleneck) : toy_(toy), least_(least) {
@@ -33,7 +33,8 @@ public:
     }
   }
 
-  /// The least bottleneck of a pipeline whose every stage fits in memory, for each number of stages; nothing when none.
+  /// For each number of stages, the least bottleneck of a pipeline in which every stage fits in memory; nothing if
+  /// there is none.
   std::optional<double> best() {
     double best = kInfinite;
     for (total_ = 1; total_ <= static_cast<int>(toy_.devices.size()); ++total_) {
@@ -86,7 +87,7 @@ private:
     return true;
   }
 
-  // Outputs of operators in `inside` that one outside needs, each once.
+  // Bytes of outputs of operators in `inside` that an operator outside needs, each counted once.
   double cut(unsigned inside) const {
     double bytes = 0;
     for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
@@ -99,7 +100,7 @@ private:
     return toy_.devices[from].latency + bytes / std::min(toy_.devices[from].bandwidth, toy_.devices[to].bandwidth);
   }
 
-  // Of each tensor that enters or leaves, over the device's own link; a lone device has nothing to talk to.
+  // Seconds for the tensors that enter or leave, over the device's own link; 0 if one device has everything.
   double communication(unsigned stage, int device) const {
     double seconds = 0;
     for (std::size_t op = 0; op < toy_.operators.size(); ++op) {

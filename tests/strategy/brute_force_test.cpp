@@ -1,5 +1,6 @@
 // The planners that promise the least bottleneck, or the least max-load, against the oracle, on 10 000 random graphs of
-// up to nine operators, with devices of up to three types, links and memory. SPDX-License-Identifier: Apache-2.0
+// up to nine operators, with devices of up to three types, links and memory.
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"
 #include "tests/strategy/brute_force.hpp"

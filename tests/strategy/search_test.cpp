@@ -1,4 +1,4 @@
-// Strategies that search: the walk's own law, its moves, and what a replay or its absence changes.
+// Strategies that search: acceptance of the random walk, its moves, and how a replay changes the result.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <cmath>
@@ -110,7 +110,7 @@ TEST_CASE("moves keep a state sound and lead from any state to any other", "[pla
   }
 }
 
-// A judge that likes the last device best, whatever the estimate says.
+// An evaluation that prefers the last device, whatever the estimate says.
 TEST_CASE("mcmc goes by the replay that it is given, within its budget", "[plan][mcmc]") {
   test::Toy toy;
   toy.operators.assign(4, {{3}});

@@ -1,5 +1,5 @@
-// Every file of tests/bad_input/study and plan has one defect, and its first line says how it is refused:
-// "# expect: LINE:COLUMN: start" of the error, or "# defect: start" of a defect of the plan's shape.
+// Every file of tests/bad_input/study and plan has one defect, and its first line tells how it is refused: "# expect:
+// LINE:COLUMN: start" of the error, or "# defect: start" of a defect in the plan.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_file.hpp"

@@ -1,4 +1,4 @@
-// How sure a comparison is: spreads as the errors' formula gives them, draws that runs share, and the words.
+// How sure a comparison is: spreads as the error formula gives them, draws shared by runs, and the sentences.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 

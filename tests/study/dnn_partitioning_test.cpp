@@ -17,7 +17,7 @@ const std::string kDiamond = R"({"maxSizePerFPGA": 100, "maxFPGAs": 2, "maxCPUs"
   {"sourceId": 1, "destId": 2, "cost": 0.5}, {"sourceId": 1, "destId": 3, "cost": 0.5},
   {"sourceId": 2, "destId": 4, "cost": 0.5}, {"sourceId": 3, "destId": 4, "cost": 0.5}]})";
 
-// A file in a folder of its own, that goes with it.
+// A file in a temporary folder.
 class File {
 public:
   explicit File(const std::string& text) {

@@ -1,4 +1,4 @@
-// Sweeps: which points there are, and that each is what a comparison of its study alone says.
+// Sweeps: which points there are, and that each equals what a comparison of its study alone gives.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -604,7 +604,7 @@ TEST_CASE("a fault is blamed on the value that has it, and one of the study on n
   CHECK(wrong(axes + ", platform.devises: [2]}\n").starts_with("study.yaml:3:97: unknown key 'devises'"));
   CHECK(wrong("training: {optimiser: adam}\n" + axes + ", where: [training.global_batch > 2, strategy != single]}\n")
             .starts_with("study.yaml:3:12: unknown key 'optimiser'"));
-  // What a condition leaves out is no proof that a value may do.
+  // A condition that leaves out a value does not prove the value valid.
   CHECK(wrong("sweep: {cost_model: [auto, nonsense], seed: [1, 2, 3], where: [seed != 2]}\n").find("'nonsense'") !=
         std::string::npos);
   // 3 divides neither 4 nor 8: of two axes that do not go together both are told.

@@ -1,3 +1,4 @@
+// The critical path of small pipelines, by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/metrics.hpp"

@@ -1,4 +1,4 @@
-// Graphs with measured parts in place of what was asked for, and timelines told again.
+// Graphs with measured parts instead of the stated ones, and graphs that repeat a timeline.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <random>
@@ -57,7 +57,7 @@ TEST_CASE("a graph with measured works takes their times", "[timeline][parts]") 
   }
 }
 
-// A ring pays its leg's latency several times: measured, once as the leg does, the others as asked.
+// A ring pays its leg's latency several times: once as measured, otherwise as stated.
 TEST_CASE("latencies beyond the leg's own stay", "[timeline][parts]") {
   test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 0}, 1), test::schedule_of("gpipe", 2, 1));
   for (Work& work : run.graph.works) {
@@ -69,7 +69,7 @@ TEST_CASE("latencies beyond the leg's own stay", "[timeline][parts]") {
   }
 }
 
-// What an engine made of a graph is made again from its durations alone.
+// A replay of the durations alone gives the timeline that they came from.
 TEST_CASE("a timeline told again is the same timeline", "[timeline][parts]") {
   const bool ordered = GENERATE(false, true);
   for (const ScheduleRow& row : schedules()) {

@@ -1,4 +1,5 @@
-// Records of real runs: written, read back, refused where they contradict themselves; and what is said of them.
+// Records of real runs: written, read back, refused if they contradict themselves, and the figures that follow from
+// them.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 #include <unistd.h>

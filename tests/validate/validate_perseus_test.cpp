@@ -1,5 +1,6 @@
 // Validation on measured pipelines: a small folder whose every number follows from a law, and the real data where it
-// is. SPDX-License-Identifier: Apache-2.0
+// is.
+// SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 #include <cmath>

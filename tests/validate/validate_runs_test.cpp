@@ -1,4 +1,4 @@
-// Real runs that are kept with the project, retold and predicted: what reports/reality says of them, every time alike.
+// Real runs kept with the project: replays of their durations, and predictions, as reports/reality describes them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -54,8 +54,7 @@ std::vector<double> errors_of(const std::vector<ValidationRow>& rows, const std:
   return errors_of(some);
 }
 
-// Operands of 4 MB on both cores: what one takes from the other, by pairs of works, is worth half of the error and
-// more.
+// Operands of 4 MB on both cores: measuring how pairs of works slow each other removes at least half of the error.
 TEST_CASE("contention for memory is predicted where it decides", "[study][run][reality]") {
   const Validation validation = validate(kRoot / "reports/reality-cores/runs");
   const auto median_of = [](const std::vector<ValidationRow>& rows) {

@@ -1,5 +1,5 @@
-// Measurements of a framework beside their prediction: layers found by name or kind, known factors found again as
-// errors, and files refused that match nothing.
+// Measurements of a framework beside their prediction: layers found by name or kind, known factors found as errors, and
+// files refused that match nothing.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Problems of dnn-partitioning: what is contracted, and what comes along.
+// Problems of dnn-partitioning: what is contracted, and what the model brings along.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 

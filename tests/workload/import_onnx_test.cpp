@@ -1,3 +1,4 @@
+// ONNX models: small ones built here, and published ones.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
@@ -198,9 +199,8 @@ TEST_CASE("the published ONNX models import whole", "[workload][onnx]") {
   // - AlexNet is published for 227 x 227 (0.72 G); here 224 without padding gives 54, 26 and 12 a side, so
   //   54^2*96*363 + 26^2*256*1200 + 12^2*(384*2304 + 384*1728 + 256*1728) + 9216*4096 + 4096^2 + 4096*1000 = 0.6546 G;
   //   parameters 34944 + 307456 + 885120 + 663936 + 442624 + 37752832 + 16781312 + 4097000.
-  // - Inception-v1 is published with pooling rounded up (56, 28, 14, 7 a side: 1.58 G, which
-  // workloads/inception-v1.yaml
-  //   has); here it is rounded down: 55, 27, 13 and 6 a side.
+  // - Inception-v1 is published with pooling rounded up (56, 28, 14, 7 a side: 1.58 G, as in
+  //   workloads/inception-v1.yaml); here it is rounded down: 55, 27, 13 and 6 a side.
   const Expected expected[] = {{"light_vgg19", 143667240, 19.632},
                                {"light_resnet50", 25557032, 4.089},
                                {"light_squeezenet", 1235496, 0.349},

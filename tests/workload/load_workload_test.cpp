@@ -1,3 +1,4 @@
+// Workload files: layers, blocks, amounts and profiles.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/workload/models.hpp"
 

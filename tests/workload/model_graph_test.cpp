@@ -1,3 +1,4 @@
+// Model graphs: topological order, cycles, totals.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/model_graph.hpp"
 #include "tests/workload/models.hpp"

@@ -14,7 +14,7 @@ namespace stagecraft::test {
 inline std::filesystem::path source_dir() { return STAGECRAFT_SOURCE_DIR; }
 inline std::filesystem::path shared_data() { return source_dir() / "../shared/data"; }
 
-/// False, with a line that says so, where the shared test data is absent.
+/// Whether the shared test data exist; if not, a line says so.
 inline bool has_shared_data() {
   const bool present = std::filesystem::exists(shared_data());
   if (!present) {
@@ -32,7 +32,7 @@ inline const Operator& find_operator(const ModelGraph& model, const std::string&
   return *found;
 }
 
-/// Multiply-adds of forward in the kernels that publications count: products, convolutions, recurrent layers.
+/// Multiply-adds of forward, in the kernels that publications count: products, convolutions, recurrent layers.
 inline double multiply_adds(const ModelGraph& model) {
   double flops = 0;
   for (const Operator& op : model.operators) {

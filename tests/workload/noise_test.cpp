@@ -1,4 +1,4 @@
-// Seeded noise into every reader: refused by an InputError, never a crash, and nothing else thrown.
+// Random noise for every reader: it must throw InputError, and neither crash nor throw anything else.
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
@@ -30,7 +30,7 @@ TEST_CASE("ten megabytes of noise are refused by every reader", "[workload][bad-
   }
 }
 
-// A file with a few bytes changed may still be a model; if not, it must be refused in an orderly way.
+// A file with a few changed bytes may still be a model; if not, it must be refused with InputError.
 TEST_CASE("files with changed bytes are read or refused", "[workload][bad-input]") {
   test::OnnxBuilder onnx;
   onnx.input("x", {2, 3, 8, 8})

@@ -1,3 +1,4 @@
+// Training settings: what is read, chosen and refused.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/training.hpp"
 #include "tests/workload/models.hpp"

@@ -1,4 +1,4 @@
-// Memory: one block of the device from which every point takes its operands anew, and host memory that both sides see.
+// Memory: one block on the device, from which every point takes its operands, and host memory that the device sees too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace stagecraft::gpu {
 
-/// Device memory, allocated once; plain, never managed.
+/// A block of device memory, allocated once; plain, not managed.
 class Arena {
 public:
-  /// DeviceError where the device has not as much.
+  /// DeviceError if the device has not that much memory.
   explicit Arena(std::size_t bytes);
 
-  /// Gives all of it back to those who take.
+  /// Makes all of it free again.
   void reset() { used_ = 0; }
-  /// The next `bytes`, at a multiple of 256; DeviceError where no more are there.
+  /// The next `bytes`, at a multiple of 256; DeviceError if they are not free.
   void* take(std::size_t bytes);
-  /// `count` values of a precision, normally distributed, enqueued on `stream`.
+  /// `count` normally distributed values in a precision; filling them is enqueued on `stream`.
   void* take_gaussian(Precision precision, std::int64_t count, cudaStream_t stream);
 
   std::size_t size() const { return size_; }
@@ -32,7 +32,7 @@ private:
   std::uint64_t seed_ = 1;
 };
 
-/// One value in pinned host memory that kernels see too.
+/// A value in pinned host memory that kernels see too.
 template <class Value> class Shared {
 public:
   Shared() {

@@ -1,4 +1,4 @@
-// What is declared by hand agrees with the libraries' own headers, where they are there at build time.
+// Compares hand-written declarations with the libraries' own headers, if these are found when building.
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/gpu/device/cublaslt.hpp"
 #include "calibrate/gpu/device/cudnn.hpp"

@@ -1,5 +1,5 @@
-// The part of cuBLASLt that is used, declared by hand: its header may be missing where its library is not. Values are
-// those of cublasLt.h and held to it by check_headers.cpp where that header is found.
+// The part of cuBLASLt that we use, declared by hand, since the header may be missing on the building machine. Values
+// are those of cublasLt.h; check_headers.cpp compares them where that header is found.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

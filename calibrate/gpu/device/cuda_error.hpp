@@ -1,4 +1,4 @@
-// Every call of the CUDA runtime is checked, and says where it failed.
+// Checks every call of the CUDA runtime; errors say where it failed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace stagecraft::gpu {
 
-/// A call that failed: what, where and why. `sticky` where nothing more can be done on the device in this process.
+/// A call that failed: what, where and why. `sticky`: the device cannot be used any more in this process.
 class DeviceError : public std::runtime_error {
 public:
   explicit DeviceError(const std::string& text, bool sticky = false) : std::runtime_error(text), sticky_(sticky) {}
@@ -21,7 +21,7 @@ private:
 
 inline void check_cuda(cudaError_t error, const char* call, const char* file, int line) {
   if (error != cudaSuccess) {
-    cudaGetLastError(); // one that can be cleared, is
+    cudaGetLastError(); // clears the error if it can be cleared
     const std::string path = file;
     throw DeviceError(path.substr(path.rfind('/') + 1) + ":" + std::to_string(line) + ": " + call + ": " +
                           cudaGetErrorString(error),

@@ -4,7 +4,7 @@
 namespace stagecraft::gpu {
 
 Cudnn open_cudnn(const std::vector<std::string>& folders) {
-  // cuDNN looks for these by their bare names; one that is open already is found.
+  // cuDNN opens these by their bare names; it finds them if they are open already.
   SharedLibrary::open({"libnvrtc.so.13", "libnvrtc.so.12"}, folders);
   SharedLibrary::open({"libcublasLt.so.13", "libcublasLt.so.12"}, folders);
   Cudnn dnn;

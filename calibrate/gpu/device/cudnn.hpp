@@ -1,5 +1,5 @@
-// The part of cuDNN's backend that is used, declared by hand: its header may be missing where its library is not.
-// Values are those of cudnn_graph.h and held to it by check_headers.cpp where that header is found.
+// The part of cuDNN's backend that we use, declared by hand, since the header may be missing on the building machine.
+// Values are those of cudnn_graph.h; check_headers.cpp compares them where that header is found.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// The device that the runtime's calls go to.
+// Choosing the device that calls of the CUDA runtime use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace stagecraft::gpu {
 
-/// Makes a device the current one while it lives; the one before is it again after.
+/// Makes a device the current one during its lifetime, then restores the previous one.
 class CurrentDevice {
 public:
   explicit CurrentDevice(int device) {

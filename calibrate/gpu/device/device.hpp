@@ -1,4 +1,4 @@
-// What is known of a device, its host and its software before anything is measured.
+// Facts about a device, its host and its software, found before anything is measured.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,34 +10,34 @@
 namespace stagecraft::gpu {
 
 struct DeviceFacts {
-  std::string name;        ///< "h200", from the description
+  std::string name;        ///< "h200", made from the description
   std::string description; ///< "NVIDIA H200"
   std::string bus_id;
-  double memory = 0, free_memory = 0, cache = 0; ///< B
+  double memory = 0, free_memory = 0, cache = 0; ///< bytes
   int processors = 0;
   int capability = 0; ///< 90 for 9.0
 };
 
-/// How many devices there are; 0, with the reason, where the driver or a device is missing.
+/// The number of devices; 0, with the reason, if there is no driver or no device.
 struct DeviceCount {
   int devices = 0;
   std::string problem;
 };
 DeviceCount count_devices();
 
-/// Of one device; DeviceError where it cannot be asked.
+/// Facts about one device; DeviceError if it cannot be queried.
 DeviceFacts describe_device(int device);
 
 /// "NVIDIA H100 80GB HBM3" -> "h100-80gb-hbm3".
 std::string device_name(const std::string& description);
 
-/// Operating system and cores.
+/// Facts about the host: operating system and cores.
 Facts describe_host();
 
-/// "580.159" of 580159 and the like: major, minor and patch as CUDA's libraries pack them.
+/// A version as CUDA's libraries pack it, as text: 580159 becomes "580.159".
 std::string version_text(int packed, int major_unit, int minor_unit);
 
-/// "139.7 GiB".
+/// A size in a fitting unit: "139.7 GiB".
 std::string memory_text(double bytes);
 
 } // namespace stagecraft::gpu

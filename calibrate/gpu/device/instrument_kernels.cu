@@ -1,4 +1,4 @@
-// Data, clocks, and what holds a stream back.
+// Kernels that fill data, read clocks, and hold a stream back.
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/gpu/device/kernels.hpp"
 #include "calibrate/gpu/device/threads.cuh"
@@ -67,7 +67,7 @@ __global__ void copy_until_kernel(const volatile int* flag, long long nanosecond
                                   uint4* to, std::int64_t count) {
   const long long start = global_nanoseconds();
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  __shared__ bool over; // one thread of a block asks the host
+  __shared__ bool over; // one thread of a block reads the flag from the host
   for (;;) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -109,7 +109,8 @@ __global__ void await_kernel(const volatile long long* at, const volatile int* s
   }
 }
 
-// Chunks go around the blocks; each is held back, once it is there, until its last byte may have arrived.
+// The blocks take turns in copying chunks. A chunk counts as arrived only when a link would have delivered its last
+// byte.
 __global__ void shaped_copy_kernel(const char* from, char* to, std::int64_t bytes, const long long* start,
                                    double latency, double nanoseconds_per_byte, const volatile int* stop) {
   constexpr std::int64_t kChunk = 64 * 1024;
@@ -134,7 +135,7 @@ __global__ void shaped_copy_kernel(const char* from, char* to, std::int64_t byte
 }
 
 __global__ void mark_kernel(int* seen) {
-  constexpr long long kLong = 5000; // ns: so that no block goes where another has just been
+  constexpr long long kLong = 5000; // ns; keeps two blocks from running on one multiprocessor in turn
   unsigned processor;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(processor));
   if (threadIdx.x == 0 && processor < static_cast<unsigned>(kMostProcessors)) {
@@ -189,7 +190,7 @@ void await_time(const volatile long long* at, const volatile int* stop, long lon
 
 void copy_shaped(const void* from, void* to, std::int64_t bytes, const long long* start, double latency_nanoseconds,
                  double nanoseconds_per_byte, const volatile int* stop, cudaStream_t stream) {
-  constexpr unsigned kBlocks = 8; // several copies fit on one unit of multiprocessors
+  constexpr unsigned kBlocks = 8; // few enough for several copies to fit on one unit of multiprocessors
   shaped_copy_kernel<<<kBlocks, kThreads, 0, stream>>>(static_cast<const char*>(from), static_cast<char*>(to), bytes,
                                                        start, latency_nanoseconds, nanoseconds_per_byte, stop);
 }

@@ -1,5 +1,5 @@
-// The part of NCCL that is used, declared by hand: its header may be missing where its library is not. Values are those
-// of nccl.h and held to it by check_headers.cpp where that header is found.
+// The part of NCCL that we use, declared by hand, since the header may be missing on the building machine. Values are
+// those of nccl.h; check_headers.cpp compares them where that header is found.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ using NcclCommunicator = struct NcclCommunicatorOpaque*;
 
 enum : int { kNcclSum = 0, kNcclInt8 = 0, kNcclFloat32 = 7 };
 
-/// NCCL's functions; status 0 is success. Counts are of elements.
+/// NCCL's functions; status 0 is success. Counts are numbers of elements.
 struct Nccl {
   SharedLibrary library;
   int (*version)(int*) = nullptr;

@@ -8,10 +8,10 @@
 namespace stagecraft::gpu {
 namespace {
 
-// nvmlClockType_t and nvmlTemperatureSensors_t.
+// Values of nvmlClockType_t and nvmlTemperatureSensors_t.
 constexpr int kClockSm = 1, kClockMemory = 2, kTemperatureGpu = 0;
 
-// What a function of the device tells, in `unit`s; absent where it or the device is.
+// What a function of NVML returns for the device, times `unit`; nothing if the function or the device is missing.
 template <class Device, class Value>
 std::optional<double> ask(Device device, int (*function)(Device, Value*), double unit) {
   Value value = 0;
@@ -31,7 +31,7 @@ std::optional<double> ask(Device device, int (*function)(Device, int, Value*), i
 } // namespace
 
 template <class Function> void Nvml::want(Function*& function, const char* name, const char* older) {
-  SharedLibrary probe = library_; // a missing function leaves the others
+  SharedLibrary probe = library_; // so that a missing function does not affect the others
   probe.load(function, name);
   if (function == nullptr && older != nullptr) {
     probe = library_;

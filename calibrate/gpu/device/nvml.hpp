@@ -1,5 +1,5 @@
-// The part of NVML that is used, declared by hand: toolkits come without its header. It is asked only; nothing is ever
-// set on a device.
+// The part of NVML that we use, declared by hand, since toolkits come without its header. We only query; nothing is
+// ever set on a device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,26 +10,26 @@
 
 namespace stagecraft::gpu {
 
-/// The management view of one device. What the driver does not tell is absent.
+/// The management view of one device. Values that the driver does not give are absent.
 class Nvml {
 public:
   Nvml() = default;
-  /// Of the device at a PCI bus address as cudaDeviceGetPCIBusId gives it.
+  /// For the device at a PCI bus address, as cudaDeviceGetPCIBusId gives it.
   Nvml(const std::vector<std::string>& folders, const std::string& bus_id);
 
-  /// Why there is none; empty where there is.
+  /// Why the device cannot be queried; "" if it can.
   const std::string& problem() const { return problem_; }
 
-  std::optional<double> power() const;       ///< W, now (a mean over up to a second on some devices)
-  std::optional<double> power_limit() const; ///< W, as it is enforced
+  std::optional<double> power() const;       ///< W, now; on some devices a mean over up to a second
+  std::optional<double> power_limit() const; ///< W, the limit in force
   std::optional<double> energy() const;      ///< J since the driver was loaded
-  std::optional<double> clock() const;       ///< of the multiprocessors, Hz
+  std::optional<double> clock() const;       ///< Hz, of the multiprocessors
   std::optional<double> memory_clock() const;
   std::optional<double> most_clock() const;
   std::optional<double> temperature() const;         ///< degrees Celsius
-  std::optional<unsigned long long> reasons() const; ///< why clocks are as they are, bit by bit
-  std::string driver() const;                        ///< its version, or ""
-  /// All that changes while it works, for people: "1755 MHz, memory 3201 MHz, 61 C, 412 W, reasons 0x4".
+  std::optional<unsigned long long> reasons() const; ///< bits that give the reasons for the current clocks
+  std::string driver() const;                        ///< version of the driver, or ""
+  /// Everything that changes while the device works, in words: "1755 MHz, memory 3201 MHz, 61 C, 412 W, reasons 0x4".
   std::string state() const;
 
 private:

@@ -1,4 +1,4 @@
-// The power that a device draws over seconds.
+// The mean power of a device over seconds.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace stagecraft::gpu {
 
-/// Mean power between start() and stop(): by the energy counter, or where there is none by readings of the power.
+/// Measures the mean power between start() and stop(): by the energy counter or, without one, by readings of the power.
 class PowerMeter {
 public:
   explicit PowerMeter(const Nvml& nvml) : nvml_(nvml) {}
@@ -21,11 +21,11 @@ public:
   PowerMeter& operator=(const PowerMeter&) = delete;
 
   void start();
-  /// W; absent where the driver tells neither.
+  /// The mean power in W; absent if the driver gives neither.
   std::optional<double> stop();
-  /// Between start() and stop(), s.
+  /// Seconds between start() and stop().
   double seconds() const { return seconds_; }
-  /// The clock that was read most often in between, about: its median, Hz; 0 where unknown.
+  /// Median of the clocks read between start() and stop(), Hz; 0: unknown.
   double clock() const { return clock_; }
 
 private:
@@ -34,7 +34,7 @@ private:
   const Nvml& nvml_;
   std::atomic<bool> over_{false};
   std::thread reader_;
-  std::vector<double> watts_, clocks_; ///< the reader's until it has joined
+  std::vector<double> watts_, clocks_; ///< only the reader thread uses them until it has joined
   std::optional<double> energy_;
   std::chrono::steady_clock::time_point begun_;
   double seconds_ = 0, clock_ = 0;

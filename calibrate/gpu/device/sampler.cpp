@@ -14,19 +14,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr long long kMostBlocked = 100'000'000; // ns, after which a stream that is held goes on by itself
-constexpr int kMostTimedOut = 2;                // samples of a point, after which its stream is held no more
-constexpr double kShortestStamped = 50e-6;      // s, below which two readings of clocks tell too little
-constexpr double kThrottled = 0.9;              // of the reference clock
-constexpr int kMostDropped = 8;                 // of a point; after them the device is as fast as it will be
-constexpr int kMostRuns = 100;                  // of a sample; a stream's queue has room for about a thousand commands
-constexpr double kSlow = 0.5;                   // s, of a run that is warmed up only once
+constexpr long long kMostBlocked = 100'000'000; // nanoseconds after which a held stream goes on by itself
+constexpr int kMostTimedOut = 2;                // timed-out samples of a point after which its stream is no longer held
+constexpr double kShortestStamped = 50e-6;      // seconds; in less, two readings of clocks are too inaccurate
+constexpr double kThrottled = 0.9; // share of the reference clock below which the device counts as throttled
+constexpr int kMostDropped = 8;    // samples dropped per point at most; after them the device will not get faster
+constexpr int kMostRuns = 100;     // runs per sample at most; a stream's queue has room for about a thousand commands
+constexpr double kSlow = 0.5;      // seconds; a run that takes longer is warmed up only once
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double median_of(std::vector<double> values) { return values.empty() ? 0 : summarize(std::move(values)).median; }
 
-// Releases whatever happens in between.
+// Releases the blocker, also when an exception is thrown.
 struct Release {
   Blocker& blocker;
   ~Release() { blocker.release(); }
@@ -62,7 +62,7 @@ Sampler::Sampler(cudaStream_t stream, double cache)
   find_reference_clock();
 }
 
-// Of the last sample: cycles over nanoseconds, where both readings come from one multiprocessor.
+// Clock during the last sample: cycles over nanoseconds, if both readings come from the same multiprocessor.
 double Sampler::clock() const {
   const auto nanoseconds = static_cast<double>(last_.host()->nanoseconds - first_.host()->nanoseconds);
   const auto cycles = static_cast<double>(last_.host()->cycles - first_.host()->cycles);
@@ -123,7 +123,7 @@ Timing sample_until_enough(const std::function<double()>& sample, const StopRule
     }
   }
   if (seconds.empty()) {
-    throw DeviceError("no sample came to its end in time");
+    throw DeviceError("no sample ended in time");
   }
   Timing timing;
   timing.seconds = summarize(seconds);
@@ -175,8 +175,8 @@ Timing Sampler::measure_sustained(const Launch& launch, double settle, double se
   const Sample single = take(launch, method, 1);
   const int runs =
       std::clamp(static_cast<int>(kBatchSeconds / std::max(take(launch, method, 1).seconds, 1e-9)), 1, 5 * kMostRuns);
-  static_cast<void>(single); // the first one loads what it needs
-  // Two batches are in flight: while one runs, the next waits behind it, so that the device never idles.
+  static_cast<void>(single); // not used: its run loads what the kernel needs
+  // Two batches are in flight: while one runs, the next waits behind it, so that the device is never idle.
   std::array<Event, 3> events;
   std::vector<double> samples;
   const Clock::time_point start = Clock::now();
@@ -190,7 +190,7 @@ Timing Sampler::measure_sustained(const Launch& launch, double settle, double se
     if (batch == 0) {
       continue;
     }
-    // The batch before this one is over: its time is between the events before and after it.
+    // The batch before this one has ended: its time is between the events before and after it.
     STAGECRAFT_CUDA_CHECK(cudaEventSynchronize(events[batch % 3].get()));
     const double now = since(start);
     if (begun < 0 && now >= settle) {

@@ -1,5 +1,5 @@
-// Timing on one stream: warm-up, flushed cache, a blocked stream so that launching costs nothing, samples until the
-// median is known well enough, and the clock that each was taken at.
+// Timing on one stream: warm-up, a flushed cache, a blocked stream so that launching costs nothing, samples until the
+// median is known well enough, and the clock during each sample.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace stagecraft::gpu {
 
-/// Enqueues one run of what is measured.
+/// Enqueues one run of what is to be measured.
 using Launch = std::function<void(cudaStream_t)>;
 
 /// An event that is destroyed with its owner.
@@ -28,16 +28,16 @@ private:
   std::shared_ptr<CUevent_st> event_;
 };
 
-/// Seconds between two events that are over.
+/// Seconds between two events that have happened.
 double seconds_between(const Event& begin, const Event& end);
 
-/// Holds a stream from its making until release() or its end, or until a time-out on the device.
+/// Holds a stream from construction until release() or destruction, or until a time-out on the device.
 class Blocker {
 public:
   Blocker();
   void hold(cudaStream_t stream);
   void release() { *flag_.host() = 1; }
-  /// How often the device gave up waiting: something in between waited for the device.
+  /// How often the device stopped waiting, because something in between waited for the device.
   int timed_out() const { return *timed_out_.host(); }
 
 private:
@@ -46,32 +46,32 @@ private:
 
 /// How a sample is taken.
 struct Method {
-  bool flush = true;        ///< the cache, before each run
-  bool block = true;        ///< the stream, while it is filled
-  int runs = 1;             ///< a sample's, one after the other
-  double least_seconds = 0; ///< of a sample: more runs are taken until it lasts as long
+  bool flush = true;        ///< flush the cache before each run
+  bool block = true;        ///< hold the stream while it is filled
+  int runs = 1;             ///< runs per sample, one after another
+  double least_seconds = 0; ///< least length of a sample, reached by more runs
   bool drop_throttled = true;
 };
 
-/// Takes samples, in seconds, until they are enough by `rule`; one below 0 does not count.
+/// Takes samples, in seconds, until `rule` says that they are enough; negative ones do not count.
 Timing sample_until_enough(const std::function<double()>& sample, const StopRule& rule);
 
 class Sampler {
 public:
-  /// On `stream`; `cache` is the size of the last-level cache to be flushed.
+  /// Samples on `stream`; `cache` is the size in bytes of the last-level cache, which is flushed.
   Sampler(cudaStream_t stream, double cache);
 
-  /// Measures `launch`: seconds of one run.
+  /// Measures `launch`, in seconds per run.
   Timing measure(const Launch& launch, const Method& method, const StopRule& rule = {});
 
-  /// Seconds of one run while the same has run for `settle` seconds, sampled for `seconds`; calls `began` when sampling
+  /// Seconds per run after the same has run for `settle` seconds, sampled for `seconds`; calls `began` when sampling
   /// begins.
   Timing measure_sustained(const Launch& launch, double settle, double seconds,
                            const std::function<void()>& began = {});
 
-  /// Holds the stream; for samples of more than one stream.
+  /// The blocker that holds the stream, for samples that use several streams.
   Blocker& blocker() { return blocker_; }
-  /// The clock of a busy device that nothing holds back, Hz; 0 where it cannot be told.
+  /// Clock of a busy device that is not throttled, Hz; 0: unknown.
   double reference_clock() const { return reference_clock_; }
   cudaStream_t stream() const { return stream_; }
 

@@ -6,7 +6,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr double kArenaShare = 0.6; // of free memory; points take at most 0.4
+constexpr double kArenaShare = 0.6; // share of free memory; points take at most 0.4
 constexpr std::size_t kWorkspace = std::size_t{1} << 30;
 
 int ask_version(cudaError_t (*ask)(int*)) {

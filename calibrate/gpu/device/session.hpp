@@ -1,4 +1,4 @@
-// What every operation needs: the device, its libraries, and memory.
+// What all operators need: the device, its libraries, and memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace stagecraft::gpu {
 
-/// A handle of a library: made once, never destroyed; the process ends with it.
+/// A device with its library handles, each made once and never destroyed: they end with the process.
 struct Session {
-  /// Opens what is there; a library that is missing says so when it is asked for.
+  /// Opens the libraries that are there; a missing one is reported when it is needed.
   Session(int device, const std::vector<std::string>& folders);
 
-  /// The handle, made at the first call; DeviceError with the reason where there is none.
+  /// The handle, made on the first call; DeviceError with the reason if it cannot be made.
   lt::Handle lt_handle();
   dnn::Handle dnn_handle();
 

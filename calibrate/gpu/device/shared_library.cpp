@@ -18,8 +18,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The roots of the active virtual environment, and of the installation whose python3 stands first in PATH: where it is
-// found, and where a link leads.
+// The roots of the active virtual environment, and of the installation of the first python3 in PATH, both where it is
+// found and where its link leads.
 std::vector<fs::path> python_roots() {
   std::vector<fs::path> roots;
   if (const std::string active = environment("VIRTUAL_ENV"); !active.empty()) {
@@ -62,7 +62,7 @@ SharedLibrary SharedLibrary::open(const std::vector<std::string>& names, const s
         library.problem_.clear();
         return library;
       }
-      if (path == name) { // the loader's own words; a folder without it has nothing to say
+      if (path == name) { // keep the loader's own message for the bare name; a folder without the library adds nothing
         library.problem_ = dlerror();
       }
     }

@@ -1,4 +1,4 @@
-// What kernels share: numbers of threads, conversions, a hash.
+// Shared by our kernels: numbers of threads, conversions, a hash.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stagecraft::gpu {
 
-inline constexpr int kThreads = 256; // of a block
+inline constexpr int kThreads = 256; // threads per block
 
 __device__ inline float to_float(float value) { return value; }
 __device__ inline float to_float(__half value) { return __half2float(value); }

@@ -1,4 +1,4 @@
-// Fused attention by cuDNN. A backward pass works on what a forward pass of the same shape has left.
+// Fused attention by cuDNN. A backward pass uses what a forward pass of the same shape has left.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <memory>
@@ -9,12 +9,12 @@
 namespace stagecraft::gpu {
 namespace {
 
-/// Scalars that plans read from the host each time they run.
+/// Scalars in host memory that plans read at each run.
 struct Scalars {
   float scale, one = 1, minus_infinity = -1e30F;
 };
 
-/// Everything that launches need, kept alive by them.
+/// Everything that launches need; they keep it alive.
 struct Attention {
   Scalars scalars;
   DnnPlan plan;
@@ -67,7 +67,7 @@ std::shared_ptr<Attention> forward_from(Session& session, const Kernel& kernel, 
   return made;
 }
 
-// The parts, which every version of cuDNN 9 fuses, masked or not; where they are refused, the whole operation.
+// Tries the parts first, which every version of cuDNN 9 fuses, masked or not; then the whole operation.
 std::shared_ptr<Attention> forward(Session& session, const Kernel& kernel, const Memory& memory) {
   try {
     return forward_from(session, kernel, memory, false);
@@ -132,7 +132,7 @@ Operation prepare_attention(Session& session, const Kernel& kernel, cudaStream_t
   std::shared_ptr<Attention> made = forward(session, kernel, memory);
   if (kernel.pass == Pass::backward_input) {
     run(made->plan, stream);
-    STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(stream)); // its workspace is used again
+    STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(stream)); // the workspace is used again
     made = backward(session, kernel, memory, stream);
   }
   return {[=](cudaStream_t on) { run(made->plan, on); }, made->plan.variant()};

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kRowAxis = 2, kColumnAxis = 3;
 
-/// Extents and strides of everything in one attention.
+/// Extents and strides of all tensors of an attention.
 struct Layout {
   std::int64_t batch, sequence, heads, kv_heads, size;
   dnn::DataType type;
@@ -27,7 +27,7 @@ struct Layout {
   Extents statistic_strides() const { return {heads * sequence, sequence, 1, 1}; }
 };
 
-/// Adds operations whose results stay virtual.
+/// Adds operations whose results are virtual tensors.
 struct Chain {
   DnnGraph& graph;
   Layout layout;
@@ -54,7 +54,7 @@ struct Chain {
     graph.pointwise(dnn::kGenerateIndex, x, y, nullptr, nullptr, dnn::kInt32, axis);
     return y;
   }
-  /// Keeps what lies on or below the diagonal.
+  /// Keeps values on and below the diagonal.
   DnnTensor mask(const DnnTensor& x, const DnnTensor& minus_infinity) {
     const DnnTensor rows = index(x, kRowAxis), columns = index(x, kColumnAxis);
     const DnnTensor keep = score(dnn::kBoolean), y = score(dnn::kFloat);
@@ -62,7 +62,7 @@ struct Chain {
     graph.pointwise(dnn::kSelect, x, y, &minus_infinity, &keep);
     return y;
   }
-  /// The same values, rows as columns, as a product takes them.
+  /// The same values with rows and columns exchanged, for a product.
   DnnTensor transpose(const DnnTensor& x) {
     const DnnTensor y = graph.virtual_tensor(layout.scores(), layout.transposed_score_strides(), layout.type);
     graph.reshape(x, y);
@@ -70,7 +70,7 @@ struct Chain {
   }
 };
 
-/// The exponential softmax of `x` over columns, and its statistics.
+/// Softmax of `x` over columns, and its statistics.
 DnnTensor softmax(Chain& chain, const DnnTensor& x, const DnnTensor& stats) {
   DnnGraph& graph = chain.graph;
   const DnnTensor most = chain.statistic(), total = chain.statistic(), logarithm = chain.statistic();
@@ -84,7 +84,7 @@ DnnTensor softmax(Chain& chain, const DnnTensor& x, const DnnTensor& stats) {
   return y;
 }
 
-// A gradient of keys or values: of each query head, then summed over those that share a head.
+// A gradient of keys or values: computed for each query head, then summed over the heads that share a key head.
 DnnTensor shared_gradient(Chain& chain, const DnnTensor& a, const DnnTensor& b) {
   const Layout& layout = chain.layout;
   DnnGraph& graph = chain.graph;
@@ -160,14 +160,14 @@ AttentionBackward add_attention_backward(DnnGraph& graph, const Kernel& kernel) 
   at.scale = graph.scalar(dnn::kFloat);
   at.one = graph.scalar(dnn::kFloat);
 
-  // The sums over each row of dO times O.
+  // For each row, the sum of dO times O.
   const DnnTensor products = graph.virtual_tensor(rows, strides, dnn::kFloat), row_sums = chain.statistic();
   graph.pointwise(dnn::kMul, at.d_o, products, &at.o);
   graph.reduce(dnn::kReduceAdd, products, row_sums);
   at.sums = graph.tensor(layout.statistics(), layout.statistic_strides(), dnn::kFloat);
   graph.pointwise(dnn::kMul, row_sums, at.sums, &at.one);
 
-  // The probabilities again, and from them dV.
+  // The probabilities again, and dV from them.
   DnnTensor scores = chain.apply(dnn::kMul, chain.product(at.q, at.k), at.scale);
   scores = chain.apply(dnn::kSub, scores, at.stats);
   if (kernel.shape[5] > 0) {
@@ -177,7 +177,7 @@ AttentionBackward add_attention_backward(DnnGraph& graph, const Kernel& kernel) 
   const DnnTensor probabilities = chain.apply(dnn::kExp, scores);
   at.dv = shared_gradient(chain, chain.transpose(probabilities), at.d_o);
 
-  // The gradient of the scores, and from it dK and dQ.
+  // The gradient of the scores, and dK and dQ from it.
   DnnTensor gradients = chain.apply(dnn::kSub, chain.product(at.d_o, at.v), at.sums);
   gradients = chain.apply(dnn::kMul, gradients, probabilities);
   const DnnTensor scaled = chain.score(layout.type);

@@ -1,4 +1,4 @@
-// Convolutions and both gradients by cuDNN; images lie with their channels innermost.
+// Convolutions and both their gradients by cuDNN; channels are innermost in memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 

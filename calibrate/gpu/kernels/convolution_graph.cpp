@@ -6,7 +6,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-/// The names of one operation's attributes.
+/// The attribute names of one operation.
 struct Names {
   dnn::Kind operation;
   dnn::Attribute alpha, beta, convolution, image, filter, result;
@@ -36,7 +36,7 @@ Names names_of(Pass pass) {
   }
 }
 
-// Strides of a tensor of n, c, h, w whose channels lie innermost.
+// Strides of a tensor n, c, h, w with channels innermost.
 Extents channels_innermost(const Extents& extents) {
   return {extents[1] * extents[2] * extents[3], 1, extents[1] * extents[3], extents[1]};
 }

@@ -7,7 +7,7 @@
 
 namespace stagecraft::gpu {
 
-/// The three tensors; which of them is computed, the pass says.
+/// The three tensors; the pass decides which of them is computed.
 struct Convolution {
   DnnTensor image, filter, result;
 };

@@ -10,7 +10,7 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr std::int64_t kMostConfigurations = 16;
-constexpr std::int64_t kAlignment = 16; // bytes, of every tensor
+constexpr std::int64_t kAlignment = 16; // bytes, for every tensor
 
 [[noreturn]] void fail(const Cudnn& dnn, int status, const std::string& what) {
   std::array<char, 1024> words{};
@@ -178,7 +178,7 @@ std::vector<DnnDescriptor> configurations(const DnnTarget& target, const DnnDesc
 
 struct Engine {
   std::int64_t index = -1;
-  bool rounds = false; ///< operands of fp32, for the matrix units
+  bool rounds = false; ///< rounds fp32 operands for the matrix units
 };
 
 Engine engine_of(const DnnDescriptor& configuration) {

@@ -1,4 +1,4 @@
-// Graphs of operations for cuDNN's backend: tensors, operations on them, and the plan that cuDNN makes of both.
+// Graphs of operations for cuDNN's backend: tensors, operations on them, and cuDNN's plan to run them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,16 +13,15 @@ namespace stagecraft::gpu {
 
 using Extents = std::vector<std::int64_t>;
 
-/// What cuDNN plans for: a device by its handle or, where there is none, by its description; the memory that plans may
-/// use beyond their operands.
+/// What cuDNN plans for: a device, by its handle or else by its description, and the workspace that plans may use.
 struct DnnTarget {
   const Cudnn* dnn = nullptr;
   dnn::Handle handle = nullptr;
-  std::string properties; ///< JSON, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION; used where there is no handle
+  std::string properties; ///< JSON as in CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION; used without a handle
   std::size_t workspace = 0;
 };
 
-/// One descriptor; calls that fail throw DeviceError with cuDNN's own words.
+/// One descriptor; failing calls throw DeviceError with cuDNN's message.
 class DnnDescriptor {
 public:
   DnnDescriptor(const Cudnn& dnn, dnn::Kind kind);
@@ -44,14 +43,14 @@ private:
   std::shared_ptr<void> descriptor_;
 };
 
-/// One tensor of a graph; `id` names it in the graph. Virtual ones never reach memory.
+/// One tensor of a graph; `id` is its name there. Virtual tensors never reach memory.
 struct DnnTensor {
   std::int64_t id = 0;
   Extents extents, strides;
   dnn::DataType type = dnn::kFloat;
 };
 
-/// The operations of one fused kernel, in the order in which they are added.
+/// The operations of one fused kernel, in the order in which they were added.
 class DnnGraph {
 public:
   explicit DnnGraph(const Cudnn& dnn) : dnn_(dnn) {}
@@ -62,7 +61,7 @@ public:
   DnnTensor virtual_tensor(const Extents& extents, const Extents& strides, dnn::DataType type) {
     return add({0, extents, strides, type}, true, false);
   }
-  /// A single value that is given by the host.
+  /// A single value, given by the host.
   DnnTensor scalar(dnn::DataType type) { return add({0, {1, 1, 1, 1}, {1, 1, 1, 1}, type}, false, true); }
 
   const DnnDescriptor& descriptor(const DnnTensor& tensor) const {
@@ -85,25 +84,25 @@ private:
   std::vector<DnnDescriptor> tensors_, operations_;
 };
 
-/// How cuDNN runs a graph.
+/// cuDNN's plan to run a graph.
 class DnnPlan {
 public:
-  /// The first configuration of cuDNN's heuristics that can be had. `tensor_cores` false: none that rounds fp32
-  /// operands for the matrix units. Throws DeviceError, with the last configuration's reason, where there is none.
+  /// Takes the first configuration of cuDNN's heuristics that works. Without `tensor_cores`, none that rounds fp32
+  /// operands for the matrix units. Throws DeviceError with the last configuration's reason if none works.
   DnnPlan(const DnnTarget& target, const DnnGraph& graph, bool tensor_cores);
 
   std::size_t workspace() const { return workspace_; }
-  /// "engine 62".
+  /// The plan's name, such as "engine 62".
   const std::string& variant() const { return variant_; }
 
-  /// Fixes the operands: pointers by tensor, on the device or, of scalars, on the host.
+  /// Sets the operands: a pointer for each tensor, on the device, or on the host for scalars.
   void bind(const std::vector<std::pair<DnnTensor, void*>>& pointers, void* workspace);
   void run(dnn::Handle handle) const;
 
 private:
   const Cudnn* dnn_;
-  std::vector<DnnDescriptor> plan_; ///< the plan, then what it was made from
-  std::vector<DnnDescriptor> pack_; ///< one, once bound
+  std::vector<DnnDescriptor> plan_; ///< the plan, and what it was made from
+  std::vector<DnnDescriptor> pack_; ///< one element after bind()
   std::size_t workspace_ = 0;
   std::string variant_;
 };

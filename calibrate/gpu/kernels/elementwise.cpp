@@ -1,4 +1,4 @@
-// Memory-bound operators by our own kernels.
+// Runs memory-bound operators with our own kernels.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kVectorBytes = 16;
 
-// Values that one thread loads at once.
+// The values that one thread loads at once.
 template <class T, int Width> struct alignas(sizeof(T) * Width) Vector {
   T values[Width];
 };
@@ -27,7 +27,7 @@ struct Gelu {
 struct Add {
   __device__ float operator()(float x, float y) const { return x + y; }
 };
-struct ReluGradient { // of y, times dy
+struct ReluGradient { // from y, times dy
   __device__ float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
 };
 struct GeluGradient { // at x, times dy
@@ -172,7 +172,7 @@ template <class Function> __device__ float over_team(float value, Function funct
   }
   __shared__ float of_warps[32];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  __syncthreads(); // an earlier use is over
+  __syncthreads(); // the previous use has ended
   if (lane == 0) {
     of_warps[warp] = value;
   }
@@ -186,7 +186,7 @@ template <class Function> __device__ float over_team(float value, Function funct
 
 __device__ std::int64_t team_row() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
 
-// Calls visit(column, values) for each vector of the team's row that is this thread's.
+// Calls visit(column, values) for each vector of the team's row that belongs to this thread.
 template <class T, int Width, class Visit> __device__ void over_row(const T* row, std::int64_t columns, Visit visit) {
   for (std::int64_t at = static_cast<std::int64_t>(threadIdx.x) * Width; at < columns; at += blockDim.x * Width) {
     visit(at, *reinterpret_cast<const Vector<T, Width>*>(row + at));
@@ -318,8 +318,9 @@ __global__ void softmax_gradient_kernel(const T* y, const T* dy, T* dx, std::int
 
 // --- Column by column: batch norm of images whose channels lie innermost ----------------------------------------------
 
-// Sums over rows of a and of a times b (b null: a times a), added to sums[2 * column] and the one after. A block has up
-// to 256 vectors of columns; where there are fewer, several of its threads share one, each with its own rows.
+// Sums over rows of a and of a times b (or of a times a if b is null), added to sums[2 * column] and to the element
+// after it. A block has up to 256 vectors of columns; if there are fewer, several threads share a vector, each with
+// rows of its own.
 template <class T, int Width>
 __global__ void column_sums_kernel(const T* a, const T* b, float* sums, std::int64_t rows, std::int64_t columns) {
   __shared__ float parts[kThreads][2 * Width];
@@ -376,7 +377,7 @@ __global__ void batch_norm_kernel(const T* x, T* y, const float* sums, std::int6
   *reinterpret_cast<Vector<T, Width>*>(y + at) = out;
 }
 
-// Of a layer whose inputs are normal already, so that mean and scale are 0 and 1.
+// For inputs that are already normal, so that mean and scale are 0 and 1.
 template <class T, int Width>
 __global__ void batch_norm_gradient_kernel(const T* x, const T* dy, T* dx, const float* sums, std::int64_t rows,
                                            std::int64_t columns) {
@@ -441,7 +442,7 @@ __global__ void embedding_gradient_kernel(const T* dy, const int* indices, float
 
 // --- Launching --------------------------------------------------------------------------------------------------------
 
-// The team for a row of so many vectors, and as many teams as fill a block.
+// The threads for a row of so many vectors (a team), and as many teams as fill a block.
 dim3 team_for(std::int64_t vectors) {
   unsigned team = 32;
   while (team < 1024 && team * 4 < vectors) {
@@ -510,7 +511,7 @@ template <class T, int Width> void run_rows(const Call& call) {
   }
 }
 
-constexpr unsigned kBlocksOfSums = 1024; // several for each multiprocessor of any device
+constexpr unsigned kBlocksOfSums = 1024; // several per multiprocessor on any device
 
 template <class T, int Width> void run_columns(const Call& call) {
   const auto* x = static_cast<const T*>(call.operands.x);
@@ -575,7 +576,7 @@ template <class T> void run_typed(const Call& call) {
 }
 
 void run_adam(const Call& call) {
-  const std::int64_t count = (call.count() + 3) / 4; // buffers are whole vectors
+  const std::int64_t count = (call.count() + 3) / 4; // buffers consist of whole vectors
   const ElementwiseOperands& on = call.operands;
   adam_kernel<<<blocks_for(count), kThreads, 0, call.stream>>>(
       reinterpret_cast<float4*>(on.weights), reinterpret_cast<const float4*>(on.gradients),

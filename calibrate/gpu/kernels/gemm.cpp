@@ -12,7 +12,8 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{64} << 20; // what cuBLAS wants on devices of 9.0, and more
+constexpr std::size_t kWorkspace = std::size_t{64}
+                                   << 20; // cuBLAS recommends this for devices of 9.0, less for earlier ones
 
 void check_lt(int status, const char* call) {
   if (status != 0) {
@@ -38,7 +39,7 @@ Types types_of(Precision precision) {
   }
 }
 
-/// cuBLASLt's descriptors of one product, destroyed with it.
+/// cuBLASLt's descriptors of a product, which it destroys.
 class Product {
 public:
   Product(Session& session, const Kernel& kernel, int processors);

@@ -34,7 +34,7 @@ Timing one_after_the_other(Sampler& sampler) {
 std::shared_ptr<CUgraphExec_st> capture(cudaStream_t stream) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
-  launch_empty(stream); // is loaded before anything is captured
+  launch_empty(stream); // loads the kernel before the capture
   STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(stream));
   STAGECRAFT_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   for (int i = 0; i < kLaunches; ++i) {
@@ -54,7 +54,7 @@ Timing in_a_graph(Sampler& sampler) {
 }
 
 Timing after_an_event(Sampler& sampler) {
-  constexpr int kTurns = 50; // six commands each, which a held stream has room for
+  constexpr int kTurns = 50; // six commands each, which fit into the queue of a held stream
   cudaStream_t other = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   const std::shared_ptr<CUstream_st> keep(other, [](cudaStream_t one) { cudaStreamDestroy(one); });

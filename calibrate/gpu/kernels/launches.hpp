@@ -1,4 +1,4 @@
-// What it costs to launch: one kernel after the other, in a graph, and after an event of another stream.
+// What a launch costs: one kernel after another, in a graph, and after an event of another stream.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace stagecraft::gpu {
 
-/// Seconds of one empty kernel: `burst` one after the other as the host can enqueue them, `graph` one after the other
-/// in a graph, `event` in turns on two streams, each waiting for an event of the other.
+/// Seconds per empty kernel. `burst`: one after another, as fast as the host enqueues them. `graph`: one after another
+/// in a graph. `event`: alternating on two streams, each waiting for an event of the other.
 Timing measure_launch(Sampler& sampler, Regime regime);
 
 } // namespace stagecraft::gpu

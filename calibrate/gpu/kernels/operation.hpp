@@ -1,4 +1,4 @@
-// One kernel, made ready: operands in memory, plan chosen, to be launched over and over.
+// A kernel that is ready to run: operands in memory, plan chosen. It can be launched repeatedly.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,21 +9,21 @@ namespace stagecraft::gpu {
 
 struct Operation {
   Launch launch;
-  std::string variant; ///< how the library does it
+  std::string variant; ///< the library's implementation
 };
 
-/// Makes a kernel ready on `stream`, in the session's memory, which it takes anew. `processors` is the size of the
-/// partition that the stream has, 0 for the whole device. DeviceError says why a kernel cannot be had.
+/// Prepares a kernel on `stream` after freeing the session's memory. `processors` is the number of multiprocessors of
+/// the stream's partition, 0 for the whole device. DeviceError says why a kernel cannot run.
 Operation prepare(Session& session, const Kernel& kernel, cudaStream_t stream, int processors = 0);
 
-/// The same beside the kernels that are ready already, which keep their memory; workspace is shared, so that of kernels
-/// with one workspace only one may run at a time.
+/// The same, but kernels prepared earlier keep their memory. The workspace is shared, so kernels with the same
+/// workspace must not run at the same time.
 Operation prepare_beside(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);
 
-/// Whether there is a kernel of ours for this op in this pass.
+/// Whether we have a kernel of our own for this op and pass.
 bool has_elementwise(const Kernel& kernel);
 
-/// prepare() of each family; memory has been given back already.
+/// prepare() for each family of kernels; memory is free already.
 Operation prepare_gemm(Session& session, const Kernel& kernel, cudaStream_t stream, int processors);
 Operation prepare_convolution(Session& session, const Kernel& kernel, cudaStream_t stream);
 Operation prepare_attention(Session& session, const Kernel& kernel, cudaStream_t stream);

@@ -113,7 +113,7 @@ void CollectiveBench::enqueue(const CollectivePoint& point) const {
       break;
     }
   }
-  const int ended = nccl_.group_end(); // also after a failure, or every later group would be part of this one
+  const int ended = nccl_.group_end(); // also after a failure, since later groups would otherwise join this one
   check_nccl(nccl_, status, "a collective");
   check_nccl(nccl_, ended, "ncclGroupEnd");
 }

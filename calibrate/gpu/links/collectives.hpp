@@ -1,4 +1,4 @@
-// Collectives of NCCL over the devices of this machine, one process for all.
+// NCCL's collectives over the devices of this machine, all in one process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace stagecraft::gpu {
 
-/// Measures collectives; communicators are made at the first point of each number of devices.
+/// Measures collectives; makes the communicators for a number of devices when the first point needs them.
 class CollectiveBench {
 public:
   explicit CollectiveBench(const std::vector<std::string>& folders);
   ~CollectiveBench();
 
-  /// By wall time over several in a row, as nccl-tests does. DeviceError says why one cannot be had.
+  /// The wall time of several in a row, as nccl-tests measures it. DeviceError says why a collective cannot run.
   Timing measure(const CollectivePoint& point);
 
 private:

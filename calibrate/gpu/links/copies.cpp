@@ -9,7 +9,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr int kPeer = 1; // the other device; the session has the first
+constexpr int kPeer = 1; // index of the other device; the session has device 0
 
 std::shared_ptr<CUstream_st> make_stream() {
   cudaStream_t made = nullptr;
@@ -22,14 +22,14 @@ void allow_peer(int device, int peer) {
   STAGECRAFT_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, peer));
   if (can != 0) {
     const CurrentDevice current(device);
-    cudaDeviceEnablePeerAccess(peer, 0); // that it is enabled already is no error
+    cudaDeviceEnablePeerAccess(peer, 0); // fails harmlessly if it is enabled already
     cudaGetLastError();
   }
 }
 
 } // namespace
 
-// Of each kind one for either direction; each grows to the largest size asked for.
+// One buffer of each kind per direction; each grows to the largest size that was needed.
 struct CopyBench::Buffers {
   struct Block {
     std::shared_ptr<void> memory;
@@ -41,7 +41,7 @@ struct CopyBench::Buffers {
 
   static void* grown(Block& block, std::size_t bytes, void* (*make)(std::size_t), void (*destroy)(void*)) {
     if (block.bytes < bytes) {
-      block = Block(); // before more is asked for, and where that fails
+      block = Block(); // frees the old block first, also in case the new one cannot be had
       block.memory = std::shared_ptr<void>(make(bytes), destroy);
       block.bytes = bytes;
     }
@@ -65,7 +65,7 @@ void* make_pinned(std::size_t bytes) {
 
 void* make_pageable(std::size_t bytes) {
   void* made = ::operator new(bytes);
-  std::memset(made, 1, bytes); // every page is there
+  std::memset(made, 1, bytes); // touches every page
   return made;
 }
 
@@ -134,7 +134,7 @@ Timing CopyBench::measure(const CopyPoint& point) {
   return timing;
 }
 
-// The time of one direction while the other one, twice as long, runs.
+// The time of one direction while the other runs with twice as many bytes.
 Timing CopyBench::measure_both(const CopyPoint& point) {
   const auto bytes = static_cast<std::size_t>(point.bytes);
   const Ends one = ends(point.from, point.to, point.pinned, 0, bytes);

@@ -1,4 +1,4 @@
-// Copies between host and device, on the device, and between devices.
+// Copies between host and device, within the device, and between devices.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace stagecraft::gpu {
 
-/// Measures copies; its memory is taken at the first one and kept while it lives.
+/// Measures copies; allocates memory for the first one and keeps it.
 class CopyBench {
 public:
   CopyBench(Session& session, Sampler& sampler);
   ~CopyBench();
 
-  /// DeviceError says why a copy cannot be had.
+  /// DeviceError says why a copy cannot run.
   Timing measure(const CopyPoint& point);
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSchema = "schema: stagecraft-measurements/1";
 constexpr std::array<const char*, 5> kSections = {"measured", "copies", "collectives", "power", "sentinels"};
-// Ends what a line says about what was measured, and begins the result.
+// Between the part of a line that says what was measured and its result.
 constexpr std::array<const char*, 2> kResults = {", median: ", ", power: "};
 
 bool starts_with(const std::string& text, const std::string& front) {
@@ -115,7 +115,7 @@ void MeasurementFile::read(const std::string& text) {
       const std::string identity = identity_of_line(row);
       if (!section.empty() && row.back() == '}' && !identity.empty()) {
         lines_[section].push_back(row);
-        if (section != "sentinels") { // which every run measures
+        if (section != "sentinels") { // every run measures its own sentinels
           known_.insert(section + " " + identity);
         }
       }

@@ -1,4 +1,4 @@
-// The file of measurements while it grows: each line is written as it is measured, and a file that was cut off goes on.
+// The file of measurements, written line by line as they are made. A run continues a file that was cut off.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace stagecraft::gpu {
 
-/// Keys and values as they stand in the file; the writer quotes what YAML would misread.
+/// Keys and values as written in the file; the writer quotes values that YAML would misread.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// The time of day as files say it: 2026-01-31T12:00:00Z.
+/// The current time as files write it: 2026-01-31T12:00:00Z.
 std::string utc_now();
 
-/// What stands before the measurements.
+/// The part of the file before the measurements.
 struct Header {
   Facts device, host, software, method;
 };
@@ -27,35 +27,35 @@ struct Header {
 /// One measured time.
 struct Timing {
   Summary seconds;
-  int dropped = 0;     ///< samples thrown away because the device was throttled
-  double clock = 0;    ///< of the multiprocessors, in Hz; 0 where unknown
-  std::string variant; ///< how a library did it
+  int dropped = 0;     ///< samples dropped because the device was throttled
+  double clock = 0;    ///< of the multiprocessors, Hz; 0: unknown
+  std::string variant; ///< the library's implementation
 };
 
 /// One measured power.
 struct PowerReading {
   double watts = 0, seconds = 0;
-  double flops = 0, bytes = 0; ///< per second, of the kernel; 0 where it has none
+  double flops = 0, bytes = 0; ///< per second, done by the kernel; 0 without a kernel
   double clock = 0;            ///< Hz
 };
 
 class MeasurementFile {
 public:
-  /// A file that will be written to `path`. Where one of the same device stands there already, its lines are kept; a
-  /// last line that was cut off is not. Throws std::invalid_argument, with place and reason, for a file that is not
-  /// one of measurements, is of another version, or of another device.
+  /// A file to be written to `path`. If there is a file of the same device already, its lines are kept, except a last
+  /// line that was cut off. Throws std::invalid_argument with place and reason if it is no file of measurements, has
+  /// another version, or is of another device.
   MeasurementFile(std::string path, Header header);
 
   bool has(const Point& point) const;
   std::size_t size() const { return known_.size(); }
 
-  /// Each of these writes the file anew, whole: at any moment it is a document that can be read.
+  /// Adds a line and writes the whole file anew, so that it can always be read.
   void add(const Point& point, const Timing& timing);
   void add(const Point& point, const PowerReading& reading);
   void add_sentinel(const std::string& when, const Kernel& kernel, double seconds);
   /// Notes under `method` what is missing and why.
   void leave_out(const std::string& what);
-  /// Notes anything else there; a key that is there already gets the new text.
+  /// Adds another note under `method`, or replaces the text of an existing key.
   void note(const std::string& key, const std::string& text);
   void finish(double seconds);
 
@@ -66,17 +66,17 @@ private:
 
   std::string path_;
   Header header_;
-  std::map<std::string, std::vector<std::string>> lines_; ///< of each section, without indent
-  std::set<std::string> known_;                           ///< section and identity of what is measured
+  std::map<std::string, std::vector<std::string>> lines_; ///< lines of each section, without indent
+  std::set<std::string> known_;                           ///< section and identity of each point measured so far
   int left_out_ = 0;
-  double earlier_ = 0, duration_ = 0; ///< seconds of the runs before this one, and of all
+  double earlier_ = 0, duration_ = 0; ///< seconds of earlier runs, and of all runs
   bool complete_ = false;
 };
 
-/// A time in a fitting unit, "12.3456 us".
+/// A time in a fitting unit: "12.3456 us".
 std::string time_text(double seconds);
 
-/// A value as YAML reads it back: quoted where it is not plainly one word or quantity.
+/// A value that YAML reads back unchanged: quoted unless it is plainly one word or quantity.
 std::string quoted(const std::string& text);
 
 } // namespace stagecraft::gpu

@@ -17,7 +17,7 @@ std::int64_t end_of(const std::vector<LaneSpan>& spans) {
   return end;
 }
 
-// A run begins with its first step.
+// Makes time 0 the start of the first step.
 void shift(std::vector<LaneSpan>& spans) {
   std::int64_t begin = std::numeric_limits<std::int64_t>::max();
   for (const LaneSpan& span : spans) {
@@ -29,8 +29,8 @@ void shift(std::vector<LaneSpan>& spans) {
   }
 }
 
-// Two clocks of a device, and that of its host, agree to some microseconds only: what seems to begin before what it
-// waits for began with it. By how much at most.
+// A device's clocks and the host's agree only to some microseconds. A step that seems to begin before its inputs were
+// ready is moved to begin with them. Returns the largest correction in nanoseconds.
 std::int64_t settle(const std::vector<LaneStep>& steps, std::vector<LaneSpan>& spans) {
   std::int64_t most = 0;
   std::vector<std::int64_t> free;
@@ -58,7 +58,7 @@ std::string percent(double share) {
 
 struct PipelineRun {
   std::vector<LaneSpan> spans; // [step]
-  std::int64_t corrected = 0;  // ns
+  std::int64_t corrected = 0;  // nanoseconds
 
   std::int64_t end() const { return end_of(spans); }
 };
@@ -89,7 +89,7 @@ std::vector<LaneSpan> spans_of_entries(const StepOrder& order, const std::vector
     entries[static_cast<std::size_t>(order.entries[step])] = spans[step];
   }
   for (std::size_t entry = 0; entry < entries.size(); ++entry) {
-    for (const int step : order.joined[entry]) { // a join is when the last of them ends
+    for (const int step : order.joined[entry]) { // a join ends with the last of its steps
       entries[entry].finish = std::max(entries[entry].finish, spans[static_cast<std::size_t>(step)].finish);
       entries[entry].start = entries[entry].finish;
     }

@@ -9,7 +9,7 @@ namespace {
 std::shared_ptr<void> pinned(std::size_t bytes) {
   void* made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaHostAlloc(&made, bytes, cudaHostAllocPortable));
-  std::memset(made, 1, bytes); // every page is there
+  std::memset(made, 1, bytes); // touches every page
   return {made, [](void* one) { cudaFreeHost(one); }};
 }
 

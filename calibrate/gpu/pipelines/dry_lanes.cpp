@@ -1,3 +1,4 @@
+// Lanes that do no work: a simulated clock says what each step would take.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-// Of a multiprocessor, a host thread, and all that they share; FLOP/s, B/s, s.
+// Speeds of a multiprocessor and of a host thread, in FLOP/s and B/s, and a launch in seconds.
 constexpr double kFlops = 5e12, kMemory = 2.5e10, kHostFlops = 5e10, kHostMemory = 5e9;
 constexpr double kDeviceCopy = 2e11, kHostCopy = 2.5e10, kLaunch = 3e-6, kHandOver = 4e-6;
 constexpr int kProcessors = 132, kUnit = 8;

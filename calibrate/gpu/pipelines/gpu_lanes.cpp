@@ -16,9 +16,9 @@
 namespace stagecraft::gpu {
 namespace {
 
-constexpr long long kLongestWait = 20'000'000'000; // ns that the GPU waits for a thread of the host
-constexpr int kMostQueued = 800;                   // commands of a stream, which has room for about a thousand
-constexpr int kMostStreams = 30;                   // that do not share a queue of the device, and two to spare
+constexpr long long kLongestWait = 20'000'000'000; // nanoseconds for which the GPU waits for a host thread
+constexpr int kMostQueued = 800;                   // commands in a stream, whose queue has room for about a thousand
+constexpr int kMostStreams = 30;                   // streams that do not share a queue of the device, less two to spare
 constexpr std::size_t kWorkspace = std::size_t{512} << 20;
 
 std::shared_ptr<CUstream_st> plain_stream() {
@@ -27,7 +27,7 @@ std::shared_ptr<CUstream_st> plain_stream() {
   return std::shared_ptr<CUstream_st>(made, [](cudaStream_t one) { cudaStreamDestroy(one); });
 }
 
-// One value per step, in pinned memory that both sides see.
+// One value per step, in pinned memory that host and device see.
 class PinnedTimes {
 public:
   void clear(std::size_t count) {
@@ -52,7 +52,7 @@ private:
   std::size_t count_ = 0;
 };
 
-// A stream and the commands that it was given since it was held.
+// A stream, and the number of commands enqueued since it was held.
 struct StreamLane {
   std::shared_ptr<CUstream_st> stream;
   std::optional<Arena> workspace;
@@ -105,7 +105,7 @@ private:
   std::vector<Event> events_; // [step]
   Event rest_, begin_;
   Blocker blocker_;
-  double clock_width_ = 0; // ns within which the two clocks were compared
+  double clock_width_ = 0; // nanoseconds that the comparison of the two clocks took
   Facts conditions_;
 };
 
@@ -118,7 +118,7 @@ GpuLanes::GpuLanes(const Pipeline& pipeline, Session& session) : pipeline_(pipel
   STAGECRAFT_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-// Copies have the rest of the multiprocessors, so that they take none from those who compute.
+// Copies use the multiprocessors that are left over, so that they take none from computations.
 void GpuLanes::make_streams() {
   constexpr int kUnit = 8;
   if (const std::string reason = why_no_partitions(pipeline_, session_.facts.processors, kUnit); !reason.empty()) {
@@ -169,7 +169,7 @@ void GpuLanes::make_streams() {
                            text + (rest ? "; " + std::to_string(partitions->rest()) + " for copies" : ""));
 }
 
-// Which multiprocessors a stream's kernels really run on.
+// The multiprocessors on which a stream's kernels really run.
 std::set<int> GpuLanes::processors_seen(cudaStream_t stream, bool in_graph) {
   session_.arena.reset();
   constexpr std::size_t kBytes = sizeof(int) * kMostProcessors;
@@ -199,8 +199,7 @@ std::set<int> GpuLanes::processors_seen(cudaStream_t stream, bool in_graph) {
   return found;
 }
 
-// Whether partitions are what they say, and whether graphs keep to them: where they do not, kernels are launched one by
-// one.
+// Checks that partitions do not overlap, and that graphs stay within them; otherwise kernels are launched one by one.
 void GpuLanes::look_at_partitions() {
   std::set<int> taken;
   std::size_t shared = 0;
@@ -210,7 +209,7 @@ void GpuLanes::look_at_partitions() {
       continue;
     }
     const cudaStream_t stream = streams_[device].stream.get();
-    processors_seen(stream, false); // the first time loads the kernel
+    processors_seen(stream, false); // the first call loads the kernel
     const std::set<int> own = processors_seen(stream, false), by_graph = processors_seen(stream, true);
     graphs_ = graphs_ && std::includes(own.begin(), own.end(), by_graph.begin(), by_graph.end());
     for (const int processor : own) {
@@ -242,7 +241,7 @@ void GpuLanes::make_channels() {
 }
 
 void GpuLanes::make_works() {
-  const Arena shared = session_.workspace; // each device has its own: they run at once
+  const Arena shared = session_.workspace; // each device gets a workspace of its own, since they run at the same time
   works_.resize(pipeline_.works.size());
   host_devices_.resize(pipeline_.devices.size());
   try {
@@ -278,7 +277,7 @@ void GpuLanes::make_works() {
   session_.workspace = shared;
 }
 
-// The GPU's clock less the host's, by the quickest of some exchanges.
+// Measures the GPU's clock less the host's, by the quickest of several exchanges.
 void GpuLanes::find_offset(HostRun& run) {
   constexpr int kExchanges = 40;
   clock_width_ = 1e18;
@@ -305,7 +304,7 @@ Facts GpuLanes::conditions() const {
   return facts;
 }
 
-// Nothing begins before all of the last run has ended.
+// Makes the control stream wait until the last run has ended on all streams.
 void GpuLanes::gather() {
   for (StreamLane& lane : streams_) {
     if (lane.stream) {
@@ -315,7 +314,7 @@ void GpuLanes::gather() {
   }
 }
 
-// Every stream waits until the host lets go, so that launching costs the first steps nothing.
+// Makes every stream wait until the host releases it, so that launching does not delay the first steps.
 void GpuLanes::hold() {
   blocker_.hold(control_.get());
   begin_.record(control_.get());
@@ -390,7 +389,7 @@ void GpuLanes::synchronize() {
   }
 }
 
-// Steps that a step on another stream waits for.
+// Marks the steps that a step on another stream waits for.
 std::vector<char> heard_steps(const std::vector<LaneStep>& steps) {
   std::vector<char> heard(steps.size(), 0);
   for (const LaneStep& step : steps) {
@@ -403,8 +402,8 @@ std::vector<char> heard_steps(const std::vector<LaneStep>& steps) {
   return heard;
 }
 
-// The streams are let go when all is handed over, or when a queue is full; and before the first of them waits for the
-// host, whose work takes long enough to hand over the rest.
+// Enqueues the steps. The streams are released when all is enqueued or a queue is full, and also before the first step
+// that waits for the host: the host's work leaves enough time to enqueue the rest.
 void GpuLanes::hand_over(const std::vector<LaneStep>& steps, HostRun& run) {
   const std::vector<char> heard = heard_steps(steps);
   for (int number = 0; number < static_cast<int>(steps.size()) && !run.stopped; ++number) {
@@ -434,7 +433,7 @@ void GpuLanes::let_go(HostRun& run) {
   run.released = true;
 }
 
-// What is under way ends, unless the device has failed altogether.
+// Ends what is running, unless the device has failed altogether.
 void GpuLanes::abandon() {
   blocker_.release();
   *stop_.host() = 1;
@@ -446,7 +445,7 @@ void GpuLanes::abandon() {
   cudaGetLastError();
 }
 
-// Ends threads whatever happens.
+// Host threads, which end also when an exception is thrown.
 class HostThreads {
 public:
   explicit HostThreads(HostRun& run) : run_(run) {}
@@ -461,7 +460,7 @@ public:
     }
     threads_.clear();
   }
-  /// For those who still wait, where the GPU has failed.
+  /// Ends the waiting of threads after the GPU has failed.
   void stop() { run_.stopped = true; }
 
 private:
@@ -490,7 +489,7 @@ std::vector<LaneSpan> GpuLanes::run(const std::vector<LaneStep>& steps) {
           serve_host_lane(
               steps, static_cast<int>(lane), [this](const LaneStep& step) { work_on_host(step); }, run);
           if (run.stopped) {
-            *stop_.host() = 1; // for kernels that wait for this thread
+            *stop_.host() = 1; // releases kernels that wait for this thread
           }
         });
       }

@@ -7,10 +7,10 @@
 
 namespace stagecraft::gpu {
 
-/// Makes everything ready: partitions, kernels with their operands, buffers, threads; all of it goes with the lanes. A
-/// computation has a stream of its device's multiprocessors, a channel one of the multiprocessors that are left over.
-/// std::invalid_argument or DeviceError where the pipeline cannot be had on this device; the session outlives them and
-/// serves nobody else meanwhile.
+/// Prepares partitions, kernels with their operands, buffers and threads, which live as long as the lanes. A
+/// computation runs on a stream with its device's multiprocessors, a channel on a stream with those that are left over.
+/// std::invalid_argument or DeviceError if the pipeline cannot run on this device. The session must outlive the lanes,
+/// and must not be used otherwise meanwhile.
 std::unique_ptr<Lanes> make_gpu_lanes(const Pipeline& pipeline, Session& session);
 
 } // namespace stagecraft::gpu

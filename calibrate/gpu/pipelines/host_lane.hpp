@@ -1,5 +1,5 @@
-// Devices of a pipeline that are threads of the host, beside a GPU: each runs its steps when the times of what they
-// wait for are there. SPDX-License-Identifier: Apache-2.0
+// Devices of a pipeline that are host threads beside a GPU. Each runs its steps when their inputs are ready.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::gpu {
 
-/// Start and finish of steps in the clock of the GPU, 0 while they have not come: memory that it sees too.
+/// Start and finish of steps by the GPU's clock, 0 before they happen; in memory that the GPU sees too.
 struct StepTimes {
   volatile long long *start = nullptr, *finish = nullptr; ///< [step]
 };
@@ -18,14 +18,14 @@ struct StepTimes {
 /// What all threads of a run share.
 struct HostRun {
   StepTimes times;
-  long long offset = 0; ///< ns, from the host's clock to the GPU's
+  long long offset = 0; ///< nanoseconds: the GPU's clock less the host's
   std::atomic<bool> released{false}, stopped{false};
 
-  /// The time of the GPU's clock.
+  /// The current time by the GPU's clock.
   long long now() const;
-  /// Keeps the first failure and stops everybody.
+  /// Records the first failure and stops all threads.
   void fail(int step, const std::string& cause);
-  int failed_step() const { return failed_step_; } ///< -1: none; once all threads have ended
+  int failed_step() const { return failed_step_; } ///< -1: none; valid once all threads have ended
   const std::string& cause() const { return cause_; }
 
 private:
@@ -34,10 +34,10 @@ private:
   std::string cause_;
 };
 
-/// Does one step's work; std::exception where it fails.
+/// Does the work of one step; throws std::exception if it fails.
 using HostAction = std::function<void(const LaneStep& step)>;
 
-/// Does the steps of the list that are on the lane, in order, until the last is done or the run is stopped. Waits
+/// Does the steps of the list that belong to the lane, in order, until the last is done or the run is stopped. Waits
 /// without sleeping.
 void serve_host_lane(const std::vector<LaneStep>& steps, int lane, const HostAction& action, HostRun& run);
 

@@ -9,7 +9,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-// Small values that differ from place to place, so that sums stay exact.
+// Small values that differ by position, with exact sums.
 std::vector<float> values(std::int64_t count) {
   std::vector<float> made(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < made.size(); ++i) {
@@ -41,7 +41,7 @@ void HostKernel::run(int part, int parts) const {
   product_ ? multiply(begin, end) : pass(begin, end);
 }
 
-// Blocks of the second matrix stay in the cache while rows go by; the innermost loop is a row of vectors.
+// Blocks of the second matrix stay in the cache while rows go by; the innermost loop runs along a row, in vectors.
 void HostKernel::multiply(std::int64_t begin, std::int64_t end) const {
   constexpr std::int64_t kDepth = 64, kWidth = 512;
   const std::int64_t n = n_, k = k_;

@@ -11,7 +11,7 @@ std::shared_ptr<CUgraphExec_st> capture_graph(cudaStream_t stream, const Launch&
   bool whole = true;
   try {
     launch(stream);
-  } catch (const DeviceError&) { // whatever was captured is thrown away
+  } catch (const DeviceError&) { // the capture is discarded
     whole = false;
   }
   cudaGraph_t graph = nullptr;
@@ -51,7 +51,7 @@ void LaneWork::launch(cudaStream_t stream) const {
 }
 
 void LaneWork::capture(cudaStream_t stream) {
-  launch(stream); // what is loaded lazily is loaded by now
+  launch(stream); // loads what is loaded lazily
   STAGECRAFT_CUDA_CHECK(cudaStreamSynchronize(stream));
   if (kernels_ > 1) {
     graph_ = capture_graph(stream, [this](cudaStream_t on) { launch(on); });

@@ -1,4 +1,4 @@
-// Where the steps of a pipeline are done: devices and channels, each one thing after the other.
+// Lanes do the steps of a pipeline: each device and each channel is a lane, which does one step after another.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace stagecraft::gpu {
 
-/// One thing that a lane does: a device computes, a channel copies.
+/// A step: a device computes, or a channel copies.
 struct LaneStep {
-  int lane = 0;           ///< a device, or the number of devices and a channel
-  int work = -1;          ///< of the pipeline; -1: nothing, which is over at once
-  std::vector<int> after; ///< steps before it in the list that must be over
+  int lane = 0;           ///< a device, or the number of devices plus a channel
+  int work = -1;          ///< index in the pipeline; -1: no work, ends at once
+  std::vector<int> after; ///< earlier steps of the list that must have ended
 };
 
-/// When it was done, in nanoseconds of one clock.
+/// When a step ran, in nanoseconds of one clock.
 struct LaneSpan {
   std::int64_t start = 0, finish = 0;
 };
@@ -28,22 +28,22 @@ struct LaneSpan {
 class LaneFailure : public std::runtime_error {
 public:
   LaneFailure(int failed, const std::string& cause) : std::runtime_error(cause), step(failed) {}
-  int step; ///< of the list
+  int step; ///< index in the list
 };
 
 class Lanes {
 public:
   virtual ~Lanes() = default;
 
-  /// Does the steps, those of one lane in the order of the list; [step]: when. LaneFailure where one fails: nothing
-  /// goes on by then.
+  /// Runs the steps, those of one lane in the order of the list, and returns their times [step]. LaneFailure if a step
+  /// fails; then nothing runs any more.
   virtual std::vector<LaneSpan> run(const std::vector<LaneStep>& steps) = 0;
-  /// What they are, for the record of a run: names and values.
+  /// Facts about the lanes for the record of a run: names and values.
   virtual Facts conditions() const = 0;
 };
 
-/// Lanes that do nothing: a clock says what a made-up GPU of 132 multiprocessors would take, always the same.
-/// `failing`, unless below 0, is the step of every list that fails.
+/// Lanes that do nothing. A simulated clock says what an imagined GPU of 132 multiprocessors would take, always the
+/// same. If `failing` is not negative, that step of every list fails.
 std::unique_ptr<Lanes> make_dry_lanes(const Pipeline& pipeline, int failing = -1);
 
 } // namespace stagecraft::gpu

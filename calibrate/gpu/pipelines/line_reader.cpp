@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// Of a list "1,2,3".
+// Calls take(item) for each item of a list "1,2,3".
 template <class Take> void for_each_item(std::string_view list, const Take& take) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
     take(list.substr(0, comma));
     if (comma + 1 == list.size()) {
-      take(list.substr(list.size())); // what should follow the last comma
+      take(list.substr(list.size())); // an empty item after the last comma
     }
     list.remove_prefix(std::min(comma + 1, list.size()));
   }

@@ -1,4 +1,4 @@
-// Line-based files: a word that says what a line is, then words as key=value. Whatever is wrong has its place.
+// Reads line-based files: the first word of a line says what it is, the others are key=value. Errors name the place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,27 +11,27 @@
 
 namespace stagecraft::gpu {
 
-/// One line, of which each value may be asked for once; finish() refuses what nobody asked for.
+/// One line. Each value may be read once; finish() refuses values that were not read.
 class KeyedLine {
 public:
   KeyedLine(const std::string& file, int number, std::string_view text) : file_(&file), number_(number), text_(text) {}
 
-  /// The next word that is no key=value; `allowed` is said where there is none.
+  /// The next word, which must not be key=value; errors say `allowed`.
   std::string_view word(std::string_view allowed);
-  /// Whatever is left, without blanks around it.
+  /// The rest of the line, without blanks around it.
   std::string_view rest();
-  /// Splits what is left into keys and values, to be asked for.
+  /// Splits the rest of the line into keys and values, to be read.
   void read_keys();
   bool has(std::string_view key) const;
   std::string_view text(std::string_view key);
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high);
-  /// A number of 0 or more.
+  /// A number that is at least 0.
   double amount(std::string_view key);
   std::vector<int> integers(std::string_view key, int low, int high);
   std::vector<double> amounts(std::string_view key);
   void finish() const;
 
-  /// Throws std::invalid_argument with the place of a part of this line, or of its beginning.
+  /// Throws std::invalid_argument at the place `at` in this line, or at its beginning.
   [[noreturn]] void refuse(const std::string& what, std::string_view at = {}) const;
 
 private:
@@ -49,12 +49,12 @@ private:
   std::vector<Value> values_;
 };
 
-/// The lines of a text that say something, without what follows '#'. The text and `file` outlive them.
+/// The lines of a text, without empty ones and without comments after '#'. `text` and `file` must outlive them.
 std::vector<KeyedLine> keyed_lines(const std::string& text, const std::string& file);
 
 /// A number with all its digits.
 std::string exact(double value);
-/// "1,2,3".
+/// A list as text: "1,2,3".
 std::string listed(const std::vector<int>& values);
 std::string listed(const std::vector<double>& values);
 

@@ -10,9 +10,9 @@
 namespace stagecraft::gpu {
 namespace {
 
-// Multiprocessors come in units: 8 is what devices of 9.0 and later give, and a multiple of what earlier ones do.
+// Multiprocessors come in units: of 8 on devices of 9.0 and later, of a number that divides 8 on earlier ones.
 constexpr unsigned kLeastUnit = 8;
-constexpr long long kMostBusy = 5'000'000'000; // ns
+constexpr long long kMostBusy = 5'000'000'000; // nanoseconds
 
 template <class Function> Function* driver(const char* name, unsigned version) {
   void* found = nullptr;
@@ -60,7 +60,7 @@ std::vector<CUdevResource> split(const Driver& driver, CUdevice device) {
   return units;
 }
 
-// A context on the given units, which come from one split.
+// A context on some of the units of a split.
 std::shared_ptr<CUgreenCtx_st> context_on(const Driver& driver, CUdevice device, CUdevResource* units, unsigned count) {
   CUdevResourceDesc description{};
   check_driver(driver.describe(&description, units, count), "cuDevResourceGenerateDesc");
@@ -118,7 +118,7 @@ Partition::Partition(int device, int processors) : processors_(processors) {
 
 Partition::Busy::Busy(const Partition& partition, void* from, void* to, std::int64_t bytes)
     : stream_(partition.second_.get()) {
-  constexpr int kBlocksEach = 4; // of a multiprocessor
+  constexpr int kBlocksEach = 4; // blocks per multiprocessor
   copy_until(flag_.device(), kMostBusy, timed_out_.device(), from, to, bytes, kBlocksEach * partition.others_, stream_);
   STAGECRAFT_CUDA_CHECK(cudaGetLastError());
 }

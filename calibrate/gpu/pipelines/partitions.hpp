@@ -1,4 +1,4 @@
-// Some of a device's multiprocessors as a device of their own (green contexts, CUDA 12.5 and later).
+// Partitions: some multiprocessors of a device as a device of their own (green contexts, CUDA 12.5 and later).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace stagecraft::gpu {
 
-/// Parts of one device, each with multiprocessors that no other has; memory, cache and power stay shared. All come from
-/// one split: those of several splits would overlap.
+/// Parts of one device with disjoint sets of multiprocessors; memory, cache and power stay shared. All parts come from
+/// one split, since those of different splits would overlap.
 class Partitions {
 public:
-  /// A part of each size, and one of all other multiprocessors that make whole units. DeviceError where the driver has
-  /// no such thing, or too few units.
+  /// Makes a part for each size, and one of all remaining multiprocessors in whole units. DeviceError if the driver
+  /// cannot do it, or there are too few units.
   Partitions(int device, const std::vector<int>& sizes);
 
-  /// How many multiprocessors the last part has, that of the rest; with 0 it is not there.
+  /// The number of multiprocessors of the last part, the remaining ones; 0: there is no such part.
   int rest() const { return rest_; }
-  /// A new stream on a part, the rest coming last. It keeps its part alive.
+  /// A new stream on a part; the remaining multiprocessors are the last part. The stream keeps its part alive.
   std::shared_ptr<CUstream_st> stream(std::size_t part) const;
 
 private:
@@ -30,18 +30,18 @@ private:
   int rest_ = 0;
 };
 
-/// Two streams that have separate multiprocessors of one device; memory, cache and power stay shared. Kernels of the
-/// usual context run on either.
+/// Two streams with separate multiprocessors of one device; memory, cache and power stay shared. Kernels of the usual
+/// context run on both.
 class Partition {
 public:
-  /// `processors` in the first stream, all others that make whole units in the second. DeviceError where the driver has
-  /// no such thing.
+  /// `processors` for the first stream, all others in whole units for the second. DeviceError if the driver cannot do
+  /// it.
   Partition(int device, int processors);
 
   cudaStream_t stream() const { return first_.get(); }
   int processors() const { return processors_; }
 
-  /// While it lives, the other multiprocessors copy memory.
+  /// During its lifetime the multiprocessors of the second stream copy memory.
   class Busy {
   public:
     Busy(const Partition& partition, void* from, void* to, std::int64_t bytes);
@@ -49,7 +49,7 @@ public:
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
-    /// Whether they stopped of themselves: what was measured meanwhile waited for them, or took seconds.
+    /// Whether the copying timed out: what was measured meanwhile waited for it, or took seconds.
     bool gave_up() const { return *timed_out_.host() != 0; }
 
   private:

@@ -228,8 +228,8 @@ private:
   const std::string& file_;
   std::vector<KeyedLine> lines_;
   Pipeline pipeline_;
-  std::vector<int> placed_; // [task]: how often in a program
-  int most_task_ = -1;      // that any task names
+  std::vector<int> placed_; // [task]: how many times it occurs in programs
+  int most_task_ = -1;      // the largest task number that a line names
   KeyedLine named_by_{file_, 1, {}};
   bool ended_ = false;
 };

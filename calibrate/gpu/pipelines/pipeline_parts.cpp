@@ -16,7 +16,7 @@ double lasted(const LaneSpan& span) { return seconds(span.finish - span.start); 
 
 double median(std::vector<double> values) { return values.empty() ? 0 : summarize(std::move(values)).median; }
 
-// The program of a device, waiting for nobody, so many times in a row.
+// The program of a device, `times` times in a row, without waiting for other devices.
 std::vector<LaneStep> program_of(const Pipeline& pipeline, std::size_t device, int times) {
   std::vector<LaneStep> steps;
   for (int time = 0; time < times; ++time) {
@@ -32,7 +32,7 @@ double sum(const std::vector<LaneSpan>& spans) {
                          [](double all, const LaneSpan& span) { return all + lasted(span); });
 }
 
-// Each device's spans of its program, nothing else being at work.
+// The times of each device's program while nothing else runs.
 std::vector<std::vector<LaneSpan>> run_alone(const Pipeline& pipeline, Lanes& lanes) {
   std::vector<std::vector<LaneSpan>> alone;
   for (std::size_t device = 0; device < pipeline.programs.size(); ++device) {
@@ -63,13 +63,13 @@ void average(const Pipeline& pipeline, const std::vector<std::vector<LaneSpan>>&
   parts.gap = std::max(0.0, median(gaps));
 }
 
-// Programs of all devices at once, as they take turns in being handed over; shorter ones are run several times.
+// The programs of all devices at once, ordered by when their steps would begin; shorter programs run several times.
 std::vector<LaneStep> all_at_once(const Pipeline& pipeline, const std::vector<std::vector<LaneSpan>>& alone) {
   double longest = 0;
   for (const std::vector<LaneSpan>& spans : alone) {
     longest = std::max(longest, sum(spans));
   }
-  std::vector<std::pair<double, LaneStep>> timed; // when each would begin
+  std::vector<std::pair<double, LaneStep>> timed; // when each step would begin
   for (std::size_t device = 0; device < alone.size(); ++device) {
     const double own = sum(alone[device]);
     const int times = own > 0 ? std::max(1, static_cast<int>(std::lround(longest / own))) : 1;
@@ -89,7 +89,7 @@ std::vector<LaneStep> all_at_once(const Pipeline& pipeline, const std::vector<st
   return steps;
 }
 
-// Until the first of them has nothing left to do.
+// How much slower each device is until the first of them has run its last program.
 std::vector<double> slowdowns_of(const Pipeline& pipeline, const std::vector<std::vector<LaneSpan>>& alone,
                                  const std::vector<LaneStep>& steps, const std::vector<LaneSpan>& spans) {
   std::vector<std::int64_t> last(alone.size(), 0);
@@ -119,7 +119,7 @@ std::vector<double> slowdowns_of(const Pipeline& pipeline, const std::vector<std
   return slowdowns;
 }
 
-// Of each copy a computation of its sender that makes it and one of its receiver that takes it; -1: there is none.
+// For each copy, a computation of its sender that makes the data and one of its receiver that takes it; -1: none.
 struct HopEnds {
   int before = -1, after = -1;
 };
@@ -144,9 +144,9 @@ std::vector<HopEnds> ends_of(const Pipeline& pipeline) {
   return ends;
 }
 
-// One copy at a time: from the end of the sender's computation to the beginning of the receiver's.
+// Measures one copy at a time, from the end of the sender's computation to the start of the receiver's.
 void measure_hops(const Pipeline& pipeline, Lanes& lanes, MeasuredParts& parts) {
-  constexpr int kRepeats = 4; // the first of which warms up
+  constexpr int kRepeats = 4; // the first one warms up
   const std::vector<HopEnds> ends = ends_of(pipeline);
   std::vector<LaneStep> steps;
   const auto add = [&](int lane, int work) {
@@ -155,7 +155,7 @@ void measure_hops(const Pipeline& pipeline, Lanes& lanes, MeasuredParts& parts) 
       steps.back().after.push_back(static_cast<int>(steps.size()) - 2);
     }
   };
-  std::vector<std::size_t> copies; // their steps
+  std::vector<std::size_t> copies; // the steps of the copies
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     for (std::size_t work = 0; work < pipeline.works.size(); ++work) {
       const PipelineWork& copy = pipeline.works[work];
@@ -194,7 +194,7 @@ MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes) {
 
 namespace {
 
-// The computations of a device, each once.
+// The works that a device computes, without repetition.
 std::vector<int> works_of(const Pipeline& pipeline, std::size_t device) {
   std::vector<int> works;
   for (const int task : pipeline.programs[device]) {
@@ -205,14 +205,14 @@ std::vector<int> works_of(const Pipeline& pipeline, std::size_t device) {
   return works;
 }
 
-// The works of a device some times, and beside them another device's work over and over, for longer.
+// The works of a device several times, and at the same time a work of another device over and over, for longer.
 std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device,
                                    std::size_t other) {
   constexpr int kRepeats = 3;
-  constexpr double kSlower = 1.5; // a device in company, at most
+  constexpr double kSlower = 1.5; // slowdown of a device by another one, at most
   const LaneStep company{pipeline.works[other].device, static_cast<int>(other), {}};
   std::vector<LaneStep> steps = {company};
-  double until = 0, covered = alone[other]; // s
+  double until = 0, covered = alone[other]; // seconds
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     for (const int work : works_of(pipeline, device)) {
       steps.push_back({static_cast<int>(device), work, {}});
@@ -224,12 +224,12 @@ std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<d
   return steps;
 }
 
-// How much longer each computation of `device` takes while another device does one over and over.
+// Measures the slowdown of each computation of `device` while another device does one over and over.
 void measure_beside(const Pipeline& pipeline, const std::vector<double>& alone, std::size_t device, std::size_t other,
                     Lanes& lanes, std::vector<double>& contention) {
   const std::vector<LaneStep> steps = side_by_side(pipeline, alone, device, other);
   const std::vector<LaneSpan> spans = lanes.run(steps);
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0; // of the company
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0; // when the other device is at work
   for (std::size_t step = 0; step < steps.size(); ++step) {
     if (steps[step].work == static_cast<int>(other)) {
       begin = std::min(begin, spans[step].start);
@@ -252,7 +252,8 @@ void measure_beside(const Pipeline& pipeline, const std::vector<double>& alone, 
 } // namespace
 
 std::vector<double> measure_contention(const Pipeline& pipeline, const std::vector<double>& alone, Lanes& lanes) {
-  constexpr double kShortest = 50e-6; // s: what takes less is no company, and takes longer to hand over
+  constexpr double kShortest =
+      50e-6; // seconds; shorter works hardly slow others, and take longer to enqueue than to run
   std::vector<double> contention(alone.size() * alone.size(), 1);
   for (std::size_t other = 0; other < alone.size(); ++other) {
     for (std::size_t device = 0; device < pipeline.devices.size() && alone[other] >= kShortest; ++device) {

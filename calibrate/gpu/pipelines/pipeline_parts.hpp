@@ -6,26 +6,27 @@
 
 namespace stagecraft::gpu {
 
-/// What one round of measurements says; seconds.
+/// Results of one round of measurements, in seconds.
 struct MeasuredParts {
-  std::vector<double> alone;     ///< [work]: the mean of a computation's tasks, the device being the only one at work
-  double gap = 0;                ///< between two computations that follow one another on a device
-  std::vector<double> slowdowns; ///< [device]: how much longer its program takes while all run theirs at once
-  /// [work * works + other]: how many times as long a computation takes while another device does the other over and
-  /// over; 1 of pairs that never meet; empty: not measured.
+  std::vector<double> alone;     ///< [work]: mean over a computation's tasks while only its device works
+  double gap = 0;                ///< between two computations in a row on a device
+  std::vector<double> slowdowns; ///< [device]: factor by which its program takes longer while all devices run theirs
+  /// [work * works + other]: factor by which a computation takes longer while another device does `other` over and
+  /// over; 1 for pairs that never meet; empty: not measured.
   std::vector<double> contention;
   std::vector<std::vector<double>>
-      hops; ///< [work]: of copies, one at a time, between the computations before and after
+      hops; ///< [work]: for copies, each alone, between the computations before and after it
 };
 
-/// Runs each device's program alone, then all at once, nobody waiting for anybody, then each copy a few times. Throws
-/// what the lanes do.
+/// Runs each device's program alone, then all programs at once without waiting for each other, then each copy a few
+/// times. Throws what the lanes throw.
 MeasuredParts measure_parts(const Pipeline& pipeline, Lanes& lanes);
 
-/// Contention of all pairs of computations of two devices; `alone` is of measure_parts(). Throws what the lanes do.
+/// The contention of all pairs of computations on two devices; `alone` comes from measure_parts(). Throws what the
+/// lanes throw.
 std::vector<double> measure_contention(const Pipeline& pipeline, const std::vector<double>& alone, Lanes& lanes);
 
-/// The median of each over at least one round; hops are put together.
+/// The medians over rounds, at least one; hops are collected from all rounds.
 MeasuredParts median_of(const std::vector<MeasuredParts>& rounds);
 
 } // namespace stagecraft::gpu

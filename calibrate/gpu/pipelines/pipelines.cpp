@@ -20,7 +20,7 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-// Whole, or not at all.
+// Writes a file completely, or not at all.
 void write_text(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::ofstream out(part);
@@ -31,7 +31,7 @@ void write_text(const std::string& path, const std::string& text) {
   }
 }
 
-// Whether times of this very pipeline are there.
+// Whether the file has times of exactly this pipeline.
 bool is_done(const std::string& path, const Pipeline& pipeline) {
   if (!std::ifstream(path)) {
     return false;

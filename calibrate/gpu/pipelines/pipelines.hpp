@@ -1,4 +1,4 @@
-// Files of pipelines carried out one after the other, each into a file of times.
+// Runs a list of files of pipelines, and writes a file of times for each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,24 +11,24 @@
 
 namespace stagecraft::gpu {
 
-/// Lanes for a pipeline; throws where it cannot be had on this device.
+/// Makes the lanes for a pipeline; throws if it cannot run on this device.
 using MakeLanes = std::function<std::unique_ptr<Lanes>(const Pipeline&)>;
 
-/// How a list of pipelines ended.
+/// The outcome for a list of pipelines.
 struct PipelinesEnd {
-  int done = 0, failed = 0, left = 0; ///< left: no time was left, or it was interrupted
+  int done = 0, failed = 0, left = 0; ///< left: not run, because time ran out or the run was interrupted
 };
 
-/// Carries out each file of the options. One whose times are there already, of this very pipeline, is not run again. A
-/// failure goes into its file of times and ends only that pipeline. `told` hears a line for each. Throws
-/// std::invalid_argument for a file that cannot be read, before anything has run.
+/// Runs the files of the options. A pipeline whose times exist already is not run again. A failure is written to the
+/// file of times, and the next pipeline follows. `told` is called with a line for each. Throws std::invalid_argument,
+/// before anything runs, for a file that cannot be read.
 PipelinesEnd carry_out_files(const Options& options, const MakeLanes& make, const std::atomic<bool>& stop,
                              const std::function<void(const std::string&)>& told);
 
-/// The times of one pipeline's text, or its failure.
+/// The times of a pipeline given as text, or its failure.
 CarriedOut carry_out_text(const std::string& text, const std::string& name, int runs, const MakeLanes& make);
 
-/// Where the times of a pipeline's file go: a.pipeline beside itself or into a folder, as a.times.
+/// Where the times of a.pipeline go: to a.times beside it, or in a folder.
 std::string times_path(const std::string& pipeline, const std::string& folder);
 
 } // namespace stagecraft::gpu

@@ -1,3 +1,4 @@
+// Finds an order in which the steps of a pipeline can be given to lanes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +8,7 @@
 namespace stagecraft::gpu {
 namespace {
 
-// The pipeline's entries with everything that one waits for: its inputs and ties.
+// The entries of a pipeline, with all inputs and ties that each waits for.
 class EntryGraph {
 public:
   explicit EntryGraph(const Pipeline& pipeline)
@@ -27,7 +28,7 @@ public:
     heads_.assign(pipeline.devices.size(), 0);
   }
 
-  // First come, first served, which is about the order in which they run.
+  // Orders entries as they become ready, which is about the order in which they run.
   StepOrder order() {
     std::vector<std::size_t> waits;
     for (const auto& before : before_) {
@@ -76,7 +77,7 @@ private:
     return pipeline_.works[static_cast<std::size_t>(pipeline_.work[entry % tasks_])];
   }
 
-  // Whether the next computation of a device may go.
+  // Adds the next computation of a device if it is ready.
   void look_at(std::size_t device, const std::vector<std::size_t>& waits) {
     const std::vector<int>& program = pipeline_.programs[device];
     std::size_t& head = heads_[device];
@@ -90,7 +91,7 @@ private:
     }
   }
 
-  // What waits for a join waits for what it joins.
+  // Adds an entry to the order. A task that waits for a join waits for the steps that the join waits for.
   void take(std::size_t entry, StepOrder& order, std::vector<int>& step_of) const {
     std::vector<int> after;
     for (const std::size_t before : before_[entry]) {

@@ -1,4 +1,4 @@
-// What came of a pipeline, as text. docs/formats/pipeline.md.
+// Writes and reads the times of a pipeline as text. docs/formats/pipeline.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
@@ -12,7 +12,7 @@ constexpr std::string_view kTimesHead = "stagecraft-times";
 constexpr std::string_view kTimesLines = "pipeline, failed, condition, gap, alone, slowdown, beside, hop, span, end";
 constexpr int kMostTimes = 1 << 30;
 
-// Lines of one kind are numbered from 0 without a gap.
+// Requires that lines of one kind are numbered from 0 without gaps.
 void expect_next(KeyedLine& line, std::string_view key, std::size_t next) {
   const auto number = static_cast<std::int64_t>(next);
   line.integer(key, number, number);
@@ -53,7 +53,7 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
     parts.hops[work] = line.amounts("seconds");
   } else if (what == "span") {
     line.read_keys();
-    constexpr std::int64_t kLongest = std::int64_t{1} << 53; // ns, of which a double knows each
+    constexpr std::int64_t kLongest = std::int64_t{1} << 53; // nanoseconds; a double represents all integers up to this
     const std::int64_t start = line.integer("start", 0, kLongest);
     carried.spans.push_back({start, line.integer("finish", start, kLongest)});
   } else {

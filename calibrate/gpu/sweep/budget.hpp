@@ -1,4 +1,4 @@
-// How a run's time is shared out: each group gets its share of what is left, and hands on what it does not use.
+// Divides the time of a run among groups: each gets its share of what is left, and passes on what it does not use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace stagecraft::gpu {
 
-/// Shares out `total` seconds over groups of the given weights, in their order. Times are seconds since the start.
+/// Divides `total` seconds among groups with these weights, in this order. Times are seconds since the start.
 class Budget {
 public:
   Budget(double total, std::vector<double> weights);
 
-  /// Until when group `index`, which begins at `now`, may take new points: its weight's share of the time left among
-  /// itself and those after it.
+  /// Until when group `index`, which begins at `now`, may start new points: its weight's share of the time left for it
+  /// and the groups after it.
   double deadline(std::size_t index, double now) const;
 
   double total() const { return total_; }

@@ -160,7 +160,7 @@ double bytes_of(const Kernel& kernel) {
         static_cast<double>(output_extent(s[2], s[5], s[7], s[8]) * output_extent(s[3], s[6], s[7], s[8]));
     return stored * (at(0) * at(1) * at(2) * at(3) + at(0) * at(4) * places + at(4) * at(1) / at(9) * at(5) * at(6));
   }
-  case Op::attention: // with the gradients of all, their sums in fp32 and the statistics
+  case Op::attention: // with all gradients, their fp32 sums, and the statistics
     return at(0) * at(1) * (at(2) + at(3)) * at(4) * (kernel.pass == Pass::forward ? 2 * stored : 4 * stored + 8);
   case Op::adam:
     return 16 * at(0) * at(1);

@@ -1,5 +1,5 @@
 // Kernels by name: the lines of a shape list. The harness builds without the simulator, so it has a table of its own;
-// tests/calibrate holds it to sim/base/kernel/kernel.hpp.
+// tests/calibrate compares it with sim/base/kernel/kernel.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace stagecraft::gpu {
 
-/// What a kernel computes; docs/formats/measurements.md says what its dimensions mean.
+/// What a kernel computes; docs/formats/measurements.md explains its dimensions.
 enum class Op : std::uint8_t {
   gemm,
   convolution,
@@ -41,7 +41,7 @@ struct OpRow {
   Op op;
   std::array<std::string_view, kMostDimensions> dimensions; ///< ends at the first empty name
 
-  /// How many dimensions it has.
+  /// Number of dimensions.
   constexpr std::size_t rank() const {
     std::size_t count = 0;
     while (count < kMostDimensions && !dimensions[count].empty()) {
@@ -77,12 +77,12 @@ constexpr const OpRow& row_of(Op op) { return kOps[static_cast<std::size_t>(op)]
 constexpr std::string_view name_of(Pass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
 constexpr std::string_view name_of(Precision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
 
-/// Of one element as stored.
+/// Bytes of a stored element.
 constexpr std::int64_t bytes_of(Precision precision) {
   return precision == Precision::fp16 || precision == Precision::bf16 ? 2 : 4;
 }
 
-/// Rows of the table that an embedding looks up.
+/// Rows of an embedding's table.
 inline constexpr int kVocabulary = 50304;
 
 using Shape = std::array<std::int64_t, kMostDimensions>;
@@ -98,28 +98,28 @@ struct Kernel {
   }
 };
 
-/// The kernel of the first so many extents; the others are 0.
+/// The kernel with these extents; the dimensions after them are 0.
 Kernel make_kernel(Op op, Pass pass, Precision precision, const std::vector<std::int64_t>& extents);
 
-/// "gemm forward bf16 batch=1 m=128 n=256 k=64".
+/// A line of a shape list: "gemm forward bf16 batch=1 m=128 n=256 k=64".
 std::string to_text(const Kernel& kernel);
 
-/// Reads such a line; std::invalid_argument says what is wrong with it.
+/// Reads such a line; std::invalid_argument says what is wrong.
 Kernel parse_kernel(std::string_view line);
 
-/// Reads a list of them, one a line, '#' begins a comment; std::invalid_argument names `file`, the line and what is
-/// wrong. A kernel that stands twice is kept once.
+/// Reads a shape list: a kernel per line, '#' begins a comment, duplicates are dropped. std::invalid_argument names
+/// `file`, the line and what is wrong.
 std::vector<Kernel> parse_shape_list(std::string_view text, const std::string& file);
 
-/// Side of a convolution's output along an edge of `in` values under a window of `window`.
+/// Outputs along an edge of `in` values under a window.
 constexpr std::int64_t output_extent(std::int64_t in, std::int64_t window, std::int64_t stride, std::int64_t padding) {
   return (in + 2 * padding - window) / stride + 1;
 }
 
-/// Its arithmetic.
+/// Floating-point operations of a kernel.
 double flops_of(const Kernel& kernel);
 
-/// Device memory that its operands take, about.
+/// Device memory of its operands in bytes, approximately.
 double bytes_of(const Kernel& kernel);
 
 } // namespace stagecraft::gpu

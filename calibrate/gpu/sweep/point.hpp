@@ -1,4 +1,4 @@
-// What one line of a file of measurements measures, and its name there.
+// A point: what one line of a file of measurements measures, with its name there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace stagecraft::gpu {
 
-/// Under which circumstances a kernel runs.
+/// The conditions under which a kernel runs.
 enum class Regime : std::uint8_t {
-  burst,     ///< on a cool device, operands out of the cache
-  sustained, ///< after seconds of the same, power-capped
-  warm,      ///< again and again on the same operands
+  burst,     ///< cool device, operands not in the cache
+  sustained, ///< after seconds of the same kernel, limited by power
+  warm,      ///< repeatedly on the same operands
   graph,     ///< launched by a graph
   event,     ///< after an event of another stream
   contended, ///< while the rest of the device moves memory
@@ -29,7 +29,7 @@ struct KernelPoint {
   Regime regime = Regime::burst;
 };
 
-/// One end of a copy.
+/// An end of a copy.
 enum class End : std::uint8_t { host, device, peer };
 
 inline constexpr std::array<std::string_view, 3> kEnds = {"host", "device", "peer"};
@@ -37,8 +37,8 @@ constexpr std::string_view name_of(End end) { return kEnds[static_cast<std::size
 
 struct CopyPoint {
   End from = End::host, to = End::device;
-  bool pinned = true;     ///< of host memory, where an end is there
-  bool both_ways = false; ///< while the other direction runs
+  bool pinned = true;     ///< whether host memory is pinned, if an end is on the host
+  bool both_ways = false; ///< the other direction runs at the same time
   std::int64_t bytes = 0;
 };
 
@@ -51,27 +51,27 @@ constexpr std::string_view name_of(Collective op) { return kCollectives[static_c
 struct CollectivePoint {
   Collective op = Collective::all_reduce;
   int devices = 2;
-  std::int64_t bytes = 0; ///< as nccl-tests counts them
+  std::int64_t bytes = 0; ///< counted as nccl-tests does
 };
 
-/// The power that a device draws while it does nothing, or one kernel over and over.
+/// The power of an idle device, or of one that repeats a kernel.
 struct PowerPoint {
   bool idle = true;
-  Kernel kernel; ///< where not idle
+  Kernel kernel; ///< unless idle
 };
 
 using Point = std::variant<KernelPoint, CopyPoint, CollectivePoint, PowerPoint>;
 
-/// The section of the file that the point belongs to: "measured", "copies", "collectives" or "power".
+/// The section of the file for the point: "measured", "copies", "collectives" or "power".
 std::string_view section_of(const Point& point);
 
-/// How its line begins: the keys that say what was measured. No two points of a sweep have the same.
+/// The beginning of its line: the keys that say what was measured. Unique among the points of a sweep.
 std::string identity(const Point& point);
 
-/// For people: a kernel as in a shape list, "copy host to device, pinned, 1 MiB".
+/// The point in words: a kernel as in a shape list, or "copy host to device, pinned, 1 MiB".
 std::string to_text(const Point& point);
 
-/// "64 KiB", or plain bytes where no larger unit fits evenly.
+/// A size such as "64 KiB"; in bytes if no larger unit divides it.
 std::string size_text(std::int64_t bytes);
 
 } // namespace stagecraft::gpu

@@ -28,7 +28,7 @@ Summary summarize(std::vector<double> samples) {
 }
 
 double relative_error(const Summary& summary) {
-  constexpr double kQuartilesOfNormal = 1.349; // apart, in sigmas
+  constexpr double kQuartilesOfNormal = 1.349; // distance of the quartiles in standard deviations
   const double sigma = (summary.q3 - summary.q1) / kQuartilesOfNormal;
   return summary.median > 0 ? 1.2533 * sigma / std::sqrt(static_cast<double>(summary.samples)) / summary.median : 0;
 }

@@ -1,4 +1,4 @@
-// The statistics of one point: quartiles, and when enough samples have been taken.
+// Statistics of one point: quartiles, and whether there are enough samples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,28 +6,28 @@
 
 namespace stagecraft::gpu {
 
-/// Order statistics of samples; quartiles interpolate between neighbours.
+/// Order statistics of samples; quartiles are interpolated between neighbours.
 struct Summary {
   double median = 0, q1 = 0, q3 = 0, least = 0;
   int samples = 0;
 };
 
-/// Of at least one sample.
+/// Summarises samples, at least one.
 Summary summarize(std::vector<double> samples);
 
-/// Relative standard error of the median: that of a normal distribution, 1.2533 sigma / sqrt(n), where sigma is taken
-/// from the quartiles so that outliers do not count.
+/// Relative standard error of the median, as of a normal distribution: 1.2533 sigma / sqrt(n). sigma comes from the
+/// quartiles, so that outliers do not matter.
 double relative_error(const Summary& summary);
 
 /// When to stop sampling one point.
 struct StopRule {
-  double error = 0.003; ///< of the median, relative
+  double error = 0.003; ///< relative standard error of the median to be reached
   int least = 7, most = 200;
-  double seconds = 0.15; ///< beyond which `least_slow` samples are enough
+  double seconds = 0.15; ///< after this time `least_slow` samples are enough
   int least_slow = 3;
 };
 
-/// Whether the samples taken so far, in `elapsed` seconds of wall time, are enough.
+/// Whether the samples, taken in `elapsed` seconds of wall time, are enough.
 bool enough(const StopRule& rule, const std::vector<double>& samples, double elapsed);
 
 } // namespace stagecraft::gpu

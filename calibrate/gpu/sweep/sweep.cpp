@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kKibi = 1024, kMebi = kKibi * kKibi;
 constexpr double kMostShareOfMemory = 0.4;
-// A kernel that takes longer than about 50 ms says no more than one of a quarter of its size.
+// Limit of a kernel's size, about 50 ms: a larger one tells no more than one of a quarter of its size.
 constexpr double kMostMatrixFlops = 2e13, kMostFp32Flops = 2e12;
 
 using Extents = std::vector<std::int64_t>;
@@ -25,7 +25,7 @@ public:
     }
   }
 
-  /// Those added so far, each prefix spread over all.
+  /// All points added so far, in an order whose every prefix covers the whole range.
   std::vector<Point> ordered() const { return spread(points_); }
 
 private:
@@ -43,7 +43,7 @@ void add_gemm_grid(Points& points, Precision precision, const Extents& rows, con
   }
 }
 
-// The products of backward passes, whose operands lie otherwise.
+// Adds products of backward passes, whose operands have other layouts.
 void add_gemm_layouts(Points& points) {
   for (const std::int64_t m : {512, 2048, 8192}) {
     for (const std::int64_t n : {1024, 4096, 12288}) {
@@ -55,7 +55,7 @@ void add_gemm_layouts(Points& points) {
   }
 }
 
-// Shapes that no tile divides, and batches of small products.
+// Adds shapes that no tile divides, and batches of small products.
 void add_gemm_edges(Points& points) {
   for (const std::int64_t m : {127, 129, 250, 1000, 2049, 5000}) {
     for (const std::int64_t n : {1000, 3072, 4104, 10000}) {
@@ -83,7 +83,7 @@ std::vector<Point> gemm_points(const Machine& machine) {
   return points.ordered();
 }
 
-// n is filled in; the others as convolution's dimensions, of layers of VGG-16 and ResNet-50 that differ.
+// Different layers of VGG-16 and ResNet-50, as dimensions of a convolution without n.
 const std::vector<Extents>& convolution_layers() {
   static const std::vector<Extents> kLayers = {
       {3, 224, 224, 64, 3, 3, 1, 1, 1},    {64, 224, 224, 64, 3, 3, 1, 1, 1},  {64, 112, 112, 128, 3, 3, 1, 1, 1},
@@ -166,7 +166,7 @@ std::vector<Point> elementwise_points(const Machine& machine) {
   for (const std::int64_t rows : {16, 256, 4096, 65536}) {
     add_elementwise(points, Precision::fp32, rows, kColumns, Regime::burst);
   }
-  for (const std::int64_t columns : {64, 256, 1024, 16384, 50304}) { // as many values, in rows of other lengths
+  for (const std::int64_t columns : {64, 256, 1024, 16384, 50304}) { // as many values in rows of different lengths
     for (const Op op : {Op::layer_norm, Op::softmax, Op::batch_norm}) {
       points.add(make_kernel(op, Pass::forward, Precision::bf16, {16 * kMebi / columns, columns}));
       points.add(make_kernel(op, Pass::backward_input, Precision::bf16, {16 * kMebi / columns, columns}));
@@ -244,7 +244,7 @@ std::vector<Point> power_points() {
   return points;
 }
 
-// After seconds of work, when power and heat have settled.
+// Points measured after seconds of work, when power and temperature are stable.
 std::vector<Point> sustained_points() {
   std::vector<Point> points;
   for (const Extents& extents : std::vector<Extents>{{1, 8192, 8192, 8192},
@@ -298,7 +298,7 @@ std::vector<Point> points_of(const std::vector<Kernel>& shapes) {
   return points;
 }
 
-// What an earlier group measures already is not measured again.
+// Drops points that an earlier group measures.
 void drop_repeated(std::vector<Group>& groups) {
   std::set<std::string> seen;
   for (Group& group : groups) {

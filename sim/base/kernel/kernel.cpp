@@ -24,10 +24,10 @@ struct Convolution {
   }
 };
 
-// Of fp32 and of a tensor as stored.
+// Bytes of an fp32 number, in which the optimiser keeps its state.
 constexpr double kFloat = 4;
 
-// Tensors read and written, per element; the optimiser's are fp32.
+// Bytes read and written per element; the optimiser's tensors are fp32.
 double elementwise_bytes(const Kernel& kernel) {
   const double stored = row_of(kernel.precision).bytes;
   const bool forward = kernel.pass == KernelPass::forward;
@@ -66,7 +66,7 @@ double elementwise_flops(const Kernel& kernel) {
   }
 }
 
-// Scores that are used, of one head; the causal half includes the diagonal.
+// Attention scores computed per head; the causal half includes the diagonal.
 double pairs(const KernelShape& shape) {
   const double sequence = shape[1];
   return shape[5] > 0 ? sequence * (sequence + 1) / 2 : sequence * sequence;
@@ -83,7 +83,7 @@ Flops flops_of(const Kernel& kernel) {
     const Convolution conv(shape);
     return Flops{2 * conv.n * conv.k * conv.out_h * conv.out_w * conv.c / conv.groups * conv.r * conv.s};
   }
-  if (kernel.op == KernelOp::attention) { // QK' and PV; backward five products for two (Dao et al. 2022)
+  if (kernel.op == KernelOp::attention) { // forward: QK' and PV; backward: five products (Dao et al. 2022)
     const double products = kernel.pass == KernelPass::forward ? 2 : 5;
     return Flops{2 * products * shape[0] * shape[2] * shape[4] * pairs(shape)};
   }
@@ -101,7 +101,7 @@ Bytes bytes_of(const Kernel& kernel) {
     return Bytes{stored * (conv.n * conv.c * conv.h * conv.w + conv.n * conv.k * conv.out_h * conv.out_w +
                            conv.k * conv.c / conv.groups * conv.r * conv.s)};
   }
-  if (kernel.op == KernelOp::attention) { // q and the result, k and v; backward those and the gradients of all
+  if (kernel.op == KernelOp::attention) { // forward: q, k, v and the result; backward: these and their gradients
     const double rows = 2 * shape[2] + 2 * shape[3];
     return Bytes{(kernel.pass == KernelPass::forward ? 1 : 2) * stored * shape[0] * shape[1] * rows * shape[4]};
   }

@@ -32,7 +32,7 @@ enum class KernelOp : std::uint8_t {
 
 inline constexpr std::size_t kMostDimensions = 10;
 
-/// Its dimensions in the order of their names; those that its op does not have are 0.
+/// The sizes of a kernel in the order of its op's dimensions; unused ones are 0.
 using KernelShape = std::array<double, kMostDimensions>;
 
 struct KernelOpRow {
@@ -41,7 +41,7 @@ struct KernelOpRow {
   KernelKind kind;
   std::array<std::string_view, kMostDimensions> dimensions; ///< ends at the first empty name
 
-  /// How many dimensions it has.
+  /// Number of dimensions.
   constexpr std::size_t rank() const {
     std::size_t count = 0;
     while (count < kMostDimensions && !dimensions[count].empty()) {
@@ -51,7 +51,7 @@ struct KernelOpRow {
   }
 };
 
-/// Whether 0 says something of such a dimension; every other is at least 1.
+/// Whether this dimension may be 0; every other is at least 1.
 constexpr bool may_be_zero(std::string_view dimension) { return dimension == "padding" || dimension == "causal"; }
 
 /// Every op, in the order of the enumeration. docs/formats/measurements.md says what the dimensions mean.
@@ -94,7 +94,7 @@ struct KernelPassRow {
   std::string_view name, help;
   KernelPass pass;
 };
-/// Attention's backward-input makes all three gradients.
+/// The passes. Attention's backward-input computes all three gradients.
 inline constexpr std::array kKernelPasses = {
     KernelPassRow{"forward", "the result", KernelPass::forward},
     KernelPassRow{"backward-input", "the gradient of the input", KernelPass::backward_input},
@@ -103,7 +103,8 @@ inline constexpr std::array kKernelPasses = {
 
 constexpr const KernelPassRow& row_of(KernelPass pass) { return kKernelPasses[static_cast<std::size_t>(pass)]; }
 
-/// One kernel. A gemm's shape is that of its own product, whatever its pass: the pass only says how the operands lie.
+/// One kernel. A gemm's shape is that of its own product in every pass: the pass only says which operands are
+/// transposed.
 struct Kernel {
   KernelOp op = KernelOp::gemm;
   KernelPass pass = KernelPass::forward;
@@ -112,13 +113,13 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// Its arithmetic.
+/// Floating-point operations of a kernel.
 Flops flops_of(const Kernel& kernel);
-/// What it must at least read and write.
+/// The least data that a kernel must read and write.
 Bytes bytes_of(const Kernel& kernel);
-/// "gemm forward bf16 batch=1 m=128 n=256 k=64": a line of a shape list, and a name for people.
+/// "gemm forward bf16 batch=1 m=128 n=256 k=64": a line of a shape list, readable by people.
 std::string to_text(const Kernel& kernel);
-/// Reads such a line; pass and precision may not be left out. Throws InputError blaming `where`.
+/// Reads such a line; pass and precision are required. Throws InputError blaming `where`.
 Kernel parse_kernel(std::string_view text, const Where& where);
 
 } // namespace stagecraft

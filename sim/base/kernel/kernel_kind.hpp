@@ -51,7 +51,7 @@ enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
 struct PrecisionRow {
   std::string_view name, help;
   Precision precision;
-  double bytes; ///< of one weight or activation as stored
+  double bytes; ///< bytes of one stored weight or activation
 };
 
 inline constexpr std::array kPrecisions = {

@@ -32,8 +32,8 @@ namespace {
 
 enum ChildStatus { kAnswered = 0, kThrew = 3, kLostPipe = 4 };
 
-// A child that must not be heard writes nowhere, dies of what would kill it whatever handlers the program has (a
-// sanitizer's among them), and ends by itself after `seconds`.
+// Makes the child silent and mortal: it writes nowhere, dies of signals that the program's own handlers (a sanitizer's,
+// say) would catch, and ends by itself after `seconds`.
 void become_quiet(unsigned seconds) {
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, STDOUT_FILENO);
@@ -67,7 +67,7 @@ std::string read_all(int pipe) {
   }
 }
 
-// Nothing may unwind into the parent's part of the program.
+// noexcept: no exception may unwind into the parent's part of the program.
 [[noreturn]] void be_the_child(const std::function<std::string()>& work, int pipe) noexcept {
   int status = kAnswered;
   std::string text;
@@ -81,11 +81,11 @@ std::string read_all(int pipe) {
 }
 
 struct ChildEnd {
-  int status = 0;   // as waitpid() has it
+  int status = 0;   // as waitpid() reports it
   std::string text; // its answer, or what it threw
 };
 
-// `quiet_seconds` > 0: the child is quiet and lives no longer.
+// With `quiet_seconds` > 0 the child is silent and ends after that time.
 ChildEnd run_child(const std::function<std::string()>& work, unsigned quiet_seconds) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// Zeroed doubles that a process and its later children see alike. Throws std::bad_alloc.
+/// Zeroed doubles shared by a process and the children that it forks later. Throws std::bad_alloc.
 class SharedDoubles {
 public:
   explicit SharedDoubles(std::size_t count);
@@ -25,8 +25,8 @@ private:
   std::size_t count_ = 0;
 };
 
-/// Runs `work` in a forked child and waits for it. An exception there is thrown again here, as std::runtime_error with
-/// the same text; a child that dies otherwise throws std::logic_error naming the signal or status.
+/// Runs `work` in a forked child and waits for it. An exception there is thrown again here as std::runtime_error with
+/// the same text; if the child dies in another way, throws std::logic_error naming the signal or status.
 void run_in_child(const std::function<void()>& work);
 
 /// What `work` returns, computed in a forked child that writes nothing to the terminal; nothing when the child throws,

@@ -68,7 +68,7 @@ struct Worker {
   pid_t process = -1;
   int tasks = -1, answers = -1; // this process's ends of the pipes
   std::deque<std::string> has;
-  std::string partial; // of an answer
+  std::string partial; // the answer received so far
 };
 
 constexpr std::size_t kTasksEach = 2;
@@ -79,7 +79,7 @@ public:
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // A child that has died over its pipe must not take this process along: SIGPIPE is ignored while the pool runs.
+  // Writing to a child that has died must not end this process: SIGPIPE is ignored while the pool runs.
   ~Pool() {
     for (Worker& worker : workers_) {
       if (worker.process > 0) {
@@ -128,7 +128,7 @@ private:
       }
       const bool sent = send(worker.tasks, *task);
       worker.has.push_back(std::move(*task));
-      if (!sent) { // its death shows at its answers
+      if (!sent) { // the worker has died; reading its answers will show that
         return;
       }
     }
@@ -145,13 +145,13 @@ private:
       close(tasks[1]);
       throw std::runtime_error("cannot make a pipe to a worker process");
     }
-    constexpr int kRoom = 1 << 20;          // bytes, the most that anybody may ask for
+    constexpr int kRoom = 1 << 20;          // bytes; the most that an unprivileged process may ask for
     fcntl(answers[1], F_SETPIPE_SZ, kRoom); // so that a worker goes on while this process does something else
     std::fflush(nullptr);
     const pid_t parent = getpid();
     worker.process = fork();
     if (worker.process == 0) {
-      for (const Worker& other : workers_) { // else their pipes would never end
+      for (const Worker& other : workers_) { // else the pipes of the others would stay open in this child
         close(other.tasks);
         close(other.answers);
       }
@@ -171,7 +171,7 @@ private:
 
   [[noreturn]] void be_a_worker(pid_t parent, int tasks, int answers) const noexcept {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0); // a terminal's interrupt is the parent's alone, which ends us, and so is a batch system's
+    setpgid(0, 0); // an interrupt from a terminal or a batch system goes to the parent alone, which ends its workers
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_IGN);
     if (getppid() != parent) {
@@ -229,7 +229,7 @@ private:
       }
       const std::string task = std::move(worker.has.front());
       worker.has.pop_front();
-      give(worker); // before the answer is dealt with, so that it never waits
+      give(worker); // before the answer is handled, so that the worker never waits
       if (!pool_.answered(task, worker.partial.substr(at + sizeof size, size))) {
         ended_ = true;
         return;
@@ -249,7 +249,7 @@ private:
     if (had.empty()) {
       return;
     }
-    for (std::size_t i = 1; i < had.size(); ++i) { // not begun
+    for (std::size_t i = 1; i < had.size(); ++i) { // the worker had not begun these
       returned_.push_back(std::move(had[i]));
     }
     pool_.lost(had.front(), why);
@@ -273,7 +273,7 @@ private:
 
   const WorkerPool& pool_;
   std::vector<Worker> workers_;
-  std::deque<std::string> returned_; // given to a worker that died before it began them
+  std::deque<std::string> returned_; // tasks given to a worker that died before it began them
   bool ended_ = false;
   void (*previous_)(int) = std::signal(SIGPIPE, SIG_IGN);
 };

@@ -1,4 +1,4 @@
-// Work shared out over forked children, which may die: what one had is handed back, and another takes its place.
+// Shares work out over forked children. A child may die: its tasks are handed back, and another child takes its place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,22 +15,22 @@ struct WorkerPool {
 
   /// What a child does with a task. What it throws ends the child.
   std::function<std::string(const std::string& task)> work;
-  /// The next task to give out; nothing: no more for now. Asked again after every answer and loss.
+  /// The next task to give out; nothing when there is none for now. Called again after every answer and loss.
   std::function<std::optional<std::string>()> next;
-  /// An answer has come. False ends the pool: children are killed.
+  /// Called with each answer. Returning false ends the pool and kills the children.
   std::function<bool(const std::string& task, const std::string& answer)> answered;
-  /// A child died over a task; `why` as "its process was ended by signal 9". A lost task is not given out again unless
-  /// next() does so.
+  /// Called when a child died working on a task; `why` reads like "its process was ended by signal 9". The task is not
+  /// given out again unless next() does so.
   std::function<void(const std::string& task, const std::string& why)> lost;
-  /// Called some ten times a second. False ends the pool.
+  /// Called some ten times a second. Returning false ends the pool.
   std::function<bool()> tick;
 };
 
-/// Runs until next() has no task and every answer is in, or until it is told to end. Children die with this process.
+/// Runs until next() has no task and every answer is in, or until a callback ends it. Children die with this process.
 /// Throws std::runtime_error when no child can be made.
 void run(const WorkerPool& pool);
 
-/// How many workers fill this machine: its cores, as far as this process may use them.
+/// How many workers fill this machine: the cores that this process may use.
 int cores();
 
 } // namespace stagecraft

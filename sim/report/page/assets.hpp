@@ -1,4 +1,4 @@
-// The page's scripts and styles, which the build turns into texts (cmake/embed_text.cmake).
+// The page's scripts and styles, which the build turns into string constants (cmake/embed_text.cmake).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,3 +1,4 @@
+// The page of a comparison: ranking, trade-offs, and maps of strategies and schedules.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -14,21 +15,22 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kRanked = 20;       // bars
-constexpr std::size_t kMostPoints = 2000; // of a cloud
+constexpr std::size_t kRanked = 20;       // bars at most
+constexpr std::size_t kMostPoints = 2000; // points of a cloud at most
 constexpr std::size_t kMostRows = 5000;
-constexpr std::size_t kNamed = 7; // series; further ones are put together
+constexpr std::size_t kNamed = 7; // series with a name of their own at most; the others are shown as one
 
 using Runs = std::vector<RunValues>;
 
 constexpr std::string_view kIteration = metric("iteration_seconds").heading;
 
-// An interval that iteration times lie in, and what it is.
+// An interval of runs that whiskers show, with the words for it.
 struct Whiskers {
   const Metric *low, *high;
   const char* words;
 };
-// A bar is a run as predicted, which the cost model's errors lie around; disturbed worlds may all lie beside it.
+// In order of preference. A bar is the predicted time, around which the cost model's errors lie; times in disturbed
+// worlds may all lie beside it.
 constexpr std::array kWhiskers = {
     Whiskers{&metric("confidence_p5_seconds"), &metric("confidence_p95_seconds"),
              "5 to 95 %, as far as the cost model's errors leave it open"},
@@ -57,11 +59,11 @@ Chart ranked(const std::string& name, const std::string& title, const Runs& runs
   return chart;
 }
 
-// The fastest run of each name, fastest first.
+// The fastest run for each name, fastest first.
 Runs best_by(const Runs& runs, const std::function<std::string(const RunValues&)>& name) {
   std::set<std::string> seen;
   Runs best;
-  for (const RunValues& run : runs) { // ranked
+  for (const RunValues& run : runs) { // in order of rank
     if (seen.insert(name(run)).second) {
       best.push_back(run);
     }
@@ -81,14 +83,14 @@ std::vector<Chart> ranked_charts(const Runs& feasible) {
           ranked("ranked-runs", "The fastest runs", first(feasible))};
 }
 
-// What a cloud leaves out.
+// Says how many runs a cloud leaves out, or "".
 std::string fastest_note(const Runs& feasible) {
   return feasible.size() <= kMostPoints ? ""
                                         : "The " + std::to_string(kMostPoints) + " fastest of " +
                                               std::to_string(feasible.size()) + " runs are drawn.";
 }
 
-// Runs by strategy, the best strategies by name.
+// Runs by strategy; only the best strategies have a name of their own.
 std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::function<Mark(const RunValues&)>& mark) {
   std::vector<ChartSeries> all;
   for (const RunValues& run : runs) {
@@ -129,7 +131,7 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
     const auto mark = [&](const RunValues& run) {
       return Mark{.x = run.iteration(), .y = run.shown(*price.metric), .text = run.label()};
     };
-    Runs shown = feasible; // the front is of all, the cloud of the fastest
+    Runs shown = feasible; // the front is of all runs, the cloud only of the fastest
     shown.resize(std::min(shown.size(), kMostPoints));
     Chart chart{.name = std::string("front-") + price.name,
                 .title = price.title,
@@ -153,7 +155,7 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
   return charts;
 }
 
-// Strategies against schedules: the best run of both.
+// A map of strategies and schedules, with the best run of each pair.
 std::optional<Chart> heat_map(const Runs& feasible) {
   const Runs strategies = best_by(feasible, [](const RunValues& run) { return run.strategy; });
   const Runs schedules = best_by(feasible, [](const RunValues& run) { return run.schedule; });
@@ -201,7 +203,8 @@ std::optional<Chart> micro_batch_curve(const Runs& feasible) {
               .series = by_strategy(best, Look::line, [](const RunValues& run) {
                 return Mark{.x = static_cast<double>(run.micro_batches), .y = run.iteration(), .text = run.label()};
               })};
-  for (ChartSeries& series : chart.series) { // "others" are several runs of one number: the best of them
+  for (ChartSeries& series :
+       chart.series) { // "others" may have several runs with the same number of micro-batches: keep the best
     std::stable_sort(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x < b.x; });
     const auto end =
         std::unique(series.marks.begin(), series.marks.end(), [](const Mark& a, const Mark& b) { return a.x == b.x; });
@@ -279,7 +282,7 @@ PageSection charts_section(const Runs& feasible) {
   return section;
 }
 
-// All runs of a document. Those that differ in what they recompute say it.
+// All runs of a document. Labels name the recompute where runs differ in it.
 Runs runs_of(const json& list) {
   Runs runs;
   std::set<std::string> recomputed;

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A kind is known by keys that only its documents have, or none before it.
+/// A kind of document. It is recognised by keys that no kind before it has.
 struct DocumentRow {
   std::string_view command;
   std::array<const char*, 2> keys;
@@ -40,7 +40,7 @@ std::int32_t whole_at(const json& value, const char* key, std::int32_t otherwise
   return found != value.end() && found->is_number_integer() ? found->get<std::int32_t>() : otherwise;
 }
 
-// Of a process or a thread.
+// The id of a process or thread.
 std::int64_t id_at(const json& value, const char* key, TrackReader& reader) {
   const auto found = value.find(key);
   if (found == value.end()) {
@@ -111,7 +111,7 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
     throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)) +
                                        "; allowed: what commands write with --format json, or compare with -o");
   }
-  if (document.json().is_array()) { // the bare form of a trace
+  if (document.json().is_array()) { // a trace without an object around it
     throw InputError({file, 0, 0}, "a list; allowed: an object, as results and traces with traceEvents are");
   }
   return document;

@@ -11,18 +11,18 @@
 
 namespace stagecraft {
 
-/// What a document turns into.
+/// The part of the page that shows one document.
 struct DocumentPage {
   std::string title; ///< "gpt2-xl on mixed-v100-p100"
   std::vector<PageSection> sections;
-  std::vector<std::string> inputs; ///< files, as the document names them
+  std::vector<std::string> inputs; ///< files that the document names as its inputs
 };
 
 /// The kinds of documents that the report shows: names of the commands that write them, and traces.
 std::vector<std::string_view> document_kinds();
 
-/// Reads a document of any kind that the report shows. Throws InputError, naming `file`, for what is no JSON or none of
-/// ours.
+/// Reads a document of any kind that the report shows. Throws InputError naming `file` for a text that is no JSON, or
+/// none of these documents.
 DocumentPage read_document(const std::string& file, const std::string& text);
 
 } // namespace stagecraft

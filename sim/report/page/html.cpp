@@ -1,3 +1,4 @@
+// Writes a page as HTML, with its data for the scripts.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -42,7 +43,7 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-// JSON that no parser of HTML takes for markup.
+// JSON that HTML parsers do not take for markup.
 std::string in_script(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
@@ -114,7 +115,7 @@ Json to_value(const Chart& chart) {
 
 bool says_something(const PageCell& cell) { return cell.number ? std::isfinite(*cell.number) : !cell.text.empty(); }
 
-// Those that say something in any row.
+// Columns with something to show in at least one row.
 std::vector<std::size_t> telling_columns(const PageTable& table) {
   std::vector<std::size_t> columns;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -144,7 +145,7 @@ Json to_value(const PageTable& table) {
 
 template <class T> std::string base64(const std::vector<T>& values) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> bytes(values.size() * sizeof(T)); // little-endian, as typed arrays of every browser are
+  std::vector<unsigned char> bytes(values.size() * sizeof(T)); // little-endian, like typed arrays in every browser
   if (!bytes.empty()) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
   }
@@ -163,7 +164,7 @@ template <class T> std::string base64(const std::vector<T>& values) {
   return text;
 }
 
-// Moments in parts of the whole, ten digits of it.
+// Moments as fractions of `end` in 32 bits, some nine digits.
 std::vector<std::uint32_t> ticks_of(const std::vector<double>& moments, double end) {
   constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> ticks;
@@ -201,7 +202,7 @@ Json to_value(const PageTimeline& timeline) {
   return json;
 }
 
-// What scripts draw, section by section.
+// The data that scripts draw, section by section.
 Json drawn(const Page& page) {
   Json sections = Json::array();
   for (const PageSection& section : page.sections) {
@@ -252,7 +253,7 @@ std::string body_of(const Page& page) {
   return body + "<p>Made by Stagecraft. Charts: Apache ECharts, Apache License 2.0.</p>\n</footer>\n";
 }
 
-// A figure stands alone: what its section says of all charts is said there too.
+// A chart with its section's note on charts, since a figure for a paper stands alone.
 Chart with_note(Chart chart, const std::string& note) {
   chart.note += (chart.note.empty() ? "" : "\n") + note;
   return chart;
@@ -262,7 +263,7 @@ Chart with_note(Chart chart, const std::string& note) {
 
 std::string to_html(const Page& page) {
   const std::string data = in_script(drawn(page));
-  // Scripts run only with this word, which no text among the inputs can know.
+  // Nonce of the scripts: only scripts with this word run, and no text among the inputs can contain it.
   const std::string word = to_text(Fingerprint().add(data).digest());
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "

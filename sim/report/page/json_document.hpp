@@ -1,4 +1,5 @@
-// What the readers of single kinds of documents share: a document with its timelines, and values that may be missing.
+// Shared by the readers of all kinds of documents: a document with its timelines, and getters for values that may be
+// missing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace stagecraft {
 
-/// A document in which every traceEvents is the number of its timeline.
+/// A document whose traceEvents are moved to timelines; in the JSON their place holds the number of the timeline.
 struct JsonDocument {
   std::shared_ptr<const nlohmann::json> content;
   std::vector<Tracks> timelines;
@@ -18,34 +19,34 @@ struct JsonDocument {
   const nlohmann::json& json() const { return *content; }
 };
 
-/// The same, read event by event, so that the largest timeline takes little memory. Throws InputError.
+/// Reads a document, traces event by event, so that even a large timeline takes little memory. Throws InputError.
 JsonDocument read_json_document(const std::string& file, const std::string& text);
 
-/// A number of a key, or NaN where it is null, missing or no number.
+/// The number at a key, or NaN where it is null, missing or no number.
 double number_at(const nlohmann::json& json, const char* key);
-/// A text of a key, or "".
+/// The text at a key, or "".
 std::string text_at(const nlohmann::json& json, const char* key);
-/// The list of a key, empty where there is none.
+/// The list at a key; empty where there is none.
 const nlohmann::json& list_at(const nlohmann::json& json, const char* key);
-/// The texts of a list.
+/// The texts in the list at a key.
 std::vector<std::string> texts_at(const nlohmann::json& json, const char* key);
-/// The numbers of a list.
+/// The numbers in the list at a key.
 std::vector<double> numbers_at(const nlohmann::json& json, const char* key);
 
-/// A number for a table: six digits, "–" for NaN.
+/// A cell with a number: six digits, or "–" for NaN.
 PageCell number_cell(double value);
-/// In percent, sorted and filtered as percent.
+/// A cell with a share in percent; sorted and filtered as percent.
 PageCell percent_cell(double share);
 
-/// Parts with one number each, as bars, the first on top.
+/// A bar chart of parts with one number each, the first on top.
 Chart bars_of(const std::string& name, const std::string& title, const std::string& x,
               const std::vector<std::pair<std::string, double>>& parts);
 
-/// A timeline among a document's, if its json has one.
+/// Adds the timeline of a run to a section, if its JSON has one.
 void add_timeline(const JsonDocument& document, const nlohmann::json& run, const std::string& title,
                   std::vector<PageTimeline>& timelines);
 
-// One for each kind of document.
+// The readers, one for each kind of document.
 DocumentPage comparison_page(const JsonDocument& document);
 DocumentPage run_page(const JsonDocument& document);
 DocumentPage explanation_page(const JsonDocument& document);

@@ -1,3 +1,4 @@
+// The pages of a judgement of planners, and of training over time.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

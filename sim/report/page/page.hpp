@@ -1,5 +1,5 @@
-// The report: one HTML file that says in words what was found and shows it in charts, timelines and tables. It holds
-// all that it needs and asks no network.
+// The report: one HTML file that says in words what was found, and shows it in charts, timelines and tables. It
+// contains all that it needs and loads nothing from a network.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,18 +12,18 @@
 
 namespace stagecraft {
 
-/// A number shown as `text` and sorted by `number`, or a text alone.
+/// A cell: a number shown as `text` and sorted by `number`, or only a text.
 struct PageCell {
   std::string text;
   std::optional<double> number = {};
 };
 
-/// A table that the reader sorts and filters. Columns that say nothing in any row are not shown.
+/// A table that the reader can sort and filter. Columns without any content are not shown.
 struct PageTable {
   std::string title;
   std::vector<std::string> columns;
   std::vector<std::vector<PageCell>> rows;
-  std::string note = {}; ///< what is left out
+  std::string note = {}; ///< says what the table leaves out
 };
 
 /// A run over time. Timelines of one section share their axis.
@@ -32,10 +32,10 @@ struct PageTimeline {
   Tracks tracks;
 };
 
-/// Between the charts of a section and those of everything, Chart::all.
+/// Lets the reader switch between the charts of a section and their Chart::all.
 struct PageSwitch {
-  std::string label;   ///< "": there is none
-  std::string off, on; ///< what is shown, in a sentence
+  std::string label;   ///< "": no switch
+  std::string off, on; ///< what is shown in each position, in a sentence
 };
 
 struct PageSection {
@@ -60,10 +60,10 @@ struct Page {
   std::vector<PageLink> inputs = {};
 };
 
-/// The whole file. Texts of the page are shown as they are, whatever is in them.
+/// The complete file. Texts are escaped, whatever they contain.
 std::string to_html(const Page& page);
 
-/// Every chart of the page, for gnuplot; names are made unique by numbers.
+/// Every chart of the page for gnuplot. Numbers make their names unique.
 std::vector<Figure> figures_of(const Page& page);
 
 } // namespace stagecraft

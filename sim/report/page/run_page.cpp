@@ -1,3 +1,4 @@
+// The pages of a single run and of an explanation.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,7 @@ PageTable stages_of(const json& run) {
   return table;
 }
 
-// Each device's value, in units of the axis.
+// A bar per device, in the unit of the axis.
 Chart device_bars(const json& run, const Metric& metric, const char* name, const std::string& title,
                   const std::string& unit) {
   constexpr std::size_t kMost = 64;
@@ -54,7 +55,7 @@ Chart device_bars(const json& run, const Metric& metric, const char* name, const
   return bars_of(name, title + (devices.size() > kMost ? ", the first 64 devices" : ""), unit, parts);
 }
 
-// Of what, where the document says it.
+// " of MODEL on PLATFORM", as far as the document names them.
 std::string of_model(const json& document) {
   const std::string model = text_at(document, "model"), platform = text_at(document, "platform");
   return (model.empty() ? "" : " of " + model) + (platform.empty() ? "" : " on " + platform);
@@ -123,7 +124,7 @@ RunRecompute read_recompute(const json& run) {
                    .except_last_micro_batch = found->value("except_last", false)}};
 }
 
-// What remarks are made of.
+// The fields of a run that remarks are made from.
 Run remarked(const json& run) {
   Run one;
   one.note = text_at(run, "note");

@@ -1,4 +1,4 @@
-// A run of a document, by the figures that charts and tables show.
+// A run in a document, as the figures that charts and tables show.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,9 +16,10 @@ namespace stagecraft {
 /// Pages show memory in GiB, as messages do.
 inline constexpr double kGibibyte = 1 / metric("peak_memory_bytes").scale; // B
 
+/// A run's values; NaN where the document has no number.
 struct RunValues {
   std::string strategy, schedule, order;
-  std::string recompute; ///< in words, where other runs beside it recompute something else
+  std::string recompute; ///< in words; "" where all runs beside it recompute the same
   int micro_batches = 1;
   bool feasible = false;
   std::array<double, kMetrics.size()> figures{}; ///< of each metric, in SI; NaN where the document has no number
@@ -44,10 +45,10 @@ RunValues run_values(const nlohmann::json& run);
 /// What a run recomputes, and when, in words.
 std::string recompute_of(const nlohmann::json& run);
 
-/// Busy and waiting time and peak memory of each device, and the stages.
+/// Stages, and for each device its busy time, waiting time and peak memory.
 PageSection devices_section(const nlohmann::json& run, const std::string& title);
 
-/// The value of a key `explanation`.
+/// Shows the value of the key `explanation`.
 PageSection explanation_section(const nlohmann::json& explanation, const std::string& title);
 
 } // namespace stagecraft

@@ -1,3 +1,4 @@
+// Curves of a sweep: the best points along each axis.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <span>
@@ -8,9 +9,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostPoints = 2000; // of a curve, more than a window has pixels
+constexpr std::size_t kMostPoints = 2000; // points of a curve at most: more than a window has pixels
 
-// The best of so many neighbours each; marks in the order of a curve.
+// Replaces each `together` neighbouring marks of a curve by their best.
 std::vector<Mark> thinned(const std::vector<Mark>& marks, std::size_t together, const ChartGoal& goal) {
   std::vector<Mark> some;
   for (std::size_t first = 0; first < marks.size(); first += together) {
@@ -22,7 +23,7 @@ std::vector<Mark> thinned(const std::vector<Mark>& marks, std::size_t together, 
   return some;
 }
 
-// Of the best point of each value, in the order of the scale; their values are the points.
+// A mark for the best point of each value, along the scale; Mark::value holds the point's index.
 std::vector<Mark> marks_of(std::span<const std::int64_t> best, const Scale& scale, const std::vector<double>& column) {
   std::vector<Mark> marks;
   for (std::size_t at = 0; at < best.size(); ++at) {

@@ -1,3 +1,4 @@
+// Fronts of a sweep: time per sample against cost, energy or memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -11,10 +12,10 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostPoints = 2000; // of a cloud
+constexpr std::size_t kMostPoints = 2000; // points of a cloud at most
 
-// At most so many of them as a cloud has, in their order: drawn by lot (Knuth, The Art of Computer Programming 2,
-// algorithm S), as points of one value of an axis stand at even distances and every so many might miss all of them.
+// At most kMostPoints of the marks, drawn at random, in their order (Knuth, The Art of Computer Programming 2,
+// algorithm S). Taking every n-th could miss all points of one value, since these stand at equal distances.
 std::vector<Mark> thinned(const std::vector<Mark>& marks) {
   Random random(1);
   std::size_t wanted = std::min(marks.size(), kMostPoints);
@@ -28,7 +29,7 @@ std::vector<Mark> thinned(const std::vector<Mark>& marks) {
   return some;
 }
 
-// Points, which are their values, by strategy or schedule.
+// Series of points by strategy or schedule; Mark::value holds the index of the point.
 std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& points) {
   const std::optional<std::size_t> colour = view.colour_axis();
   std::map<std::size_t, ChartSeries> series;
@@ -47,7 +48,7 @@ std::vector<ChartSeries> cloud(const SweepView& view, const std::vector<Mark>& p
   return all;
 }
 
-// What a sample costs beside the time that it takes.
+// What a sample costs besides time.
 struct Expense {
   const char *name, *title;
   std::string_view unit;

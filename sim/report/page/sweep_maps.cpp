@@ -1,3 +1,4 @@
+// Maps of a sweep: the best value, and who wins, over each pair of axes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -8,9 +9,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostPairs = 12; // of axes
+constexpr std::size_t kMostPairs = 12; // pairs of axes at most
 
-// Two axes of a map; the one with more values lies across.
+// The two axes of a map; the one with more values lies across.
 struct AxisPair {
   std::size_t across, down;
   Places columns, rows;
@@ -38,7 +39,7 @@ std::vector<AxisPair> pairs_of(const SweepView& view) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& one, const Candidate& other) { return one.shared.cells > other.shared.cells; });
   candidates.resize(std::min(candidates.size(), kMostPairs));
-  std::map<std::size_t, std::vector<std::size_t>> orders; // of axes, each sorted once
+  std::map<std::size_t, std::vector<std::size_t>> orders; // [axis]: the order of its values, sorted once
   const auto places = [&](std::size_t axis, std::size_t shared) {
     std::vector<std::size_t>& order = orders[axis];
     if (order.empty()) {
@@ -53,7 +54,7 @@ std::vector<AxisPair> pairs_of(const SweepView& view) {
   return pairs;
 }
 
-// A map without its cells.
+// A map with axes but no cells.
 Chart empty_map(const SweepView& view, const AxisPair& pair, const std::string& what, const std::string& title) {
   const std::vector<SweptAxis>& axes = view.results().axes;
   const std::string x = short_name(axes[pair.across].key), y = short_name(axes[pair.down].key);
@@ -77,7 +78,7 @@ Mark mark_of(const SweepView& view, const AxisPair& pair, std::size_t point) {
           .text = view.label(point)};
 }
 
-// The points that are the best of a cell.
+// The best point of each cell.
 std::vector<std::size_t> cells(const SweepView& view, const AxisPair& pair, const ChartGoal& goal) {
   const auto best = view.best_of(pair.cells(), goal, [&](std::size_t point) {
     if (!view.has(point, pair.down) || !view.has(point, pair.across)) {
@@ -108,7 +109,7 @@ Chart map(const SweepView& view, const AxisPair& pair, const ChartGoal& goal) {
   return chart;
 }
 
-// Which strategy, or schedule, wins where.
+// The map of which strategy, or schedule, wins in each cell.
 Chart winners(const SweepView& view, const AxisPair& pair, std::size_t who) {
   const std::string& key = view.results().axes[who].key;
   Chart chart = empty_map(view, pair, key + "-that-wins", "The " + key + " that wins");

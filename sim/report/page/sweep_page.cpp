@@ -20,7 +20,7 @@ constexpr std::size_t kMostRows = 2000;
 
 std::string in_brackets(const std::string& label) { return label.empty() ? "" : " (" + label + ")"; }
 
-// Large ones without an exponent.
+// A number for a sentence; large ones without an exponent.
 std::string written(double value) {
   constexpr double kLarge = 1e4;
   return std::abs(value) < kLarge ? rounded(value) : to_text(value, 0);
@@ -36,7 +36,7 @@ std::string constraints_kept(const SweepView& view) {
          " others count only where charts show all.";
 }
 
-// How much the best throughput changes along each axis, most first.
+// How much the best throughput changes along each axis, the largest change first.
 std::vector<std::string> influence(const SweepView& view) {
   std::vector<std::pair<double, std::string>> found;
   for (const std::size_t axis : view.goals().empty() ? std::vector<std::size_t>{} : view.varied()) {
@@ -70,7 +70,7 @@ std::vector<std::string> influence(const SweepView& view) {
   return sentences;
 }
 
-// " by sweep 2, NAME", where there are several.
+// " by sweep 2, NAME"; "" where there is only one sweep.
 std::string asker(const SweepView& view, const SweepAnswer& answer) {
   const std::vector<SweepAnswer>& all = view.results().answers;
   return all.size() < 2 ? ""
@@ -111,7 +111,7 @@ std::vector<std::string> sentences(const SweepView& view) {
   return all;
 }
 
-// How the values of each axis of a view are sorted and filtered, which the titles of their columns say.
+// The scale of each axis of a view: how its values are sorted and filtered, and the title of its column.
 std::vector<Scale> scales_of(const SweepView& view) {
   std::vector<Scale> scales;
   for (const std::size_t axis : view.axes()) {
@@ -210,7 +210,7 @@ PageTable reasons(const SweepResults& results) {
   return table;
 }
 
-// Gives each chart the same of all points. Both are made alike, so that they stand in the same order.
+// Sets Chart::all of each chart to the chart of all points at the same index: both lists are made in the same way.
 void add_all(std::vector<Chart> all, std::vector<Chart>& charts) {
   for (std::size_t at = 0; at < charts.size(); ++at) {
     Chart& chart = charts[at];
@@ -231,7 +231,7 @@ PageSwitch switch_to_all(const SweepView& view, const std::string& outside) {
                 std::to_string(view.outside()) + " that" + (view.outside() == 1 ? " does" : " do") + which + "."};
 }
 
-// A chart of who wins that has one winner.
+// Whether this is a chart of who wins, with only one winner.
 bool is_settled(const Chart& chart) {
   const auto one_winner = [](const Chart& one) { return one.series.size() < 2; };
   return chart.choice == kWhoWins && one_winner(chart) && std::all_of(chart.all.begin(), chart.all.end(), one_winner);

@@ -1,4 +1,4 @@
-// The results of sweeps as a section of the page: what wins along every axis and over every two of them.
+// The results of sweeps as a section of the page: what wins along each axis and over each pair of axes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,30 +13,30 @@
 
 namespace stagecraft {
 
-/// Something that points differ in: a key of the study, or strategy, schedule, micro-batches, recompute.
+/// An axis along which points differ: a key of the study, or strategy, schedule, micro-batches, recompute.
 struct SweptAxis {
   std::string key;
-  std::vector<std::string> values; ///< as first met
+  std::vector<std::string> values; ///< in order of first appearance
 };
-/// In the place of a value, of points whose sweep has no such axis.
+/// Stands for the value of points whose sweep lacks an axis.
 inline constexpr std::uint32_t kNoValue = std::numeric_limits<std::uint32_t>::max();
 
-/// What runs of one study differ in, after the keys of the sweep's own axes.
+/// Axes in which the runs of one study differ; they follow the sweep's own axes.
 inline constexpr std::array<std::string_view, 4> kRunAxes = {"strategy", "schedule", "micro_batches", "recompute"};
 
-/// What a sweep looked for, and what came out best.
+/// What a sweep was asked to find, and its best points.
 struct SweepAnswer {
-  std::string sweep; ///< its name
-  std::string words; ///< objective and constraints
+  std::string sweep; ///< name of the sweep
+  std::string words; ///< objective and constraints, in words
   struct Point {
-    std::size_t point = 0; ///< among the feasible ones
-    double score = 0;      ///< by the objective
-    std::string text;      ///< the same with its unit
+    std::size_t point = 0; ///< index among the feasible points
+    double score = 0;      ///< value of the objective
+    std::string text;      ///< the score with its unit
   };
-  std::vector<Point> best; ///< first the best of all
+  std::vector<Point> best; ///< the best of all comes first
 };
 
-/// Why points are infeasible or failed, how many, and one of them in words.
+/// A reason why points are infeasible or failed, the number of these points, and one of them in words.
 struct SweepReason {
   std::string reason;
   std::uint64_t points = 0;
@@ -46,18 +46,19 @@ struct SweepReason {
 /// Points of one or more sweeps, column by column.
 struct SweepResults {
   std::string name;
-  std::vector<std::string> inputs; ///< files that were read
+  std::vector<std::string> inputs; ///< files read
   std::vector<SweepAnswer> answers;
   std::vector<SweptAxis> axes;
-  std::vector<std::uint32_t> value; ///< [feasible point * axes + axis]: which of its values, or kNoValue
+  std::vector<std::uint32_t>
+      value; ///< [feasible point * axes + axis]: index of the point's value on the axis, or kNoValue
   /// [feasible point]; NaN: not known.
   std::vector<double> iteration, samples_per_second, dollars_per_million, joules_per_sample, peak_memory;
-  std::string constraints;         ///< that all sweeps ask for, in words; "": none
-  bool constraints_differ = false; ///< between sweeps: none of them is heeded
-  std::vector<char> outside;       ///< [feasible point]: it does not keep to them; empty: there are none
-  std::vector<std::string> keys;   ///< [feasible point]: fingerprint, its first digits
-  std::uint64_t infeasible = 0, failed = 0, screened = 0; ///< points; `screened`: known from the first pass alone
-  std::vector<SweepReason> reasons;                       ///< most points first
+  std::string constraints;         ///< constraints of all sweeps, in words; "": none
+  bool constraints_differ = false; ///< the sweeps have different constraints, so none is applied
+  std::vector<char> outside;       ///< [feasible point]: whether it breaks the constraints; empty: there are none
+  std::vector<std::string> keys;   ///< [feasible point]: first digits of its fingerprint
+  std::uint64_t infeasible = 0, failed = 0, screened = 0; ///< numbers of points; `screened`: only the first pass ran
+  std::vector<SweepReason> reasons;                       ///< the most frequent first
 
   std::size_t points() const { return iteration.size(); }
 };

@@ -69,7 +69,8 @@ Places places_of(const SweptAxis& axis, const std::vector<std::size_t>& order, s
   return places;
 }
 
-// As many values for each place, so that none looks better for having more; the longer side gives way.
+// As many values in each place, so that no place looks better just because it has more; the longer side is thinned
+// first.
 SharedPlaces shared_places(std::size_t values_across, std::size_t values_down) {
   constexpr std::size_t kMostCells = 2500, kMostPlaces = 100;
   for (SharedPlaces shared;;) {

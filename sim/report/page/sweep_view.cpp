@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kNamed = 8; // series
+constexpr std::size_t kNamed = 8; // series with a name of their own at most
 constexpr std::string_view kRunMicroBatches = "micro_batches";
 constexpr std::array kGoals = {
     ChartGoal{"throughput", "Throughput", "samples per second", &SweepResults::samples_per_second,
@@ -46,7 +46,7 @@ SweepView::SweepView(const SweepResults& results, bool all) : results_(results),
   }
 }
 
-// Not the run's own word for what an axis says of each.
+// Whether an axis adds information: a run's number of micro-batches does not if an axis of the sweep says the same.
 bool SweepView::tells(std::size_t axis) const {
   const std::vector<SweptAxis>& axes = results_.axes;
   const auto same = std::find_if(axes.begin(), axes.end(), [&](const SweptAxis& one) {
@@ -71,7 +71,7 @@ std::vector<char> SweepView::drawn_axes() const {
   if (settings.size() < 2) {
     return drawn;
   }
-  std::unordered_set<std::uint64_t> combinations; // their hashes: a few that meet do not matter
+  std::unordered_set<std::uint64_t> combinations; // as hashes; the rare collision does no harm
   for (std::size_t point = 0; point < results_.points(); ++point) {
     std::uint64_t hash = 0;
     for (const std::size_t axis : settings) {

@@ -1,4 +1,4 @@
-// Results of sweeps as their charts see them: which points count, which axes vary, the best point of each cell.
+// The results of sweeps as charts need them: which points count, which axes vary, the best point of each cell.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,35 +16,35 @@
 
 namespace stagecraft {
 
-/// A figure that charts look for the best of.
+/// A figure by which charts choose the best point.
 struct ChartGoal {
   const char *name, *title;
   std::string_view axis;
   std::vector<double> SweepResults::*column;
   bool largest;
 };
-/// All of them, throughput first.
+/// All goals, throughput first.
 std::span<const ChartGoal> chart_goals();
 
 class SweepView {
 public:
-  /// Of the points that keep to the constraints, or of `all`. The results must stay.
+  /// A view of the points that keep to the constraints, or with `all` of all points. `results` must outlive it.
   explicit SweepView(const SweepResults& results, bool all = false);
 
   const SweepResults& results() const { return results_; }
-  /// All axes but one that says the same as another, and those of them with several values.
+  /// The axes, without one that repeats another; varied(): those of them with several values.
   const std::vector<std::size_t>& axes() const { return axes_; }
   const std::vector<std::size_t>& varied() const { return varied_; }
-  /// Whether nearly each value of an axis stands in one combination alone, as draws do: what differs between two values
-  /// then differs by all axes.
+  /// Whether nearly every value of the axis occurs in only one combination, as for random draws. Two such values then
+  /// differ in all axes at once, and cannot be compared.
   bool drawn(std::size_t axis) const { return drawn_[axis] != 0; }
-  /// Those of which there are figures.
+  /// The goals that have figures.
   const std::vector<const ChartGoal*>& goals() const { return goals_; }
-  /// How many points do not keep to the constraints, and whether this one counts.
+  /// How many points break the constraints, and whether the view counts this point.
   std::size_t outside() const { return outside_; }
   bool counts(std::size_t point) const { return all_ || outside_ == 0 || results_.outside[point] == 0; }
 
-  /// Which value of an axis a point has, if any, and in words.
+  /// Index of a point's value on an axis, whether it has one, and the value in words.
   std::uint32_t value(std::size_t point, std::size_t axis) const {
     return results_.value[point * results_.axes.size() + axis];
   }
@@ -53,12 +53,13 @@ public:
     static const std::string kNone;
     return has(point, axis) ? results_.axes[axis].values[value(point, axis)] : kNone;
   }
-  /// What tells a point from the others.
+  /// A text that distinguishes a point from the others.
   std::string label(std::size_t point) const;
-  /// Marks whose values are points, with their labels in the place of these.
+  /// The marks with labels as texts; Mark::value holds the index of the point and is cleared.
   std::vector<Mark> labelled(std::vector<Mark> marks) const;
 
-  /// The best point of each cell by a goal, cell(point) being the number of its cell, or kNowhere; -1: it has none.
+  /// The best point of each cell for a goal, -1 where there is none. cell(point) gives the cell of a point, or
+  /// kNowhere.
   static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   template <class Cell> std::vector<std::int64_t> best_of(std::size_t cells, const ChartGoal& goal, Cell cell) const {
     std::vector<std::int64_t> best(cells, -1);
@@ -74,9 +75,9 @@ public:
   }
   static bool is_better(double a, double b, const ChartGoal& goal) { return goal.largest ? a > b : a < b; }
 
-  /// The axis that tells series apart: the strategy, or else the schedule, unless it is `besides`.
+  /// The axis whose values get colours: the strategy, or else the schedule, unless that is `besides`.
   std::optional<std::size_t> colour_axis(std::optional<std::size_t> besides = std::nullopt) const;
-  /// The series of a point by that axis, and its name: the last of so many as have names stands for all further ones.
+  /// The number of a point's series on that axis. The last number that has a colour stands for all further series.
   std::size_t series_of(std::size_t point, std::optional<std::size_t> colour) const;
   std::size_t series(std::optional<std::size_t> colour) const;
   std::string name_of_series(std::size_t colour, std::size_t number) const;
@@ -93,12 +94,12 @@ private:
   std::vector<const ChartGoal*> goals_;
 };
 
-/// Charts along each axis, over every two of them, and of what no point beats.
+/// Charts along each axis, over each pair of axes, and of Pareto fronts.
 std::vector<Chart> sweep_curves(const SweepView& view);
 std::vector<Chart> sweep_maps(const SweepView& view);
 std::vector<Chart> sweep_fronts(const SweepView& view);
 
-/// Of charts over two axes: what those that show who wins are chosen by.
+/// The choice to which those charts over two axes belong that show who wins.
 inline constexpr const char* kWhoWins = "Who wins by throughput";
 
 } // namespace stagecraft

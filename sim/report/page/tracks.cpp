@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 
-// "F12@1" of micro-batch 12 as "F{}@1".
+// The label of a bar with its micro-batch replaced by {}: "F12@1" of micro-batch 12 as "F{}@1".
 std::string label_of(const std::string& name, std::int32_t micro_batch) {
   if (micro_batch < 0) {
     return name;
@@ -32,7 +32,7 @@ std::string named_or(const std::map<Key, std::string>& names, const Key& key, st
   return found == names.end() ? std::move(otherwise) : found->second;
 }
 
-// What events are that are not drawn.
+// The name under which events of a phase that is not drawn are counted.
 std::string name_of_phase(char phase) {
   constexpr std::array<std::pair<std::string_view, const char*>, 6> kNames = {{{"stf", "arrows"},
                                                                                {"iIR", "instants"},
@@ -77,7 +77,7 @@ TrackReader::Bar TrackReader::bar_of(const Event& event) {
 void TrackReader::take(const Event& event) {
   const Place place{event.process, event.row};
   const bool timed = std::isfinite(event.microseconds) &&
-                     !std::isinf(event.microseconds + event.duration); // a duration may be missing
+                     !std::isinf(event.microseconds + event.duration); // an event may lack a duration
   if (event.phase == 'M') {
     if (event.name == "process_name") {
       processes_[event.process] = event.argument_name;
@@ -98,13 +98,13 @@ void TrackReader::take(const Event& event) {
 }
 
 std::int64_t TrackReader::number_of(const std::string& id) {
-  constexpr std::int64_t kTexts = std::int64_t{1} << 62; // after all ids that are numbers
+  constexpr std::int64_t kTexts = std::int64_t{1} << 62; // beyond all ids that are numbers
   const std::int64_t number = ids_.try_emplace(id, kTexts + static_cast<std::int64_t>(ids_.size())).first->second;
   texts_.try_emplace(number, id);
   return number;
 }
 
-// An end ends what was begun last in its row.
+// An end event ends the bar that began last in its row.
 void TrackReader::pair_edges() {
   for (auto& [place, edges] : edges_) {
     std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
@@ -126,7 +126,8 @@ void TrackReader::pair_edges() {
   }
 }
 
-// Clocks that count from 1970 tell a quarter of a microsecond in a double; runs of ours begin at 0, to nanoseconds.
+// The slack must allow for rounding: a clock that counts microseconds since 1970 resolves a quarter of one in a double.
+// Our own runs begin at 0 and are exact to nanoseconds.
 TrackReader::Clock TrackReader::clock() const {
   double first = std::numeric_limits<double>::infinity(), last = -first;
   const auto see = [&](double at) {
@@ -147,17 +148,17 @@ TrackReader::Clock TrackReader::clock() const {
   return {first, kHalfNanosecond + kRoundings * std::numeric_limits<double>::epsilon() * farthest};
 }
 
-// "" of an id that is a number.
+// The text behind an id; "" if the id was a number.
 std::string TrackReader::text_of(std::int64_t id) const {
   const auto found = texts_.find(id);
   return found == texts_.end() ? "" : found->second;
 }
 
-// Each bar is in the first row that is free, which for nested ones is that of their depth.
+// Puts each bar into the first row that is free; for nested bars that is the row of their depth.
 void TrackReader::add_place(std::span<const Bar> bars, const Clock& clock, Tracks& tracks) {
-  constexpr std::size_t kMostRows = 64; // of one place
+  constexpr std::size_t kMostRows = 64; // rows of one place at most
   std::vector<std::vector<const Bar*>> rows;
-  std::vector<double> busy; // until, us
+  std::vector<double> busy; // [row]: until when, in microseconds
   for (const Bar& bar : bars) {
     const auto free =
         std::find_if(busy.begin(), busy.end(), [&](double until) { return until <= bar.start + clock.slack; });
@@ -207,7 +208,7 @@ Tracks TrackReader::finish() {
   pair_edges();
   const Clock now = clock();
   std::sort(bars_.begin(), bars_.end(),
-            [](const Bar& a, const Bar& b) { // what takes no time, and then what holds others
+            [](const Bar& a, const Bar& b) { // among equal starts, first the bars without length, then the longest
               const bool a_takes = a.finish > a.start, b_takes = b.finish > b.start;
               return std::tie(a.place, a.start, a_takes, b.finish) < std::tie(b.place, b.start, b_takes, a.finish);
             });

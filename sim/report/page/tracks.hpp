@@ -1,4 +1,4 @@
-// A timeline as the page draws it: bars in rows, flat and small, read from a trace (docs/formats/trace.md).
+// A timeline as the page draws it: bars in rows, in a compact form, read from a trace (docs/formats/trace.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,82 +13,82 @@
 
 namespace stagecraft {
 
-/// What many bars have in common.
+/// Properties that many bars share.
 struct BarKind {
-  std::string category; ///< that gives the colour: forward, transfer, …
-  std::string label;    ///< with {} for the micro-batch: "F{}@1"
-  double bytes = 0;     ///< of a transfer
+  std::string category; ///< decides the colour: forward, transfer, …
+  std::string label;    ///< the micro-batch is written as {}: "F{}@1"
+  double bytes = 0;     ///< bytes of a transfer
   auto operator<=>(const BarKind&) const = default;
 };
 
 struct Track {
-  std::string group; ///< devices, links, host cores
+  std::string group; ///< devices, links or host cores
   std::string name;
 };
 
-/// Memory of one device: each amount holds until the next.
+/// Memory of one device; each value holds until the next one.
 struct MemoryLevel {
   std::string group, name;
   std::vector<double> seconds, bytes;
 };
 
-/// Bars of track t are those from track_begin[t] to track_begin[t + 1], in order of their starts.
+/// Rows of bars. The bars of track t are those from track_begin[t] to track_begin[t + 1], ordered by start.
 struct Tracks {
   std::vector<Track> tracks;
   std::vector<BarKind> kinds;
   std::vector<std::uint32_t> track_begin;
-  std::vector<double> start, finish;     ///< [bar], s
+  std::vector<double> start, finish;     ///< [bar], seconds
   std::vector<std::uint32_t> kind;       ///< [bar]
-  std::vector<std::int32_t> micro_batch; ///< [bar]; -1: of none
+  std::vector<std::int32_t> micro_batch; ///< [bar]; -1: none
   std::vector<std::int32_t> iteration;   ///< [bar]
-  std::vector<std::uint8_t> critical;    ///< [bar]: on the critical path
+  std::vector<std::uint8_t> critical;    ///< [bar]: 1 on the critical path
   std::vector<MemoryLevel> levels;
-  std::map<std::string, std::size_t> left_out; ///< how many events are not drawn, by what they are: "arrows"
+  std::map<std::string, std::size_t> left_out; ///< number of events that are not drawn, by kind: "arrows"
 
   double end() const;
 };
 
-/// Takes the events of a trace one by one, in any order. Those of other programs too, whose clocks begin anywhere, and
-/// where an event may begin a bar and another end it.
+/// Takes the events of a trace one by one, in any order. Also reads traces of other programs, whose clocks may begin
+/// anywhere and whose bars may consist of a begin and an end event.
 class TrackReader {
 public:
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-  /// One object of traceEvents; what is missing has its default.
+  /// One object of traceEvents; missing keys have the defaults.
   struct Event {
     char phase = 0;
     std::int64_t process = 0, row = 0;
     double microseconds = kNone, duration = kNone;
     std::string name, category;
-    std::string argument_name; ///< args.name of a phase M
+    std::string argument_name; ///< args.name in an event of phase M
     double bytes = kNone;      ///< args.bytes
     std::int32_t micro_batch = -1, iteration = 0;
     bool critical = false;
   };
   void take(const Event& event);
-  /// The number of a process or a row whose id is a text, which is its name where the trace gives no other.
+  /// A number for a process or row whose id is a text. The text becomes its name if the trace gives no other.
   std::int64_t number_of(const std::string& id);
-  /// All tracks, by their numbers, since the first event; tracks without bars are left out. Of bars that overlap in a
-  /// row the later are in a further one.
+  /// All tracks in order of their numbers, with times from the first event on. Tracks without bars are left out. Of
+  /// bars that overlap in a row, the later ones go to extra rows.
   Tracks finish();
 
 private:
   using Place = std::pair<std::int64_t, std::int64_t>; // process, row
   struct Bar {
     Place place;
-    double start, finish; // us
+    double start, finish; // microseconds
     std::uint32_t kind;
     std::int32_t micro_batch, iteration;
     bool critical;
   };
-  struct Edge { // of a bar that two events make
-    double at;  // us
+  struct Edge { // begin or end event of a bar
+    double at;  // microseconds
     std::optional<Bar> begun;
   };
-  using Level = std::pair<double, double>; // us, bytes
+  using Level = std::pair<double, double>; // microseconds, bytes
   struct Clock {
-    double origin; // us
-    double slack;  // us that bars may overlap and yet be neighbours
+    double origin; // microseconds
+    double slack;  // microseconds by which bars may overlap and still count as neighbours
   };
   std::uint32_t kind_of(const Event& event);
   Bar bar_of(const Event& event);
@@ -99,7 +99,7 @@ private:
   void add_levels(const Clock& clock, Tracks& tracks);
 
   std::map<std::string, std::int64_t> ids_;
-  std::map<std::int64_t, std::string> texts_; // the same the other way round
+  std::map<std::int64_t, std::string> texts_; // text of each number in ids_
   std::map<std::int64_t, std::string> processes_;
   std::map<Place, std::string> rows_;
   std::map<BarKind, std::uint32_t> kinds_;

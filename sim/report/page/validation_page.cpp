@@ -1,3 +1,4 @@
+// The pages of a validation, of predicted kernels, and of fits.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -78,7 +79,7 @@ std::optional<PageTable> skipped_table(const json& document) {
   return table.rows.empty() ? std::nullopt : std::optional(table);
 }
 
-// Rows that a device's fits predict: told apart by what predicted them.
+// Rows predicted from a device's fits, grouped by what predicted them.
 Validation predicted_rows(const json& list) {
   Validation validation;
   for (const json& row : list) {

@@ -1,3 +1,4 @@
+// Reads schedules in the CSV of PyTorch.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -67,7 +68,7 @@ Token read_token(std::string_view text, const Where& where) {
   return token;
 }
 
-// One cell: a token, or several that run together.
+// Reads a cell: one token, or several that run together.
 void read_cell(std::string_view text, const Where& where, std::vector<Token>& order) {
   if (text.front() != '(') {
     order.push_back(read_token(text, where));
@@ -94,7 +95,7 @@ void read_cell(std::string_view text, const Where& where, std::vector<Token>& or
 using Orders = std::vector<std::vector<Token>>;
 using Task = std::pair<int, int>; // stage, micro-batch
 
-// BW is old and I is today's; without both, B and W of one micro-batch and stage are old.
+// BW means old, I means current; without both, B and W of one micro-batch and stage mean old.
 PytorchDialect dialect_of(const Orders& orders) {
   std::set<Task> weights;
   const Token* current = nullptr;
@@ -152,8 +153,8 @@ Schedule schedule_of(const Orders& orders, PytorchDialect dialect) {
   return schedule;
 }
 
-// Messages stand in their places: each SEND after the work that makes its data, each RECV before the work that needs
-// it, both once, and no RECV waits in a circle. Sends do not wait, as in PyTorch.
+// Checks that messages are in place: each SEND after the work that makes its data, each RECV before the work that needs
+// it, each exactly once, and no cycle of RECVs. Sends do not wait, as in PyTorch.
 class MessageChecker {
 public:
   explicit MessageChecker(const Orders& orders) : orders_(orders) {}
@@ -214,7 +215,7 @@ private:
     }
   }
 
-  // In the order of one rank.
+  // Checks the order of one rank.
   void check_places(std::size_t rank) {
     std::set<Key> done;
     for (const Token& token : orders_[rank]) {
@@ -235,7 +236,7 @@ private:
     }
   }
 
-  // The work of another rank needs a RECV before it.
+  // Input from another rank needs a RECV before it.
   void check_input(const Token& token, std::size_t rank, Word receive, int from_stage, const std::set<Key>& done) {
     const auto home = home_.find({from_stage, token.micro_batch});
     const Key key{receive, token.stage, token.micro_batch};
@@ -275,7 +276,7 @@ private:
   std::string cycle_from(std::size_t rank, const std::vector<std::size_t>& cursor) const {
     const auto holder = [&](std::size_t at) { return place_.at(peer_of(orders_[at][cursor[at]])); };
     std::vector<char> seen(orders_.size(), 0);
-    while (seen[rank] == 0) { // into the cycle
+    while (seen[rank] == 0) { // until the cycle is reached
       seen[rank] = 1;
       rank = holder(rank);
     }

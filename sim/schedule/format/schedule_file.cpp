@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kKinds = "FBWR"; // those that a schedule orders, first in TaskKind
+constexpr std::string_view kKinds = "FBWR"; // the kinds that a schedule orders, the first ones of TaskKind
 constexpr std::string_view kOurs = "stagecraft", kPytorch = "pytorch", kPytorchOld = "pytorch-old";
 
 Action read_action(std::string_view token, const Where& where) {
@@ -26,7 +26,7 @@ Action read_action(std::string_view token, const Where& where) {
           parse_integer(token.substr(at + 1), 0, kMostNumber, where)};
 }
 
-// A task, or several that run together, joined by +.
+// Reads a cell: a task, or several that run together, joined by +.
 void read_cell(std::string_view cell, const Where& where, Schedule& schedule) {
   for_each_cell(cell, '+', [&](std::string_view token, int column) {
     Action action = read_action(token, {where.file, where.line, where.column + column - 1});

@@ -1,3 +1,4 @@
+// Writes schedules in the CSV of PyTorch.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -6,11 +7,11 @@
 namespace stagecraft {
 namespace {
 
-// What one cell says, when it runs where every cell takes one step, and where.
+// One cell: its content, and the step and rank in which it runs if every cell takes one step.
 struct Item {
   int rank = 0;
   int step = 0;
-  std::size_t begin = 0, end = 0; // of the rank's order
+  std::size_t begin = 0, end = 0; // indices in the rank's order
 };
 
 class Writer {
@@ -45,7 +46,7 @@ private:
     return static_cast<std::size_t>(action.stage) * schedule_.micro_batches + action.micro_batch;
   }
 
-  // When what a task needs from other ranks or before it is there; -1: not placed yet.
+  // The step at which a task's inputs are ready; -1: not placed yet.
   int ready(const Action& action) const {
     const auto of = [&](const std::vector<int>& ends, int stage) {
       return stage < 0 || stage >= schedule_.stages
@@ -57,7 +58,7 @@ private:
     return std::min(before, after) < 0 ? -1 : std::max(before, after);
   }
 
-  // Runs the orders in steps of equal length. The orders can run, so every round places some items.
+  // Runs the orders in steps of equal length. Since they can run, every round places some items.
   void find_steps() {
     home_.assign(cells_, 0);
     forward_.assign(cells_, -1);
@@ -149,7 +150,7 @@ private:
     return lines;
   }
 
-  // Both ends of a message are written at once, in one order for all ranks, so that no circle can come about.
+  // Writes both ends of a message at once, in one order for all ranks, so that no cycle can arise.
   Lines with_messages() {
     Lines lines(schedule_.orders.size());
     for (const Item& item : items_) {

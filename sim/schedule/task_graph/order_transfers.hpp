@@ -1,5 +1,6 @@
 // Transfers that follow one another: what one device sends another over one connection arrives in the order it was
-// made. SPDX-License-Identifier: Apache-2.0
+// made.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 // Builds a task graph: the works of stages, the transfers between them, the order of each device, the end of an
-// iteration. SPDX-License-Identifier: Apache-2.0
+// iteration.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -47,7 +47,7 @@ struct AntichainStates {
 /// more.
 AntichainStates antichain_states(const ModelGraph& model, int cap);
 
-/// What a reader of a plan made from these states must know, or "".
+/// The note for a plan made from these states, or "".
 std::string note_of(const AntichainStates& states, int cap);
 
 /// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u

@@ -42,7 +42,7 @@ struct Branch {
   int blocks = 1;
 };
 
-// What lies between two neighbouring operators of the trunk.
+// The operators between two neighbouring operators of the trunk.
 struct Region {
   std::vector<Branch> branches;
   int ideals = 0;

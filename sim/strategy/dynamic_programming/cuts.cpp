@@ -1,4 +1,4 @@
-// What strategies that cut the chain of operators share.
+// Shared by strategies that cut the chain of operators.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/strategy/dynamic_programming/cuts.hpp"
 

@@ -33,7 +33,7 @@ double dapple_latency(std::span<const PipelinePart> parts, int micro_batches) {
     warm_up += parts[s].forward;
   }
   double ending = -kInfinity;
-  double backward = 0; // from s to the pivot, or less than nothing after it
+  double backward = 0; // sum from s to the pivot; negative after it
   for (std::size_t s = pivot + 1; s-- > 0;) {
     backward += parts[s].backward;
     ending = std::max(ending, parts[s].reduction + backward);

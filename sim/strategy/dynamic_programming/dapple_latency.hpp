@@ -20,8 +20,9 @@ struct PipelinePart {
 /// 2 to 6 % too low for 1F1B over uneven stages. `parts` are stages and transfers in turn, at least one.
 double dapple_latency(std::span<const PipelinePart> parts, int micro_batches);
 
-/// What the public planner ranks by: (M-1) block + sum c + max_i max(0, R_i - i block), where c is forward + backward
-/// of a part, block the largest c, and i counts stages, whose reductions hide behind the backward passes before them.
+/// The score by which the public planner ranks: (M-1) block + sum c + max_i max(0, R_i - i block), where c is forward +
+/// backward of a part, block the largest c, and i counts stages, whose reductions hide behind the backward passes
+/// before them.
 double dapple_score(std::span<const PipelinePart> parts, int micro_batches);
 
 } // namespace stagecraft

@@ -318,7 +318,7 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
   const std::vector<int> class_of = all ? std::vector<int>() : device_classes(problem, devices).of;
   DeviceChoices choices;
   choices.most_stages = count;
-  std::vector<double> speed(count + 1, 0.0); // of the devices from i on
+  std::vector<double> speed(count + 1, 0.0); // speed of the devices from i on
   std::vector<Bytes> memory(count + 1);
   for (int i = count - 1; i >= 0; --i) {
     speed[i] = speed[i + 1] + speeds.of(problem, devices[i]);

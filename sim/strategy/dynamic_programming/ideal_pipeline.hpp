@@ -16,7 +16,8 @@ struct TypeSpeeds {
 };
 TypeSpeeds type_speeds(const Problem& problem, const StateCosts& costs);
 
-/// What has been used up when a stage ends: a node per "these devices so far, this one last". Node 0 is the start.
+/// The devices that are used when a stage ends: a node for each "these devices so far, this one last". Node 0 is the
+/// start.
 struct DeviceChoices {
   struct Next {
     int node = 0;
@@ -25,8 +26,8 @@ struct DeviceChoices {
   struct Node {
     DeviceId device = -1; ///< or one like it; -1 at the start
     int stages = 0;
-    double speed_left = 0; ///< of the devices that may still follow, as TypeSpeeds has it
-    Bytes memory_left;     ///< of the same devices
+    double speed_left = 0; ///< speed of the devices that may still follow, as in TypeSpeeds
+    Bytes memory_left;     ///< memory of the same devices
     std::vector<Next> next;
   };
   std::vector<Node> nodes; ///< ascending in stages
@@ -57,8 +58,8 @@ std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, con
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most);
 
-/// Why no pipeline was found: the kernel that lacks, or the bytes that the best pipeline without limits lacks and
-/// where.
+/// Why no pipeline was found: the kernel that is missing, or the bytes that the best pipeline without memory limits
+/// lacks, and where.
 Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                            const DeviceChoices& choices, int exact_stages);
 

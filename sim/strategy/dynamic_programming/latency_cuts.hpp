@@ -21,7 +21,7 @@ struct LatencyChain {
 struct LatencyCuts {
   std::vector<int> bounds; ///< parts + 1, from 0 to layers
   double bottleneck = 0;   ///< the slowest part
-  double sum = 0;          ///< of parts and transfers
+  double sum = 0;          ///< sum over parts and transfers
   double latency = 0;      ///< repeats * bottleneck + sum
 };
 

@@ -233,7 +233,7 @@ public:
     if (least == kInfinity) {
       return std::nullopt;
     }
-    std::size_t best = 0; // of equal ones the fewest devices
+    std::size_t best = 0; // on ties, the fewest devices
     for (std::size_t c = 1; c < counts(); ++c) {
       const bool good = dp(last)[c] <= least * (1 + kTie);
       best = good && (best == 0 || used_[c] < used_[best]) ? c : best;

@@ -22,10 +22,11 @@ struct LoadGroup {
 };
 std::vector<LoadGroup> load_groups(const Problem& problem, const std::vector<DeviceId>& devices);
 
-/// What crosses borders: the model's tensors where its file lists them, else each operator's output and its gradient.
+/// The tensors that stages exchange: the model's tensors if its file lists them, else each operator's output and its
+/// gradient.
 struct CrossingTensor {
   std::vector<OperatorId> ends; ///< ascending
-  double bytes = 0;             ///< of one micro-batch, both ways where a gradient comes back
+  double bytes = 0;             ///< per micro-batch, in both directions if a gradient comes back
   int transfers = 1;            ///< 2 with the gradient: each pays the latency
 };
 std::vector<CrossingTensor> crossing_tensors(const Problem& problem);
@@ -41,7 +42,7 @@ struct LoadSplit {
   double max_load = 0; ///< s per micro-batch
 };
 
-/// What a search found, or why there is nothing to find ("": nothing as good as was asked for).
+/// The result of a search, or why there is none ("": nothing as good as was asked for).
 struct LoadResult {
   std::optional<LoadSplit> split;
   std::string why_not;

@@ -274,7 +274,7 @@ private:
   std::vector<double> unit_seconds_; // [from * count + to]; empty at the innermost level
   std::vector<Cell> cells_;
   int start_ = 0;
-  double limit_ = kInfinity, furthest_ = kInfinity; // of `start_`: seconds of a cell, work up to a state
+  double limit_ = kInfinity, furthest_ = kInfinity; // for `start_`: seconds of a cell, work up to a state
 };
 
 std::vector<LevelStage> trace(std::vector<LevelSolver>& solvers, std::size_t level, int from, int to) {

@@ -19,7 +19,7 @@ namespace stagecraft {
 struct LevelStates {
   std::vector<double> seconds;
   std::vector<double> parameter_bytes;
-  std::vector<double> output_bytes; ///< of the augmented antichain: what crosses the cut, as PipeDream counts it
+  std::vector<double> output_bytes; ///< bytes of the augmented antichain, which cross the cut as PipeDream counts it
   std::vector<std::vector<std::int32_t>> above; ///< [state]: the states that hold all its operators and more, ascending
 };
 
@@ -43,7 +43,7 @@ LevelStates level_states(const ModelGraph& model, const AntichainStates& states,
 struct Level {
   int units = 1;
   BytesPerSecond bandwidth;
-  int most_replicas = std::numeric_limits<int>::max(); ///< of one stage over the units
+  int most_replicas = std::numeric_limits<int>::max(); ///< replicas of one stage over the units, at most
 };
 
 /// A stage that may be: it ends at state `to`, begins at `from`, runs on `replicas` units of a level (0: innermost),
@@ -78,7 +78,7 @@ struct LevelStage {
 
 struct LevelPlan {
   double stage_seconds = 0;       ///< per minibatch, of the slowest stage or transfer
-  std::vector<LevelStage> stages; ///< of the outermost level
+  std::vector<LevelStage> stages; ///< stages of the outermost level
 };
 
 /// The plan of least stage time. With A(i, j, m) the least for the operators between states i and j on m units,

@@ -1,4 +1,5 @@
-// What Piper's dynamic program knows of a model and of the devices it plans for (Tarnawski et al. 2021).
+// The costs that Piper's dynamic program uses: those of a model and of the devices that it plans for (Tarnawski et al.
+// 2021).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

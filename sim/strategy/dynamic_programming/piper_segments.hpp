@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// What an operator adds to the load and to the memory of a stage.
+/// The load and memory that an operator adds to a stage.
 struct PiperItem {
   double seconds = 0, per_micro_batch = 0, resident = 0;
 

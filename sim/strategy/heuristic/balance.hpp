@@ -24,7 +24,7 @@ public:
 
   /// The plan of the next round. Infeasible when no placement works, or a plan without rival does not run.
   PlanResult propose();
-  /// What the proposed plan measured.
+  /// Takes the measurements of the proposed plan.
   void observe(const Evaluation& measured);
   /// Devices that are present from the next round on. Weights of those that stay are kept.
   void set_devices(std::vector<DeviceId> devices);
@@ -62,9 +62,9 @@ private:
   int unchanged_ = 0; ///< rounds in which the plan was the one before
   int searched_ = 0;  ///< rounds of this search
   bool holding_ = false;
-  std::string failure_; ///< of the only plan there is
+  std::string failure_; ///< why the only plan there is fails
   Plan proposed_;
-  std::vector<double> proposed_weights_; ///< that the proposed plan was made with
+  std::vector<double> proposed_weights_; ///< weights of the proposed plan
   std::vector<BalanceRound> rounds_;
 };
 

@@ -16,18 +16,18 @@
 namespace stagecraft {
 namespace {
 
-// What a device does of an operator: the samples from `begin` to `end` of each micro-batch, in parts of it.
+// A device's part of an operator: the samples from `begin` to `end` of each micro-batch, as fractions of it.
 struct Part {
   int device = 0; // index into the request's
   double begin = 0, end = 1;
   double start = 0;
-  double time = 0; // of one micro-batch, as weighted
+  double time = 0; // seconds per micro-batch, weighted
 };
 
 // An operator on one device, or divided over several, ascending.
 struct Choice {
   std::vector<Part> parts;
-  double reduction = 0; // of the parts' gradients, once per iteration
+  double reduction = 0; // seconds to reduce the parts' gradients, once per iteration
   double finish = kInfinity;
 };
 
@@ -239,10 +239,10 @@ private:
 
   const PlanRequest& request_;
   const Problem& problem_;
-  std::span<const double> weights_; // of the request's devices
+  std::span<const double> weights_; // per device of the request
   Rule rule_;
   bool memory_bound_ = false;
-  std::vector<std::vector<Part>> parts_; // of each operator
+  std::vector<std::vector<Part>> parts_; // [operator]
   std::vector<double> free_;
   std::vector<Bytes> memory_;
 };

@@ -1,4 +1,4 @@
-// What strategies that place operators one by one share: ranks, memory, and the plan that a placement becomes.
+// Shared by strategies that place operators one by one: ranks, memory, and the plan that a placement becomes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,7 +30,8 @@ double share_seconds(const Problem& problem, int type, OperatorId op, double sha
 /// Mean over ordered pairs of the request's devices.
 PathCost mean_path(const PlanRequest& request);
 
-/// What an operator adds to its device: weights, gradients, optimiser, and the activations of `held` micro-batches.
+/// The memory that an operator adds to its device: weights, gradients, optimiser, and the activations of `held`
+/// micro-batches.
 Bytes placed_bytes(const PlanRequest& request, OperatorId op, double held);
 
 /// Why no device takes `op`: of those from `lowest` on that have its kernel the one that lacks least memory, where

@@ -10,7 +10,7 @@
 namespace stagecraft {
 
 struct PlanScore {
-  double seconds = kInfinity; ///< of an iteration
+  double seconds = kInfinity; ///< seconds of an iteration
   std::string why_not;        ///< why the plan cannot run; "" when it can
 
   bool runs() const { return why_not.empty(); }

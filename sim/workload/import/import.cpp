@@ -46,8 +46,8 @@ std::span<const ModelFormat> model_formats() { return kModelFormats; }
 ModelGraph import_model(const ModelFormat& format, const std::string& bytes, const std::string& file,
                         const ImportOptions& options) {
   if (options.cost_scale && !format.has_edge_costs) {
-    throw InputError({file, 0, 0}, "a cost scale is given, and files of the format '" + std::string(format.name) +
-                                       "' have no costs of edges; allowed: none");
+    throw InputError({file, 0, 0}, "a cost scale is given, but files of the format '" + std::string(format.name) +
+                                       "' have no costs of edges; allowed: no cost scale");
   }
   return format.read(bytes, file, options);
 }

@@ -18,11 +18,11 @@ namespace stagecraft {
 namespace {
 
 constexpr double kMillisecond = 1e-3;
-constexpr double kElementBytes = 4;         // fp32
-constexpr double kBandwidth = 2147483648.0; // B/s: what makes bytes of the file's costs, 2 GiB/s as its authors have it
-constexpr double kSmallest = 1e-6;          // ms: a node that takes less takes no time
-constexpr double kLargest = 1e15;           // of any amount; sums of so large ones stay finite
-constexpr const char* kAccelerator = "fpga"; // as the file calls it
+constexpr double kElementBytes = 4;          // fp32
+constexpr double kBandwidth = 2147483648.0;  // B/s; turns the file's costs into bytes: 2 GiB/s, the authors' value
+constexpr double kSmallest = 1e-6;           // ms; a node that takes less counts as taking no time
+constexpr double kLargest = 1e15;            // upper limit of every amount, so that sums stay finite
+constexpr const char* kAccelerator = "fpga"; // device types as the file names them
 constexpr const char* kProcessor = "cpu";
 
 struct Node {
@@ -30,15 +30,15 @@ struct Node {
   bool on_accelerator = true, backward = false;
   double processor_ms = 0, accelerator_ms = 0;
   double size = 0;      ///< bytes
-  double output_ms = 0; ///< cost of every edge that leaves it
-  int group = 0;        ///< of the nodes that stay together
+  double output_ms = 0; ///< cost of each edge that leaves the node
+  int group = 0;        ///< number of the group of nodes that stay together with it
 };
 
 using Edges = std::vector<std::pair<int, int>>;
 
 struct PartitioningDocument {
   std::vector<Node> nodes;
-  Edges edges; ///< positions of nodes
+  Edges edges; ///< as positions in `nodes`
   double memory = 0;
   int accelerators = 0, processors = 0;
   int groups = 0;
@@ -53,12 +53,12 @@ double amount(json::Object& object, const std::string& key, double otherwise) {
 }
 
 double amount(json::Object& object, const std::string& key) {
-  object.value(key); // must be there
+  object.value(key); // throws where the key is missing
   return amount(object, key, 0);
 }
 
-// Reads nodes; their groups are numbered by colour class, ascending, and then those without one in the order of the
-// file.
+// Reads nodes. Numbers their groups: first the colour classes, ascending, then the nodes without a class in the order
+// of the file.
 class NodeReader {
 public:
   NodeReader(const std::string& file, PartitioningDocument& document) : file_(file), document_(document) {}
@@ -70,7 +70,7 @@ public:
       json::Object object(list[i], file_, "nodes[" + std::to_string(i) + "]");
       const int id = object.integer("id", kLowest);
       if (!index_.emplace(id, static_cast<int>(i)).second) {
-        throw object.error("id", "is " + std::to_string(id) + ", as of nodes[" + std::to_string(index_.at(id)) +
+        throw object.error("id", "is " + std::to_string(id) + ", like that of nodes[" + std::to_string(index_.at(id)) +
                                      "]; allowed: each id once");
       }
       Node node;
@@ -83,7 +83,7 @@ public:
       node.backward = object.flag("isBackwardNode");
       node.size = amount(object, "size", 0);
       colors.push_back(object.has("colorClass") ? std::optional(object.integer("colorClass", kLowest)) : std::nullopt);
-      object.find("layerId"); // of no use here
+      object.find("layerId"); // not needed
       object.finish();
       document_.nodes.push_back(std::move(node));
     }
@@ -130,7 +130,7 @@ void read_edges(const json::Value& list, const std::string& file, const NodeRead
     const int from = nodes.find(object, "sourceId");
     const int to = nodes.find(object, "destId");
     const double cost = amount(object, "cost");
-    object.find("size"); // the cost says it
+    object.find("size"); // not needed: the cost implies it
     object.finish();
     Node& source = document.nodes[from];
     if (known[from] && std::abs(source.output_ms - cost * scale) > kTolerance * scale) {
@@ -165,7 +165,7 @@ PartitioningDocument read_document(std::string_view text, const std::string& fil
   return document;
 }
 
-// Names the nodes of a cycle, where there is one.
+// Throws InputError naming the nodes of a cycle, if there is one.
 void check_acyclic(const PartitioningDocument& document, const Where& where) {
   std::vector<Operator> operators(document.nodes.size());
   for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -174,8 +174,8 @@ void check_acyclic(const PartitioningDocument& document, const Where& where) {
   make_graph("", std::move(operators), document.edges, {}, where);
 }
 
-// Groups of nodes that stay together, while more and more of them are merged. Only forward parts are ordered: a group's
-// backward nodes run where its forward nodes do.
+// Groups of nodes that stay together, merged step by step. Only forward nodes give an order: a group's backward nodes
+// run where its forward nodes do.
 class Groups {
 public:
   explicit Groups(const PartitioningDocument& document)
@@ -194,7 +194,7 @@ public:
 
   int of(int node) const { return root(document_.nodes[node].group); }
 
-  /// Edges between groups, each once.
+  /// Edges between groups, without repetition.
   std::set<std::pair<int, int>> edges() const {
     std::set<std::pair<int, int>> all;
     for (const auto& [from, to] : edges_) {
@@ -213,8 +213,8 @@ private:
     return group;
   }
 
-  // Edges among forward nodes. A group without forward nodes has an artificial one that takes no time, and the edges of
-  // its backward nodes, turned round.
+  // Collects edges among forward nodes. A group of backward nodes only counts as a forward node that takes no time,
+  // with the edges of its backward nodes reversed.
   void link() {
     for (const auto& [from, to] : document_.edges) {
       const Node& a = document_.nodes[from];
@@ -229,7 +229,8 @@ private:
     }
   }
 
-  // Strongly connected groups become one (Kosaraju 1978): a pass in finishing order over the graph turned round.
+  // Merges strongly connected groups (Kosaraju 1978): the second pass walks the reversed graph in reverse order of
+  // finishing.
   void merge_cycles() {
     std::vector<std::vector<int>> after(parent_.size());
     std::vector<std::vector<int>> before(parent_.size());
@@ -253,7 +254,7 @@ private:
     }
   }
 
-  // Depth first from `start` over what is not seen; `leave` hears of each group when all behind it is done.
+  // Depth-first search from `start` over groups not seen; calls `leave` for each group after all that it leads to.
   template <class Leave>
   static void walk(const std::vector<std::vector<int>>& next, int start, std::vector<bool>& seen, const Leave& leave) {
     std::vector<std::pair<int, std::size_t>> stack; // group, edges taken
@@ -275,8 +276,7 @@ private:
     }
   }
 
-  // A forward node that takes no time, feeds no backward node, has no backward part that takes time and touches one
-  // other group only goes to that group.
+  // Merges a group into its only neighbour if it takes no time, forward or backward, and feeds no backward node.
   void merge_leaves() {
     std::vector<std::set<int>> touching(parent_.size());
     for (const auto& [from, to] : edges()) {
@@ -311,13 +311,13 @@ private:
 
   const PartitioningDocument& document_;
   std::vector<int> parent_;
-  std::vector<double> forward_ms_, backward_ms_; ///< on processor and accelerator together
+  std::vector<double> forward_ms_, backward_ms_; ///< sums over processor and accelerator
   std::vector<int> forward_nodes_;
   std::vector<bool> feeds_backward_;
   Edges edges_;
 };
 
-// One operator per group, with what its nodes add up to.
+// One operator per group, with the sums over its nodes.
 struct Contracted {
   std::vector<Operator> operators;
   std::vector<MeasuredTime> accelerator, processor;
@@ -337,7 +337,7 @@ std::string name_of(const PartitioningDocument& document, const std::vector<int>
 }
 
 Contracted contract(const PartitioningDocument& document, const Groups& groups) {
-  std::map<int, std::vector<int>> nodes_of; // by group
+  std::map<int, std::vector<int>> nodes_of; // nodes by group
   for (std::size_t node = 0; node < document.nodes.size(); ++node) {
     nodes_of[groups.of(static_cast<int>(node))].push_back(static_cast<int>(node));
   }
@@ -369,7 +369,7 @@ Contracted contract(const PartitioningDocument& document, const Groups& groups) 
 
 double elements_sent_in(double cost_ms) { return cost_ms * kMillisecond * kBandwidth / kElementBytes; }
 
-// The ends of each node's output, among operators.
+// For each node, the operators that make or use its output.
 std::vector<std::set<int>> ends_of(const PartitioningDocument& document, const std::vector<int>& of_node,
                                    bool forward_only) {
   std::vector<std::set<int>> ends(document.nodes.size());
@@ -381,7 +381,7 @@ std::vector<std::set<int>> ends_of(const PartitioningDocument& document, const s
   return ends;
 }
 
-// All tensors that more than one operator has to do with; those with the same ends are one.
+// The tensors that more than one operator makes or uses; tensors with the same operators are added up into one.
 std::vector<SharedTensor> shared_tensors(const PartitioningDocument& document, const std::vector<int>& of_node) {
   std::map<std::vector<int>, double> cost_of;
   const auto ends = ends_of(document, of_node, false);
@@ -426,7 +426,7 @@ ModelGraph import_dnn_partitioning(std::string_view text, const std::string& fil
                  {{kAccelerator, 0, Precision::fp32, std::move(contracted.accelerator)},
                   {kProcessor, 0, Precision::fp32, std::move(contracted.processor)}},
                  whole);
-  std::map<std::string, OperatorId> sorted; // operators by name: make_graph has put them in topological order
+  std::map<std::string, OperatorId> sorted; // operators by name, since make_graph() has sorted them topologically
   for (OperatorId op = 0; op < graph.size(); ++op) {
     sorted[graph.operators[op].name] = op;
   }

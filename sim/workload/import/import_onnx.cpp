@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-// Where a tensor comes from: data (the model's input or a layer), or constant, with the weights it is made of.
+// Where a tensor comes from: data (the model's input or a layer), or a constant, with the weights that it consists of.
 struct Origin {
   bool constant = false;
   int layer = kModelInput;
@@ -83,7 +83,7 @@ private:
     return found->second;
   }
 
-  // The first dimension of every input counts samples.
+  // Reads the batch size: the first dimension of every input counts samples.
   void read_batch() {
     for (const std::string& name : model_.inputs) {
       const Shape& shape = model_.tensors.at(name).shape;
@@ -100,7 +100,7 @@ private:
     }
   }
 
-  // What depends on constants and shapes alone is computed before training starts.
+  // A node that depends only on constants and shapes is computed before training starts.
   bool is_static(const OnnxNode& node) const {
     return node.type == "Shape" || node.type == "Size" ||
            std::all_of(node.inputs.begin(), node.inputs.end(),
@@ -133,7 +133,7 @@ private:
     return operands;
   }
 
-  // Constants that steer an operator (axes, sizes) may lack a shape; nothing costs them.
+  // Constants that control an operator (axes, sizes) may lack a shape; they cost nothing.
   Shape shape_or_empty(const std::string& name, const OnnxNode& node) const {
     const auto found = model_.tensors.find(name);
     const bool unknown = found == model_.tensors.end() || !found->second.known;
@@ -170,15 +170,15 @@ private:
 
   double outputs_of(const OnnxNode& node) const {
     double sum = elements_of(shape_of(node.outputs.front(), node));
-    const bool parts = node.type == "Split"; // of the others, only the first output goes on in training
+    const bool parts = node.type == "Split"; // the other operators' further outputs are not used in training
     for (size_t i = 1; parts && i < node.outputs.size(); ++i) {
       sum += elements_of(shape_of(node.outputs[i], node));
     }
     return sum;
   }
 
-  // Parameters of the node: its constant weights that no earlier node has, so that shared ones count once. A single
-  // number is a constant of the formula, not a weight.
+  // Parameters of the node: its constant weights that no earlier node has, so that shared ones count once. A weight of
+  // one element is a constant of a formula and does not count.
   double weights_of(const OnnxOperator& row, const OnnxNode& node) {
     double parameters = 0;
     for (int i = row.first_weight; i <= row.last_weight && i < static_cast<int>(node.inputs.size()); ++i) {
@@ -196,8 +196,8 @@ private:
     return parameters;
   }
 
-  // Element-wise operators with a weight gain a pass for its gradient; those with one operand and a number are a
-  // scaling.
+  // An element-wise operator with a weight gains a pass for the weight's gradient. One with a single operand and a
+  // constant costs as a scaling.
   static void set_parameters(CostedLayer& costed, const Layer& layer, double parameters) {
     LayerCost& cost = costed.cost;
     const double y = elements_of(layer.output);
@@ -232,8 +232,8 @@ private:
   Where where_;
   std::optional<double> batch_;
   double input_elements_ = 0;
-  std::map<std::string, Origin> origins_; ///< of the tensors read or written so far
-  std::set<std::string> counted_;         ///< weights that have a node
+  std::map<std::string, Origin> origins_; ///< for each tensor read or written so far
+  std::set<std::string> counted_;         ///< weights already counted as some node's parameters
   std::vector<CostedLayer> layers_;
 };
 

@@ -30,7 +30,7 @@ struct ProfiledEdge {
   Where where;
 };
 
-// A word of a description tells the kernel kind; the first row that occurs in the operator's type decides.
+// Finds the kernel kind from an operator's type: the first row whose word occurs in it decides.
 struct TypeRow {
   std::string_view word;
   KernelKind kind;
@@ -90,7 +90,7 @@ double parse_amount(const Piece& piece, std::string_view key) {
   return value;
 }
 
-// "6.0" or "[1.0; 2.0]", the sizes of several outputs, which are summed.
+// Sum of the sizes of one or several outputs: "6.0" or "[1.0; 2.0]".
 double parse_sizes(const Piece& piece, std::string_view key) {
   if (!piece.text.starts_with('[')) {
     return parse_amount(piece, key);
@@ -170,7 +170,7 @@ ProfiledEdge parse_edge(const Piece& line) {
   return {std::string(parts[0].text), std::string(parts[1].text), line.where};
 }
 
-// "node2" before "node10": runs of digits compare by length, then by text.
+// Orders "node2" before "node10": runs of digits compare by length, then by text.
 bool natural_less(const std::string& a, const std::string& b) {
   const auto digits_at = [](const std::string& text, size_t at) {
     size_t end = at;
@@ -248,7 +248,7 @@ std::vector<std::pair<int, int>> resolve_edges(const ProfileDocument& document) 
   return edges;
 }
 
-// Which nodes stay: no placeholders of the model's inputs, and no parts of a tuple that nothing reads.
+// Which nodes stay: all but placeholders of the model's inputs and parts of a tuple that nothing reads.
 std::vector<bool> nodes_kept(const ProfileDocument& document, const std::vector<std::pair<int, int>>& edges) {
   std::vector<bool> kept(document.nodes.size());
   for (size_t v = 0; v < kept.size(); ++v) {
@@ -276,7 +276,7 @@ KernelKind kind_of(std::string_view type) {
   return row == kTypes.end() ? KernelKind::other : row->kind;
 }
 
-// Only times are known of the work; one launch stands for each pass that takes time.
+// The file gives only times; one launch is assumed for each pass that takes time.
 Operator make_operator(const ProfiledNode& node) {
   Operator op;
   op.name = node.id;
@@ -290,7 +290,7 @@ Operator make_operator(const ProfiledNode& node) {
   return op;
 }
 
-// "vgg16" for vgg16.graph.txt, and for vgg16/graph.txt, as PipeDream itself calls it.
+// The model's name: "vgg16" for vgg16.graph.txt and for vgg16/graph.txt, which PipeDream writes.
 std::string name_of(const std::filesystem::path& file) {
   const std::string stem = file.stem().stem().string();
   return stem == "graph" && file.has_parent_path() ? file.parent_path().filename().string() : stem;

@@ -16,7 +16,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostPiperDevices = 100'000;
-constexpr double kBytes = 4; // of an element: the file counts bytes, the model fp32 elements
+constexpr double kBytes = 4; // bytes per element: the file counts bytes, the model elements of fp32
 constexpr const char* kDevice = "accelerator";
 
 struct PiperEdge {
@@ -24,7 +24,7 @@ struct PiperEdge {
   double bytes = 0;
 };
 
-// A configuration as the file has it: exchanges by the number of the node at the other end.
+// A configuration as the file has it; exchanges are keyed by the node at the other end.
 struct ReadConfiguration {
   Configuration plain;
   std::map<int, double> incoming, outgoing;
@@ -166,7 +166,7 @@ private:
     }
   }
 
-  // What a configuration exchanges belongs to edges, and every edge has its exchanges.
+  // Every exchange of a configuration must belong to an edge, and every edge must have its exchanges.
   void check_exchanges() const {
     std::vector<std::vector<int>> before(nodes_.size());
     std::vector<std::vector<int>> after(nodes_.size());
@@ -201,13 +201,14 @@ private:
     return nullptr;
   }
 
-  // What is given at a degree without recompute, or else with it.
+  // The configuration of a degree without recompute, or else the one with it.
   static const ReadConfiguration* plainest(const ReadNode& node, int degree) {
     const ReadConfiguration* vanilla = find(node, degree, false);
     return vanilla != nullptr ? vanilla : find(node, degree, true);
   }
 
-  // Forward is what recompute adds; a third of the time where the file does not tell.
+  // Recompute adds one forward pass, so forward is the difference of the two; a third of the time where the file has
+  // only one.
   static MeasuredTime measured(const ReadNode& node, int degree) {
     const ReadConfiguration* vanilla = find(node, degree, false);
     const ReadConfiguration* again = find(node, degree, true);
@@ -242,7 +243,7 @@ private:
     return operators;
   }
 
-  // One profile per tensor degree that any node has, 1 first.
+  // One profile per tensor degree that any node has, degree 1 first.
   std::vector<Profile> make_profiles(const std::vector<int>& node_of) const {
     std::map<int, Profile> profiles;
     profiles[1] = {};
@@ -273,7 +274,7 @@ private:
     }
     const std::string name = std::filesystem::path(file_).stem().string();
     ModelGraph model = make_graph(name, make_operators(), std::move(ends), {}, {file_, 0, 0});
-    std::vector<int> node_of; // the graph is sorted, the nodes are not
+    std::vector<int> node_of; // node of each operator: the graph is sorted, the nodes are not
     for (const Operator& op : model.operators) {
       node_of.push_back(position_.at(std::stoi(op.name)));
     }
@@ -303,7 +304,7 @@ private:
   double scale_;
   json::Value document_;
   std::vector<ReadNode> nodes_;
-  std::map<int, int> position_; // of a node's id
+  std::map<int, int> position_; // position of each node id
   std::vector<PiperEdge> edges_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDeepest = 100;
 
-// Line and column of a byte, counted from 1 as nlohmann counts bytes.
+// Line and column of a byte; nlohmann counts bytes from 1.
 Where place_of(std::string_view text, std::size_t byte, const std::string& file) {
   const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
   const std::size_t line_start = before.rfind('\n') + 1; // npos + 1 is 0
@@ -21,7 +21,8 @@ Where place_of(std::string_view text, std::size_t byte, const std::string& file)
           static_cast<int>(before.size() - line_start) + 1};
 }
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …" -> "syntax error while …".
+// The reason in nlohmann's message, without its prefix: "[json.exception.parse_error.101] parse error at line 1, column
+// 2: syntax error while …" gives "syntax error while …".
 std::string reason_of(const nlohmann::json::exception& failure) {
   const std::string text = failure.what();
   for (const std::string_view front : {": ", "] "}) {
@@ -32,7 +33,7 @@ std::string reason_of(const nlohmann::json::exception& failure) {
   return text;
 }
 
-// Refuses what the parser would accept: keys that hide earlier ones, and towers of brackets.
+// Refuses what the parser would accept: duplicate keys and values nested too deep.
 class Strict {
 public:
   explicit Strict(const std::string& file) : file_(file) {}
@@ -54,7 +55,7 @@ public:
 
 private:
   const std::string& file_;
-  std::vector<std::set<std::string>> keys_; ///< of the objects that are open
+  std::vector<std::set<std::string>> keys_; ///< keys of each object that is still open
 };
 
 } // namespace
@@ -112,7 +113,7 @@ double Object::amount(const std::string& key, double otherwise) { return has(key
 
 int Object::integer(const std::string& key, int low, int high) {
   const Value& found = value(key);
-  // Compared as doubles, which hold every int and order all others rightly.
+  // compared as doubles, which represent every int exactly
   if (!found.is_number_integer() || found.get<double>() < low || found.get<double>() > high) {
     throw error(key, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + ", got " +
                          found.dump().substr(0, 60));

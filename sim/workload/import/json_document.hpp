@@ -1,4 +1,5 @@
-// Reading JSON: syntax errors know line and column, values their path; unknown and duplicate keys are errors.
+// Reading JSON. Syntax errors give line and column, other errors the path of the value; unknown and duplicate keys are
+// errors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,15 +16,15 @@ namespace stagecraft::json {
 
 using Value = nlohmann::json;
 
-/// Reads one JSON document; `file` is named in errors. Throws InputError on bad syntax, a number beyond all doubles, a
-/// key given twice in one object, or values nested more than 100 deep.
+/// Reads one JSON document; `file` is named in errors. Throws InputError on bad syntax, a number too large for a
+/// double, a duplicate key in an object, or values nested more than 100 deep.
 Value parse(std::string_view text, const std::string& file);
 
 /// One object while it is read: each key asked for is marked, finish() refuses the others. Getters with a default
 /// return it when the key is absent; the others throw InputError "missing key". Errors say "file: path: what".
 class Object {
 public:
-  /// `path` leads to the object, "nodes[3]"; "" for the whole document.
+  /// `path` is the path of the object in the document, such as "nodes[3]"; "" for the whole document.
   Object(const Value& value, const std::string& file, std::string path);
 
   bool has(const std::string& key);
@@ -38,7 +39,7 @@ public:
   /// true, false, 1 or 0.
   bool flag(const std::string& key);
   std::string text(const std::string& key, const std::string& otherwise);
-  /// An array.
+  /// The value of a key, which must be an array.
   const Value& list(const std::string& key);
 
   /// Path of a key of this object, "nodes[3].id".

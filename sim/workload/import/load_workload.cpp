@@ -30,7 +30,7 @@ void check_size(const Shape& shape, const Where& where) {
   }
 }
 
-// The file while it is read: layers so far, what their outputs look like.
+// Reads one file, and keeps the layers read so far with the shapes of their outputs.
 class WorkloadReader {
 public:
   explicit WorkloadReader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
@@ -132,7 +132,7 @@ private:
     layers_.push_back(std::move(layer));
   }
 
-  // One profile for each size of micro-batch; a size that is not given is 0.
+  // Reads one profile per size of micro-batch; a size that is not given is 0.
   void read_profiles(const yaml::Node& node) {
     yaml::Map map(node, "profile");
     Profile profile;
@@ -151,7 +151,7 @@ private:
     map.finish();
   }
 
-  // The values of a key, one per profile.
+  // The values of a key, one for each profile.
   std::vector<const yaml::Node*> per_profile(yaml::Map& map, std::string_view key) const {
     map.node(key);
     std::vector<const yaml::Node*> values = map.list(key);
@@ -219,7 +219,7 @@ private:
     return layer == kModelInput ? input_ : shapes_[static_cast<size_t>(layer)];
   }
 
-  // A layer given by its amounts; its kind is a kernel kind.
+  // Reads a layer given by its amounts; its kind is a kernel kind.
   void read_numbers(yaml::Map& map, CostedLayer& layer) {
     Operator& op = layer.op;
     op.kind = op.type == kCustom ? KernelKind::other : map.choice("kind", kKernelKinds).kind;
@@ -252,7 +252,7 @@ private:
     op.backward_weight = {backward_weight, moved, op.parameters, op.parameters > 0 ? 1 : 0};
   }
 
-  // What a layer given by numbers leaves out: it keeps its inputs, and moves its inputs and outputs.
+  // Fills in what a layer given by numbers leaves out: it keeps its inputs, and moves its inputs and outputs.
   void fill_defaults() {
     for (CostedLayer& layer : layers_) {
       if (!layer.measured) {
@@ -277,10 +277,10 @@ private:
   PlacedLayers placed_;
   Where input_where_;
   Shape input_;
-  std::vector<Profile> profiles_; ///< one per size
+  std::vector<Profile> profiles_; ///< one per micro-batch size
   std::map<std::string, int> index_;
   std::vector<Shape> shapes_;       ///< per layer read so far
-  std::vector<CostedLayer> layers_; ///< the same
+  std::vector<CostedLayer> layers_; ///< per layer read so far
 };
 
 } // namespace

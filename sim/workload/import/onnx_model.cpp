@@ -1,4 +1,4 @@
-// The only includer of ONNX and protobuf.
+// Reads ONNX files and infers shapes; the only file that includes ONNX and protobuf.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/import/onnx_model.hpp"
 
@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr size_t kAnswerKind = 5; // "model" or "error", before what the child process answers
+constexpr size_t kAnswerKind = 5; // length of "model" and "error", the first word of the child's answer
 
 using Values = google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>;
 
@@ -41,7 +41,7 @@ onnx::ModelProto parse(std::string_view bytes, const Where& where) {
   return model;
 }
 
-// Gives every dimension of the inputs a size, and records those of symbols without one given in `sizes`.
+// Gives every dimension of the inputs a size. Symbols without a size get one, recorded in `sizes`.
 void bind_inputs(onnx::GraphProto& graph, const std::set<std::string>& initializers, std::map<std::string, int>& sizes,
                  const Where& where) {
   for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
@@ -75,7 +75,8 @@ void bind_inputs(onnx::GraphProto& graph, const std::set<std::string>& initializ
   }
 }
 
-// Inference reads integers and short lists of scales; the weights themselves would only be copied about.
+// Drops the weights, which would only be copied around. Inference needs just integers and short lists of scales, which
+// stay.
 void drop_weights(onnx::GraphProto& graph) {
   constexpr int kLongestList = 64;
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
@@ -91,7 +92,7 @@ void drop_weights(onnx::GraphProto& graph) {
 
 bool has_size(const onnx::TensorShapeProto::Dimension& dimension) { return dimension.dim_value() > 0; }
 
-// Replaces symbols by their sizes; a shape that stays incomplete is dropped, so that inference decides.
+// Replaces symbols by their sizes. Drops a shape that stays incomplete, so that inference finds it.
 void bind_values(Values& values, const std::map<std::string, int>& sizes) {
   for (onnx::ValueInfoProto& value : values) {
     if (!value.type().has_tensor_type() || !value.type().tensor_type().has_shape()) {
@@ -134,8 +135,8 @@ std::vector<std::int64_t> integers_of(const onnx::TensorProto& tensor) {
   return {tensor.int64_data().begin(), tensor.int64_data().end()};
 }
 
-// libonnx 1.12 knows operator sets up to 17. Later ones gave Gelu a name and turned the axes of reductions into an
-// input; said in the older words, shapes can be inferred. The nodes themselves are read before this.
+// Rewrites newer operators in terms of operator set 17, the last that libonnx 1.12 knows: later sets name Gelu and make
+// the axes of reductions an input. Only shape inference sees this; the nodes are read before.
 void say_in_older_words(onnx::GraphProto& graph) {
   for (onnx::NodeProto& node : *graph.mutable_node()) {
     if (node.op_type() == "Gelu" || node.op_type() == "Mish") {
@@ -157,10 +158,10 @@ void say_in_older_words(onnx::GraphProto& graph) {
 
 using ShapeData = std::unordered_map<std::string, onnx::TensorShapeProto>;
 
-// Shapes that the graph computes and the library has evaluated become constants, in place of the nodes that compute
-// them: its Reshape reads nothing else. Returns how many were new.
+// Replaces nodes that compute shapes by constants, where the library has evaluated them: its Reshape reads only
+// constants. Returns how many are new.
 int fold_shape_data(onnx::GraphProto& graph, const ShapeData& data) {
-  std::map<std::string, bool> scalar; // of the tensors whose rank is known
+  std::map<std::string, bool> scalar; // whether each tensor of known rank is a scalar
   for (const onnx::ValueInfoProto& value : graph.value_info()) {
     if (value.type().tensor_type().has_shape()) {
       scalar[value.name()] = value.type().tensor_type().shape().dim().empty();
@@ -201,10 +202,10 @@ void infer_shapes(onnx::ModelProto& model) {
   } while (fold_shape_data(*model.mutable_graph(), data) > 0);
 }
 
-constexpr unsigned kLongestInference = 60; // s
+constexpr unsigned kLongestInference = 60; // seconds
 
-// The library divides by zero and leaves its arrays on models that are damaged in the right places, so a child process
-// runs it: what kills the child is an error of the input. The model comes back serialized.
+// Infers shapes in a child process, since the library divides by zero and overruns its arrays on some damaged models.
+// If the child is killed, the input is at fault. The child returns the model serialized.
 onnx::ModelProto infer_shapes_apart(onnx::ModelProto model, const Where& where) {
   const std::optional<std::string> answer = answer_of_child(
       [&] {
@@ -229,7 +230,7 @@ onnx::ModelProto infer_shapes_apart(onnx::ModelProto model, const Where& where) 
 void record(OnnxModel& result, const Values& values) {
   for (const onnx::ValueInfoProto& value : values) {
     if (result.initializers.contains(value.name())) {
-      continue; // its own shape wins
+      continue; // the shape that the file gives wins
     }
     OnnxTensor tensor;
     tensor.floating = is_floating(value.type().tensor_type().elem_type());

@@ -1,4 +1,4 @@
-// An ONNX file as plain values: what the importer needs of it, free of protobuf.
+// An ONNX file as plain values: what the importer needs, free of protobuf.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,21 +21,21 @@ struct OnnxTensor {
 
 struct OnnxNode {
   std::string name;                         ///< unique; the first output's name where the file gives none
-  std::string type;                         ///< "Conv"; with its domain, "com.example.Conv", outside the standard's
-  std::vector<std::string> inputs, outputs; ///< "" stands for one left out
-  std::map<std::string, std::vector<std::int64_t>> attributes; ///< those that are integers
+  std::string type;                         ///< "Conv"; outside the standard domain "com.example.Conv"
+  std::vector<std::string> inputs, outputs; ///< names of tensors; "" for an optional one left out
+  std::map<std::string, std::vector<std::int64_t>> attributes; ///< attributes with integer values
 };
 
 struct OnnxModel {
   std::string description;
   std::vector<OnnxNode> nodes;
-  std::vector<std::string> inputs; ///< fed with data; initializers are not among them
+  std::vector<std::string> inputs; ///< inputs fed with data, without initializers
   std::set<std::string> initializers;
   std::map<std::string, OnnxTensor> tensors;
 };
 
-/// Parses the file, binds symbolic dimensions and infers shapes; those stored in the file win. A first dimension
-/// of an input that has no size is 1: amounts per sample do not depend on it.
+/// Parses the file, gives symbolic dimensions their sizes and infers shapes; shapes stored in the file win. The first
+/// dimension of an input gets 1 where it has no size: amounts per sample do not depend on it.
 OnnxModel read_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options);
 
 } // namespace stagecraft

@@ -50,7 +50,7 @@ std::string_view prepare_convolution(const OnnxOperands& operands, Layer& layer)
   return "";
 }
 
-// y = A B with B or A a weight, or neither.
+// y = A B, where A, B or neither is a weight.
 std::string_view prepare_product(const OnnxOperands& operands, Layer& layer, bool transpose_a, bool transpose_b) {
   const Shape& a = shape_at(operands, 0, 1);
   const Shape& b = shape_at(operands, 1, 1);
@@ -101,14 +101,14 @@ std::string_view prepare_pool(const OnnxOperands& operands, Layer& layer) {
   return "";
 }
 
-// Every element read goes into one output.
+// A reduction, costed like a pooling whose window covers all elements that go into one output.
 std::string_view prepare_reduction(const OnnxOperands& operands, Layer& layer) {
   const double window = elements_of(shape_at(operands, 0, 0)) / elements_of(layer.output);
   layer.kernel = {static_cast<int>(std::min(window, 1e9))};
   return "";
 }
 
-// Rows of a constant table are an embedding; anything else is a selection of an activation.
+// A gather from a constant table is an embedding; from data it is a selection.
 std::string_view prepare_gather(const OnnxOperands& operands, Layer& layer) {
   if (!operands.is_constant(0)) {
     return "slice";

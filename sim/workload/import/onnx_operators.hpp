@@ -1,4 +1,4 @@
-// ONNX operators: which layer kind costs each, and how its attributes follow from the node.
+// ONNX operators: the layer kind that costs each, and how its attributes follow from the node.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// A node's tensors: what is fed to it, in order, and which of that is constant.
+/// A node with the shapes of its inputs, in order, and which of them are constant.
 struct OnnxOperands {
   const OnnxNode& node;
   std::vector<Shape> shapes;  ///< per input; empty for one left out
@@ -24,8 +24,8 @@ struct OnnxOperands {
 
 struct OnnxOperator {
   std::string_view name;
-  std::string_view kind; ///< layer kind whose equation costs it
-  /// Fills in the layer's attributes; returns another layer kind where the node is one ("" otherwise).
+  std::string_view kind; ///< the layer kind whose equation gives the cost
+  /// Fills in the layer's attributes. Returns the layer kind where the node needs another than `kind`, else "".
   std::string_view (*prepare)(const OnnxOperands&, Layer&);
   int first_weight, last_weight; ///< inputs that hold parameters when they are constant; none where last < first
 };

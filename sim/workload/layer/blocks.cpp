@@ -21,7 +21,7 @@ struct BlockName {
 BlockName block_name(const Operator& op) {
   const std::string_view name = op.name;
   std::size_t from = name.find_first_not_of("./");
-  std::size_t last = std::string_view::npos; // where the last part's separator stands
+  std::size_t last = std::string_view::npos; // position of the last separator seen
   while (from != std::string_view::npos) {
     const std::size_t end = std::min(name.find_first_of("./", from), name.size());
     if (is_number(name.substr(from, end - from)) && last != std::string_view::npos) {

@@ -1,4 +1,4 @@
-// What operators a reader would call one layer: the blocks that a model repeats.
+// The blocks that a model repeats: operators that a reader would call one layer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,20 +6,20 @@
 
 namespace stagecraft {
 
-/// Operators of one block, ascending. `numbered`: one of a row, as "layer.7".
+/// The operators of one block, ascending. `numbered`: the block is one of a row, such as "layer.7".
 struct Block {
   std::string name;
   bool numbered = false;
   std::vector<OperatorId> operators;
 };
 
-/// The blocks of a model in order of their first operators. An operator's block is its name up to and with the first
-/// number between dots or slashes ("layer.7" of "layer.7.attention.add"), or without its last part where there is none
-/// ("stage1.first" of "stage1.first.conv1"). A name of one part is a block by itself.
+/// The blocks of a model in order of their first operators. The name of an operator's block ends with the first number
+/// between dots or slashes ("layer.7" of "layer.7.attention.add"); without a number, it is the name less its last part
+/// ("stage1.first" of "stage1.first.conv1"). An operator whose name has one part is a block by itself.
 std::vector<Block> blocks_of(const ModelGraph& model);
 
-/// The numbered blocks as a row of layers, with what stands before the first and behind the last of them, which
-/// Megatron-LM calls embedding and loss. What stands between two belongs to the first of them.
+/// The numbered blocks as a row of layers. `before` and `after` hold what stands outside the row (Megatron-LM:
+/// embedding and loss). Operators between two layers belong to the first of them.
 struct LayerRow {
   std::vector<OperatorId> before, after;
   std::vector<Block> layers;

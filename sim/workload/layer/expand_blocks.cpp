@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMostLayers = 100'000;
 constexpr int kMostRepeats = 10'000;
 
-// Keys of a block's use, which its parameters may not be called.
+// Keys of a use of a block; a block's parameters may not have these names.
 constexpr std::string_view kUseKeys[] = {"block", "name", "repeat", "inputs", "input"};
 
 struct Block {
@@ -46,7 +46,7 @@ Block read_block(const yaml::Node& node) {
   return block;
 }
 
-// A copy of the node with every scalar "$parameter" replaced by its argument, "$input" left as it is.
+// A copy of the node with every scalar "$parameter" replaced by its argument; "$input" stays.
 yaml::Node substituted(const yaml::Node& node, const Arguments& arguments) {
   if (node.kind == yaml::Node::Kind::scalar && node.text.starts_with('$') && node.text != "$input") {
     const std::string name = node.text.substr(1);
@@ -80,7 +80,7 @@ public:
     blocks_.push_back(std::move(block));
   }
 
-  /// One list of layers: the file's, or a block's. Returns its output.
+  /// Writes out one list of layers, the file's or a block's. Returns its output.
   LayerReference place(const std::vector<yaml::Node>& layers, const std::vector<std::string>& scopes,
                        const LayerReference& input, size_t visible_blocks) {
     LayerReference previous = input;
@@ -179,7 +179,7 @@ private:
     }
   }
 
-  std::vector<Block> blocks_; ///< each may use those before it
+  std::vector<Block> blocks_; ///< in the order of the file; each may use those before it
   PlacedLayers placed_;
 };
 

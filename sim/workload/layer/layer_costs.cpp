@@ -1,5 +1,6 @@
+// The cost of each layer kind. Letters as in docs/formats/workload.md: x, y = elements read and written;
+// P = parameters; k = window; F = FLOPs.
 // SPDX-License-Identifier: Apache-2.0
-// Letters as in docs/formats/workload.md: x, y = elements read and written; P = parameters; k = window; F = FLOPs.
 #include "sim/workload/layer/layer_costs.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMaskElements = 0.5; // a mask is one byte an element, half of an fp16 value
+constexpr double kMaskElements = 0.5; // a mask is one byte per element, half an fp16 value
 
 double inputs_of(const Layer& layer) {
   double sum = 0;
@@ -27,7 +28,8 @@ Pass pass(double flops, double moved_elements, double moved_parameters = 0, int 
   return {Flops{flops}, moved_elements, moved_parameters, kernels};
 }
 
-// An element-wise function of `flops` an element: reads and writes every element, backward reads one more tensor.
+// An element-wise function of `flops` operations per element: forward reads and writes every element, backward reads
+// one tensor more.
 LayerCost elementwise(const Layer& layer, double flops, Kept kept) {
   const double y = elements_of(layer.output);
   return {.forward = pass(flops * y, 2 * y), .backward_input = pass(flops * y, 3 * y), .kept = kept};
@@ -59,7 +61,7 @@ LayerCost dense_cost(const Layer& layer) {
           .kept = {.inputs = true}};
 }
 
-// Batch statistics need a pass of their own over the input; a row of layer normalization fits on the chip.
+// Batch statistics need a second pass over the input; for layer normalization a row fits on the chip.
 LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2); }
 LayerCost layer_norm_cost(const Layer& layer) { return normalization(layer, 1); }
 
@@ -95,7 +97,7 @@ LayerCost average_cost(const Layer& layer) {
   return {.forward = pass(window_of(layer) * y, x + y), .backward_input = pass(window_of(layer) * y, x + y)};
 }
 
-// The gradient of a sum is handed on as it is; what costs is its addition to the other gradients where branches part.
+// A sum passes its gradient on unchanged. What costs time is adding it to other gradients where branches part.
 LayerCost add_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
   const double terms = static_cast<double>(layer.inputs.size()) - 1;
@@ -136,8 +138,8 @@ LayerCost embedding_cost(const Layer& layer) {
           .kept = {.inputs = true}};
 }
 
-// Dao et al. 2022: forward is QK' and PV; backward computes QK' again, then dV, dP, dQ and dK, 5 products for 2. Only
-// the logarithm of each row's sum is kept beside q, k, v and the output.
+// Dao et al. 2022: forward computes QK' and PV; backward QK' again, then dV, dP, dQ and dK: 5 products against 2.
+// Beside q, k, v and the output only the logarithm of each row's sum is kept.
 LayerCost attention_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
@@ -149,13 +151,13 @@ LayerCost attention_cost(const Layer& layer) {
           .kept = {.inputs = true, .output = true, .extra = queries * layer.heads}};
 }
 
-// Per layer and direction 4 gates of (in + hidden + 2 biases) x hidden; one product for all steps' inputs, then one
-// kernel per step, which reads the recurrent weights again.
+// Per layer and direction, 4 gates of (in + hidden + 2 biases) x hidden. One product for the inputs of all steps, then
+// one kernel per step, each reading the recurrent weights again.
 LayerCost lstm_cost(const Layer& layer) {
   const double directions = layer.bidirectional ? 2 : 1;
   const double hidden = layer.features;
   const double x = inputs_of(layer);
-  const double steps = x / layer.features_in; // of all samples
+  const double steps = x / layer.features_in; // sum over all samples
   double weights = 0;
   for (int i = 0; i < layer.layers; ++i) {
     weights += directions * 4 * hidden * ((i == 0 ? layer.features_in : directions * hidden) + hidden);

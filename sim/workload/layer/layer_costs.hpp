@@ -10,13 +10,13 @@ LayerCost dense_cost(const Layer&); ///< convolution and linear: one product wit
 LayerCost batch_norm_cost(const Layer&);
 LayerCost layer_norm_cost(const Layer&);
 LayerCost response_norm_cost(const Layer&); ///< local response normalization
-LayerCost in_place_cost(const Layer&);      ///< activation whose gradient follows from its output
-LayerCost activation_cost(const Layer&);    ///< activation whose gradient needs its input
+LayerCost in_place_cost(const Layer&);      ///< activations whose gradient follows from the output
+LayerCost activation_cost(const Layer&);    ///< activations whose gradient needs the input
 LayerCost dropout_cost(const Layer&);
 LayerCost max_pool_cost(const Layer&);
 LayerCost average_cost(const Layer&);
 LayerCost add_cost(const Layer&);
-LayerCost product_cost(const Layer&); ///< of elements
+LayerCost product_cost(const Layer&); ///< element-wise product
 LayerCost copy_cost(const Layer&);    ///< concatenation, transpose, slice
 LayerCost view_cost(const Layer&);
 LayerCost softmax_cost(const Layer&);
@@ -24,6 +24,6 @@ LayerCost cross_entropy_cost(const Layer&);
 LayerCost embedding_cost(const Layer&);
 LayerCost attention_cost(const Layer&);
 LayerCost lstm_cost(const Layer&);
-LayerCost matmul_cost(const Layer&); ///< of two activations
+LayerCost matmul_cost(const Layer&); ///< product of two activations
 
 } // namespace stagecraft

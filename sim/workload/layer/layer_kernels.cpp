@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-// Places of dimensions in KernelOpRow::dimensions.
+// Positions of dimensions in KernelOpRow::dimensions.
 enum Gemm { kBatch, kM, kN, kK };
 constexpr int kImages = 0, kRows = 0;
 
@@ -18,7 +18,7 @@ double last(const Shape& shape) { return shape.empty() ? 1 : std::max(1.0, stati
 
 KernelCall over(KernelOp op, double elements, double columns) { return {op, {elements / columns, columns}, kRows}; }
 
-// The same op over rows of the output, forward and backward.
+// The same op forward and backward over the rows of the output.
 LayerKernels both_passes(KernelOp op, const Layer& layer, double columns) {
   const KernelCall call = over(op, elements_of(layer.output), columns);
   return {.forward = {call}, .backward_input = {call}};
@@ -53,7 +53,7 @@ LayerKernels linear_kernels(const Layer& layer) {
   return {{gemm(1, rows, out, in, kM)}, {gemm(1, rows, in, out, kM)}, {gemm(1, in, out, rows, kK)}};
 }
 
-// Both operands are activations: two products backward.
+// Both operands are activations: backward has a product for the gradient of each.
 LayerKernels matmul_kernels(const Layer& layer) {
   if (layer.output.size() < 2) {
     return {};

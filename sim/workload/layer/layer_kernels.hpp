@@ -1,4 +1,4 @@
-// Which kernels each layer kind runs, by their shapes: what calibrated devices know the times of.
+// The kernels that each layer kind runs, with their shapes; calibrated devices know the times of such kernels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,19 +6,19 @@
 
 namespace stagecraft {
 
-LayerKernels convolution_kernels(const Layer&); ///< two-dimensional, not dilated, alike in both directions
+LayerKernels convolution_kernels(const Layer&); ///< only two-dimensional, not dilated, and symmetric
 LayerKernels linear_kernels(const Layer&);
 LayerKernels matmul_kernels(const Layer&);
-LayerKernels attention_kernels(const Layer&); ///< of a sequence with itself
+LayerKernels attention_kernels(const Layer&); ///< self-attention only
 LayerKernels batch_norm_kernels(const Layer&);
 LayerKernels layer_norm_kernels(const Layer&);
 LayerKernels relu_kernels(const Layer&);
 LayerKernels gelu_kernels(const Layer&);
 LayerKernels dropout_kernels(const Layer&);
-LayerKernels add_kernels(const Layer&); ///< one addition per further term
+LayerKernels add_kernels(const Layer&); ///< n terms: n - 1 additions
 LayerKernels copy_kernels(const Layer&);
 LayerKernels softmax_kernels(const Layer&);
-LayerKernels loss_kernels(const Layer&); ///< of a softmax over its input
+LayerKernels loss_kernels(const Layer&); ///< includes the softmax of its input
 LayerKernels embedding_kernels(const Layer&);
 
 } // namespace stagecraft

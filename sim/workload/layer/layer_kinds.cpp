@@ -1,5 +1,6 @@
-// The table of layer kinds. A new kind is one row here, its cost, its shape, and a paragraph in
-// docs/formats/workload.md. SPDX-License-Identifier: Apache-2.0
+// The table of layer kinds. A new kind needs one row here, its cost, its shape, and a paragraph in
+// docs/formats/workload.md.
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "sim/workload/layer/layer_costs.hpp"

@@ -18,8 +18,8 @@ const Shape& image_of(const Layer& layer) {
   return shape;
 }
 
-// Positions of a window along one dimension (the formula of every framework; with `ceil`, a last window that would
-// start in the padding is left out).
+// Positions of a window along one dimension, as all frameworks count them; with `ceil`, a last window that would start
+// in the padding does not count.
 std::int64_t windows(const Layer& layer, size_t dimension, std::int64_t size) {
   const std::int64_t kernel = layer.kernel[dimension];
   const std::int64_t stride = layer.stride[dimension];
@@ -88,7 +88,7 @@ Shape global_pool_shape(Layer& layer) {
   return {image[0], 1, 1};
 }
 
-// The windows cover the input; they overlap where sizes do not divide.
+// The windows cover the input, and overlap where the sizes do not divide.
 Shape adaptive_pool_shape(Layer& layer) {
   const Shape& image = image_of(layer);
   for (size_t i = 0; i < 2; ++i) {
@@ -114,7 +114,7 @@ Shape same_shape(Layer& layer) {
   return layer.inputs.front();
 }
 
-// As in numpy: aligned at the last dimension, sizes equal or 1.
+// numpy's rule: shapes are aligned at the last dimension; sizes are equal or 1.
 Shape broadcast_shape(Layer& layer) {
   Shape result = layer.inputs.front();
   for (const Shape& other : layer.inputs) {
@@ -160,7 +160,7 @@ Shape reshape_shape(Layer& layer) {
   return layer.target;
 }
 
-// layer.target lists, for every dimension of the output, the input's dimension it comes from.
+// layer.target gives, for each dimension of the output, the dimension of the input that it comes from.
 Shape transpose_shape(Layer& layer) {
   const Shape& input = layer.inputs.front();
   Shape sorted = layer.target;
@@ -201,8 +201,8 @@ Shape embedding_shape(Layer& layer) {
   return shape;
 }
 
-// One input holds queries, keys and values side by side; three inputs hold one each. layer.sequence and
-// layer.positions become the number of queries and of keys, features_in and features the width of q and of the output.
+// One input holds queries, keys and values side by side, or three inputs hold one each. Sets layer.sequence and
+// layer.positions to the number of queries and of keys, features_in and features to the width of q and of the output.
 Shape attention_shape(Layer& layer) {
   if (layer.inputs.size() == 2) {
     refuse(layer, "attention of 2 inputs; allowed: 1 (queries, keys and values side by side) or 3");

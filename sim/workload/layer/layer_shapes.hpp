@@ -11,8 +11,8 @@ Shape pool_shape(Layer&);
 Shape global_pool_shape(Layer&);
 Shape adaptive_pool_shape(Layer&);
 Shape linear_shape(Layer&);
-Shape image_shape(Layer&); ///< as the input, whose first dimension counts channels
-Shape same_shape(Layer&);  ///< as the input, whose last dimension counts features
+Shape image_shape(Layer&); ///< the input's shape; its first dimension counts channels
+Shape same_shape(Layer&);  ///< the input's shape; its last dimension counts features
 Shape broadcast_shape(Layer&);
 Shape concat_shape(Layer&);
 Shape flatten_shape(Layer&);

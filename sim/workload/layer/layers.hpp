@@ -1,5 +1,6 @@
 // Layer kinds: what each layer of a model costs, as a function of its shapes. docs/formats/workload.md has the
-// equations. SPDX-License-Identifier: Apache-2.0
+// equations.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace stagecraft {
 
-/// Sizes of a tensor; of one sample in a workload file ([channels, height, width] or [sequence, features]), of the
-/// whole batch in an ONNX file. Costs are sums over elements, so they serve both.
+/// Sizes of a tensor: of one sample in a workload file ([channels, height, width] or [sequence, features]), of the
+/// whole batch in an ONNX file. Costs are sums over elements and hold for both.
 using Shape = std::vector<std::int64_t>;
 
 double elements_of(const Shape& shape);
@@ -22,27 +23,27 @@ double elements_of(const Shape& shape);
 inline constexpr double kMostElements = 1e15;
 std::string to_text(const Shape& shape); ///< "[3, 224, 224]"
 
-/// One layer: the shapes it reads and writes, and whichever attributes its kind has.
+/// One layer: the shapes that it reads and writes, and the attributes of its kind; the others keep their defaults.
 struct Layer {
   std::vector<Shape> inputs;
   Shape output;
-  double features_in = 1; ///< channels of an image, features of a sequence
-  double features = 1;    ///< the same of the output; of an LSTM, its hidden size
+  double features_in = 1; ///< channels of an image or features of a sequence
+  double features = 1;    ///< the same for the output; hidden size of an LSTM
   std::vector<int> kernel = {1, 1}, stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
   int groups = 1, heads = 1, key_value_heads = 1, layers = 1;
   double vocabulary = 0, positions = 0, types = 0;
-  double sequence = 1; ///< steps that follow each other
+  double sequence = 1; ///< steps that run one after another
   int axis = 0, start = 0, end = 0;
-  Shape target; ///< of a reshape or adaptive pooling
+  Shape target; ///< output of a reshape or adaptive pooling
   bool bias = true, causal = false, bidirectional = false, ceil = false, tied = false, transpose = false;
   Where where;
 };
 
-/// What backward needs of a layer's tensors.
+/// Which tensors of a layer backward needs.
 struct Kept {
   bool inputs = false, output = false;
-  double extra = 0;  ///< elements kept beside them: a mask, statistics, gates
-  bool view = false; ///< the output is the input's memory
+  double extra = 0;  ///< further elements kept: a mask, statistics, gates
+  bool view = false; ///< the output shares the input's memory
 };
 
 struct LayerCost {
@@ -51,7 +52,7 @@ struct LayerCost {
   Kept kept;
 };
 
-/// The kernels of each pass, none where they are not known by a shape.
+/// The kernels of each pass; empty where no shape is known.
 struct LayerKernels {
   std::vector<KernelCall> forward, backward_input, backward_weight;
 };
@@ -60,24 +61,24 @@ struct LayerKind {
   std::string_view name, help;
   KernelKind kernel;
   int least_inputs, most_inputs;
-  void (*read)(yaml::Map&, Layer&); ///< the attributes of a workload file
-  Shape (*shape)(Layer&);           ///< the output's; also derives features_in and its like
+  void (*read)(yaml::Map&, Layer&); ///< reads its attributes from a workload file
+  Shape (*shape)(Layer&);           ///< shape of the output; also sets features_in and similar attributes
   LayerCost (*cost)(const Layer&);
-  LayerKernels (*kernels)(const Layer&) = nullptr; ///< docs/formats/measurements.md has the ops
+  LayerKernels (*kernels)(const Layer&) = nullptr; ///< ops as in docs/formats/measurements.md
 };
 
 /// What a layer costs, with its kernels.
 LayerCost cost_of(const LayerKind& kind, const Layer& layer);
 
-/// Every layer kind, by name.
+/// The table of layer kinds.
 std::span<const LayerKind> layer_kinds();
 
 /// A layer with its cost, and the layers it reads: positions, or kModelInput.
 struct CostedLayer {
-  Operator op; ///< name, type, kind and output_elements; the rest comes from `cost`
+  Operator op; ///< name, type, kind and output_elements; make_operators() fills in the rest from `cost`
   LayerCost cost;
   std::vector<int> inputs;
-  bool measured = false; ///< given by numbers: `op` is complete, `cost` unused
+  bool measured = false; ///< given by numbers: `op` is complete and `cost` unused
 };
 inline constexpr int kModelInput = -1;
 

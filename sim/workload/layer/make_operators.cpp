@@ -1,4 +1,4 @@
-// From the cost of each layer alone to operators: which gradients are needed, and which tensors are kept once.
+// Turns layers with their costs into operators: finds which gradients are needed, and counts each kept tensor once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -20,7 +20,7 @@ public:
     }
   }
 
-  /// The elements of a tensor that nobody has claimed yet, 0 when somebody has.
+  /// Elements of a tensor when it is claimed for the first time; 0 afterwards.
   double claim(int tensor) {
     const size_t which = memory(tensor);
     if (claimed_[which]) {
@@ -31,7 +31,7 @@ public:
   }
 
 private:
-  // A view of the model's input is that input.
+  // The tensor whose memory this one shares: a view is its input.
   size_t memory(int tensor) const {
     return tensor == kModelInput ? memory_.size() - 1 : memory_[static_cast<size_t>(tensor)];
   }
@@ -41,8 +41,8 @@ private:
   std::vector<bool> claimed_;
 };
 
-// A tensor has a gradient when a parameter stands before it. A layer given by numbers may read a later one; its own
-// numbers decide then.
+// A tensor has a gradient if a layer with parameters stands before it. For a layer given by numbers, which may read
+// later layers, its own numbers decide.
 std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
   std::vector<bool> gradient(layers.size(), false);
   for (size_t v = 0; v < layers.size(); ++v) {
@@ -54,7 +54,7 @@ std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
   return gradient;
 }
 
-// The few parameters of a normalization have their gradient with that of the input; nothing waits for it.
+// A normalization computes the gradient of its few parameters together with that of the input; nothing is kept for it.
 bool waits_for_weights(const CostedLayer& layer) {
   return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization;
 }
@@ -64,7 +64,7 @@ bool waits_for_weights(const CostedLayer& layer) {
 std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double input_elements) {
   const std::vector<bool> gradient = find_gradients(layers);
   Tensors tensors(layers, input_elements);
-  Tensors of_weights(layers, input_elements); // what weight gradients read
+  Tensors of_weights(layers, input_elements); // claims for what weight gradients read
   for (size_t v = 0; v < layers.size(); ++v) {
     CostedLayer& layer = layers[v];
     if (layer.measured) {
@@ -77,7 +77,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
     for (const int input : waits_for_weights(layer) ? layer.inputs : std::vector<int>()) {
       layer.op.weight_elements += of_weights.claim(input);
     }
-    layer.op.weight_elements += waits_for_weights(layer) ? layer.op.output_elements : 0; // its gradient
+    layer.op.weight_elements += waits_for_weights(layer) ? layer.op.output_elements : 0; // the gradient of the output
     const bool passes_on = std::any_of(layer.inputs.begin(), layer.inputs.end(),
                                        [&](int input) { return input != kModelInput && gradient[input]; });
     layer.op.backward_input = passes_on ? layer.cost.backward_input : Pass();
@@ -88,7 +88,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
       }
     }
   }
-  for (size_t v = 0; v < layers.size(); ++v) { // an output that some reader keeps is that reader's
+  for (size_t v = 0; v < layers.size(); ++v) { // outputs that a later layer keeps have been claimed by it
     if (!layers[v].measured && gradient[v] && layers[v].cost.kept.output) {
       layers[v].op.stash_elements += tensors.claim(static_cast<int>(v));
     }
