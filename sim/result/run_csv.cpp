@@ -30,7 +30,7 @@ constexpr std::array kTexts = {
     TextColumn{"devices", true, [](const Run& run) { return csv_cell(join(run.devices, ";")); }, metric("tasks").name},
 };
 
-std::string figure_of(const Metric& metric, const Run& run) {
+std::string cell_of(const Metric& metric, const Run& run) {
   if (metric.per_device != nullptr) {
     std::string list;
     for (const double value : metric.per_device(run)) {
@@ -59,7 +59,7 @@ std::vector<std::string> cells_of(const Run* run) {
   };
   add_texts({});
   for (const Metric& metric : kCsvMetrics) {
-    cells.push_back(run == nullptr ? std::string(metric.name) : run->feasible ? figure_of(metric, *run) : "");
+    cells.push_back(run == nullptr ? std::string(metric.name) : run->feasible ? cell_of(metric, *run) : "");
     add_texts(metric.name);
   }
   return cells;

@@ -11,13 +11,13 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostPoints = 2000; // of a cloud
+constexpr std::size_t kMostFrontPoints = 2000; // of a cloud
 
 // At most so many of them as a cloud has, in their order: drawn by lot (Knuth, The Art of Computer Programming 2,
 // algorithm S), as points of one value of an axis stand at even distances and every so many might miss all of them.
 std::vector<Mark> thinned(const std::vector<Mark>& marks) {
   Random random(1);
-  std::size_t wanted = std::min(marks.size(), kMostPoints);
+  std::size_t wanted = std::min(marks.size(), kMostFrontPoints);
   std::vector<Mark> some;
   for (std::size_t at = 0; wanted > 0; ++at) {
     if (static_cast<std::size_t>(random.below(static_cast<int>(marks.size() - at))) < wanted) {
