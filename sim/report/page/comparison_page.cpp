@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kRanked = 20;       // bars at most
-constexpr std::size_t kMostPoints = 2000; // points of a cloud at most
-constexpr std::size_t kMostRows = 5000;
-constexpr std::size_t kNamed = 7; // series with a name of their own at most; the others are shown as one
+constexpr std::size_t kRanked = 20;      // bars at most
+constexpr std::size_t kMostShown = 2000; // points of a cloud at most
+constexpr std::size_t kMostTableRows = 5000;
+constexpr std::size_t kMostNamed = 7; // series with a name of their own at most; the others are shown as one
 
 using Runs = std::vector<RunValues>;
 
@@ -85,9 +85,9 @@ std::vector<Chart> ranked_charts(const Runs& feasible) {
 
 // Says how many runs a cloud leaves out, or "".
 std::string fastest_note(const Runs& feasible) {
-  return feasible.size() <= kMostPoints ? ""
-                                        : "The " + std::to_string(kMostPoints) + " fastest of " +
-                                              std::to_string(feasible.size()) + " runs are drawn.";
+  return feasible.size() <= kMostShown ? ""
+                                       : "The " + std::to_string(kMostShown) + " fastest of " +
+                                             std::to_string(feasible.size()) + " runs are drawn.";
 }
 
 // Runs by strategy; only the best strategies have a name of their own.
@@ -96,7 +96,7 @@ std::vector<ChartSeries> by_strategy(const Runs& runs, Look look, const std::fun
   for (const RunValues& run : runs) {
     auto found = std::find_if(all.begin(), all.end(), [&](const ChartSeries& one) { return one.name == run.strategy; });
     if (found == all.end()) {
-      const bool named = all.size() < kNamed;
+      const bool named = all.size() < kMostNamed;
       found = named ? all.insert(all.end(), {run.strategy, look, {}}) : all.end() - 1;
       if (!named) {
         found->name = "others";
@@ -132,7 +132,7 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
       return Mark{.x = run.iteration(), .y = run.shown(*price.metric), .text = run.label()};
     };
     Runs shown = feasible; // the front is of all runs, the cloud only of the fastest
-    shown.resize(std::min(shown.size(), kMostPoints));
+    shown.resize(std::min(shown.size(), kMostShown));
     Chart chart{.name = std::string("front-") + price.name,
                 .title = price.title,
                 .x = {.title = std::string(kIteration), .logarithmic = true},
@@ -215,7 +215,7 @@ std::optional<Chart> micro_batch_curve(const Runs& feasible) {
 
 Chart closed_form(const Runs& feasible) {
   Runs shown = feasible;
-  shown.resize(std::min(shown.size(), kMostPoints));
+  shown.resize(std::min(shown.size(), kMostShown));
   double low = INFINITY, high = 0;
   Chart chart{.name = "estimate",
               .title = "What the closed form estimates, and what the replay says",
@@ -245,8 +245,8 @@ PageTable table_of(const Runs& runs) {
   }
   table.columns.emplace_back("remarks");
   for (const RunValues& run : runs) {
-    if (table.rows.size() == kMostRows) {
-      table.note = std::to_string(runs.size() - kMostRows) + " slower or infeasible runs are left out";
+    if (table.rows.size() == kMostTableRows) {
+      table.note = std::to_string(runs.size() - kMostTableRows) + " slower or infeasible runs are left out";
       break;
     }
     const auto rank = static_cast<double>(table.rows.size() + 1);

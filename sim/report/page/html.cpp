@@ -44,8 +44,8 @@ std::string escaped(const std::string& text) {
 }
 
 // JSON that HTML parsers do not take for markup.
-std::string in_script(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string in_script(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) {
@@ -57,11 +57,11 @@ std::string in_script(const Json& json) {
 Json number_of(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json to_value(const Axis& axis, bool logarithmic) {
-  Json json{{"title", axis.title}, {"log", logarithmic}, {"zero", axis.from_zero}};
+  Json value{{"title", axis.title}, {"log", logarithmic}, {"zero", axis.from_zero}};
   if (!axis.names.empty()) {
-    json["names"] = axis.names;
+    value["names"] = axis.names;
   }
-  return json;
+  return value;
 }
 
 std::string_view name_of(Look look) {
@@ -87,30 +87,30 @@ std::string_view name_of(Look look) {
 }
 
 Json to_value(const Chart& chart) {
-  Json json{{"title", chart.title},
-            {"choice", chart.choice},
-            {"note", chart.note},
-            {"x", to_value(chart.x, is_logarithmic(chart, false))},
-            {"y", to_value(chart.y, is_logarithmic(chart, true))},
-            {"value", chart.value},
-            {"least_is_best", chart.least_is_best},
-            {"interval", chart.interval},
-            {"series", Json::array()}};
+  Json value{{"title", chart.title},
+             {"choice", chart.choice},
+             {"note", chart.note},
+             {"x", to_value(chart.x, is_logarithmic(chart, false))},
+             {"y", to_value(chart.y, is_logarithmic(chart, true))},
+             {"value", chart.value},
+             {"least_is_best", chart.least_is_best},
+             {"interval", chart.interval},
+             {"series", Json::array()}};
   for (const ChartSeries& series : chart.series) {
     Json marks = Json::array();
     for (const Mark& mark : series.marks) {
       marks.push_back({number_of(mark.x), number_of(mark.y), mark.text, number_of(mark.low), number_of(mark.high),
                        number_of(mark.value)});
     }
-    json["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
+    value["series"].push_back({{"name", series.name}, {"look", name_of(series.look)}, {"marks", std::move(marks)}});
     if (series.color >= 0) {
-      json["series"].back()["color"] = series.color;
+      value["series"].back()["color"] = series.color;
     }
   }
   if (!chart.all.empty()) {
-    json["all"] = to_value(chart.all.front());
+    value["all"] = to_value(chart.all.front());
   }
-  return json;
+  return value;
 }
 
 bool says_something(const PageCell& cell) { return cell.number ? std::isfinite(*cell.number) : !cell.text.empty(); }
@@ -178,47 +178,47 @@ std::vector<std::uint32_t> ticks_of(const std::vector<double>& moments, double e
 Json to_value(const PageTimeline& timeline) {
   const Tracks& tracks = timeline.tracks;
   const double end = tracks.end();
-  Json json{{"title", timeline.title}, {"end", end}, {"tracks", Json::array()}, {"kinds", Json::array()}};
+  Json value{{"title", timeline.title}, {"end", end}, {"tracks", Json::array()}, {"kinds", Json::array()}};
   for (const Track& track : tracks.tracks) {
-    json["tracks"].push_back({track.group, track.name});
+    value["tracks"].push_back({track.group, track.name});
   }
   for (const BarKind& kind : tracks.kinds) {
-    json["kinds"].push_back({kind.category, kind.label, number_of(kind.bytes)});
+    value["kinds"].push_back({kind.category, kind.label, number_of(kind.bytes)});
   }
-  json["begin"] = tracks.track_begin;
-  json["start"] = base64(ticks_of(tracks.start, end));
-  json["finish"] = base64(ticks_of(tracks.finish, end));
-  json["kind"] = base64(tracks.kind);
-  json["micro_batch"] = base64(tracks.micro_batch);
-  json["iteration"] = base64(tracks.iteration);
-  json["critical"] = base64(tracks.critical);
-  json["levels"] = Json::array();
+  value["begin"] = tracks.track_begin;
+  value["start"] = base64(ticks_of(tracks.start, end));
+  value["finish"] = base64(ticks_of(tracks.finish, end));
+  value["kind"] = base64(tracks.kind);
+  value["micro_batch"] = base64(tracks.micro_batch);
+  value["iteration"] = base64(tracks.iteration);
+  value["critical"] = base64(tracks.critical);
+  value["levels"] = Json::array();
   for (const MemoryLevel& level : tracks.levels) {
-    json["levels"].push_back({{"group", level.group},
-                              {"name", level.name},
-                              {"seconds", base64(ticks_of(level.seconds, end))},
-                              {"bytes", base64(level.bytes)}});
+    value["levels"].push_back({{"group", level.group},
+                               {"name", level.name},
+                               {"seconds", base64(ticks_of(level.seconds, end))},
+                               {"bytes", base64(level.bytes)}});
   }
-  return json;
+  return value;
 }
 
 // The data that scripts draw, section by section.
 Json drawn(const Page& page) {
   Json sections = Json::array();
   for (const PageSection& section : page.sections) {
-    Json& json =
+    Json& value =
         sections.emplace_back(Json{{"charts", Json::array()}, {"timelines", Json::array()}, {"tables", Json::array()}});
     if (!section.all.label.empty()) {
-      json["all"] = {{"label", section.all.label}, {"off", section.all.off}, {"on", section.all.on}};
+      value["all"] = {{"label", section.all.label}, {"off", section.all.off}, {"on", section.all.on}};
     }
     for (const Chart& chart : section.charts) {
-      json["charts"].push_back(to_value(chart));
+      value["charts"].push_back(to_value(chart));
     }
     for (const PageTimeline& timeline : section.timelines) {
-      json["timelines"].push_back(to_value(timeline));
+      value["timelines"].push_back(to_value(timeline));
     }
     for (const PageTable& table : section.tables) {
-      json["tables"].push_back(to_value(table));
+      value["tables"].push_back(to_value(table));
     }
   }
   return sections;

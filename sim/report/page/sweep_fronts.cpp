@@ -12,13 +12,13 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostPoints = 2000; // points of a cloud at most
+constexpr std::size_t kMostFrontPoints = 2000; // points of a cloud at most
 
-// At most kMostPoints of the marks, drawn at random, in their order (Knuth, The Art of Computer Programming 2,
+// At most kMostFrontPoints of the marks, drawn at random, in their order (Knuth, The Art of Computer Programming 2,
 // algorithm S). Taking every n-th could miss all points of one value, since these stand at equal distances.
 std::vector<Mark> thinned(const std::vector<Mark>& marks) {
   Random random(1);
-  std::size_t wanted = std::min(marks.size(), kMostPoints);
+  std::size_t wanted = std::min(marks.size(), kMostFrontPoints);
   std::vector<Mark> some;
   for (std::size_t at = 0; wanted > 0; ++at) {
     if (static_cast<std::size_t>(random.below(static_cast<int>(marks.size() - at))) < wanted) {

@@ -222,17 +222,17 @@ private:
   int depth_ = 0;
 };
 
-using Values = std::function<const ConditionValue&(std::size_t)>;
+using ValueOfSlot = std::function<const ConditionValue&(std::size_t)>;
 
-bool is_true(const Term& term, const Values& values, const Where& where);
+bool is_true(const Term& term, const ValueOfSlot& values, const Where& where);
 
-double number(const Term& term, const Values& values, const Where& where);
+double number(const Term& term, const ValueOfSlot& values, const Where& where);
 
-const ConditionValue& plain_value(const Term& term, const Values& values) {
+const ConditionValue& plain_value(const Term& term, const ValueOfSlot& values) {
   return term.known >= 0 ? values(static_cast<std::size_t>(term.known)) : term.value;
 }
 
-bool equal(const Term& left, const Term& right, const Values& values, const Where& where) {
+bool equal(const Term& left, const Term& right, const ValueOfSlot& values, const Where& where) {
   if (left.operation.empty() && right.operation.empty()) {
     const ConditionValue& one = plain_value(left, values);
     const ConditionValue& other = plain_value(right, values);
@@ -244,7 +244,7 @@ bool equal(const Term& left, const Term& right, const Values& values, const Wher
   return number(left, values, where) == number(right, values, where);
 }
 
-double number(const Term& term, const Values& values, const Where& where) {
+double number(const Term& term, const ValueOfSlot& values, const Where& where) {
   if (term.operation.empty()) {
     const ConditionValue& value = plain_value(term, values);
     if (!value.numeric) {
@@ -269,7 +269,7 @@ double number(const Term& term, const Values& values, const Where& where) {
   }
 }
 
-bool is_true(const Term& term, const Values& values, const Where& where) {
+bool is_true(const Term& term, const ValueOfSlot& values, const Where& where) {
   const auto& operands = term.operands;
   if (term.operation == "or") {
     return is_true(*operands[0], values, where) || is_true(*operands[1], values, where);
