@@ -6,7 +6,8 @@
 
 namespace stagecraft {
 
-/// Seconds or bytes of what cannot be done, ends never or has no limit; the incumbent of a search that has found nothing.
+/// Seconds or bytes of what cannot be done, ends never or has no limit; the incumbent of a search that has found
+/// nothing.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Values that differ by no more than this share of themselves are equal: the same sums, added in another order, do.

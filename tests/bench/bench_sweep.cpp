@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "sim/study/compare.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 
 namespace {

@@ -127,8 +127,8 @@ TEST_CASE("between 3.4 and 3.7 ms a sample loading ahead saves what Wang et al. 
   CHECK(loading("3.7 ms") == Approx(0.10).margin(0.003));
   const Row row = rows_of("resnet50", 1, {{"loader.decode", "3.7 ms"}});
   CHECK(both(row.framework, row.blocking) == "11 % / 7.0 %");
-  check_says("wang-2024", "3.4 to 3.7 ms a sample instead of 8 ms");
-  check_says("wang-2024", "At 3.7 ms all together save 11 % of time and 7 % of energy");
+  check_says("wang-2024", "3.4 to 3.7 ms per sample instead of 8 ms");
+  check_says("wang-2024", "At 3.7 ms all steps together save 11 % of time and 7 % of energy");
 }
 
 } // namespace
