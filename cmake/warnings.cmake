@@ -16,3 +16,9 @@ if(STAGECRAFT_SANITIZE)
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(STAGECRAFT_FUZZ)
+  # libFuzzer learns from the branches that an input takes. A number too large for its type and an index behind the end
+  # of a vector's values are defects too, though the sanitizers above pass them.
+  add_compile_options(-fsanitize=fuzzer-no-link,float-cast-overflow -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=float-cast-overflow)
+endif()

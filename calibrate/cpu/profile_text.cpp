@@ -1,6 +1,9 @@
 // Writes a measured model as a workload file.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+
+#include "sim/base/yaml_text.hpp"
 
 #include "calibrate/cpu/profile.hpp"
 #include "calibrate/gpu/output/measurement_file.hpp"
@@ -10,12 +13,22 @@ namespace {
 
 constexpr int kExact = 15; // digits of counts
 
-// The operator's name without commas, spaces and dollars, which workload files do not allow.
-std::string name_of(const Operator& op) {
-  std::string name = op.name;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == ' ' || c == ',' || c == '$'; }, '_');
-  return gpu::quoted(name);
+// The operators' names without commas, blanks and dollars, which workload files do not allow; each is there once, and
+// none is that of the model's input.
+std::vector<std::string> names_of(const ModelGraph& model) {
+  std::vector<std::string> names;
+  std::set<std::string> taken = {"input"};
+  for (const Operator& op : model.operators) {
+    std::string name = op.name;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return std::string_view("$, \t\n").find(c) != std::string_view::npos; },
+        '_');
+    while (!taken.insert(name).second) {
+      name += '_';
+    }
+    names.push_back(yaml_text(name));
+  }
+  return names;
 }
 
 template <class Value> std::string list_of(const MeasuredModel& measured, std::size_t op, Value value) {
@@ -28,14 +41,15 @@ template <class Value> std::string list_of(const MeasuredModel& measured, std::s
 
 std::string time_text(Seconds time) { return time.value > 0 ? gpu::time_text(time.value) : "0 s"; }
 
-std::string layer_text(const ModelGraph& model, const MeasuredModel& measured, std::size_t index) {
+std::string layer_text(const ModelGraph& model, const std::vector<std::string>& names, const MeasuredModel& measured,
+                       std::size_t index) {
   const Operator& op = model.operators[index];
   std::string inputs;
   for (const OperatorId before : model.predecessors[index]) {
-    inputs += (inputs.empty() ? "" : ", ") + name_of(model.operators[static_cast<std::size_t>(before)]);
+    inputs += (inputs.empty() ? "" : ", ") + names[static_cast<std::size_t>(before)];
   }
   const auto flops = [](const Pass& pass) { return to_digits(pass.flops.value, kExact) + " FLOP"; };
-  std::string text = "  - {name: " + name_of(op) + ", kind: " + std::string(row_of(op.kind).name) + ", inputs: [" +
+  std::string text = "  - {name: " + names[index] + ", kind: " + std::string(row_of(op.kind).name) + ", inputs: [" +
                      (inputs.empty() ? "input" : inputs) + "], forward: " + flops(op.forward) +
                      ", backward_input: " + flops(op.backward_input) +
                      ", backward_weight: " + flops(op.backward_weight);
@@ -64,16 +78,17 @@ std::string profile_text(const ModelGraph& model, const MeasuredModel& measured,
   for (const Profile& profile : measured.profiles) {
     sizes += (sizes.empty() ? "" : ", ") + to_digits(profile.samples, kExact);
   }
-  std::string text = "name: " + gpu::quoted(model.name) + "\n";
-  text += model.description.empty() ? "" : "description: " + gpu::quoted(model.description) + "\n";
-  text += "sources: " + gpu::quoted(sources + stand_ins) + "\n";
+  std::string text = "name: " + yaml_text(model.name) + "\n";
+  text += model.description.empty() ? "" : "description: " + yaml_text(model.description) + "\n";
+  text += "sources: " + yaml_text(sources + stand_ins) + "\n";
   if (model.input_elements >= 1) {
     text += "input: {shape: [" + to_digits(model.input_elements, kExact) + "]}\n";
   }
-  text += "profile: {device: " + gpu::quoted(first.device) + ", samples: [" + sizes +
+  text += "profile: {device: " + yaml_text(first.device) + ", samples: [" + sizes +
           "], precision: " + std::string(row_of(first.precision).name) + "}\nlayers:\n";
+  const std::vector<std::string> names = names_of(model);
   for (std::size_t i = 0; i < model.operators.size(); ++i) {
-    text += layer_text(model, measured, i);
+    text += layer_text(model, names, measured, i);
   }
   return text;
 }

@@ -7,9 +7,9 @@
 
 namespace stagecraft::cpu {
 
-extern const Routines routines_baseline;
+extern const Routines routines_baseline; // NOLINT(readability-identifier-naming): CMake makes the name
 #ifdef STAGECRAFT_X86
-extern const Routines routines_avx2, routines_avx512;
+extern const Routines routines_avx2, routines_avx512; // NOLINT(readability-identifier-naming)
 #endif
 
 std::vector<const Routines*> all_routines() {

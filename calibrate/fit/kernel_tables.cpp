@@ -245,8 +245,7 @@ std::vector<std::string> devices_of(const CsvTable& table) {
   return devices;
 }
 
-CsvTable open_table(TableKind kind, const std::filesystem::path& file) {
-  const std::string text = read_file(file), name = file.string();
+CsvTable open_table(TableKind kind, std::string_view text, const std::string& name) {
   switch (kind) {
   case TableKind::gemm:
   case TableKind::linear:
@@ -266,8 +265,13 @@ CsvTable open_table(TableKind kind, const std::filesystem::path& file) {
 
 KernelTable read_kernel_table(TableKind kind, const std::filesystem::path& file, const std::string& device_name,
                               const std::string& select) {
-  const CsvTable table = open_table(kind, file);
-  const Where top{file.string(), 1, 1};
+  return read_kernel_table(kind, read_file(file), file.string(), device_name, select);
+}
+
+KernelTable read_kernel_table(TableKind kind, std::string_view text, const std::string& file,
+                              const std::string& device_name, const std::string& select) {
+  const CsvTable table = open_table(kind, text, file);
+  const Where top{file, 1, 1};
   if (!table.has("latency_ms") && !table.has("latency")) {
     throw InputError(top, "no column 'latency_ms'");
   }

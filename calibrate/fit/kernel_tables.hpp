@@ -44,5 +44,8 @@ struct KernelTable {
 /// or more than one could be meant.
 KernelTable read_kernel_table(TableKind kind, const std::filesystem::path& file, const std::string& device_name,
                               const std::string& select);
+/// The same with the text of `file`.
+KernelTable read_kernel_table(TableKind kind, std::string_view text, const std::string& file,
+                              const std::string& device_name, const std::string& select);
 
 } // namespace stagecraft::fit

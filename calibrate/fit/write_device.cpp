@@ -7,6 +7,8 @@
 #include <functional>
 #include <sstream>
 
+#include "sim/base/utf8.hpp"
+#include "sim/base/yaml_text.hpp"
 #include "sim/platform/kernel_features.hpp"
 
 namespace stagecraft::fit {
@@ -26,23 +28,12 @@ std::string thousandths(double value) {
   return text == "-0" ? "0" : text;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-    }
-    out += c;
-  }
-  return out + "\"";
-}
-
 std::string feature_name(FeatureId id) { return std::string(kernel_features()[static_cast<std::size_t>(id)].name); }
 
 std::string error_text(const FitError& error) {
   return "{mean: " + thousandths(error.mean) + ", median: " + thousandths(error.median) +
          ", p90: " + thousandths(error.p90) + ", bias: " + thousandths(error.bias) +
-         ", points: " + std::to_string(error.points) + ", scheme: " + quoted(error.scheme) + "}";
+         ", points: " + std::to_string(error.points) + ", scheme: " + in_double_quotes(error.scheme) + "}";
 }
 
 // The error as a line; none where nothing was held back.
@@ -118,7 +109,7 @@ std::string kernel_text(const KernelFit& fit) {
   std::string text = "    - op: " + std::string(row_of(fit.op).name) + "\n";
   text += "      pass: " + std::string(row_of(fit.pass).name) + "\n";
   text += "      precision: " + std::string(row_of(fit.precision).name) + "\n";
-  text += fit.variant.empty() ? "" : "      variant: " + fit.variant + "\n";
+  text += fit.variant.empty() ? "" : "      variant: " + yaml_text(fit.variant) + "\n";
   text += fit.grid ? grid_text(*fit.grid) : "";
   text += fit.family ? family_text(*fit.family) : "";
   return text + (fit.line ? "      line:\n" + line_text(*fit.line, std::string(8, ' ')) : "");
@@ -129,7 +120,7 @@ std::string flow(const yaml::Node& node) {
   std::string text;
   if (node.kind == yaml::Node::Kind::map) {
     for (const yaml::Node::Entry& entry : node.entries) {
-      text += (text.empty() ? "" : ", ") + entry.key + ": " + flow(entry.value);
+      text += (text.empty() ? "" : ", ") + yaml_text(entry.key) + ": " + flow(entry.value);
     }
     return "{" + text + "}";
   }
@@ -139,8 +130,7 @@ std::string flow(const yaml::Node& node) {
     }
     return "[" + text + "]";
   }
-  const bool plain = node.text.find_first_of(":,[]{}#&*!|>'\"%@`=\n") == std::string::npos && !node.text.empty();
-  return plain ? node.text : quoted(node.text);
+  return node.kind == yaml::Node::Kind::null ? "null" : yaml_text(node.text);
 }
 
 } // namespace
@@ -150,7 +140,7 @@ std::string fits_text(const KernelFits& fits, const std::vector<std::string>& pr
   if (!provenance.empty()) {
     text += "  provenance:\n";
     for (const std::string& one : provenance) {
-      text += "    - " + quoted(one) + "\n";
+      text += "    - " + in_double_quotes(one) + "\n";
     }
   }
   text += "  processors: " + digits(fits.processors) + "\n";
@@ -184,7 +174,7 @@ std::string measurements_text(const std::vector<yaml::Node>& documents) {
   for (const yaml::Node& document : documents) {
     const char* mark = "  - ";
     for (const yaml::Node::Entry& entry : document.entries) {
-      text += mark + entry.key + ":";
+      text += mark + yaml_text(entry.key) + ":";
       mark = "    ";
       if (entry.value.kind == yaml::Node::Kind::sequence) {
         text += entry.value.items.empty() ? " []" : "";
@@ -214,7 +204,7 @@ std::string with_sections(const std::string& device_file, const std::string& nam
       continue;
     }
     if (line.starts_with("name:")) {
-      line = "name: " + name;
+      line = "name: " + yaml_text(name);
     } else if (line.starts_with("origin:") && kernels_measured) {
       line = "origin: measured";
     }
@@ -247,8 +237,9 @@ std::string device_text(const Measurements& measurements) {
   const double peak = *std::max_element(peaks.begin(), peaks.end());
   bandwidth = bandwidth > 0 ? bandwidth : peak > 0 ? peak : 1;
   vector = vector > 0 ? vector : peak > 0 ? peak : 1;
-  std::string text = "name: " + measurements.device.name + "\nvendor: " + measurements.device.vendor +
-                     "\norigin: measured\ndescription: " + quoted(measurements.device.description) + "\n";
+  std::string text = "name: " + yaml_text(measurements.device.name) +
+                     "\nvendor: " + yaml_text(measurements.device.vendor) +
+                     "\norigin: measured\ndescription: " + in_double_quotes(measurements.device.description) + "\n";
   text += "memory: " + to_text(measurements.device.memory.value, 0) + " B\n";
   text += "memory_bandwidth: " + digits(bandwidth) + " B/s\n";
   text += "launch_overhead: " + digits(launch.value_or(Seconds{0}).value) + " s\n";

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/json.hpp"
 #include "sim/base/named_table.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
@@ -59,20 +60,21 @@ int ranks_of(const NcclTestsRun& run, const std::string& file, const ForeignOpti
 }
 
 // Refuses bandwidths that only another collective, or another number of ranks, would have.
-void check_result(const NcclTestsResult& result, const CollectiveRow& row, int ranks) {
-  const std::string at = result.path.empty() ? "" : result.path + ": ";
+void check_result(const NcclTestsResult& result, const CollectiveRow& row, int ranks, const json::Source& source) {
+  const auto error = [&](const std::string& what) {
+    return result.path.empty() ? InputError(result.where, what) : source.error(result.path, what);
+  };
   if (result.wrong > 0) {
-    throw InputError(result.where, at + to_text(result.wrong, 0) + " elements came out wrong; allowed: 0");
+    throw error(to_text(result.wrong, 0) + " elements came out wrong; allowed: 0");
   }
   if (result.time.median.value <= 0) {
-    throw InputError(result.where, at + "a time of 0; allowed: more than 0 us");
+    throw error("a time of 0; allowed: more than 0 us");
   }
   const double factor = row.bus_factor(ranks), expected = result.algorithm_bandwidth * factor;
   if (std::abs(result.bus_bandwidth - expected) > (1 + factor) * result.rounding) {
-    throw InputError(result.where, at + "a bus bandwidth of " + to_text(result.bus_bandwidth, 2) + " GB/s, where " +
-                                       std::string(row.name) + " of " + std::to_string(ranks) + " ranks has " +
-                                       to_text(expected, 2) +
-                                       "; allowed: --ranks and --collective where the file does not tell them");
+    throw error("a bus bandwidth of " + to_text(result.bus_bandwidth, 2) + " GB/s, where " + std::string(row.name) +
+                " of " + std::to_string(ranks) + " ranks has " + to_text(expected, 2) +
+                "; allowed: --ranks and --collective where the file does not tell them");
   }
 }
 
@@ -105,7 +107,7 @@ ForeignText import_nccl_tests(std::string_view text, const std::string& file, co
       ++empty;
       continue;
     }
-    check_result(result, row, ranks);
+    check_result(result, row, ranks, {text, file});
     measurements.collectives.push_back({.op = std::string(row.name),
                                         .devices = ranks,
                                         .size = result.size,

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/base/yaml_text.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 #include "calibrate/foreign/topology_matrix.hpp"
@@ -92,6 +94,12 @@ template <class Joined> std::vector<std::vector<int>> groups_of(int count, Joine
   return groups;
 }
 
+// In single quotes, as people write names of files, unless something must be escaped.
+std::string in_quotes(const std::string& name) {
+  const std::string text = yaml_text(name);
+  return text.starts_with('"') ? text : "'" + text + "'";
+}
+
 class PlatformWriter {
 public:
   PlatformWriter(const TopologyMatrix& matrix, const ForeignOptions& options)
@@ -107,15 +115,16 @@ public:
     cards();
     std::string text = "# From the matrix of `nvidia-smi topo -m`, which tells no bandwidths, latencies or hosts:\n#\n";
     for (const std::string& comment : comments_) {
-      text += "# " + comment + "\n";
+      text += "# " + on_one_line(comment) + "\n";
     }
-    text += "name: " + type + "-x" + count + "\ndescription: " + (options_.nodes > 1 ? "machines" : "a machine") +
-            " of " + count + " " + type + ", joined as nvidia-smi saw it\n";
-    text += options_.device_file.empty() ? "" : "device_types: ['" + options_.device_file + "']\n";
+    const std::string machines = options_.nodes > 1 ? "machines" : "a machine";
+    text += "name: " + yaml_text(type + "-x" + count) + "\ndescription: " +
+            in_double_quotes(machines + " of " + count + " " + type + ", joined as nvidia-smi saw it") + "\n";
+    text += options_.device_file.empty() ? "" : "device_types: [" + in_quotes(options_.device_file) + "]\n";
     text += "nodes:\n  - name: node\n";
     text += options_.nodes > 1 ? "    count: " + std::to_string(options_.nodes) + "\n" : "";
-    text += host + "    devices:\n      - {type: " + type + ", count: " + count + "}\n    links:\n" + nvlinks + pcie +
-            network;
+    text += host + "    devices:\n      - {type: " + yaml_text(type) + ", count: " + count + "}\n    links:\n" +
+            nvlinks + pcie + network;
     return {text, {}};
   }
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/workload/import/json_document.hpp"
+#include "sim/base/json.hpp"
 
 namespace stagecraft::foreign {
 namespace {
@@ -42,10 +42,10 @@ std::string text_in(const json::Value& object, const char* key) {
 
 class TraceReader {
 public:
-  explicit TraceReader(const std::string& file) : file_(file) {}
+  explicit TraceReader(const json::Source& source) : source_(source) {}
 
   KinetoTrace read(const json::Value& document) {
-    json::Object top(document, file_, "");
+    json::Object top(document, source_, "");
     device(document);
     const json::Value& events = top.list("traceEvents");
     for (std::size_t i = 0; i < events.size(); ++i) {
@@ -67,15 +67,17 @@ private:
     std::optional<Id> correlation, external;
   };
 
-  InputError error(std::size_t index, const std::string& what) const {
-    return {{file_, 0, 0}, "traceEvents[" + std::to_string(index) + "]" + what};
+  // `path` is that of a value in the event, as ".args".
+  InputError error(std::size_t index, const std::string& path, const std::string& what) const {
+    return source_.error("traceEvents[" + std::to_string(index) + "]" + path, what);
   }
 
   double number(const json::Value& object, const char* key, std::size_t index) const {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_number() || !(found->get<double>() >= 0)) {
-      throw error(index, std::string(".") + key + ": must be a number of 0 or more" +
-                             (found == object.end() ? ", is missing" : ", got " + found->dump().substr(0, 60)));
+      throw error(index, std::string(".") + key,
+                  std::string("must be a number of 0 or more") +
+                      (found == object.end() ? ", is missing" : ", got " + found->dump().substr(0, 60)));
     }
     return found->get<double>();
   }
@@ -92,7 +94,7 @@ private:
   void event(const json::Value& event, std::size_t index) {
     static const json::Value kNone = json::Value::object();
     if (!event.is_object()) {
-      throw error(index, ": is no object but " + std::string(event.type_name()));
+      throw error(index, "", "is no object but " + std::string(event.type_name()));
     }
     if (text_in(event, "ph") != "X") {
       return;
@@ -206,7 +208,7 @@ private:
       return nullptr;
     }
     if (!found->is_array()) {
-      throw error(index, std::string(".args.") + key + ": must be an array, got " + found->dump().substr(0, 60));
+      throw error(index, std::string(".args.") + key, "must be an array, got " + found->dump().substr(0, 60));
     }
     return &*found;
   }
@@ -223,7 +225,7 @@ private:
     return values;
   }
 
-  const std::string& file_;
+  const json::Source& source_;
   KinetoTrace trace_;
   std::vector<Launched> launched_;
   std::map<Id, Id> launches_;        ///< correlation -> External id of the operator
@@ -237,8 +239,8 @@ KinetoTrace read_kineto(std::string_view text, const std::string& file) {
   if (text.starts_with("\x1f\x8b")) {
     throw InputError({file, 0, 0}, "compressed by gzip; allowed: JSON, as gunzip makes of it");
   }
-  const json::Value document = json::parse(text, file);
-  return TraceReader(file).read(document);
+  const json::Source source(text, file);
+  return TraceReader(source).read(json::parse(source));
 }
 
 } // namespace stagecraft::foreign

@@ -5,19 +5,10 @@
 #include <cctype>
 
 #include "sim/base/statistics.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {
 namespace {
-
-// In double quotes, with control bytes replaced by spaces.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c == '"' || c == '\\' ? "\\" : "";
-    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return out + "\"";
-}
 
 std::string microseconds(Seconds time) { return to_digits(time.value * 1e6, 9) + " us"; }
 
@@ -57,7 +48,7 @@ template <class Row> std::string rows_text(const char* key, const std::vector<Ro
 std::string free_text(const char* key, const FreeTexts& texts) {
   std::string text;
   for (const auto& [name, value] : texts) {
-    text += (text.empty() ? "" : ", ") + name + ": " + quoted(value);
+    text += (text.empty() ? "" : ", ") + name + ": " + in_double_quotes(value);
   }
   return text.empty() ? "" : std::string(key) + ": {" + text + "}\n";
 }
@@ -87,8 +78,8 @@ SampledTime sampled(std::vector<double> seconds) {
 
 std::string measurements_text(const Measurements& measurements, const FreeTexts& software, const FreeTexts& method) {
   const MeasuredDevice& device = measurements.device;
-  return "schema: stagecraft-measurements/1\ndevice: {name: " + quoted(device.name) +
-         ", vendor: " + quoted(device.vendor) + ", description: " + quoted(device.description) +
+  return "schema: stagecraft-measurements/1\ndevice: {name: " + in_double_quotes(device.name) +
+         ", vendor: " + in_double_quotes(device.vendor) + ", description: " + in_double_quotes(device.description) +
          ", kind: " + device.kind + ", memory: " + to_digits(device.memory.value, 15) + " B}\n" +
          free_text("software", software) + free_text("method", method) + rows_text("measured", measurements.measured) +
          rows_text("collectives", measurements.collectives) + "complete: true\n";

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "sim/workload/import/json_document.hpp"
+#include "sim/base/json.hpp"
 
 namespace stagecraft::foreign {
 namespace {
@@ -171,12 +171,12 @@ private:
 // Reads the file of --json, version 2, which nccl-tests 2.17 writes.
 class JsonReader {
 public:
-  explicit JsonReader(const std::string& file) : file_(file) {}
+  explicit JsonReader(const json::Source& source) : source_(source) {}
 
-  NcclTestsRun read(std::string_view text) {
-    const json::Value value = json::parse(text, file_);
-    json::Object document(value, file_, "");
-    run_.program_where = {file_, 0, 0};
+  NcclTestsRun read() {
+    const json::Value value = json::parse(source_);
+    json::Object document(value, source_, "");
+    run_.program_where = source_.place("args");
     if (const json::Value* words = document.find("args"); words != nullptr && words->is_array() && !words->empty()) {
       run_.program = words->front().is_string() ? words->front().get<std::string>() : "";
     }
@@ -191,13 +191,13 @@ public:
 private:
   // The file lists only one device of each process.
   void config(const json::Value& value) {
-    json::Object object(value, file_, "config");
+    json::Object object(value, source_, "config");
     constexpr int kMost = 1 << 20;
     run_.processes_ranks = object.integer("nthreads", 1, kMost) * object.integer("ngpus", 1, kMost);
     run_.iterations = object.integer("iterations", 1, kMost);
     const json::Value& devices = object.list("devices");
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      json::Object device(devices[i], file_, "config.devices[" + std::to_string(i) + "]");
+      json::Object device(devices[i], source_, "config.devices[" + std::to_string(i) + "]");
       if (device.integer("group", 0) == 0) {
         run_.ranks += run_.processes_ranks;
         run_.hosts.insert(device.text("hostname", ""));
@@ -207,7 +207,7 @@ private:
   }
 
   void row(const json::Value& value, const std::string& path) {
-    json::Object object(value, file_, path);
+    json::Object object(value, source_, path);
     const double size = object.amount("size");
     for (const bool in_place : {false, true}) {
       const std::string key = in_place ? "in_place" : "out_of_place";
@@ -215,12 +215,12 @@ private:
       if (part == nullptr || part->is_null()) {
         continue;
       }
-      json::Object body(*part, file_, object.path(key));
+      json::Object body(*part, source_, object.path(key));
       if (body.has("cpu_time")) {
         throw body.error("cpu_time", "times of the processor that launched (-C), not of the collective; allowed: time");
       }
       NcclTestsResult result{
-          .where = {file_, 0, 0}, .path = object.path(key), .size = Bytes{size}, .in_place = in_place};
+          .where = {source_.file(), 0, 0}, .path = object.path(key), .size = Bytes{size}, .in_place = in_place};
       result.time = {.median = Seconds{body.amount("time") * 1e-6},
                      .samples = object.has("actual_iterations") ? std::max(1, object.integer("actual_iterations", 0))
                                                                 : run_.iterations};
@@ -239,7 +239,7 @@ private:
 
   // The times of single iterations, if they were recorded.
   SampledTime times_of(const json::Value& value, const std::string& path) const {
-    json::Object object(value, file_, path);
+    json::Object object(value, source_, path);
     std::vector<double> seconds;
     for (const json::Value& time : object.list("times_us")) {
       if (!time.is_number() || time.get<double>() <= 0) {
@@ -253,7 +253,7 @@ private:
     return sampled(std::move(seconds));
   }
 
-  const std::string& file_;
+  const json::Source& source_;
   NcclTestsRun run_;
 };
 
@@ -262,7 +262,7 @@ private:
 NcclTestsRun read_nccl_tests(std::string_view text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
-  return is_json ? JsonReader(file).read(text) : TextReader(file).read(text);
+  return is_json ? JsonReader({text, file}).read() : TextReader(file).read(text);
 }
 
 } // namespace stagecraft::foreign

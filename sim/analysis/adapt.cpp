@@ -54,7 +54,8 @@ public:
     return devices;
   }
 
-  // Where the round that starts at `first` ends: after round_iterations, or where the plan cannot go on.
+  // Where the round that starts at `first` ends: after round_iterations, or where a device leaves or, with
+  // `at_every_event`, anything changes.
   int round_end(int first, bool at_every_event) const {
     int end = std::min(first + options_.round_iterations, options_.iterations);
     for (const AdaptEvent& event : options_.events) {
@@ -71,7 +72,7 @@ private:
   std::size_t devices_;
 };
 
-// Runs plans on the engine, each with equal speeds once.
+// Runs plans on the engine; each plan with the same speeds only once.
 class Bench {
 public:
   Bench(StudyCosts& costs, const AdaptOptions& options, int micro_batches, const History& history)
@@ -79,7 +80,7 @@ public:
 
   int replays() const { return replays_; }
 
-  /// Means over iterations first … end - 1.
+  /// The means over iterations first … end - 1.
   Evaluation run(const Plan& plan, int first, int end) {
     std::vector<Entry>& known = entries_of(plan);
     std::vector<std::vector<double>> fresh;
@@ -112,7 +113,7 @@ private:
     return std::find_if(known.begin(), known.end(), [&](const Entry& entry) { return entry.speeds == speeds; });
   }
 
-  // Other devices' speeds do not matter.
+  // The speeds of a plan's devices; the others count as 1, since they do not matter.
   static std::vector<double> of_used(const Plan& plan, const std::vector<double>& speeds) {
     std::vector<double> used(speeds.size(), 1.0);
     for (const DeviceId device : devices_of(plan)) {
@@ -164,12 +165,12 @@ private:
   int replays_ = 0;
 };
 
-// What a policy is asked at the start of a round and told at its end.
+// A policy: asked for a plan at the start of a round, and told the measurements at its end.
 struct Policy {
   std::string name;
-  bool at_every_event; ///< a round ends where anything changes
+  bool at_every_event; ///< a round ends wherever anything changes
   std::function<PlanResult(int first)> plan;
-  std::function<std::string(const Evaluation&)> observe; ///< what it does about it
+  std::function<std::string(const Evaluation&)> observe; ///< returns what the policy does about them
 };
 
 std::string missing_device(const Plan& plan, const std::vector<DeviceId>& present, const Platform& platform) {
@@ -199,7 +200,7 @@ AdaptPolicy run_policy(const Policy& policy, const Study& study, Bench bench, co
     const int end = history.round_end(first, policy.at_every_event);
     const Evaluation measured = bench.run(plan, first, end);
     std::string action = policy.observe(measured);
-    if (!measured.why_not.empty()) { // known before it starts: the plan is dropped, no time is lost
+    if (!measured.why_not.empty()) { // known before the round starts: the plan is dropped and no time passes
       result.why_not = policy.name == "dynamic" ? "" : measured.why_not;
       continue;
     }
@@ -257,7 +258,7 @@ AdaptPolicy run_dynamic(StudyMemo& memo, const Bench& bench, const History& hist
   return result;
 }
 
-// `optimal` with the true speeds, at once whenever they change.
+// Plans with `optimal` and the true speeds, at once whenever they change.
 AdaptPolicy run_oracle(StudyMemo& memo, const Bench& bench, const History& history, int count) {
   const Study& study = memo.costs.study();
   const StrategyRow& optimal = find_by_name(strategies(), "optimal", "strategy", {});
@@ -268,7 +269,7 @@ AdaptPolicy run_oracle(StudyMemo& memo, const Bench& bench, const History& histo
     if (const std::vector<double> now = history.speeds(first); now != speeds) {
       speeds = now;
       std::vector<double> positive = now;
-      std::replace(positive.begin(), positive.end(), 0.0, 1.0); // of devices that left, and get nothing
+      std::replace(positive.begin(), positive.end(), 0.0, 1.0); // devices that left, to which nothing is assigned
       const SpeedWorld world = at_speeds(study.platform, *study.cost, positive);
       const Problem problem = make_problem(*study.model, world.platform, *world.cost, study.training, router, count);
       current = make_plan(optimal, plan_request(memo, problem, *study.adapt->schedule, history.present(first)));

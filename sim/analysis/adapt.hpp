@@ -11,15 +11,15 @@
 
 namespace stagecraft {
 
-/// Some iterations in a row under one plan.
+/// Consecutive iterations under one plan.
 struct AdaptRound {
   int first = 0, iterations = 0;
   Seconds iteration; ///< mean
   Seconds largest_waiting, mean_waiting;
   bool new_plan = false;
   Bytes migrated;     ///< parameters and optimiser states moved before the round
-  Seconds migration;  ///< how long that took
-  std::string action; ///< what the policy did after it
+  Seconds migration;  ///< how long the move took
+  std::string action; ///< what the policy did after the round
 };
 
 struct AdaptPolicy {
@@ -27,14 +27,14 @@ struct AdaptPolicy {
   std::vector<AdaptRound> rounds;
   std::vector<RunRound> balancing; ///< of `dynamic`: the balancer's own record of each round
   std::string why_not;             ///< why it stopped before the end, or ""
-  int replays = 0;                 ///< distinct pairs of plan and speeds that the engine ran
-  int searching = 0;               ///< rounds that tried a plan, rather than holding one
+  int replays = 0;                 ///< different pairs of plan and speeds that the engine ran
+  int searching = 0;               ///< rounds that tried a plan rather than kept one
 
   int iterations() const;
   Seconds total() const; ///< iterations and migrations
   Bytes migrated() const;
   Seconds migration() const;
-  /// Mean iteration time of the last round that ends before or with iteration `end`; 0 where none.
+  /// Mean iteration time of the last round that ends before or with iteration `end`; 0 where there is none.
   Seconds iteration_before(int end) const;
 };
 
@@ -55,13 +55,13 @@ struct Adaptation {
   std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
-/// Runs key `adapt` of the study, which must have one.
+/// Runs key `adapt` of the study, which must have it.
 Adaptation adapt(StudyMemo& memo);
 
 /// What moving from one plan to another takes: each operator's weights and optimiser state go from the nearest device
-/// that had it to every device that newly has it, over their route. All routes are used at once, but a device sends
-/// one after the other, and receives likewise. Of a device that left, its host still has a copy, and the time is as if
-/// it came from the device itself.
+/// that had it to every device that newly has it, over the route between them. All routes are used at once, but a
+/// device sends one operator after the other, and receives likewise. The host of a device that left still has its copy;
+/// the time is as if the device itself sent it.
 struct Migration {
   Bytes bytes;
   Seconds time;

@@ -50,7 +50,7 @@ Table policies_table(const Adaptation& adaptation) {
   return table;
 }
 
-// A line per round of `dynamic`: iteration time as a bar, the waiting within it.
+// A line per round of `dynamic`: its iteration time as a bar, with the waiting as a part of the bar.
 Table rounds_picture(const AdaptPolicy& policy) {
   Table table{{{"round", Align::right},
                {"iterations", Align::right},
@@ -155,8 +155,8 @@ std::string to_csv(const Adaptation& adaptation) {
   for (const AdaptPolicy& policy : adaptation.policies) {
     for (std::size_t r = 0; r < policy.rounds.size(); ++r) {
       const AdaptRound& round = policy.rounds[r];
-      csv << policy.name << "," << r << "," << round.first << "," << round.iterations << "," << round.iteration.value
-          << "," << round.largest_waiting.value << "," << round.mean_waiting.value << ","
+      csv << csv_cell(policy.name) << "," << r << "," << round.first << "," << round.iterations << ","
+          << round.iteration.value << "," << round.largest_waiting.value << "," << round.mean_waiting.value << ","
           << (round.new_plan ? "true" : "false") << "," << round.migrated.value << "," << round.migration.value << ","
           << csv_cell(round.action) << "\n";
     }

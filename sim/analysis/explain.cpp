@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kNoMatter = 1e-9; // of an iteration
+constexpr double kNoMatter = 1e-9; // of an iteration: less does not matter
 
 class Explainer {
 public:
@@ -32,7 +32,7 @@ public:
 
 private:
   static constexpr std::size_t kNext = 2;
-  static constexpr double kMended = 2, kMostMended = 16; // times as fast, at once and in all
+  static constexpr double kMended = 2, kMostMended = 16; // times as fast, in one step and in total
 
   Seconds replay(const Rig& rig, ReplayFunction engine) const {
     const ReplayRequest request{rig.graph, rig.platform, request_.timeline.iterations};
@@ -41,7 +41,7 @@ private:
     return measure(rig.graph, timeline, rig.platform).iteration;
   }
 
-  // What devices compute, in the mean over them, by kind; and the sum.
+  // Adds the time that devices compute, by kind, as the mean over devices; returns the sum.
   Seconds add_computing(std::vector<TimeShare>& shares) const {
     const Timeline& timeline = request_.timeline;
     std::vector<double> seconds(kTaskNames.size(), 0.0);
@@ -97,7 +97,7 @@ private:
     return shares;
   }
 
-  // Transfers that are not kept, and not the loader's, take no time.
+  // Gives all transfers no time, except those to keep and the loader's.
   template <class Keep> static void keep_transfers(Rig& rig, const Keep& keep) {
     for (Work& work : rig.graph.works) {
       const bool between = work.kind == TaskKind::transfer || work.kind == TaskKind::all_reduce;
@@ -108,7 +108,7 @@ private:
     }
   }
 
-  // The loader takes no time; whether there is one.
+  // Gives the loader no time; returns whether there is one.
   static bool silence_loader(Rig& rig) {
     bool any = false;
     for (Work& work : rig.graph.works) {
@@ -121,7 +121,7 @@ private:
     return any;
   }
 
-  // Every task of a kind takes what they take in the mean.
+  // Gives every task of a kind the mean time of that kind.
   static void balance(TaskGraph& graph) {
     std::vector<double> seconds(kTaskNames.size(), 0.0), tasks(kTaskNames.size(), 0.0);
     for (const std::int32_t index : graph.work) {
@@ -151,7 +151,7 @@ private:
     return work.transfers() || work.loads() ? kind + ", stage " + std::to_string(work.stage) : "";
   }
 
-  // A transfer's time beyond what it takes alone is a share of its own.
+  // The critical path by cause. A transfer's time beyond what it takes alone is a cause of its own.
   std::vector<PathShare> path() const {
     std::map<std::string, PathShare> shares;
     const auto add = [&](const std::string& what, double seconds) {
@@ -199,7 +199,7 @@ private:
     return ranked;
   }
 
-  // Mends the most helpful part until another helps more, looks again, and so on.
+  // Makes the most helpful part faster until another part helps more, then goes on with that one.
   void add_next(const std::vector<Part>& parts, Explanation& result) const {
     Rig rig = rig_;
     const Seconds replayed = replay(rig_, request_.engine);

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// A run to explain: what was replayed, or really ran, and by which engine it is replayed again.
+/// A run to explain, replayed or real, and the engine to replay it with again.
 struct ExplainRequest {
   const TaskGraph& graph;
   const Timeline& timeline;
@@ -24,11 +24,11 @@ struct TimeShare {
   Seconds time;
 };
 
-/// Steps of the critical path that do the same.
+/// Steps of the critical path that do the same thing.
 struct PathShare {
   std::string what;
   Seconds time;
-  double steps = 0; ///< tasks, in the mean of the iterations
+  double steps = 0; ///< tasks per iteration, on average
 };
 
 /// How long an iteration takes when one part of the cluster is faster.
@@ -37,31 +37,32 @@ struct Sensitivity {
   Seconds iteration;
 };
 
-/// What would hold back next, were a part faster.
+/// What would hold the run back next if a part were faster.
 struct NextBottleneck {
   std::string mended; ///< the part
-  double factor = 1;  ///< so many times as fast: doubled until another part helps more, 16 at most
+  double factor = 1;  ///< times as fast: doubled until another part helps more, at most 16
   Seconds iteration;
-  std::vector<Sensitivity> sensitivities; ///< from there, ranked; as in Explanation
+  std::vector<Sensitivity> sensitivities; ///< with that part faster; ranked as in Explanation
 };
 
 struct Explanation {
-  static constexpr double kFaster = 1.1; ///< parts, in sensitivities
+  static constexpr double kFaster = 1.1; ///< times as fast as it is, for each part in `sensitivities`
 
   Seconds iteration;
-  /// Adds up to the iteration. First what devices compute, in the mean; then by how much the replay gets longer with
-  /// each thing that keeps them from it, added in turn: the order of the schedule, unequal stages, transfers that meet
-  /// nobody, gradient reduction, sharing of links, the loader. A piece below 0 says that one hides another.
+  /// Adds up to the iteration. First the mean time that devices compute; then by how much the replay gets longer with
+  /// each cause of idle time, added one after the other: fill and drain of the schedule, unequal stages, transfers that
+  /// share no link, gradient reduction, sharing of links, the loader. A negative piece means that one cause hides
+  /// another.
   std::vector<TimeShare> shares;
   std::vector<PathShare> path;            ///< longest first; adds up to the iteration
   std::vector<Sensitivity> sensitivities; ///< the most helpful first
-  std::vector<NextBottleneck> next;       ///< with the most helpful part mended, then the next one too
+  std::vector<NextBottleneck> next;       ///< with the most helpful part faster, then the next one too
 };
 
-/// Replays the graph some dozens of times; plan and order stay as they are. Deterministic.
+/// Replays the graph some dozens of times, with plan and order unchanged. Deterministic.
 Explanation explain(const ExplainRequest& request);
 
-/// Sentences on an explanation, every number computed.
+/// An explanation in sentences; every number in them is computed.
 std::vector<std::string> summary_of(const Explanation& explanation);
 
 /// Tables for a terminal.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostSingle = 64;
 
-// Ids with weights: the heaviest so many, in the order of their ids.
+// The ids with the largest weights, at most kMostSingle, in the order of ids.
 template <class Id> std::vector<Id> heaviest(std::vector<std::pair<double, Id>> weighted) {
   std::stable_sort(weighted.begin(), weighted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   weighted.resize(std::min(weighted.size(), kMostSingle));
@@ -66,7 +66,7 @@ void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& 
 
 bool is(const Platform& platform, int vertex, Vertex::Kind kind) { return platform.vertices[vertex].kind == kind; }
 
-// Of a run that was executed links are known by name alone, not by where they are.
+// Whether the platform says where its links are. An executed run knows only their names.
 bool knows_places(const Platform& platform) { return !platform.vertices.empty(); }
 
 // The group of a link: where in the cluster it is.
@@ -84,7 +84,7 @@ std::string group_of(const Platform& platform, const Link& link) {
 
 void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& parts) {
   std::map<std::string, std::vector<LinkId>> groups;
-  std::map<std::pair<int, int>, std::vector<LinkId>> wires; // by their ends
+  std::map<std::pair<int, int>, std::vector<LinkId>> wires; // by the vertices at their ends
   std::map<std::pair<int, int>, double> bytes;
   for (LinkId id = 0; id < static_cast<LinkId>(platform.links.size()); ++id) {
     const Link& link = platform.links[id];
@@ -125,7 +125,7 @@ double narrowest(const Platform& platform, const Leg& leg) {
   return bandwidth;
 }
 
-// Legs keep what they have beyond their links, as one that was measured does.
+// Scales each leg by what its narrowest link gains, so that a measured leg keeps its ratio to its links.
 void widen_links(Rig& rig, const Part& part, double factor) {
   std::vector<double> gains; // [leg]
   for (const Leg& leg : rig.graph.legs) {

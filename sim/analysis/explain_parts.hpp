@@ -1,4 +1,4 @@
-// Parts of a cluster that a run uses, and the run with one of them faster.
+// The parts of a cluster that a run uses, and the run with one part faster.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,8 +19,8 @@ struct Part {
 };
 
 /// What the graph uses: device types, single devices, links within and between nodes, single wires in both directions,
-/// latencies, the cores that load. Of single devices and wires at most 64, those with the most work and bytes. A group
-/// of one is that one.
+/// latencies, the cores that load. At most 64 single devices and 64 single wires: those with the most work and bytes.
+/// There is no group of only one.
 std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform);
 
 /// A graph and the platform that it runs on.

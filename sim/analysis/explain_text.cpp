@@ -12,9 +12,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShown = 12;    // rows of a table
-constexpr double kNotTold = 5e-4;     // of an iteration: less is not told
-constexpr double kToldPart = 5e-3;    // the same in sentences, which have whole per cents
-constexpr std::size_t kSentences = 3; // parts named in one
+constexpr double kNotTold = 5e-4;     // of an iteration: less is not shown
+constexpr double kToldPart = 5e-3;    // the same in sentences, which round to whole per cents
+constexpr std::size_t kSentences = 3; // parts named in one sentence
 
 std::string change(Seconds now, Seconds before, int decimals = 1) {
   const double relative = now / before - 1;
@@ -103,7 +103,7 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
   for (std::size_t i = 0; i < std::min(lost.size(), kSentences); ++i) {
     where += (i == 0 ? "; lost to " : ", ") + lost[i].cause + " " + percent(lost[i].time / explanation.iteration, 0);
   }
-  for (const TimeShare& share : explanation.shares) { // hides behind what stands before it
+  for (const TimeShare& share : explanation.shares) { // a negative share hides behind those before it
     const double part = share.time / explanation.iteration;
     where += part < -kToldPart ? "; less " + percent(-part, 0) + " as " + share.cause + " hide behind that" : "";
   }

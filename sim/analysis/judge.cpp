@@ -19,7 +19,7 @@ namespace {
 
 // A planner's choice in one case, before its replay.
 struct Choice {
-  std::vector<std::size_t> scenarios; // of each draw; none where it gave no plan
+  std::vector<std::size_t> scenarios; // one per draw; none where it gave no plan
   std::string why_not;
   int micro_batches = 1;
   double planning_seconds = 0;
@@ -45,7 +45,7 @@ public:
     return judged;
   }
 
-  // Measuring each operator of the smallest micro-batch on one device of each type, kernels that there are.
+  // Seconds to measure each operator, with the smallest micro-batch, on one device of each type that has its kernel.
   double profile_seconds() {
     const Problem& problem = memo_.costs.problem(
         *std::max_element(read_.training.micro_batches.begin(), read_.training.micro_batches.end()));
@@ -68,7 +68,7 @@ private:
     choice.micro_batches = scenario.micro_batches = study_.micro_batches == ChosenBy::replay
                                                         ? fastest(at_every_count(scenario)).micro_batches
                                                         : choose_micro_batches(memo_, scenario);
-    plan_scenario(memo_, scenario); // for its time; the memo keeps the plan
+    plan_scenario(memo_, scenario); // to time it; the memo keeps the plan
     choice.planning_seconds = seconds_since(start);
     for (int draw = 0; draw < planner.draws; ++draw) {
       scenario.seed = planner.draws > 1 ? draw + 1 : 0;
@@ -90,7 +90,7 @@ private:
     return all;
   }
 
-  // In replay; the first where none runs.
+  // The scenario that is fastest in replay; the first where none is feasible.
   Scenario fastest(const std::vector<Scenario>& scenarios) {
     std::vector<Prepared> prepared = prepare(memo_, scenarios);
     replay(memo_.costs, prepared);
@@ -115,7 +115,7 @@ private:
     return seconds;
   }
 
-  // A foreign planner is asked for every number of micro-batches.
+  // Asks a foreign planner once for every number of micro-batches.
   Choice ask(const Planner& planner) {
     Choice choice;
     std::vector<Scenario> answers;
@@ -168,7 +168,7 @@ private:
                       .why_not = choice.why_not,
                       .planning_seconds = choice.planning_seconds,
                       .manual_seconds = choice.manual};
-    std::vector<const Run*> runs; // that fit
+    std::vector<const Run*> runs; // the draws that fit
     for (const std::size_t scenario : choice.scenarios) {
       const Run& run = prepared[scenario].run;
       if (run.feasible) {
@@ -218,7 +218,7 @@ private:
   ScheduleCounts counts_;
   StudyMemo memo_;
   std::vector<Scenario> scenarios_;
-  std::list<Plan> plans_; // foreign ones; scenarios point to them
+  std::list<Plan> plans_; // plans of foreign planners; scenarios point to them
 };
 
 yaml::Node with(yaml::Node document, const char* key, const yaml::Node& value) {

@@ -14,16 +14,17 @@
 
 namespace stagecraft {
 
-/// A strategy, drawn with several seeds where `draws` > 1, or a foreign command.
+/// A strategy, drawn with several seeds where `draws` > 1, or a foreign command, which is run confined.
 struct Planner {
   std::string name;
   const StrategyRow* strategy = nullptr; ///< null: a command
   int draws = 1;
   Command command;
+  Where where; ///< place of the command in the study
 };
 
-/// What it would take a person to split a model: trials * (edit + launch + iterations * iteration time of the trial).
-/// And what it takes to measure every operator, forward and backward, on one device of each type.
+/// The time that a person takes to split a model: trials * (edit + launch + iterations * iteration time of the trial).
+/// Also the time to measure every operator, forward and backward, on one device of each type.
 struct ManualWork {
   int trials = 5;
   Seconds edit{60}, launch{30};
@@ -31,7 +32,7 @@ struct ManualWork {
   int profile_repetitions = 100;
 };
 
-/// What a planner's number of micro-batches is chosen by.
+/// How a planner's number of micro-batches is chosen.
 enum class ChosenBy { estimate, replay };
 
 struct ChosenByRow {
@@ -44,7 +45,7 @@ inline constexpr std::array kChosenBy = {
     ChosenByRow{"replay", "the fastest replay", ChosenBy::replay},
 };
 
-/// Right by construction but for the models and platforms, which are read one by one as they are judged.
+/// Valid by construction, except for the models and platforms, which are read one by one as they are judged.
 struct JudgeStudy {
   std::string name;
   yaml::Node rest; ///< the study's other keys, the same for every model and platform
@@ -60,9 +61,9 @@ struct JudgeStudy {
 /// Reads a judge study with settings on top. Throws InputError.
 JudgeStudy load_judge_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
 
-/// Plans with every planner, the number of micro-batches of each as the study says, replays the plans of one model and
-/// platform in one batch, and scores them. A foreign command that fails, takes too long or prints no plan is
-/// a row with its reason. Throws InputError for a model or platform that cannot be read.
+/// Plans with every planner, choosing the number of micro-batches as the study says, replays the plans of one model and
+/// platform in one batch, and scores them. A foreign command that fails, takes too long or prints no plan is a row with
+/// its reason. Throws InputError for a model or platform that cannot be read.
 Judgement judge(const JudgeStudy& study, const ProgressCall& progress = {});
 
 /// A problem as JSON, schema stagecraft/1, as foreign planners get it on standard input: operators with their times per

@@ -46,6 +46,7 @@ PlannerScore score_planner(const std::string& planner, const std::vector<JudgedP
       manual.push_back(plan.manual_seconds->value);
     }
     if (!plan.feasible) {
+      score.why_not = score.cases == 1 ? plan.why_not : score.why_not;
       continue;
     }
     ++score.feasible;
@@ -55,6 +56,9 @@ PlannerScore score_planner(const std::string& planner, const std::vector<JudgedP
     biases.push_back(plan.bias);
     estimated.push_back(plan.estimate / plan.lower_bound);
     replayed.push_back(plan.iteration / plan.lower_bound);
+  }
+  if (score.feasible > 0) {
+    score.why_not.clear();
   }
   score.median_regret = quantile(regrets, 0.5);
   score.high_regret = quantile(regrets, kHigh);

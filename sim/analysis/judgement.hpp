@@ -1,5 +1,5 @@
-// What planners are worth: every planner's plan for every model on every platform, and what they add up to. Plain
-// values, JSON keys of the same names (docs/formats/results.md).
+// How good planners are: every planner's plan for every model on every platform, and each planner's score. Plain
+// values; the JSON keys have the same names (docs/formats/results.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +17,8 @@ struct Spread {
   Seconds best, low, median, high; ///< least; 5, 50 and 95 % quantiles
 };
 
-/// One planner on one model and platform, with its own choice of micro-batches. Of a planner drawn many times the draw
-/// at the median stands for all. Where `feasible` is false only the names, `why_not` and the planning time have values.
+/// One planner on one model and platform, with its own choice of micro-batches. For a planner drawn many times, the
+/// median draw stands for all. Where `feasible` is false only the names, `why_not` and the planning time have values.
 struct JudgedPlan {
   std::string planner, model, platform;
   int micro_batches = 1;
@@ -31,8 +31,8 @@ struct JudgedPlan {
   double regret = 0;                     ///< iteration / the best known iteration of this model and platform - 1
   double over_bound = 0;                 ///< iteration / lower bound - 1
   double bias = 0;                       ///< estimate / iteration - 1
-  double planning_seconds = 0;           ///< of this program, or of the foreign command; not deterministic
-  std::optional<Seconds> manual_seconds; ///< of a person doing the same, as the study models it
+  double planning_seconds = 0;           ///< time of this program or of the foreign command; not deterministic
+  std::optional<Seconds> manual_seconds; ///< time of a person for the same, as the study models it
   std::optional<Spread> spread;
 };
 
@@ -40,6 +40,7 @@ struct JudgedPlan {
 struct PlannerScore {
   std::string planner;
   int cases = 0, feasible = 0, wins = 0;
+  std::string why_not;                       ///< of its first case, where none of its plans fits
   double median_regret = 0, high_regret = 0; ///< 50 and 95 %
   double median_over_bound = 0, high_over_bound = 0;
   double median_bias = 0;
@@ -50,8 +51,8 @@ struct PlannerScore {
 
 struct Judgement {
   std::string name, schedule, engine;
-  std::optional<Seconds> median_profile_seconds; ///< of measuring every operator, as the study models it
-  std::vector<PlannerScore> planners;            ///< by median regret, those without a plan that fits last
+  std::optional<Seconds> median_profile_seconds; ///< to measure every operator, as the study models it
+  std::vector<PlannerScore> planners;            ///< by median regret; those without a plan that fits come last
   std::vector<JudgedPlan> plans;        ///< model by model, platform by platform, planners in the order asked for
   std::vector<std::string> inputs = {}; ///< files, for readers to find
 };

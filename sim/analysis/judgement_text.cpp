@@ -27,6 +27,7 @@ Json to_value(const PlannerScore& score, bool timing) {
   Json json = {{"planner", score.planner},
                {"cases", score.cases},
                {"feasible", score.feasible},
+               {"why_not", text_or_null(score.why_not)},
                {"wins", score.wins},
                {"median_regret", score.median_regret}, // JSON has no NaN: null where nothing fits
                {"p95_regret", score.high_regret},

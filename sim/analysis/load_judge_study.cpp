@@ -15,8 +15,15 @@ Planner read_command(yaml::Map& map, const Folders& folders) {
     throw InputError(map.where("command"), "'command' is empty; allowed: a program and its arguments");
   }
   planner.name = map.text("name", planner.command.words.front());
+  planner.where = map.where("command");
+  planner.command.confined = true;
   planner.command.folder = folders.study;
   planner.command.seconds = map.quantity<Seconds>("timeout", yaml::kPositive, Seconds{planner.command.seconds}).value;
+  constexpr double kMebibyte = 1 << 20;
+  const yaml::Range memory{kMebibyte, limits::kMostCommandMemoryMebibytes * kMebibyte, true, "1 MiB to 64 GiB"};
+  const Bytes otherwise{planner.command.memory_mebibytes * kMebibyte};
+  planner.command.memory_mebibytes =
+      static_cast<int>(map.quantity<Bytes>("memory", memory, otherwise) / Bytes{kMebibyte});
   return planner;
 }
 

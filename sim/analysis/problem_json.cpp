@@ -1,4 +1,4 @@
-// The problem that a foreign planner is given.
+// The problem as a foreign planner gets it.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

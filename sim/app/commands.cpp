@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-// Calls the function of a command's own file, which it also declares: so a command is one file and one row.
+// Declares and calls the function in a command's own file, so that a new command is one file and one row.
 #define COMMAND(function)                                                                                              \
   [](Flags& flags) {                                                                                                   \
     Job function(Flags&);                                                                                              \

@@ -1,4 +1,4 @@
-// The commands of the program, a row each.
+// The commands of the program, one row each.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

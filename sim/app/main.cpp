@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <csignal>
 #include <iostream>
 #include <new>
 
@@ -10,6 +9,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/error.hpp"
+#include "sim/base/interrupt.hpp"
 
 namespace stagecraft {
 namespace {
@@ -33,11 +33,18 @@ ExitStatus run(int count, const char* const* words) {
   return kBadInput;
 }
 
+void handle_interrupts() {
+  on_interrupt([] { _exit(kInterrupted); });
+}
+
+// The system calls this before it makes ready the libraries, of which there are many: an interrupt meanwhile is one
+// too.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kBeforeLibraries)() = handle_interrupts;
+
 } // namespace
 } // namespace stagecraft
 
 int main(int count, char** words) {
-  std::signal(SIGINT, [](int) { _exit(stagecraft::kInterrupted); });
   try {
     return stagecraft::run(count, words);
   } catch (const stagecraft::InputError& failure) {

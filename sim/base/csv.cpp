@@ -3,12 +3,28 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
+
+bool is_number(std::string_view text) {
+  text.remove_prefix(text.starts_with('+') ? 1 : 0); // from_chars() reads no plus
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
+}
+
+// Whether a spreadsheet would carry out a text as a formula, without the apostrophes in front that keep it from that.
+bool is_formula(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of('\''), text.size()));
+  constexpr std::string_view kBegins = "=+-@\t\r";
+  return !text.empty() && kBegins.find(text.front()) != std::string_view::npos && !is_number(text);
+}
 
 // Cuts a text into rows of cells.
 class Reader {
@@ -22,6 +38,10 @@ public:
     for (bool more = true; more;) {
       cells.push_back({"", {file_, line_, static_cast<int>(at_ - line_begin_) + 1}});
       read_cell(cells.back());
+      std::string& text = cells.back().text;
+      if (text.starts_with('\'') && is_formula(text)) {
+        text.erase(0, 1);
+      }
       more = !at_end() && text_[at_] == ',';
       at_ += more ? 1 : 0;
     }
@@ -112,6 +132,7 @@ CsvTable::CsvTable(std::string_view text, const std::string& file, std::initiali
   if (text.empty()) {
     throw InputError({file, 1, 1}, "an empty file; a line of column names is needed");
   }
+  check_utf8(text, file);
   Reader reader(text, file);
   header_ = reader.row();
   for (std::size_t c = 0; c < header_.size(); ++c) {
@@ -150,11 +171,12 @@ const CsvCell& CsvTable::at(std::size_t row, std::string_view column) const {
 }
 
 std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
+  const std::string safe = (is_formula(text) ? "'" : "") + text;
+  if (safe.find_first_of(",\"\r\n") == std::string::npos) {
+    return safe;
   }
   std::string escaped = "\"";
-  for (const char c : text) {
+  for (const char c : safe) {
     escaped += c == '"' ? "\"\"" : std::string(1, c);
   }
   return escaped + "\"";

@@ -28,8 +28,9 @@ struct CsvCell {
 /// A table by the names of its columns. Columns that nobody asks for are allowed.
 class CsvTable {
 public:
-  /// Reads RFC 4180: cells may be quoted, "" in quotes is a quote. InputError for a line with too many or too few
-  /// cells, an open quote, a column that stands twice, and each of `needed` that is missing.
+  /// Reads RFC 4180: cells may be quoted, "" in quotes is a quote. An apostrophe before what would be a formula is
+  /// dropped, as csv_cell() puts it there. InputError for a line with too many or too few cells, an open quote, a
+  /// column that stands twice, each of `needed` that is missing, and text that is not UTF-8.
   CsvTable(std::string_view text, const std::string& file, std::initializer_list<std::string_view> needed);
 
   std::size_t rows() const { return rows_.size(); }
@@ -42,7 +43,8 @@ private:
   std::vector<std::vector<CsvCell>> rows_;
 };
 
-/// A text as a cell, in quotes where RFC 4180 asks for them.
+/// A text as a cell, in quotes where RFC 4180 asks for them. A text that a spreadsheet would carry out as a formula,
+/// since it begins with = + - @, a tab or a carriage return and is no number, gets an apostrophe in front.
 std::string csv_cell(const std::string& text);
 /// The shortest text that reads back as the same number.
 std::string csv_cell(double value);

@@ -8,6 +8,7 @@
 #include "sim/base/command.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
@@ -36,13 +37,15 @@ std::string figure_row(const std::vector<double>& columns) {
   return row + "\n";
 }
 
+// In double quotes gnuplot would run what stands between backquotes, and put in the value of a variable after @.
 std::string gnuplot_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c == '"' || c == '\\' ? "\\" : "";
-    quoted += c == '\n' ? ' ' : c;
+  std::string line = text;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::string quoted = "'";
+  for (const char c : on_one_line(line)) {
+    quoted += c == '\'' ? "''" : std::string(1, c);
   }
-  return quoted + "\"";
+  return quoted + "'";
 }
 
 std::string file_name_of(const std::string& text) {
@@ -60,19 +63,22 @@ std::string figure_color(std::size_t number) { return kColors[(number - 1) % kCo
 
 std::string to_gnuplot(const Figure& figure) {
   std::string text = "set terminal svg size " + std::to_string(figure.width) + "," + std::to_string(figure.height) +
-                     " noenhanced font 'sans-serif,13' background 'white'\nset output '" + figure.name + ".svg'\n" +
-                     style() + "set title " + gnuplot_text(figure.title) + "\nset xlabel " + gnuplot_text(figure.x) +
-                     "\nset ylabel " + gnuplot_text(figure.y) + "\n" + figure.commands;
+                     " noenhanced font 'sans-serif,13' background 'white'\nset output " +
+                     gnuplot_text(figure.name + ".svg") + "\n" + style() + "set title " + gnuplot_text(figure.title) +
+                     "\nset xlabel " + gnuplot_text(figure.x) + "\nset ylabel " + gnuplot_text(figure.y) + "\n" +
+                     figure.commands;
   std::string plots;
   for (std::size_t index = 0; index < figure.series.size(); ++index) {
     const Series& one = figure.series[index];
-    plots += (plots.empty() ? "plot '" : ", \\\n     '") + figure.name + ".dat' index " + std::to_string(index) + " " +
-             one.style + (one.title.empty() ? " notitle" : " title " + gnuplot_text(one.title));
+    plots += (plots.empty() ? "plot " : ", \\\n     ") + gnuplot_text(figure.name + ".dat") + " index " +
+             std::to_string(index) + " " + one.style +
+             (one.title.empty() ? " notitle" : " title " + gnuplot_text(one.title));
   }
   constexpr double kPixelsPerInch = 100;
   return text + plots + "\nset terminal pdfcairo size " + to_digits(figure.width / kPixelsPerInch, kDigits) + "in," +
          to_digits(figure.height / kPixelsPerInch, kDigits) +
-         "in noenhanced font 'sans-serif,9' background 'white'\nset output '" + figure.name + ".pdf'\nreplot\n";
+         "in noenhanced font 'sans-serif,9' background 'white'\nset output " + gnuplot_text(figure.name + ".pdf") +
+         "\nreplot\n";
 }
 
 std::string draw(const Figure& figure, const std::filesystem::path& folder) {
@@ -83,8 +89,8 @@ std::string draw(const Figure& figure, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::string data;
   for (const Series& one : figure.series) { // gnuplot separates data sets by two empty lines
-    data += (data.empty() ? "" : "\n\n") + std::string("# ") + (one.title.empty() ? figure.title : one.title) + "\n" +
-            one.rows;
+    data += (data.empty() ? "" : "\n\n") + std::string("# ") +
+            on_one_line(one.title.empty() ? figure.title : one.title) + "\n" + one.rows;
   }
   write_file(folder / (figure.name + ".dat"), data);
   write_file(folder / (figure.name + ".gp"), to_gnuplot(figure));

@@ -27,7 +27,7 @@ struct Figure {
 
 /// A line of data; numbers with six digits.
 std::string figure_row(const std::vector<double>& columns);
-/// A text as a quoted gnuplot string.
+/// A text as a quoted gnuplot string, which shows it as it stands, controls in words, and runs nothing of it.
 std::string gnuplot_text(const std::string& text);
 /// A text as part of the name of a file: letters, digits, dots and dashes.
 std::string file_name_of(const std::string& text);

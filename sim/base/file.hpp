@@ -7,11 +7,12 @@
 #include <string_view>
 
 #include "sim/base/error.hpp"
+#include "sim/base/limits.hpp"
 
 namespace stagecraft {
 
 /// The largest input that is read, in MiB.
-inline constexpr int kMostMebibytes = 256;
+inline constexpr int kMostMebibytes = limits::kFileMebibytes;
 
 /// The bytes of a regular file; InputError when it cannot be read, is a folder, or is larger than `most` MiB.
 std::string read_file(const std::filesystem::path& path, int most = kMostMebibytes);

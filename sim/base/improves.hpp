@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
 // How searches compare: the value that stands for "not at all", and by how much a candidate must be better.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <limits>

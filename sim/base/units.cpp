@@ -112,7 +112,8 @@ std::string scaled(double value, std::span<const Unit> units) {
     }
   }
   const double shown = value / best->factor;
-  const int whole = shown == 0 ? 1 : std::max(1, static_cast<int>(std::floor(std::log10(std::abs(shown)))) + 1);
+  const bool has_digits = shown != 0 && std::isfinite(shown);
+  const int whole = has_digits ? std::max(1, static_cast<int>(std::floor(std::log10(std::abs(shown)))) + 1) : 1;
   return to_text(shown, std::clamp(4 - whole, 0, 3)) + " " + std::string(best->name);
 }
 
@@ -231,7 +232,9 @@ std::string to_digits(double value, int digits) {
   return {buffer, std::to_chars(buffer, std::end(buffer), value, std::chars_format::general, digits).ptr};
 }
 
-std::string percent(double part, int decimals) { return to_text(100 * part, decimals) + " %"; }
+std::string percent(double part, int decimals) {
+  return std::isfinite(part) ? to_text(100 * part, decimals) + " %" : "\xe2\x80\x93";
+}
 
 std::string to_text(Seconds time) {
   static constexpr Unit kShown[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};

@@ -1,88 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/yaml.hpp"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "sim/base/file.hpp"
 
 namespace stagecraft::yaml {
-namespace {
-
-constexpr size_t kMostValues = 1'000'000;
-
-// yaml-cpp counts lines and columns from 0.
-Where where_of(const std::string& file, const YAML::Mark& mark) {
-  return mark.is_null() ? Where{file, 1, 1} : Where{file, mark.line + 1, mark.column + 1};
-}
-
-class Converter {
-public:
-  explicit Converter(std::string file) : file_(std::move(file)) {}
-
-  Node convert(const YAML::Node& from) {
-    Node node;
-    node.where = where_of(file_, from.Mark());
-    if (++values_ > kMostValues) {
-      throw InputError(node.where, "more than 1000000 values; is an alias repeated?");
-    }
-    if (from.IsScalar()) {
-      node.kind = Node::Kind::scalar;
-      node.text = from.Scalar();
-    } else if (from.IsSequence()) {
-      node.kind = Node::Kind::sequence;
-      for (const YAML::Node& item : from) {
-        node.items.push_back(convert(item));
-      }
-    } else if (from.IsMap()) {
-      node.kind = Node::Kind::map;
-      for (const auto& pair : from) {
-        add_entry(node, pair.first, pair.second);
-      }
-    }
-    return node;
-  }
-
-private:
-  void add_entry(Node& map, const YAML::Node& key, const YAML::Node& value) {
-    const Where where = where_of(file_, key.Mark());
-    if (!key.IsScalar()) {
-      throw InputError(where, "a key must be plain text");
-    }
-    if (map.find(key.Scalar()) != nullptr) {
-      throw InputError(where, "duplicate key '" + key.Scalar() + "'; allowed: each key once");
-    }
-    Node converted = convert(value);
-    if (converted.kind == Node::Kind::null) {
-      converted.where = where;
-    }
-    map.entries.push_back({key.Scalar(), where, std::move(converted)});
-  }
-
-  std::string file_;
-  size_t values_ = 0;
-};
-
-} // namespace
 
 const Node* Node::find(std::string_view key) const {
   const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.key == key; });
   return found == entries.end() ? nullptr : &found->value;
-}
-
-Node parse(std::string_view text, const std::string& file) {
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
-      throw InputError({file, 1, 1}, documents.empty() ? "the file is empty; allowed: one YAML document"
-                                                       : "several YAML documents; allowed: one");
-    }
-    return Converter(file).convert(documents.front());
-  } catch (const YAML::Exception& failure) {
-    throw InputError(where_of(file, failure.mark), "not valid YAML: " + failure.msg);
-  }
 }
 
 Node load(const std::filesystem::path& path) { return parse(read_file(path), path.string()); }

@@ -39,10 +39,10 @@ struct Node::Entry {
 };
 
 /// Reads one YAML document; `file` is named in errors. Throws InputError on bad syntax, a duplicate key, a second
-/// document, or a document that expands (by aliases) to more than a million values.
+/// document, an alias within the value that it names, and what goes beyond sim/base/limits.hpp.
 Node parse(std::string_view text, const std::string& file);
 
-/// Reads a file as parse() does; InputError when it cannot be read or is larger than 256 MiB.
+/// Reads a file as parse() does; InputError when it cannot be read or is too large.
 Node load(const std::filesystem::path& path);
 
 /// Loads the file that `name`, a scalar, names, in the folder of the file that `name` stands in. InputError naming

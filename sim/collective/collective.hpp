@@ -1,5 +1,5 @@
-// Collective communication as values: what is exchanged, among whom, how much; and how long that takes on links of its
-// own. The replay runs the same traffic step by step.
+// Collective communication as values: what is exchanged, among whom, how much, and how long it takes on links that
+// nobody else uses. The replay runs the same traffic step by step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace stagecraft {
 
-/// Those that plans use. A kind gets its closed form in traffic_of(). What goes from one device to another alone is no
-/// collective: PathCost::time().
+/// The collectives that plans use. traffic_of() has the closed form of each kind. A transfer from one device to another
+/// is not a collective: PathCost::time() has its time.
 enum class CollectiveKind {
   all_reduce, ///< every rank brings a buffer and ends up with the sum of all
 };
 
-/// Who takes part, as closed forms see it: how many ranks, and the greatest latency and the greatest time per byte
-/// between neighbours of their ring. A planner that does not know the devices yet may assume one.
+/// A group as closed forms see it: the number of ranks, and the greatest latency and the greatest time per byte between
+/// neighbours of their ring. A planner that does not know the devices yet may assume a group.
 struct Group {
   int ranks = 1;
   PathCost slowest;
@@ -35,14 +35,15 @@ struct Collective {
   Bytes bytes; ///< the buffer of each rank
 };
 
-/// What each rank sends to its neighbour in all, and in how many steps that wait for each other.
+/// The bytes that each rank sends to its neighbour in total, and the number of steps, each of which waits for the one
+/// before.
 struct Traffic {
   Bytes bytes;
   int steps = 0;
 };
 
-/// An all-reduce runs on a ring: r-1 steps add up, r-1 hand the sums round, and in each of them every rank sends one
-/// r-th of its buffer (Patarasuk, Yuan 2009). A group of one rank exchanges nothing.
+/// An all-reduce runs on a ring of r ranks: r-1 steps add up and r-1 steps pass the sums on; in each step every rank
+/// sends one r-th of its buffer (Patarasuk, Yuan 2009). A group of one rank exchanges nothing.
 Traffic traffic_of(const Collective& collective);
 
 /// steps * latency + bytes / bandwidth, over the slowest of the group's paths.

@@ -1,4 +1,4 @@
-// Times from what was fitted to measurements of a device (docs/model.md, "Calibrated"): kernel by kernel where its file
+// Times from fits to measurements of a device (docs/model.md, "Calibrated"): kernel by kernel where the device's file
 // has fits and the operator names its kernels, else by a roofline.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  // Sum over the kernels of a pass; nothing where the fits lack one of them.
+  // The sum over the kernels of a pass; nothing where there is no fit for one of them.
   static std::optional<PassTime> predicted(const Pass& pass, KernelPass which, const DeviceType& type, double samples,
                                            Precision precision, const Shard& shard) {
     if (!type.fits || pass.calls.empty()) {

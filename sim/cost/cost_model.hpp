@@ -50,8 +50,8 @@ public:
                                            Precision precision) const = 0;
 
   /// Time of one shard, without its communication. The degree divides FLOPs and parameters, activations only if the
-  /// shard says so, and launches never. The default, for a model that has only whole times: one launch per pass stays,
-  /// the rest is divided.
+  /// shard says so, and launches never. The default is for a model that only has whole times: one launch per pass
+  /// stays, the rest is divided.
   virtual std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples,
                                                     Precision precision, const Shard& shard) const;
 
@@ -59,8 +59,8 @@ public:
   virtual OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const;
 };
 
-/// What a cost model is made from. `reference` is the device type that the model's first profiles were taken on.
-/// nullptr where they name none, or one that only the model's file knows; then all devices count as that type.
+/// What a cost model is made from. `reference` is the device type that the model's first profiles were taken on. It is
+/// nullptr where the profiles name none, or one that only the model's file knows; all devices then count as that type.
 struct CostModelRequest {
   const ModelGraph& model;
   const DeviceType* reference = nullptr;

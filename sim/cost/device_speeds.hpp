@@ -1,5 +1,5 @@
-// A platform whose devices compute faster or slower than their types say, and costs that match: for what a planner
-// believes, or what has become true during a run.
+// A platform whose devices compute faster or slower than their types say, and costs that match. It stands for what a
+// planner believes, or for what has changed during training.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -52,7 +52,7 @@ Activations operator-(const Activations& one, const Activations& other);
 Activations operator*(const Activations& one, double factor);
 
 /// Memory of a stage that holds `parameters` and, per micro-batch, the activations `stash`, with `input` bytes coming
-/// in and `output` bytes going out. A stage with any recompute holds its input too.
+/// in and `output` bytes going out. A stage that recomputes anything also holds its input.
 StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
                          Bytes output, Recompute recompute);
 

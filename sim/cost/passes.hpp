@@ -1,4 +1,4 @@
-// The time of an operator, put together from its passes.
+// The time of an operator from the times of its passes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

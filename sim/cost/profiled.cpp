@@ -1,5 +1,5 @@
 // Times as measured (docs/model.md, "Profiled"). For another micro-batch size they are interpolated between measured
-// sizes, or scaled but for launch overhead. For a device type without a profile they are scaled by the rates of the
+// sizes, or scaled, except for launch overhead. For a device type without a profile they are scaled by the rates of the
 // kernel's family.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -72,8 +72,8 @@ private:
                         measured.backward * (*factor * weight_share)};
   }
 
-  // The profiles measured on this type, or else the first, which others are scaled from; nullptr where none has this
-  // tensor-parallel degree.
+  // The profiles measured on this type, or else the first ones, from which the times of other types are scaled; nullptr
+  // where none has this tensor-parallel degree.
   const Series* series_of(const DeviceType& type, int tensor_parallel) const {
     const Series* found = nullptr;
     for (const Series& series : series_) {

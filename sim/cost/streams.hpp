@@ -38,9 +38,9 @@ std::vector<int> levels_of(const KernelGraph& graph);
 /// Whole chains merge.
 KernelGraph fuse_cheap(const KernelGraph& graph, double launch);
 
-/// Seconds of running level by level with LPT on the streams. Before, single kernels move to other levels within their
-/// slack, the best move first, while the sum of the longest streams falls. A level ends with its last kernel; `sync`
-/// seconds follow each level but the last.
+/// Seconds of running level by level with LPT on the streams. First, single kernels move to other levels within their
+/// slack, the best move first, as long as the sum of the levels' longest streams falls. A level ends with its last
+/// kernel; `sync` seconds follow each level but the last.
 double layered_seconds(const KernelGraph& graph, int streams, double sync);
 
 /// Seconds with the same priorities but without levels: a free stream takes the ready kernel of the lowest level, the

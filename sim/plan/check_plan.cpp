@@ -47,8 +47,8 @@ void check_direction(const ModelGraph& model, const std::vector<int>& home, std:
   }
 }
 
-// The operators of the shortest path on which data leaves stage `s` and comes back, ends included; empty where the
-// stage is convex.
+// The operators of the shortest path on which data leaves stage `s` and comes back, ends included; empty if the stage
+// is convex.
 std::vector<OperatorId> path_out_and_back(const ModelGraph& model, const std::vector<int>& home, int s) {
   std::vector<OperatorId> from(model.size(), -1);
   std::vector<OperatorId> reached; // outside, breadth first
@@ -85,7 +85,8 @@ std::vector<OperatorId> path_out_and_back(const ModelGraph& model, const std::ve
   return {};
 }
 
-// A stage that is not convex would wait for itself. It has data that flows back, so sound plans are not searched.
+// A stage that is not convex would wait for itself. Such a plan also has data that flows back to an earlier stage, so
+// plans without that defect are not searched.
 void check_convexity(const Plan& plan, const ModelGraph& model, const std::vector<int>& home,
                      std::vector<std::string>& defects) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -106,20 +107,38 @@ void check_convexity(const Plan& plan, const ModelGraph& model, const std::vecto
   }
 }
 
-void check_devices(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
-  if (stage.devices.empty()) {
-    defects.push_back(stage_name(s) + " has no device");
-  }
-  for (std::size_t i = 0; i < stage.devices.size(); ++i) {
-    const DeviceId device = stage.devices[i];
+// Devices that do not exist, the first ones by number, or that the stage lists twice.
+void check_device_list(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
+  std::vector<DeviceId> sorted = stage.devices;
+  std::sort(sorted.begin(), sorted.end());
+  const auto repeated = [&](DeviceId device) {
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), device);
+    return last - first > 1;
+  };
+  constexpr std::size_t kMostNamed = 8;
+  std::size_t unknown = 0;
+  for (const DeviceId device : stage.devices) {
     if (device < 0 || device >= static_cast<int>(platform.devices.size())) {
-      defects.push_back(stage_name(s) + " names device number " + std::to_string(device) + "; the platform has " +
-                        std::to_string(platform.devices.size()));
-    } else if (std::count(stage.devices.begin(), stage.devices.end(), device) > 1) {
+      if (++unknown <= kMostNamed) {
+        defects.push_back(stage_name(s) + " names device number " + std::to_string(device) + "; the platform has " +
+                          std::to_string(platform.devices.size()));
+      }
+    } else if (repeated(device)) {
       defects.push_back(stage_name(s) + " lists device '" + platform.devices[device].name + "' more than once");
       break;
     }
   }
+  if (unknown > kMostNamed) {
+    defects.push_back(stage_name(s) + " names " + std::to_string(unknown - kMostNamed) +
+                      " more devices that the platform does not have");
+  }
+}
+
+void check_devices(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
+  if (stage.devices.empty()) {
+    defects.push_back(stage_name(s) + " has no device");
+  }
+  check_device_list(stage, s, platform, defects);
   const int degree = stage.tensor_parallel;
   if (degree < 1 || stage.devices.size() % static_cast<std::size_t>(degree) != 0) {
     defects.push_back(stage_name(s) + ": tensor_parallel " + std::to_string(degree) + " does not divide its " +

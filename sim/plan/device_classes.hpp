@@ -17,7 +17,8 @@ struct DeviceClasses {
   std::vector<int> twin;                      ///< [class]: its nearest earlier twin, or -1
 };
 
-/// Classes of the devices listed, each once. Beyond 128 devices each is a class of its own: the comparison is cubic.
+/// The classes of these devices, each of which is listed once. Beyond 128 devices each is a class of its own, because
+/// the comparison takes cubic time.
 DeviceClasses device_classes(const Problem& problem, const std::vector<DeviceId>& devices);
 
 } // namespace stagecraft

@@ -10,9 +10,9 @@
 
 namespace stagecraft {
 
-/// Per micro-batch, the largest of each device's forward + backward time over its stages and, for each boundary between
-/// neighbouring stages, 2 (latency + bytes / bandwidth) over the slowest pair of their devices: activation and
-/// gradient, one after the other.
+/// The largest time per micro-batch of any device or boundary. A device counts forward + backward (+ recompute) over
+/// its stages. A boundary between neighbouring stages counts 2 (latency + bytes / bandwidth) over the slowest pair of
+/// their devices: the activation and the gradient, one after the other.
 Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost);
 
 /// (M-1) max c + sum c + 2 sum x + max all-reduce + optimiser, as AMP and Metis estimate (notes: exact for GPipe and

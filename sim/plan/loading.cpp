@@ -41,7 +41,7 @@ std::variant<ReplicaLoading, Infeasible> replica_loading(const Problem& problem,
   return loading;
 }
 
-// Cores that loaders of a node may have: those not spent on spinning for a device.
+// The cores of a node that loaders may use: those that do not spin for a device.
 int free_cores(const Problem& problem, const Plan& plan, int node, HostWait host) {
   int cores = problem.platform.nodes[node].host.cores;
   for (const DeviceId device : devices_of(plan)) {

@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-/// The loader of one replica of the first stage; amounts per batch, its share of a micro-batch.
+/// The loader of one replica of the first stage. Amounts are per batch; a batch is the replica's share of a
+/// micro-batch.
 struct ReplicaLoading {
   int node = 0;
   Leg disk; ///< no links: a disk without limit
@@ -27,17 +28,19 @@ struct Loading {
   std::vector<ReplicaLoading> replicas; ///< per replica of stage 0
 };
 
-/// Least k with load/k <= 0.95 step, at most `most`: device and host then end together, the host a little earlier.
+/// The least k with load/k <= 0.95 step, but at most `most`: the host then has each batch ready shortly before the
+/// device needs it.
 int balanced_workers(Seconds load, Seconds step, int most);
 
-/// How fast batches are taken: one every `step`, were data at hand, up to `burst` of them one right after the other.
+/// How fast the device would take batches if data were always ready: one every `step`, and up to `burst` of them one
+/// right after the other.
 struct Demand {
-  Seconds step; ///< read only where the number of workers is to be chosen
+  Seconds step; ///< read only if the number of workers is to be chosen
   int burst = 1;
 };
 
-/// Loading for a plan. A queue that is to be chosen holds max(2, workers) + 1 batches, and one more for each further
-/// batch of a burst. Infeasible when a host lacks cores or no route leads from it to its device.
+/// Loading for a plan. If the queue is to be chosen, it holds max(2, workers) + 1 batches, and one more for each
+/// further batch of a burst. Infeasible if a host lacks cores or has no route to its device.
 std::variant<Loading, Infeasible> plan_loading(const Problem& problem, const Plan& plan, const PlanCost& cost,
                                                const Loader& loader, const Demand& demand);
 

@@ -13,8 +13,8 @@ namespace {
 
 double finite_or_zero(double value) { return std::isinf(value) ? 0 : value; }
 
-// Time per sample is least at the whole micro-batch or at a measured size below it: between two measured sizes, and
-// beyond them, it goes one way.
+// The time per sample is least at the whole micro-batch or at a smaller measured size, because it is monotonic between
+// two measured sizes and beyond them.
 std::vector<double> sizes_to_try(const Problem& problem) {
   std::vector<double> sizes = {problem.samples};
   for (const Profile& profile : problem.model.profiles) {
@@ -25,7 +25,8 @@ std::vector<double> sizes_to_try(const Problem& problem) {
   return sizes;
 }
 
-// 1, and the tensor degrees that were measured: others take no less than their part of it.
+// 1 and the tensor degrees that were measured. At any other degree t a shard takes no less than 1/t of the time at
+// degree 1.
 std::vector<int> degrees_to_try(const Problem& problem) {
   std::vector<int> degrees = {1};
   for (const Profile& profile : problem.model.profiles) {
@@ -42,7 +43,7 @@ double step_seconds(const Problem& problem, OperatorId op, const DeviceType& typ
   return parameters > 0 ? (optimizer_time(problem.training, parameters, type) - type.launch_overhead).value : 0;
 }
 
-// What a device keeps of an operator whatever the schedule.
+// The bytes that a device holds for an operator under any schedule.
 double state_bytes(const Problem& problem, OperatorId op) {
   if (!problem.model.configurations.empty()) { // each device of a group holds its shard
     double least = kInfinity;
@@ -69,7 +70,7 @@ LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devi
     const double scale = problem.samples / samples;
     for (std::size_t type = 0; type < types; ++type) {
       for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
-        for (const int degree : degrees_to_try(problem)) { // a group takes at least its degree times as much in all
+        for (const int degree : degrees_to_try(problem)) { // a group takes `degree` times that in sum
           const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], samples,
                                                        problem.training.precision, {degree});
           const auto lower = [&](double& least, Seconds seconds) {
@@ -89,9 +90,9 @@ LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devi
 
 namespace {
 
-// The dual function and what its primal answer would put on each device type.
+// A point of the dual problem, its value, and what its primal answer puts on each device type.
 struct Dual {
-  std::vector<double> weights, prices; // [type], of each device: y, and seconds per byte of memory
+  std::vector<double> weights, prices; // [type], for each device: y, and p in seconds per byte of memory
   double value = 0;
   std::vector<double> load, held; // [type], of all its devices
 };
@@ -127,7 +128,8 @@ public:
     return dual;
   }
 
-  // One step up along the gradient: weight to types with more than their share of work, price to those beyond memory.
+  // One step along the gradient: more weight for types that have more than their share of the work, a higher price for
+  // types whose memory is exceeded.
   Dual step(Dual dual, double size) const {
     const double price_unit = dual.value / std::max(all_bytes_, 1.0);
     for (std::size_t type = 0; type < types(); ++type) {
@@ -205,7 +207,7 @@ Seconds work_bound(const Problem& problem, const LeastTimes& times) {
   Dual dual = work.start();
   double best = dual.value;
   const auto used = std::count_if(times.devices.begin(), times.devices.end(), [](int count) { return count > 0; });
-  for (int n = 1; n <= kSteps && used > 1; ++n) { // equal devices get equal weights
+  for (int n = 1; n <= kSteps && used > 1; ++n) { // with one type, all weights are equal
     dual = work.step(std::move(dual), 0.3 / std::sqrt(n));
     best = std::max(best, dual.value);
   }
@@ -214,8 +216,8 @@ Seconds work_bound(const Problem& problem, const LeastTimes& times) {
 
 namespace {
 
-// What one micro-batch takes at an operator at least: on its own device where it may not be replicated, else shared by
-// all devices as suits them best, 1 / sum_d 1/t(d).
+// The least time of one micro-batch at an operator: on the best device if the operator may not be replicated; otherwise
+// shared by all devices in proportion to speed, 1 / sum_d 1/t(d).
 double pass_seconds(const Problem& problem, const LeastTimes& times, const std::vector<std::vector<double>>& pass,
                     OperatorId op) {
   double least = kInfinity;
@@ -230,7 +232,8 @@ double pass_seconds(const Problem& problem, const LeastTimes& times, const std::
   return problem.model.operators[op].divisible ? shared : finite_or_zero(least);
 }
 
-// Longest paths from the model's start to each operator, it left out: forwards, and of gradients on the way back.
+// The longest paths between the model's start and each operator, without the operator itself: of forward passes to it,
+// and of gradients back from it.
 struct LongestPaths {
   std::vector<double> forward, backward;         // [operator], of the operator itself
   std::vector<double> forward_to, backward_from; // [operator]
@@ -355,7 +358,8 @@ double alone_seconds(const Problem& problem, const std::vector<DeviceId>& device
   return least;
 }
 
-// Samples shared by all the devices, then the largest operator's gradients reduced over two of them.
+// The larger of two times: of the samples, shared by all the devices, and of the largest operator's gradients, reduced
+// over two of them.
 double reduced_seconds(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
   if (devices.size() < 2) {
     return kInfinity;
@@ -372,7 +376,8 @@ double reduced_seconds(const Problem& problem, const LeastTimes& times, const st
   for (const Operator& op : problem.model.operators) {
     parameters = std::max(parameters, op.parameters);
   }
-  const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)}; // as if rounded
+  // One byte less, since a plan's cost rounds to whole bytes.
+  const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)};
   const Group two{2, best_path(problem, devices)};
   return std::max(rate > 0 ? 1 / rate : 0, seconds_of({CollectiveKind::all_reduce, two, gradients}).value);
 }

@@ -8,29 +8,31 @@
 
 namespace stagecraft {
 
-/// Least times of one micro-batch by device type and operator, seconds; infinite without the kernel. "Least" is over
-/// sizes: b min t(b')/b' over b' <= b, which no share of the micro-batch can undercut per sample.
+/// The least time of one micro-batch for each device type and operator, in seconds; infinite if the type lacks the
+/// kernel. For b samples it is b min t(b')/b' over b' <= b, so that no share of the micro-batch takes less time per
+/// sample.
 struct LeastTimes {
   std::vector<int> devices;                                      ///< [type]: how many may be used
   std::vector<std::vector<double>> forward, backward_input, all; ///< [type][operator]; all: with weight gradients
 };
 LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devices);
 
-/// All work shared by all devices, none beyond its memory: the dual of a linear program, any weights y (sum over
-/// devices 1) and prices p >= 0 of it, improved in a fixed number of steps. Holds for a period too.
+/// Bound from the total work: all devices share it, and none exceeds its memory. The value is that of the linear
+/// program's dual: any weights y (adding up to 1 over the devices) and prices p >= 0 give a valid bound, and a fixed
+/// number of steps improves them. Also bounds the period of the steady state.
 Seconds work_bound(const Problem& problem, const LeastTimes& times);
 
-/// From the first forward to the last backward along the worst path, for one micro-batch. Holds where an iteration
-/// starts from empty.
+/// The time of one micro-batch from its first forward to its last backward along the longest path. Valid if an
+/// iteration starts from an empty pipeline.
 Seconds path_bound(const Problem& problem, const LeastTimes& times);
 
-/// The most that an operator asks of the one device it is on, where it may not be replicated; with the path to it and
-/// back where an iteration starts from empty.
+/// The most work that an operator which may not be replicated puts on its one device; if an iteration starts from an
+/// empty pipeline, with the path to the operator and back.
 Seconds indivisible_bound(const Problem& problem, const LeastTimes& times, bool from_empty);
 
-/// One device does all, or all that are used hold the whole model and reduce its gradients, or a tensor crosses and its
-/// gradient comes back: the least of the three. 0 where the model's graph is not connected. Holds where an iteration
-/// starts from empty.
+/// The least of three times, since every plan is one of three cases: one device does all the work, or all devices in
+/// use hold the whole model and reduce its gradients, or a tensor crosses between devices and its gradient comes back.
+/// 0 if the model's graph is not connected. Valid if an iteration starts from an empty pipeline.
 Seconds communication_bound(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices);
 
 /// The largest of these: a bound on the iteration time of any plan on these devices under any schedule, with the
@@ -38,8 +40,9 @@ Seconds communication_bound(const Problem& problem, const LeastTimes& times, con
 /// barrier`), so that its makespan is its period.
 Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices, bool from_empty);
 
-/// A bound for plans whose kernels run on several streams, where they overlap but each resource of a device does its
-/// part one after the other: work_bound() of the arithmetic alone, or of the memory bandwidth alone, launches aside.
+/// A bound for plans whose kernels run on several streams. Kernels then overlap, but each resource of a device serves
+/// them one after the other: the bound is the larger of work_bound() for arithmetic alone and for memory bandwidth
+/// alone, both without launches.
 Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices);
 
 } // namespace stagecraft

@@ -2,14 +2,18 @@
 #include "sim/plan/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft {
 
 std::vector<DeviceId> devices_of(const Plan& plan) {
   std::vector<DeviceId> devices;
+  std::vector<char> seen;
   for (const Stage& stage : plan.stages) {
     for (const DeviceId device : stage.devices) {
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+      const auto at = static_cast<std::size_t>(device);
+      seen.resize(std::max(seen.size(), at + 1), 0);
+      if (std::exchange(seen[at], char{1}) == 0) {
         devices.push_back(device);
       }
     }

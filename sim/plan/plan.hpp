@@ -18,9 +18,9 @@
 
 namespace stagecraft {
 
-/// A convex set of operators on a group of devices. Of r * t devices, replica i is devices i t … i t + t-1, which
-/// compute every operator together, each a shard (tensor parallelism); the replicas each run a share of every
-/// micro-batch, and their equal shards reduce their gradients together.
+/// A convex set of operators on a group of devices. With r * t devices, replica i is the devices i t … i t + t-1. They
+/// compute every operator together, a shard each (tensor parallelism). Each replica runs a share of every micro-batch,
+/// and the devices that hold the same shard reduce their gradients together.
 struct Stage {
   std::vector<OperatorId> operators; ///< ascending
   std::vector<DeviceId> devices;     ///< replica by replica, in each by rank
@@ -57,7 +57,7 @@ constexpr std::string_view name_of(Recompute recompute) {
   return kStageRecomputes[static_cast<std::size_t>(recompute)].name;
 }
 
-/// What a strategy itself minimised, where it minimises a time.
+/// What a strategy itself minimised, if that is a time.
 struct Objective {
   std::string name;
   Seconds value;
@@ -70,8 +70,8 @@ struct Plan {
   std::vector<Stage> stages;
   std::optional<Objective> objective;
   std::string note;            ///< what a reader must know: a search cut short, branches contracted
-  bool default_loader = false; ///< fed as frameworks do unless told: one worker, a queue of one, cores that spin
-  bool memory_bound = false;   ///< the split would differ with more memory; if not, it serves whatever schedule it fits
+  bool default_loader = false; ///< loads data as frameworks do by default: one worker, a queue of one, cores that spin
+  bool memory_bound = false;   ///< more memory would change the split; if false, the plan serves any schedule it fits
   std::vector<BalanceRound> rounds; ///< the rounds of a strategy that measures its plans round by round
   bool operator==(const Plan&) const = default;
 };

@@ -21,7 +21,7 @@ struct Evaluation {
   std::vector<Seconds> busy;     ///< per device: busy time
   std::vector<Seconds> tail;     ///< per device: from its last task to the end of the iteration
   std::string why_not;           ///< why the plan cannot run; the rest is empty then
-  double noise = 0;              ///< standard error of `iteration`, relative, where several were measured
+  double noise = 0;              ///< relative standard error of `iteration`, if several were measured
 };
 
 /// What a strategy is called with. Planners that need to know the schedule get it through here.
@@ -30,16 +30,17 @@ struct PlanRequest {
   std::vector<DeviceId> devices;                                ///< devices to plan for, in the given order, each once
   int chunks = 1;                                               ///< stages per device that the schedule wants
   StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
-  /// Most micro-batches that stage `stage` of `stages` holds at once (global stages; notes of the schedule).
+  /// The most micro-batches that stage `stage` of `stages` holds at once under the schedule. Stages are numbered over
+  /// all ranks.
   std::function<double(int stage, int stages)> in_flight;
-  int versions = 1; ///< versions of weights that the schedule keeps; the fewest of any stage, since only a replay knows
-                    ///< each stage's
+  int versions = 1; ///< versions of the weights that the schedule keeps: the fewest of any stage, since only a replay
+                    ///< knows the number of each
   std::uint64_t seed = 1; ///< for strategies that use random numbers
-  bool drawn = false;     ///< one of many draws: by-hand gives the first guess of one person of many
-  /// Replays a plan under the study's schedule, training and true costs. Without it a strategy that searches goes by
+  bool drawn = false;     ///< one of many draws: by-hand then returns the first guess of one person
+  /// Replays a plan under the study's schedule, training and true costs. Without it, a strategy that searches uses
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;
-  int budget = 200;       ///< most plans that a strategy may have evaluated
+  int budget = 200;       ///< most plans that a strategy may evaluate
   BalanceOptions balance; ///< options of the strategy dynamic
   int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
 };

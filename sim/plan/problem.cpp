@@ -122,8 +122,8 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};
   problem.micro_batches = micro_batches;
   problem.samples = static_cast<double>(training.global_batch) / micro_batches;
-  problem.divisible_at_will =
-      (!model.profiles.empty() && training.global_batch == 1) || !model.configurations.empty(); // whole micro-batches
+  // With configurations, replicas take whole micro-batches.
+  problem.divisible_at_will = (!model.profiles.empty() && training.global_batch == 1) || !model.configurations.empty();
   fill_times(problem);
   for (const Operator& op : model.operators) {
     problem.recomputed.push_back(selects(training.recompute, op) ? 1 : 0);
@@ -138,7 +138,7 @@ StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts,
                         recompute);
   }
   StageMemory memory = stage_memory(problem.training, 0, amounts.stash, amounts.incoming, Bytes{0}, recompute);
-  memory.optimizer = amounts.resident; // held once, whatever versions of weights the schedule keeps
+  memory.optimizer = amounts.resident; // held once, however many versions of the weights the schedule keeps
   memory.buffers = Bytes{0};
   return memory;
 }

@@ -16,8 +16,8 @@ namespace stagecraft {
 /// Sums over the first k operators in topological order, k = 0 … n; differences are sums over ranges.
 struct Prefix {
   std::vector<std::vector<double>>
-      seconds;                    ///< [device type][k]: forward + backward (+ recompute); infinite once a kernel lacks
-  std::vector<double> parameters; ///< [k]
+      seconds; ///< [device type][k]: forward + backward (+ recompute); infinite from a missing kernel on
+  std::vector<double> parameters;     ///< [k]
   std::vector<double> resident_bytes; ///< [k]
   std::vector<Activations> stash;     ///< [k]
   std::vector<double> cut_bytes;      ///< [k]: distinct tensors made before k and needed from k on, each once
@@ -33,12 +33,12 @@ struct Problem {
   int micro_batches = 1;
   double samples = 1;             ///< samples per micro-batch
   bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
-  /// [device type][operator], seconds; infinite where the type lacks the kernel.
+  /// [device type][operator], seconds; infinite if the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
   std::vector<char> recomputed; ///< [operator]: whether the training runs it forward again before backward
   Prefix prefix;
 
-  /// Forward + backward time, with forward again where training recomputes; infinite without the kernel.
+  /// Forward + backward time, and forward again if the training recomputes the operator; infinite without the kernel.
   double seconds(int type, OperatorId op) const;
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
@@ -75,7 +75,7 @@ struct StageAmounts {
   Activations stash;
   Bytes incoming, outgoing;
 };
-/// stage_memory(); if the model gives memory as a whole, what it gives.
+/// stage_memory(), or the model's own figures if its file gives memory as a whole.
 StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute);
 
 /// "operator 'conv1' (convolution) has no kernel for fp16 on device type 'p100'": the first such operator, or "".

@@ -13,7 +13,8 @@ namespace stagecraft {
 
 struct Stage;
 
-/// Operators that may run on the same devices: those present that have the kernel and room for the operator alone.
+/// Operators that may run on the same devices: those that are present, have the kernel, and have room for the operator
+/// alone.
 struct Candidates {
   std::vector<OperatorId> operators;
   std::vector<DeviceId> devices;
@@ -28,12 +29,12 @@ struct BalanceRound {
   std::vector<double> weights;        ///< per device, with mean 1: a larger weight attracts more load
   std::vector<Candidates> candidates; ///< for all operators; operators with the same devices share an entry
   double step = 1;                    ///< step size of the weights, halved when they overshoot
-  bool held = false;                  ///< the best plan goes on, nothing is tried
+  bool held = false;                  ///< the best plan is kept, nothing new is tried
   Seconds iteration;
   std::vector<Seconds> waiting; ///< iteration - busy
   std::vector<Seconds> tail;    ///< from the device's last task to the end, within waiting
   std::string why_not;          ///< why the plan did not run; nothing is measured then
-  std::string action;           ///< what followed from it, in words
+  std::string action;           ///< what the strategy did next, in words
 
   Seconds largest_waiting() const;
   Seconds mean_waiting() const;

@@ -14,7 +14,7 @@ namespace stagecraft {
 /// remaining samples go one by one to the largest fractions, on ties to the lower index. A share may be 0.
 std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> speeds);
 
-/// Whether so many replicas can share a micro-batch equally, in whole samples where these are not divisible.
+/// Whether this many replicas can share a micro-batch equally, in whole samples if samples are not divisible.
 bool divides_samples(const Problem& problem, int replicas);
 
 /// The devices of a request that have all kernels of the model. `lacks` says what the last of the other devices lacks.

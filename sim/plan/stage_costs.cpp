@@ -192,8 +192,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
   return held;
 }
 
-// Buckets in the order of backward, last operator first, each closed by the operator that fills it; parts of time as on
-// the first device.
+// Buckets in the order of backward, last operator first. The operator that fills a bucket closes it. The buckets' parts
+// of the time are those on the first device.
 std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, Bytes gradients) {
   const Bytes size = problem.training.gradient_bucket;
   const int type = problem.type_index(stage.devices.front());

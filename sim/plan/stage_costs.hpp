@@ -27,7 +27,7 @@ struct ReplicaCost {
 
 /// Gradients that are reduced together.
 struct GradientBucket {
-  double part = 1; ///< the part of the backward pass that has run when they are complete
+  double part = 1; ///< the fraction of the backward pass in which they are computed
   Bytes bytes;     ///< bytes per shard
 };
 
@@ -61,7 +61,7 @@ struct PlanCost {
 /// Sets what the stage recomputes according to the training.
 void recompute_as_trained(const Problem& problem, Stage& stage);
 
-/// Costs of a valid plan (check_plan). Times are infinite where a device lacks a kernel.
+/// Costs of a valid plan (check_plan). Times are infinite if a device lacks a kernel.
 PlanCost cost_plan(const Problem& problem, const Plan& plan);
 
 } // namespace stagecraft

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// Times of the stage's operators for its share; the whole micro-batch is in the tables of the problem.
+// Times of the stage's operators for its share; the problem's tables have those of the whole micro-batch.
 std::vector<OperatorTime> operator_times(const Problem& problem, std::span<const OperatorId> operators, int type,
                                          double share) {
   std::vector<OperatorTime> times;
@@ -43,8 +43,8 @@ public:
     return graph;
   }
 
-  // From the last operator to the first: the gradient of an output is there when all its users in the stage have made
-  // theirs. Kernels of no time hand on what they wait for.
+  // From the last operator to the first: the gradient of an output is ready once all its users in the stage have
+  // computed theirs. A kernel of zero time passes on what it waits for.
   KernelGraph backward(bool input, bool weight) const {
     KernelGraph graph;
     std::vector<int> gradient(operators_.size(), -1);
@@ -75,7 +75,7 @@ private:
     graph.predecessors.push_back(std::move(after));
   }
 
-  // Places in the stage of those operators that are in it.
+  // Positions in the stage of those of these operators that belong to it.
   std::vector<int> inside(const std::vector<OperatorId>& operators) const {
     std::vector<int> places;
     for (const OperatorId op : operators) {

@@ -15,8 +15,8 @@ struct StreamTimes {
   double backward = 0;                            ///< both at once: weight gradients run beside input gradients
 };
 
-/// Operators (ascending) of a stage on a device type for a share of the micro-batch; one stream: one kernel after
-/// another in the order of the graph.
+/// Times of a stage's operators (ascending) on a device type, for a share of the micro-batch. With one stream, kernels
+/// run one after another in the order of the graph.
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams);
 

@@ -15,7 +15,7 @@ bool works_on_parts(const Operator& op) {
                                 op.kind == KernelKind::pooling || op.kind == KernelKind::reshape);
 }
 
-// The operators after `first` up to the one that makes a pair with it; none where there is no such.
+// The operators after `first` up to the one that forms a pair with it; empty if there is none.
 std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<char>& inside, OperatorId first) {
   std::vector<OperatorId> chain;
   OperatorId last = first;
@@ -36,7 +36,7 @@ std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<c
   return {};
 }
 
-// What a group exchanges of an operator's tensors because its neighbours are in other stages.
+// The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
 Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<char>& inside, OperatorId op,
                         const Configuration& measured) {
   Bytes sum;
@@ -101,7 +101,7 @@ GroupWaits group_waits(const TensorSplit& split, std::size_t at, const Group& gr
   const auto reduced = [&](std::optional<Bytes> bytes) {
     return bytes ? seconds_of({CollectiveKind::all_reduce, group, *bytes * share}) : Seconds{0};
   };
-  const Seconds exchanged{split.exchanged[at].value * share * group.slowest.seconds_per_byte}; // a file says how much
+  const Seconds exchanged{split.exchanged[at].value * share * group.slowest.seconds_per_byte}; // as the file says
   return {reduced(split.forward[at]) + exchanged, reduced(split.backward[at]) + exchanged};
 }
 

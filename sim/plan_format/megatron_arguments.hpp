@@ -31,12 +31,12 @@ public:
   explicit MegatronArguments(const PlanSource& source);
 
   bool has(std::string_view name) const { return values_.count(std::string(name)) != 0; }
-  /// Place of the value; the beginning of the file where the flag is not given.
+  /// Place of the value; the beginning of the file if the flag is not given.
   Where where(std::string_view name) const { return has(name) ? values_.at(std::string(name)).where : whole_; }
-  /// The value; "" where the flag is not given.
+  /// The value; "" if the flag is not given.
   std::string text(std::string_view name) const { return has(name) ? values_.at(std::string(name)).text : ""; }
   int integer(std::string_view name, int low, int high, int otherwise) const;
-  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 where the file does not say.
+  /// The number of processes: WORLD_SIZE, or torchrun's product; 0 if the file does not say.
   int world() const;
 
 private:

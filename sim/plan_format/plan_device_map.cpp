@@ -34,7 +34,7 @@ bool stands_below(const std::string& name, const std::string& layer) {
                                                        name[layer.size()] == '/' || layer.ends_with('/')));
 }
 
-// place[op] is an index into `groups`, or -1 where no key covers the operator. The longest key that covers it decides.
+// place[op] is an index into `groups`, or -1 if no key covers the operator. The longest key that covers it decides.
 struct Placed {
   std::vector<int> place;
   std::vector<Group> groups;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/base/schema.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/result/stage_json.hpp"
@@ -84,20 +85,17 @@ std::string plan_to_json(const Plan& plan, const PlanCost& cost, const PlanFigur
 }
 
 std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platform& platform) {
-  const auto quoted = [](const std::string& text) {
-    return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  }; // JSON strings are YAML strings
-  std::string text = "# A plan of Stagecraft: operators of '" + model.name + "' on devices of '" + platform.name +
-                     "'; docs/formats/plan.md\nschema: " + kSchema + "\nstrategy: " + quoted(plan.strategy) +
-                     "\nstages:\n";
+  std::string text = "# A plan of Stagecraft: operators of '" + on_one_line(model.name) + "' on devices of '" +
+                     on_one_line(platform.name) + "'; docs/formats/plan.md\nschema: " + kSchema +
+                     "\nstrategy: " + in_double_quotes(plan.strategy) + "\nstages:\n";
   for (const Stage& stage : plan.stages) {
     std::vector<std::string> operators;
     for (const OperatorId op : stage.operators) {
-      operators.push_back(quoted(model.operators[op].name));
+      operators.push_back(in_double_quotes(model.operators[op].name));
     }
     std::vector<std::string> devices;
     for (const DeviceId device : stage.devices) {
-      devices.push_back(quoted(platform.devices[device].name));
+      devices.push_back(in_double_quotes(platform.devices[device].name));
     }
     text += "  - devices: [" + join(devices) + "]\n";
     if (!stage.shares.empty()) {
@@ -113,7 +111,7 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     if (!stage.recomputed.empty()) {
       std::vector<std::string> recomputed;
       for (const OperatorId op : stage.recomputed) {
-        recomputed.push_back(quoted(model.operators[op].name));
+        recomputed.push_back(in_double_quotes(model.operators[op].name));
       }
       text += "    recomputed: [" + join(recomputed) + "]\n";
     }

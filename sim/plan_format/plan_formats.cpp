@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/file.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_file.hpp"
 
 namespace stagecraft {
@@ -29,13 +30,19 @@ constexpr std::array kPlanFormats = {
                read_megatron_plan, write_megatron_plan},
     PlanFormat{"pipedream", "PipeDream: a graph.txt with stage_id, or a runtime configuration", is_pipedream_plan,
                read_pipedream_plan, write_pipedream_plan},
-    PlanFormat{"torchgpipe", "torchgpipe: a balance, how many layers each stage has", is_torchgpipe_plan,
+    PlanFormat{"torchgpipe", "torchgpipe: a balance, the number of layers of each stage", is_torchgpipe_plan,
                read_torchgpipe_plan, write_torchgpipe_plan},
-    PlanFormat{"device-map", "JSON {layer: device}, to load a model by", is_device_map, read_device_map,
+    PlanFormat{"device-map", "JSON {layer: device}, for loading a model", is_device_map, read_device_map,
                write_device_map, false},
     PlanFormat{"stagecraft", "stagecraft's own YAML or JSON, as `plan` writes it",
                [](const PlanSource&) { return true; }, read_stagecraft_plan, write_stagecraft_plan},
 };
+
+// The format that the content shows.
+const PlanFormat& recognised(const PlanSource& source) {
+  return *std::find_if(kPlanFormats.begin(), kPlanFormats.end(),
+                       [&](const PlanFormat& candidate) { return candidate.recognises(source); });
+}
 
 } // namespace
 
@@ -49,10 +56,9 @@ const yaml::Node& PlanSource::document() const {
 std::span<const PlanFormat> plan_formats() { return kPlanFormats; }
 
 Plan read_plan_text(const PlanSource& source, std::string_view format) {
-  const PlanFormat& row = format.empty()
-                              ? *std::find_if(kPlanFormats.begin(), kPlanFormats.end(),
-                                              [&](const PlanFormat& candidate) { return candidate.recognises(source); })
-                              : find_by_name(kPlanFormats, format, "plan format", {"--plan-format", 0, 0});
+  check_utf8(source.text, source.file);
+  const PlanFormat& row =
+      format.empty() ? recognised(source) : find_by_name(kPlanFormats, format, "plan format", {"--plan-format", 0, 0});
   Plan plan = row.read(source);
   if (plan.strategy.empty()) {
     plan.strategy = std::filesystem::path(source.file).filename().string();
@@ -68,13 +74,22 @@ Plan load_plan(const std::filesystem::path& path, std::string_view format, const
 WrittenPlan write_plan(const PlanFormat& format, const PlanToWrite& what) {
   WrittenPlan written = format.write(what);
   const std::string* text = std::get_if<std::string>(&written);
-  if (text != nullptr && format.whole) {
-    const Plan again = format.read({*text, std::string(format.name), what.model, what.platform});
-    if (!same_stages(what.plan.stages, again.stages)) {
-      return Infeasible{"the form '" + std::string(format.name) + "' cannot express these stages"};
-    }
+  if (text == nullptr) {
+    return written;
   }
-  return written;
+  const PlanSource source(*text, std::string(format.name), what.model, what.platform);
+  try {
+    if (const std::string_view seen = recognised(source).name; seen != format.name) {
+      return Infeasible{"the names of the operators make it look like '" + std::string(seen) + "'"};
+    }
+    const Plan again = format.read(source);
+    if (!format.whole || same_stages(what.plan.stages, again.stages)) {
+      return written;
+    }
+  } catch (const InputError& refusal) { // a name that the format cannot hold
+    return Infeasible{"it would be refused: " + std::string(refusal.what())};
+  }
+  return Infeasible{"the form '" + std::string(format.name) + "' cannot express these stages"};
 }
 
 std::string not_plain(const Plan& plan, std::string_view form, bool tensor_parallel) {

@@ -1,6 +1,6 @@
-// Plans in the formats of other tools: theirs are read, checked and ranked beside ours; ours are written for them.
-// docs/formats/plan.md, docs/formats/foreign-plans.md. A format is one file, one row in plan_formats.cpp, one CMake
-// line.
+// Plans in the formats of other tools. Theirs are read, checked and ranked beside ours; ours are written for them.
+// docs/formats/plan.md, docs/formats/foreign-plans.md. A format is one file, one row in plan_formats.cpp and one line
+// of CMake.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,7 +22,7 @@ public:
   PlanSource(std::string the_text, std::string the_file, const ModelGraph& the_model, const Platform& the_platform)
       : text(std::move(the_text)), file(std::move(the_file)), model(the_model), platform(the_platform) {}
 
-  /// The text parsed as YAML or JSON on the first call; InputError where it is neither.
+  /// The text parsed as YAML or JSON on the first call; InputError if it is neither.
   const yaml::Node& document() const;
 
   const std::string text, file;
@@ -47,7 +47,7 @@ using WrittenPlan = std::variant<std::string, Infeasible>;
 struct PlanFormat {
   std::string_view name, help;
   bool (*recognises)(const PlanSource& source); ///< from the content; called only if no row above recognises the text
-  /// Throws InputError where the text makes no sense; plan_defects decides whether the plan is valid.
+  /// Throws InputError if the text makes no sense; plan_defects decides whether the plan is valid.
   Plan (*read)(const PlanSource& source);
   WrittenPlan (*write)(const PlanToWrite& what); ///< or the reason why this format cannot express the plan
   bool whole = true; ///< the written plan reads back as the same stages; false: it only says what runs where

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/schema.hpp"
 #include "sim/plan_format/megatron_arguments.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/workload/layer/blocks.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kMostDegree = 1 << 20;
 constexpr std::size_t kMostTokens = 1'000'000;
+constexpr std::size_t kMostPlaces = 1 << 22; // ranks of all stages together
 
 // Expands a layout into tokens with their places: commas are dropped; (x)*n and x*n repeat.
 struct Token {
@@ -120,7 +122,7 @@ Stages split_layout(const std::vector<Token>& tokens) {
   return stages;
 }
 
-// Without a layout every stage has the same number of layers, except the first and last where their numbers are given.
+// Without a layout every stage has the same number of layers, except the first and last if their numbers are given.
 Stages split_evenly(const MegatronArguments& arguments, int layers, int ranks, int chunks) {
   const int stages = ranks * chunks;
   const bool embedding = arguments.has("account-for-embedding-in-pipeline-split");
@@ -158,12 +160,13 @@ int chunks_of(const MegatronArguments& arguments, int layers, int ranks) {
   if (per_stage == 0) {
     return chunks;
   }
-  if (layers % (ranks * per_stage) != 0) {
+  const long long at_once = static_cast<long long>(ranks) * per_stage; // layers of one virtual stage of every rank
+  if (layers % at_once != 0) {
     throw InputError(arguments.where("num-layers-per-virtual-pipeline-stage"),
                      "virtual stages of " + std::to_string(per_stage) + " layers do not divide " +
                          std::to_string(layers) + " layers on " + std::to_string(ranks) + " ranks");
   }
-  return layers / (ranks * per_stage);
+  return static_cast<int>(layers / at_once);
 }
 
 Stages read_stages(const MegatronArguments& arguments, int ranks) {
@@ -257,7 +260,23 @@ std::string read_note(const MegatronArguments& arguments, const Mesh& mesh) {
 
 } // namespace
 
+namespace {
+
+// Whether the text is JSON, or our own YAML: the names in it may look like flags.
+bool has_names(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  const std::size_t second = first == std::string_view::npos ? first : text.find_first_not_of(kBlanks, first + 1);
+  const bool is_json = second != std::string_view::npos && text[first] == '{' && text[second] == '"';
+  return is_json || text.find("\nschema: " + std::string(kSchema) + "\n") != std::string_view::npos;
+}
+
+} // namespace
+
 bool is_megatron_plan(const PlanSource& source) {
+  if (has_names(source.text)) {
+    return false;
+  }
   for (const char* name : {"--num-layers", "--pipeline-model-parallel-", "--tensor-model-parallel-size"}) {
     std::size_t at = source.text.find(name);
     for (; at != std::string::npos; at = source.text.find(name, at + 1)) {
@@ -292,6 +311,11 @@ Plan read_megatron_plan(const PlanSource& source) {
   plan.note = note.empty() ? "" : note.substr(2);
   std::size_t next = 0;
   const int group = mesh.tensor * mesh.replicas;
+  if (stages.size() * static_cast<std::size_t>(group) > kMostPlaces) {
+    throw InputError(arguments.where("num-layers"), std::to_string(stages.size()) + " stages of " +
+                                                        std::to_string(group) + " ranks; allowed: at most " +
+                                                        std::to_string(kMostPlaces) + " together");
+  }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = plan.stages.emplace_back();
     stage.tensor_parallel = mesh.tensor;

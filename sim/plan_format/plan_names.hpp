@@ -34,10 +34,10 @@ private:
   std::unordered_map<std::string, int> operators_, devices_;
 };
 
-/// Splits the model's operators into `count` layers, in order. Layers are single operators, else blocks, else the row
-/// of numbered blocks (blocks.hpp), the first and last with what stands before and after the row; whichever has `count`
-/// of them. A loss at the end need not be counted; it then belongs to the last layer. InputError with all possible
-/// counts where none matches.
+/// Splits the model's operators into `count` layers, in order. Layers are single operators, blocks, or the row of
+/// numbered blocks (blocks.hpp), tried in this order until one has `count` layers. In the row, the first and last layer
+/// include what stands before and after it. A loss at the end need not be counted; it then belongs to the last layer.
+/// InputError with all possible counts if none matches.
 std::vector<std::vector<OperatorId>> layers_by_count(const ModelGraph& model, long long count, const Where& where);
 
 /// The largest rank that a file of another tool may name.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"
@@ -26,7 +27,7 @@ std::optional<FlopsPerSecond> optional_rate(yaml::Map& map, std::string_view key
   if (!map.has(key)) {
     return std::nullopt;
   }
-  return map.quantity<FlopsPerSecond>(key, yaml::kPositive);
+  return map.quantity<FlopsPerSecond>(key, physical::kSpeed);
 }
 
 Peaks read_peaks(const yaml::Node* node) {
@@ -100,7 +101,7 @@ bool runs_matrix_kernels(const Rates& rates) {
 
 void read_rates(yaml::Map& map, DeviceType& type) {
   type.peak = read_peaks(map.find("peak"));
-  const auto vector = map.quantity<FlopsPerSecond>("vector", yaml::kPositive);
+  const auto vector = map.quantity<FlopsPerSecond>("vector", physical::kSpeed);
   type.rates = nominal_rates(type.peak, vector, map.find("efficiency"));
   override_rates(type.rates, map.find("rates"));
   for (const KernelKind kind : read_lacks(map)) {
@@ -114,13 +115,13 @@ void read_rates(yaml::Map& map, DeviceType& type) {
 
 void read_power(const yaml::Node& node, DeviceType& type) {
   yaml::Map map(node, "power");
-  type.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
-  type.busy = map.quantity<Watts>("busy", yaml::kNotNegative);
+  type.idle = map.quantity<Watts>("idle", physical::kPower);
+  type.busy = map.quantity<Watts>("busy", physical::kPower);
   if (type.busy < type.idle) {
     throw InputError(map.where("busy"), "'busy' is less than 'idle'; allowed: idle or more");
   }
   if (map.has("waiting")) {
-    type.waiting = map.quantity<Watts>("waiting", yaml::kNotNegative);
+    type.waiting = map.quantity<Watts>("waiting", physical::kPower);
     if (*type.waiting < type.idle || *type.waiting > type.busy) {
       throw InputError(map.where("waiting"), "'waiting' is not between 'idle' and 'busy'; allowed: idle to busy");
     }
@@ -204,12 +205,12 @@ void read_fits(yaml::Map& map, DeviceType& type) {
 FitScale read_scale(yaml::Map& derived) {
   FitScale scale;
   yaml::Map map(derived.node("scale"), "scale");
-  scale.flops = map.number("flops", yaml::kPositive, 1);
-  scale.memory_bandwidth = map.number("memory_bandwidth", yaml::kPositive, 1);
-  scale.launch = map.number("launch", yaml::kPositive, 1);
-  scale.processors = map.number("processors", yaml::kPositive, 1);
-  scale.copies = map.number("copies", yaml::kPositive, 1);
-  scale.collectives = map.number("collectives", yaml::kPositive, 1);
+  scale.flops = map.number("flops", physical::kFactor, 1);
+  scale.memory_bandwidth = map.number("memory_bandwidth", physical::kFactor, 1);
+  scale.launch = map.number("launch", physical::kFactor, 1);
+  scale.processors = map.number("processors", physical::kFactor, 1);
+  scale.copies = map.number("copies", physical::kFactor, 1);
+  scale.collectives = map.number("collectives", physical::kFactor, 1);
   map.finish();
   scale.error_floor = derived.number("error_floor", yaml::kFraction, 0.15);
   return scale;
@@ -248,8 +249,8 @@ DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
     fits.scale = scale;
     type.fits = std::make_shared<const KernelFits>(std::move(fits));
   }
-  type.memory = map.quantity<Bytes>("memory", yaml::kPositive, type.memory);
-  type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, type.price);
+  type.memory = map.quantity<Bytes>("memory", physical::kCapacity, type.memory);
+  type.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, type.price);
   if (const yaml::Node* power = map.find("power")) {
     read_power(*power, type);
   }
@@ -258,14 +259,14 @@ DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
 
 DeviceType read_whole(yaml::Map& map) {
   DeviceType type;
-  type.memory = map.quantity<Bytes>("memory", yaml::kPositive);
+  type.memory = map.quantity<Bytes>("memory", physical::kCapacity);
   const double reached = map.number("memory_efficiency", yaml::kFraction, 1);
-  type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", yaml::kPositive) * reached;
-  type.launch_overhead = map.quantity<Seconds>("launch_overhead", yaml::kNotNegative);
+  type.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", physical::kBandwidth) * reached;
+  type.launch_overhead = map.quantity<Seconds>("launch_overhead", physical::kDuration);
   constexpr int kMostProcessors = 1 << 20;
   type.processors = map.integer("processors", 1, kMostProcessors, 0);
   read_power(map.node("power"), type);
-  type.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
+  type.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, DollarsPerSecond{0});
   read_rates(map, type);
   read_fits(map, type);
   if (type.processors == 0 && type.fits && type.fits->processors > 1) { // 1: the fits do not give it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/platform/copy_ends.hpp"
 #include "sim/platform/kernel_features.hpp"
 #include "sim/platform/kernel_fits.hpp"
@@ -59,9 +60,9 @@ std::vector<FitTerm> read_terms(const yaml::Node& node, std::string_view what, c
 }
 
 Roofline read_roofline(yaml::Map& map) {
-  return {map.quantity<FlopsPerSecond>("flops", yaml::kPositive),
-          map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive),
-          map.quantity<Seconds>("launch", yaml::kNotNegative)};
+  return {map.quantity<FlopsPerSecond>("flops", physical::kSpeed),
+          map.quantity<BytesPerSecond>("bandwidth", physical::kBandwidth),
+          map.quantity<Seconds>("launch", physical::kDuration)};
 }
 
 std::vector<GridAxis> read_axes(const yaml::Node& node) {
@@ -130,9 +131,10 @@ PiecewiseLine read_line(yaml::Map& map) {
     yaml::Map part(*item, "segment");
     const bool last = item == &segments.items.back();
     LineSegment segment;
-    segment.upto = last ? std::numeric_limits<double>::infinity() : part.quantity<Bytes>("upto", yaml::kPositive).value;
+    segment.upto =
+        last ? std::numeric_limits<double>::infinity() : part.quantity<Bytes>("upto", physical::kCapacity).value;
     segment.start = part.quantity<Seconds>("start", {-3600, 3600, true, "-1 h to 1 h"});
-    segment.seconds_per_byte = part.number("seconds_per_byte", yaml::kNotNegative);
+    segment.seconds_per_byte = part.number("seconds_per_byte", {0, 1, true, "0 to 1"});
     part.finish();
     if (!line.segments.empty() && segment.upto <= line.segments.back().upto) {
       throw InputError(item->where, "segments do not ascend; allowed: each 'upto' more than the last");
@@ -206,8 +208,8 @@ CollectiveFit read_collective_fit(const yaml::Node& node) {
 PowerFit read_power_fit(const yaml::Node& node) {
   yaml::Map map(node, "power");
   PowerFit fit;
-  fit.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
-  fit.base = map.quantity<Watts>("base", yaml::kNotNegative);
+  fit.idle = map.quantity<Watts>("idle", physical::kPower);
+  fit.base = map.quantity<Watts>("base", physical::kPower);
   fit.cap = map.quantity<Watts>("cap", yaml::kPositive);
   fit.per_flops = map.number("per_flop", yaml::kNotNegative);
   fit.per_bytes = map.number("per_byte", yaml::kNotNegative);

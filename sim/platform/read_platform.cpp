@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/platform/platform_file.hpp"
 
 namespace stagecraft::platform_file {
@@ -33,15 +34,15 @@ Host read_host(const yaml::Node& node) {
   yaml::Map map(node, "host");
   Host host;
   host.cores = map.integer("cores", 1, 100'000);
-  host.core_speed = map.quantity<FlopsPerSecond>("core_speed", yaml::kPositive);
-  host.memory = map.quantity<Bytes>("memory", yaml::kPositive);
-  host.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", yaml::kPositive);
-  host.disk_bandwidth = map.quantity<BytesPerSecond>("disk_bandwidth", yaml::kPositive);
-  host.price = map.quantity<DollarsPerSecond>("price", yaml::kNotNegative, DollarsPerSecond{0});
+  host.core_speed = map.quantity<FlopsPerSecond>("core_speed", physical::kSpeed);
+  host.memory = map.quantity<Bytes>("memory", physical::kCapacity);
+  host.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", physical::kBandwidth);
+  host.disk_bandwidth = map.quantity<BytesPerSecond>("disk_bandwidth", physical::kBandwidth);
+  host.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, DollarsPerSecond{0});
   yaml::Map power(map.node("power"), "power");
-  host.idle = power.quantity<Watts>("idle", yaml::kNotNegative);
-  host.core_busy = power.quantity<Watts>("core_busy", yaml::kNotNegative);
-  host.core_spin = power.quantity<Watts>("core_spin", yaml::kNotNegative);
+  host.idle = power.quantity<Watts>("idle", physical::kPower);
+  host.core_busy = power.quantity<Watts>("core_busy", physical::kPower);
+  host.core_spin = power.quantity<Watts>("core_spin", physical::kPower);
   power.finish();
   map.finish();
   return host;
@@ -50,15 +51,15 @@ Host read_host(const yaml::Node& node) {
 // Either `bandwidth` for both directions, or `up` and `down`.
 TwoWay read_bandwidth(yaml::Map& map) {
   if (!map.has("up") && !map.has("down")) {
-    const auto both = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive);
+    const auto both = map.quantity<BytesPerSecond>("bandwidth", physical::kBandwidth);
     return {both, both};
   }
   if (map.has("bandwidth")) {
     throw InputError(map.where("bandwidth"), "'bandwidth' stands beside 'up' or 'down'; allowed: 'bandwidth' alone, or "
                                              "both 'up' and 'down'");
   }
-  const auto up = map.quantity<BytesPerSecond>("up", yaml::kPositive);
-  return {up, map.quantity<BytesPerSecond>("down", yaml::kPositive)};
+  const auto up = map.quantity<BytesPerSecond>("up", physical::kBandwidth);
+  return {up, map.quantity<BytesPerSecond>("down", physical::kBandwidth)};
 }
 
 int device_index(const yaml::Node& node, std::string_view what, int devices) {
@@ -112,8 +113,8 @@ LinkPower read_power(yaml::Map& of) {
   LinkPower power;
   if (const yaml::Node* given = of.find("power")) {
     yaml::Map map(*given, "power");
-    power.idle = map.quantity<Watts>("idle", yaml::kNotNegative);
-    power.busy = map.quantity<Watts>("busy", yaml::kNotNegative);
+    power.idle = map.quantity<Watts>("idle", physical::kPower);
+    power.busy = map.quantity<Watts>("busy", physical::kPower);
     if (power.busy < power.idle) {
       throw InputError(map.where("busy"), "'busy' is less than 'idle'; allowed: idle or more");
     }
@@ -139,7 +140,7 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   if (link.kind == NodeLink::Kind::pcie_switch) {
     link.uplink = link.bandwidth;
     if (map.has("uplink")) {
-      const auto both = map.quantity<BytesPerSecond>("uplink", yaml::kPositive);
+      const auto both = map.quantity<BytesPerSecond>("uplink", physical::kBandwidth);
       link.uplink = {both, both};
     }
   }
@@ -152,7 +153,7 @@ Network read_network(const yaml::Node& node) {
   Network network;
   network.leaf_spine = map.choice("topology", kTopologies).value;
   network.nic_per_device = map.choice("nic", kNics, "node").value;
-  network.bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive);
+  network.bandwidth = map.quantity<BytesPerSecond>("bandwidth", physical::kBandwidth);
   network.latency = map.quantity<Seconds>("latency", yaml::kDelay);
   if (network.leaf_spine || map.has("nodes_per_leaf")) {
     network.nodes_per_leaf = map.integer("nodes_per_leaf", 1, kMostDevices);
@@ -234,6 +235,10 @@ private:
     group.where = node.where;
     const std::string name = map.text("name");
     const int count = map.integer("count", 1, kMostDevices, 1);
+    nodes_ += count;
+    if (nodes_ > kMostDevices) {
+      throw InputError(node.where, "more than " + std::to_string(kMostDevices) + " nodes in the platform");
+    }
     for (int number = 0; number < count; ++number) {
       group.names.push_back(map.has("count") ? name + "-" + std::to_string(number) : name);
       if (!names_.insert(group.names.back()).second) {
@@ -246,6 +251,10 @@ private:
     }
     for (const yaml::Node* item : map.list("links")) {
       group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
+      link_ends_ += group.links.back().devices.size();
+      if (link_ends_ > kMostLinks) { // each is a link once the platform is built
+        throw InputError(item->where, "more than " + std::to_string(kMostLinks) + " links in the platform");
+      }
     }
     map.finish();
     return group;
@@ -268,7 +277,8 @@ private:
   File& file_;
   std::vector<DeviceType> inline_types_;
   std::set<std::string> names_;
-  long devices_ = 0;
+  long devices_ = 0, nodes_ = 0; // so far
+  std::size_t link_ends_ = 0;    // of all groups' links, so far
 };
 
 } // namespace

@@ -123,7 +123,7 @@ private:
     while (awake_ > 0) {
       const std::int32_t number = woken_[--awake_];
       Device& device = devices_[number];
-      std::size_t now = std::exchange(heads_[number], kNone); // meanwhile nobody need wake it
+      std::size_t now = std::exchange(heads_[number], kNone); // nothing needs to wake it meanwhile
       while (device.left > 0 && finish_[now] == 0) {
         const TaskId task = *device.at;
         const std::size_t base = device.base;

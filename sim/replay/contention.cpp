@@ -60,8 +60,8 @@ private:
     }
   }
 
-  // Finds what another device does at `time`: multiplies its factor into `slowdown`, and lowers `until` to when that
-  // changes.
+  // Looks at what another device does at `time`: multiplies its factor into `slowdown`, and lowers `until` to the time
+  // when that changes.
   void meet(const Timeline& timeline, std::size_t other, double time, std::int32_t work, std::size_t& at,
             double& slowdown, double& until) const {
     pass(timeline, other, time, at);

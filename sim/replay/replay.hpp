@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "sim/timeline/timeline.hpp"
@@ -43,18 +41,5 @@ std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 /// other engines integrate themselves. Each request with speed changes needs a child of its own, because their dates
 /// are absolute.
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
-
-struct EngineRow {
-  std::string_view name, help;
-  ReplayFunction replay;
-  bool dear_to_start = true; ///< every call starts a process, so one call with many graphs is cheaper than many calls
-};
-
-inline constexpr std::array kEngines = {
-    EngineRow{"simgrid", "max-min sharing of links by SimGrid, computations as timers", replay_simgrid},
-    EngineRow{"simgrid-full", "the same with computations by SimGrid too, on hosts with speed profiles",
-              replay_simgrid_full},
-    EngineRow{"analytic", "every transfer has its links for itself; a hundred times faster", replay_analytic, false},
-};
 
 } // namespace stagecraft

@@ -14,8 +14,8 @@
 #include <stdexcept>
 
 #include "sim/base/process/child.hpp"
-#include "sim/replay/simgrid_engine.hpp"
 #include "sim/replay/speeds.hpp"
+#include "sim/replay/start_simgrid.hpp"
 
 namespace stagecraft {
 namespace {
@@ -46,7 +46,7 @@ public:
     zone_->seal();
   }
 
-  /// One host per device of a request's graph; empty where computations are timers.
+  /// One host per device of a request's graph; empty if computations are timers.
   std::vector<sg::Host*> computers(std::size_t request) const {
     return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
@@ -427,7 +427,7 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
       throw std::runtime_error("the replay stopped with tasks waiting for each other");
     }
     if (start > 0 && clock_now() >= 2 * start) {
-      return std::max<std::size_t>(1, number); // a lone graph began early enough
+      return std::max<std::size_t>(1, number); // the first graph counts in any case: it began at `start`
     }
     at += 2 * executed;
   }

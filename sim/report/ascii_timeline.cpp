@@ -76,11 +76,12 @@ class Picture {
 public:
   Picture(const TaskGraph& graph, const Timeline& timeline, const std::vector<std::string>& names,
           const PictureOptions& options)
-      : graph_(graph), names_(names), options_(options),
+      : graph_(graph), options_(options),
         start_(timeline.start.data() + static_cast<std::size_t>(options.iteration) * graph.tasks()),
         finish_(timeline.finish.data() + static_cast<std::size_t>(options.iteration) * graph.tasks()) {
     for (const std::string& name : names) {
-      name_width_ = std::max(name_width_, display_width(name) + 2);
+      names_.push_back(on_one_line(name));
+      name_width_ = std::max(name_width_, display_width(names_.back()) + 2);
     }
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       std::vector<Entry>& program = programs_.emplace_back();
@@ -414,7 +415,7 @@ private:
   }
 
   const TaskGraph& graph_;
-  const std::vector<std::string>& names_;
+  std::vector<std::string> names_;
   const PictureOptions& options_;
   const double* start_;
   const double* finish_;

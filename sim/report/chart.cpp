@@ -45,9 +45,12 @@ std::string range_of(const char* axis, double low, double high) {
 
 // The number of bytes that the first `letters` letters take.
 std::size_t bytes_of(const std::string& text, std::size_t letters) {
-  std::size_t at = 0;
-  while (at < text.size() && display_width(std::string_view(text).substr(0, at + 1)) <= letters) {
-    ++at;
+  std::size_t at = 0, seen = 0;
+  for (; at < text.size(); ++at) {
+    seen += display_width(std::string_view(text).substr(at, 1)); // 0 for what continues a letter
+    if (seen > letters) {
+      break;
+    }
   }
   return at;
 }
@@ -285,7 +288,8 @@ bool is_logarithmic(const Chart& chart, bool vertical) {
   }
   constexpr double kFar = 12; // ratio of largest to least
   const Extent extent = extent_of(chart, [&](const Mark& mark) { return vertical ? mark.y : mark.x; });
-  return extent.low > 0 && (extent.whole || extent.high > kFar * extent.low);
+  const bool has_marks = extent.high >= extent.low;
+  return has_marks && extent.low > 0 && (extent.whole || extent.high > kFar * extent.low);
 }
 
 std::vector<Mark> front_of(std::vector<Mark> marks) {

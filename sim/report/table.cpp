@@ -84,8 +84,24 @@ private:
   std::string text_;
 };
 
+// The table with each text on one line, where names end no line and change no colour.
+Table on_lines(Table table) {
+  for (Column& column : table.columns) {
+    column.title = on_one_line(column.title);
+  }
+  for (auto& row : table.rows) {
+    for (Cell& cell : row) {
+      cell.text = on_one_line(cell.text);
+    }
+  }
+  return table;
+}
+
 } // namespace
 
-std::string to_text(const Table& table, bool color) { return TableWriter(table, color).write(); }
+std::string to_text(const Table& table, bool color) {
+  const Table shown = on_lines(table);
+  return TableWriter(shown, color).write();
+}
 
 } // namespace stagecraft

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/utf8.hpp"
+
 namespace stagecraft {
 
 /// Columns that UTF-8 text takes: its code points.
@@ -22,28 +24,21 @@ inline std::string with_style(std::string_view text, std::string_view codes) {
   return "\x1b[" + std::string(codes) + "m" + std::string(text) + "\x1b[0m";
 }
 
-/// Text that is safe to print on a terminal: control bytes, which a name in a file may contain, become "\x1b" and the
-/// like. Line ends and tabs stay, and with `colors` also the sequences of with_style().
+/// Text that is safe to print on a terminal: what does not show itself, which a name in a file may contain, becomes
+/// words (utf8.hpp). Line ends and tabs stay, and with `colors` also the sequences of with_style().
 inline std::string printable(std::string_view text, bool colors) {
-  constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::string_view kBegin = "\x1b[";
   std::string safe;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t end = byte == 0x1bU && colors && text.substr(i + 1, 1) == "["
-                                ? text.find_first_not_of("0123456789;", i + 2)
-                                : std::string_view::npos;
-    const bool eight_bit = byte == 0xc2U && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0U;
+  std::size_t done = 0; // the bytes before are in `safe`
+  for (std::size_t at = text.find(kBegin); colors && at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
+    const std::size_t end = text.find_first_not_of("0123456789;", at + kBegin.size());
     if (end != std::string_view::npos && text[end] == 'm') {
-      safe += text.substr(i, end + 1 - i);
-      i = end;
-    } else if ((byte >= 0x20U && byte != 0x7fU && !eight_bit) || byte == '\n' || byte == '\t') {
-      safe += text[i];
-    } else {
-      const unsigned char code = eight_bit ? static_cast<unsigned char>(text[++i]) : byte;
-      safe += std::string("\\x") + kHex[code >> 4U] + kHex[code & 15U];
+      safe += with_visible_controls(text.substr(done, at - done));
+      safe += text.substr(at, end + 1 - at);
+      done = end + 1;
     }
   }
-  return safe;
+  return safe + with_visible_controls(text.substr(done));
 }
 
 } // namespace stagecraft

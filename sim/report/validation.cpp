@@ -172,8 +172,8 @@ std::string to_json(const Validation& validation) {
 std::string to_csv(const Validation& validation) {
   std::string text = "case,metric,group,measured,predicted,error\n";
   for (const ValidationRow& row : validation.rows) {
-    text += csv_cell(row.case_name) + "," + row.metric + "," + csv_cell(row.group) + "," + csv_cell(row.measured) +
-            "," + csv_cell(row.predicted) + "," + csv_cell(row.error()) + "\n";
+    text += csv_cell(row.case_name) + "," + csv_cell(row.metric) + "," + csv_cell(row.group) + "," +
+            csv_cell(row.measured) + "," + csv_cell(row.predicted) + "," + csv_cell(row.error()) + "\n";
   }
   return text;
 }

@@ -1,6 +1,6 @@
-// What each metric is, once: its name, its unit, what it means, which way is better, and how a run has it. The JSON and
-// the CSV of runs, the columns of sweeps' points, what objectives and constraints go by, the page and `stagecraft list
-// metrics` come from these rows. docs/extending.md has the recipe for another one.
+// The one definition of each metric: its name, its unit, what it means, whether less or more is better, and its value
+// in a run. The JSON and the CSV of runs, the columns of sweeps' points, objectives and constraints, the page and
+// `stagecraft list metrics` are made from these rows. docs/extending.md says how to add one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,35 +14,35 @@
 
 namespace stagecraft {
 
-/// In the place of a figure that a run does not have: null in JSON, nothing in CSV.
+/// Stands for a figure that a run does not have: null in JSON, empty in CSV.
 inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 
 enum class Better { less, more, neither };
 
-/// How the JSON of a run has a metric.
+/// The form of a metric in the JSON of a run.
 enum class MetricShape {
   number,
   count,      ///< a whole number
-  per_device, ///< a list that follows `devices`; as one number the largest of it
-  length,     ///< how many a list has that says more than this metric
-  largest,    ///< the largest of such a list; 0 where the run has none
+  per_device, ///< a list that follows `devices`; its largest value where one number is wanted
+  length,     ///< the length of a list that is in the JSON instead
+  largest,    ///< the largest value of such a list; 0 where the run has none
 };
 
 struct Metric {
-  std::string_view name; ///< in CSV and of the column of points
+  std::string_view name; ///< in CSV, and of the column of points
   std::string_view unit; ///< in SI; "": a plain number
   std::string_view help;
   Better better = Better::neither;
   MetricShape shape = MetricShape::number;
-  std::string_view json;    ///< the keys of JSON that lead there, joined by dots; "": the name, a key of every run
-  bool by_estimate = false; ///< closed forms alone tell it, without a replay
-  std::string_view heading; ///< over a column for readers, with the unit that they see; "": the name
+  std::string_view json;    ///< its path of keys in JSON, joined by dots; "": the name, a key of every run
+  bool by_estimate = false; ///< known from closed forms alone, without a replay
+  std::string_view heading; ///< heading of a column for readers, with the unit shown; "": the name
   double scale = 1;         ///< from the SI unit to that of the heading
-  int csv = 0;              ///< its place among the metrics in CSV, from 1 on; 0: it is not there
+  int csv = 0;              ///< its place among the metrics in CSV, from 1; 0: not in CSV
   int point = 0;            ///< the same among the columns of points
   int page = 0;             ///< the same among the columns of a comparison's page
   double (*value)(const Run& run) = nullptr;                   ///< of a feasible run, or kNoFigure
-  std::vector<double> (*per_device)(const Run& run) = nullptr; ///< in the place of `value`, where it is a list
+  std::vector<double> (*per_device)(const Run& run) = nullptr; ///< instead of `value`, where it is a list
 
   constexpr std::string_view path() const { return json.empty() ? name : json; }
   /// Whether it is a key of every run's JSON, null where there is no figure.
@@ -61,7 +61,8 @@ template <class Quantity> std::vector<double> values_of(const std::vector<Quanti
   return values;
 }
 
-/// In the order of JSON. Elsewhere places say the order, so that another row comes last there, wherever it stands here.
+/// In the order of JSON. Elsewhere the places give the order, so that a new row can come last there, wherever it stands
+/// here.
 inline constexpr std::array kMetrics = {
     Metric{.name = "iteration_seconds",
            .unit = "s",
@@ -312,7 +313,7 @@ inline constexpr std::array kMetrics = {
            .point = 16,
            .value =
                [](const Run& run) {
-                 const std::size_t devices = run.metrics.busy.size(); // a run may be without names
+                 const std::size_t devices = run.metrics.busy.size(); // a brief run has no names
                  return devices > 0 ? static_cast<double>(devices) : kNoFigure;
                }},
     Metric{.name = "stages",
@@ -417,7 +418,7 @@ inline constexpr std::array kMetrics = {
            .value = [](const Run& run) { return run.confidence ? run.confidence->best : kNoFigure; }},
 };
 
-/// The row of a name; a name that has none does not compile.
+/// The row with this name; a name without a row does not compile.
 consteval const Metric& metric(std::string_view name) {
   for (const Metric& row : kMetrics) {
     if (row.name == name) {
@@ -427,7 +428,7 @@ consteval const Metric& metric(std::string_view name) {
   throw "no metric of this name";
 }
 
-/// The rows with a place, in its order. Places that are not 1, 2, 3, … do not compile.
+/// The rows that have a place, in the order of places. Places other than 1, 2, 3, … do not compile.
 template <int Metric::*place> consteval auto metrics_by() {
   constexpr auto kRows =
       std::count_if(kMetrics.begin(), kMetrics.end(), [](const Metric& row) { return row.*place > 0; });
@@ -441,7 +442,7 @@ template <int Metric::*place> consteval auto metrics_by() {
   return rows;
 }
 
-/// One number of a feasible run: of a list, the largest in it.
+/// The metric of a feasible run as one number: the largest value where it is a list.
 inline double value_of(const Metric& metric, const Run& run) {
   if (metric.per_device == nullptr) {
     return metric.value(run);

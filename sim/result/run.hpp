@@ -1,5 +1,5 @@
-// One run, one row of a result: a split under a schedule with everything measured. Plain values, JSON keys of the same
-// names (docs/formats/results.md).
+// One run, one row of a result: a split under a schedule, with everything measured. Plain values; the JSON keys have
+// the same names (docs/formats/results.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,19 +12,19 @@
 
 namespace stagecraft {
 
-/// A stage by names, as results show it.
+/// A stage with names in place of numbers, as results show it.
 struct RunStage {
   std::vector<std::string> operators, devices;
   std::vector<double> shares;
   int tensor_parallel = 1;
   int streams = 0; ///< 0: as the training says
   std::string recompute = "none";
-  std::vector<std::string> recomputed; ///< operators, where that is "selective"
+  std::vector<std::string> recomputed; ///< operators, where `recompute` is "selective"
   int chunk = 0;
   Seconds seconds; ///< forward + backward of one micro-batch
 };
 
-/// What a run recomputes, by its stages (by the study where it has none), and when.
+/// What a run recomputes (from its stages; from the study where it has none), and when.
 struct RunRecompute {
   std::string what = "none";
   RecomputeRule rule;
@@ -38,7 +38,7 @@ struct RunLoader {
   std::string host; ///< spin or block
 };
 
-/// A round of dynamic balancing by names. Vectors per device follow `devices`.
+/// A round of dynamic balancing, with names. Vectors per device follow `devices`.
 struct RunRound {
   struct Group {
     std::vector<std::string> operators, devices;
@@ -62,13 +62,13 @@ struct RunSpread {
   int samples = 0;
   Seconds low, median, high; ///< the 5 %, 50 % and 95 % quantiles
 };
-/// Of one or more iteration times, s.
+/// The spread of one or more iteration times, in s.
 RunSpread spread_of(const std::vector<double>& seconds);
 
-/// What the errors of the cost model leave open.
+/// How sure a run's figures are under the errors of the cost model.
 struct RunConfidence {
   RunSpread iteration;
-  double best = 0; ///< share of the draws in which no other run is faster; NaN: no other is known
+  double best = 0; ///< share of the draws in which no other run is faster; NaN: no other run is known
 };
 
 /// What a run was asked to be, and what planning made of it.
@@ -80,12 +80,12 @@ struct AskedRun {
   RunRecompute recompute;
   std::string note; ///< what a reader must know of the plan
   std::optional<Objective> objective;
-  std::vector<RunRound> rounds; ///< of a strategy that measures its plans round by round
+  std::vector<RunRound> rounds; ///< rounds of a strategy that measures its plans round by round
   double planning_seconds = 0;  ///< of this program; not deterministic
 };
 
-/// What a run came to: the same for all runs whose plan and order are equal. Per-device vectors follow `devices`. Where
-/// `feasible` is false only `why_not` and `would_fit` have values, and the metrics if it was replayed.
+/// What was measured of a run: the same for all runs with equal plan and order. Per-device vectors follow `devices`.
+/// Where `feasible` is false only `why_not` and `would_fit` have values, and the metrics if it was replayed.
 struct MeasuredRun {
   bool feasible = false;
   std::string why_not;   ///< why it is not feasible
@@ -93,13 +93,13 @@ struct MeasuredRun {
   std::vector<std::string> devices, unused_devices;
   std::vector<RunStage> stages;
   Metrics metrics;
-  std::vector<double> staleness; ///< of each stage, in optimiser steps; empty: gradients are of the weights they update
+  std::vector<double> staleness;           ///< of each stage, in optimiser steps; empty: no gradient is late
   std::optional<RunSpread> perturbed;      ///< where the study perturbs
   std::optional<RunConfidence> confidence; ///< where the study asks for it
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;
-  Seconds data_stall; ///< the longest that a device waits for its loader; 0: data is at hand
+  Seconds data_stall; ///< the longest that a device waits for its loader; 0: data is always ready
   std::optional<RunLoader> loader;
   Seconds estimate, bottleneck, lower_bound;
   /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran
@@ -114,7 +114,7 @@ struct MeasuredRun {
   double over_bound() const { return lower_bound.value > 0 ? metrics.iteration / lower_bound - 1 : 0; }
 };
 
-/// A row of a result has both.
+/// A row of a result: what was asked and what was measured.
 struct Run : AskedRun, MeasuredRun {};
 
 struct Comparison {
@@ -125,18 +125,18 @@ struct Comparison {
   std::vector<std::string> inputs = {}; ///< files, for readers to find
 };
 
-/// What a run is of, for readers to find: names, and files.
+/// Where a run comes from, for readers to find: names and files.
 struct RunOrigin {
   std::string model, platform;
   std::vector<std::string> inputs = {};
 };
 
-/// A further key of an object of JSON, with its value in JSON, which may be long; "": left out.
+/// A further key of a JSON object, with its value as JSON, which may be long; "": left out.
 struct JsonPart {
   std::string key, value;
 };
 
-/// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call. `of_run` are further
+/// Documents of schema stagecraft/1; `timing` false leaves out what differs from call to call. `of_run` has further
 /// keys of ranked runs, by their number.
 std::string to_json(const Comparison& comparison, bool timing,
                     const std::map<std::size_t, std::vector<JsonPart>>& of_run = {});
@@ -148,10 +148,10 @@ std::string to_json(const std::vector<RunRound>& rounds);
 /// One line per run; lists joined by semicolons.
 std::string to_csv(const Comparison& comparison);
 
-/// What a reader must know of a run whose gradients come late: steps of the stage where they are latest.
+/// A remark for a run whose gradients come late: by how many steps in the stage where they are latest.
 std::string staleness_remark(const std::vector<double>& staleness);
 
-/// What a reader must know of a run that its figures do not say: of its plan, late gradients, what it recomputes.
+/// Remarks on what a run's figures do not show: its plan's note, late gradients, what it recomputes.
 std::vector<std::string> remarks_of(const Run& run);
 
 } // namespace stagecraft

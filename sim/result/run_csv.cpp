@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// A column in words.
+// A column of text.
 struct TextColumn {
   const char* name;
   bool of_feasible; ///< empty for other runs
@@ -22,12 +22,12 @@ constexpr std::array kTexts = {
     TextColumn{"order", true, [](const Run& run) { return run.order; }},
     TextColumn{"engine", false, [](const Run& run) { return run.engine; }},
     TextColumn{"micro_batches", false, [](const Run& run) { return std::to_string(run.micro_batches); }},
-    TextColumn{"recompute", false, [](const Run& run) { return csv_cell(to_text(run.recompute)); }},
+    TextColumn{"recompute", false, [](const Run& run) { return to_text(run.recompute); }},
     TextColumn{"feasible", false, [](const Run& run) { return std::string(run.feasible ? "true" : "false"); }},
-    TextColumn{"why_not", false, [](const Run& run) { return csv_cell(run.why_not); }},
-    TextColumn{"would_fit", false, [](const Run& run) { return csv_cell(run.would_fit); }},
-    TextColumn{"note", true, [](const Run& run) { return csv_cell(run.note); }, metric("folded_replicas").name},
-    TextColumn{"devices", true, [](const Run& run) { return csv_cell(join(run.devices, ";")); }, metric("tasks").name},
+    TextColumn{"why_not", false, [](const Run& run) { return run.why_not; }},
+    TextColumn{"would_fit", false, [](const Run& run) { return run.would_fit; }},
+    TextColumn{"note", true, [](const Run& run) { return run.note; }, metric("folded_replicas").name},
+    TextColumn{"devices", true, [](const Run& run) { return join(run.devices, ";"); }, metric("tasks").name},
 };
 
 std::string csv_figure(const Metric& metric, const Run& run) {
@@ -46,14 +46,14 @@ std::string csv_figure(const Metric& metric, const Run& run) {
 
 constexpr auto kCsvMetrics = metrics_by<&Metric::csv>();
 
-// What a line says in each column, or, without a run, their names.
+// The cells of a run's line, or, without a run, the names of the columns.
 std::vector<std::string> cells_of(const Run* run) {
   std::vector<std::string> cells;
   const auto add_texts = [&](std::string_view after) {
     for (const TextColumn& column : kTexts) {
       if (column.after == after) {
         const bool shown = run != nullptr && (run->feasible || !column.of_feasible);
-        cells.push_back(run == nullptr ? column.name : shown ? column.text(*run) : "");
+        cells.push_back(run == nullptr ? column.name : shown ? csv_cell(column.text(*run)) : "");
       }
     }
   };

@@ -21,7 +21,7 @@ Json to_value(const std::vector<RunRound::Group>& groups) {
   return list;
 }
 
-// Candidates are null where they are those of the round before.
+// `candidates` is null where the round has those of the round before.
 Json to_value(const std::vector<RunRound>& rounds) {
   Json list = Json::array();
   for (std::size_t r = 0; r < rounds.size(); ++r) {
@@ -46,7 +46,7 @@ Json to_value(const std::vector<RunRound>& rounds) {
   return list;
 }
 
-// What is asked for, and what came of it in words.
+// What was asked for, and the texts of the result.
 Json head_of(const Run& run) {
   return {{"strategy", run.strategy},
           {"schedule", run.schedule},
@@ -85,7 +85,7 @@ Json objective_of(const Run& run) {
   return run.objective ? Json{{"name", run.objective->name}, {"seconds", run.objective->value.value}} : Json();
 }
 
-// A key among the metrics that says more than one of them.
+// A key that stands among the metrics and holds more than one value.
 struct Part {
   const Metric* after;
   const char* key;
@@ -97,7 +97,7 @@ constexpr std::array kParts = {
     Part{&metric("over_bound"), "objective", objective_of},
 };
 
-// Of a feasible run. JSON has null for what is no number.
+// The JSON value of a metric of a feasible run; null for NaN and infinity.
 Json json_figure(const Metric& metric, const Run& run) {
   if (metric.per_device != nullptr) {
     return metric.per_device(run);
@@ -132,7 +132,7 @@ void add_components(Json& json, const Run& run) {
   }
 }
 
-// Every metric and what stands among them, null until a run is feasible.
+// Adds every metric and the keys that stand among them; null where the run is infeasible.
 void add_metrics(Json& json, const Run& run) {
   for (const Metric& metric : kMetrics) {
     if (!metric.is_key()) {
@@ -179,7 +179,7 @@ Json to_value(const Run& run, bool timing) {
 
 std::string text_of(const Json& json) { return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace); }
 
-// An object with further keys at its end: values may be a hundred megabytes, which no parser need see.
+// Adds further keys at the end of an object as text: their values may take 100 MB, which no parser has to read.
 std::string with_parts(std::string object, const std::vector<JsonPart>& parts) {
   for (const JsonPart& part : parts) {
     if (!part.value.empty()) {

@@ -1,4 +1,4 @@
-// The stages of a plan by names and as JSON, the same in results and in plans.
+// The stages of a plan with names and as JSON, the same in results and in plans.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// The stages of a plan by names; `cost` is the plan's.
+/// The stages of a plan with names; `cost` is the plan's.
 std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& platform, const Plan& plan,
                                       const PlanCost& cost);
 

@@ -1,4 +1,4 @@
-// Schedules without a flush: 1F1B in which the pipeline never empties, with several versions of the weights or one that
+// Schedules without a flush: 1F1B whose pipeline never empties. They keep several versions of the weights, or one that
 // is late.
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Adds the orders of a stage with `replicas`, each of which takes every replicas-th micro-batch: one forward, `ahead`
-// of its own micro-batches before, then one backward.
+// Adds the orders of a stage with `replicas` replicas, each of which takes every replicas-th micro-batch. An order
+// alternates one forward and one backward; a forward runs `ahead` turns before the backward of its micro-batch.
 void add_stage(Schedule& schedule, int stage, int replicas, int ahead, int micro_batches) {
   for (int replica = 0; replica < replicas; ++replica) {
     std::vector<Action>& order = schedule.orders.emplace_back();
@@ -30,8 +30,8 @@ Schedule straight(const ScheduleRequest& request) {
   return schedule;
 }
 
-// For orders with one step per round: a forward that runs n rounds before its own sees weights n steps older than those
-// that its gradient updates. Returns the mean over the micro-batches of a round.
+// [stage]: the mean staleness over the micro-batches of a round, for orders with one optimiser step per round. A
+// forward that runs n rounds before its own round sees weights n steps older than those that its gradient updates.
 std::vector<double> mean_staleness(const Schedule& schedule, int stages, int micro_batches) {
   std::vector<double> staleness(stages, 0.0);
   for (const auto& order : schedule.orders) {
@@ -48,7 +48,7 @@ std::vector<double> mean_staleness(const Schedule& schedule, int stages, int mic
 
 ScheduleResult make_pipedream(const ScheduleRequest& request) {
   const std::vector<int> replicas = request.replicas.empty() ? std::vector<int>(request.ranks, 1) : request.replicas;
-  long turns = 1; // rounds after which the replicas of every stage begin again
+  long turns = 1; // micro-batches after which the turns of all replicas begin again
   for (const int r : replicas) {
     turns = std::min(std::lcm(turns, static_cast<long>(r)), 1L << 30);
   }
@@ -64,7 +64,7 @@ ScheduleResult make_pipedream(const ScheduleRequest& request) {
   schedule.steps_each_micro_batch = true;
   int left = std::accumulate(replicas.begin(), replicas.end(), 0); // number of ranks from this stage on
   for (int s = 0; s < static_cast<int>(replicas.size()); ++s) {
-    // Narayanan et al. 2019, §3.2: as many in flight as keep the ranks behind this stage busy.
+    // Narayanan et al. 2019, §3.2: as many micro-batches in flight as keep the ranks from this stage on busy.
     const int ahead = (left - 1) / replicas[s];
     add_stage(schedule, s, replicas[s], ahead, request.micro_batches);
     schedule.versions.push_back(ahead + 1);

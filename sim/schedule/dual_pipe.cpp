@@ -13,8 +13,8 @@ struct Flow {
   int stage, forward, backward; // the rank's stage in this flow, and the flow's next micro-batches
 };
 
-// The order of a rank. Flow 0 reaches it first, after h ranks. Flow 1 comes back to it, so a micro-batch of either flow
-// takes another half - 1 - h hops.
+// The order of one rank. Flow 0 reaches it first, after h hops; flow 1 reaches it later. The ranks where the flows meet
+// are half - 1 - h hops away.
 class Order {
 public:
   Order(int h, int half, int count, Flow zero, Flow one) : flows_{zero, one} {
@@ -56,7 +56,7 @@ public:
   std::vector<Action> take() { return std::move(actions_); }
 
 private:
-  // The last backwards of both flows; from the middle on their W wait and fill the end.
+  // The last backwards of both flows. From the middle on they are split, and their W wait to fill the end.
   void drain(int h) {
     const int middle = (h + 1) / 2;
     for (int n = 0; n <= h; ++n) {
@@ -105,7 +105,7 @@ ScheduleResult make_dual_pipe(const ScheduleRequest& request) {
   Schedule schedule;
   for (int rank = 0; rank < p; ++rank) {
     const int h = std::min(rank, p - 1 - rank);
-    const int near = rank == h ? 0 : m / 2; // the flow that begins at the nearer end: down or up
+    const int near = rank == h ? 0 : m / 2; // the first micro-batch of the flow that begins at the nearer end
     const int far = m / 2 - near;
     schedule.orders.push_back(Order(h, p / 2, m / 2, {h, near, near}, {p - 1 - h, far, far}).take());
   }

@@ -1,5 +1,5 @@
-// Hanayo: stages placed V-shaped, so that micro-batches run over the ranks in waves (Liu et al. 2023). With W waves a
-// rank holds 2 W stages. The order is a greedy one on equal stages whose backward takes twice a forward.
+// Hanayo: stages lie in a V over the ranks, so that micro-batches run over them in waves (Liu et al. 2023). With W
+// waves a rank holds 2 W stages. The order is greedy, for equal stages whose backward takes twice as long as a forward.
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 

@@ -11,9 +11,9 @@ struct ForwardSlot {
   int micro_batch, chunk;
 };
 
-// Sizes of the groups: P micro-batches each where P divides M. Otherwise as even as can be with no group smaller than
-// P, since a rank gets its first micro-batch back after P hops; the larger ones first, so that the warm-up serves all.
-// Fewer micro-batches than ranks are one group.
+// Sizes of the groups: P micro-batches each if P divides M. Otherwise the sizes are as even as possible and at least P,
+// since a rank gets its first micro-batch back after P hops. Larger groups come first, so that the warm-up serves all
+// of them. Fewer micro-batches than ranks form one group.
 std::vector<int> group_sizes(int ranks, int micro_batches) {
   const int groups = std::max(1, micro_batches / ranks);
   std::vector<int> sizes(groups, micro_batches / groups);

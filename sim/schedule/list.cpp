@@ -1,4 +1,4 @@
-// The list schedule: an order for plans whose shape no named schedule knows.
+// The list schedule: an order for plans whose shape no named schedule can run.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -109,7 +109,7 @@ private:
     double delay;
   };
 
-  // An input that arrives at a time; or the task that a device has been running since then.
+  // An input and when it arrives; or the task that a device is running and when it started.
   struct Timed {
     double time;
     std::int32_t replica;
@@ -136,8 +136,8 @@ private:
     }
   }
 
-  // Reserves memory: each replica adds a forward and a backward per micro-batch to its device, and all may be ready or
-  // arriving at once.
+  // Reserves memory: each replica adds a forward and a backward per micro-batch to its device's order, and all its
+  // micro-batches may be ready at once.
   void reserve() {
     std::vector<std::size_t> stages(devices_.size(), 0);
     for (const auto& replicas : replicas_) {
@@ -222,7 +222,7 @@ private:
     }
   }
 
-  // Gives an idle device its most urgent work, or has it woken when its next input comes.
+  // Gives an idle device its most urgent work. If it has none, wakes the device when its next input arrives.
   void dispatch(std::int32_t device, double now) {
     if (busy_[device] != 0) {
       return;
@@ -309,7 +309,7 @@ private:
   std::vector<char> busy_;
   std::vector<Timed> running_;        // [device]
   std::vector<double> wake_;          // [device]: time of the next wake-up
-  std::vector<std::int32_t> touched_; // devices to look at once the moment is over
+  std::vector<std::int32_t> touched_; // devices that may start work after the events of this moment
   EventQueue events_;
 };
 

@@ -7,8 +7,8 @@
 namespace stagecraft {
 namespace {
 
-// Rank s: w forwards; then F(w+i), B(i) while forwards last; then the remaining backwards. With `weight_delay` >= 0
-// every B from number weight_delay on is followed by the oldest W, and those left come last.
+// Rank s: w forwards; then F(w+i), B(i) while forwards last; then the remaining backwards. With `weight_delay` >= 0,
+// every B from number weight_delay on is followed by the oldest W, and the W that are left come last.
 std::vector<Action> alternate(int stage, int micro_batches, int warm_up, int weight_delay) {
   const int w = std::min(warm_up, micro_batches);
   std::vector<Action> order;

@@ -34,7 +34,7 @@ Schedule from_empty(const Schedule& schedule) {
   }
   Schedule alone = schedule;
   alone.flushes = true;
-  int ahead = 0; // iterations by which the earliest forward runs before its own
+  int ahead = 0; // the most iterations by which a task runs before its own
   for (const auto& order : schedule.orders) {
     for (const Action& action : order) {
       ahead = std::max(ahead, action.micro_batch / schedule.micro_batches);
@@ -65,16 +65,16 @@ std::size_t end_of_item(std::span<const Action> order, std::size_t begin) {
   return end;
 }
 
-// The change of the micro-batches held by a task; W releases what B has kept.
+// By how much a task changes the number of micro-batches held; W releases what B has kept.
 double change_of(const Schedule& schedule, TaskKind kind, double kept) {
   const double after = schedule.splits_backward ? kept : 0;
   return kind == TaskKind::forward ? 1 : kind == TaskKind::backward ? after - 1 : kind == TaskKind::weight ? -after : 0;
 }
 
-// The most that a rank holds at once, and what it then holds of each stage. `held`: zeros, [stage].
+// The most that a rank holds at once. Sets `held` ([stage], zeros before) to what it then holds of each stage.
 double count_held(const Schedule& schedule, std::span<const Action> order, double kept, std::vector<double>& held) {
   double now = 0;
-  for (const Action& action : order) { // what earlier rounds have left, where iterations overlap
+  for (const Action& action : order) { // what earlier rounds have left, if iterations overlap
     const double rounds = action.micro_batch / schedule.micro_batches;
     held[action.stage] += rounds * change_of(schedule, action.kind, kept);
     now += rounds * change_of(schedule, action.kind, kept);
@@ -84,7 +84,7 @@ double count_held(const Schedule& schedule, std::span<const Action> order, doubl
   double most = now;
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
-    // Of actions that start together, all take before any releases.
+    // Actions that start together all take memory before any of them releases some.
     for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
       for (std::size_t at = begin; at < end; ++at) {
         const double change = order[at].kind == kind ? change_of(schedule, kind, kept) : 0;
@@ -104,26 +104,34 @@ double count_held(const Schedule& schedule, std::span<const Action> order, doubl
   return most;
 }
 
+// Sets the entries of an order's stages back to 0.
+void clear(std::vector<double>& held, std::span<const Action> order) {
+  for (const Action& action : order) {
+    held[action.stage] = 0;
+  }
+}
+
 } // namespace
 
 std::vector<double> in_flight(const Schedule& schedule, double kept) {
   std::vector<double> most(schedule.stages, 0.0);
-  std::vector<double> held;
+  std::vector<double> held(schedule.stages, 0.0);
   for (const auto& order : schedule.orders) {
-    held.assign(schedule.stages, 0.0);
     count_held(schedule, order, kept, held);
-    std::transform(held.begin(), held.end(), most.begin(), most.begin(),
-                   [](double a, double b) { return std::max(a, b); });
+    for (const Action& action : order) { // its stages alone, which are few
+      most[action.stage] = std::max(most[action.stage], held[action.stage]);
+    }
+    clear(held, order);
   }
   return most;
 }
 
 std::vector<int> most_held(const Schedule& schedule) {
   std::vector<int> most;
-  std::vector<double> held;
+  std::vector<double> held(schedule.stages, 0.0);
   for (const auto& order : schedule.orders) {
-    held.assign(schedule.stages, 0.0);
     most.push_back(static_cast<int>(std::lround(count_held(schedule, order, 1, held))));
+    clear(held, order);
   }
   return most;
 }
@@ -173,15 +181,15 @@ public:
   explicit Checker(const Schedule& schedule)
       : schedule_(schedule), stages_(schedule.stages), micro_batches_(schedule.micro_batches) {}
 
-  std::vector<std::string> find_defects() {
+  std::vector<ScheduleDefect> find_defects() {
     std::size_t actions = 0;
     for (const auto& order : schedule_.orders) {
       actions += order.size();
     }
     const std::size_t cells = static_cast<std::size_t>(stages_) * micro_batches_;
-    if (cells > actions) { // too sparse for tables, and most are missing: each needs F and B
-      return {std::to_string(actions) + " tasks are too few for " + std::to_string(stages_) + " stages and " +
-              std::to_string(micro_batches_) + " micro-batches"};
+    if (cells > actions) { // too sparse for tables; each cell needs F and B, so tasks are missing
+      return {{std::to_string(actions) + " tasks are too few for " + std::to_string(stages_) + " stages and " +
+               std::to_string(micro_batches_) + " micro-batches"}};
     }
     rank_.assign(cells, kNowhere);
     ahead_.assign(cells * kKinds, kNowhere);
@@ -202,19 +210,21 @@ private:
   }
   int ahead_of(const Action& action) const { return action.micro_batch / micro_batches_; }
 
-  // Whether a task can be one of the schedule.
+  void note(int rank, const std::string& text) { defects_.push_back({text, rank}); }
+
+  // Whether a task can belong to the schedule; if not, notes the defect.
   bool belongs(const Action& action, int rank) {
     const bool inside = action.stage >= 0 && action.stage < stages_ && action.micro_batch >= 0 &&
                         (!schedule_.flushes || action.micro_batch < micro_batches_);
     if (!inside) {
-      defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is outside " +
-                         std::to_string(stages_) + " stages and " + std::to_string(micro_batches_) + " micro-batches");
+      note(rank, name_of(action) + " on rank " + std::to_string(rank) + " is outside " + std::to_string(stages_) +
+                     " stages and " + std::to_string(micro_batches_) + " micro-batches");
       return false;
     }
     if (action.kind > TaskKind::recompute || (action.kind == TaskKind::weight && !schedule_.splits_backward)) {
-      defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is no work of a schedule that " +
-                         (schedule_.splits_backward ? "splits backward; allowed: F, B, W, R"
-                                                    : "runs backward as a whole; allowed: F, B, R"));
+      note(rank, name_of(action) + " on rank " + std::to_string(rank) + " is no work of a schedule that " +
+                     (schedule_.splits_backward ? "splits backward; allowed: F, B, W, R"
+                                                : "runs backward as a whole; allowed: F, B, R"));
       return false;
     }
     return true;
@@ -231,13 +241,13 @@ private:
           continue;
         }
         if (at == 0 && action.fused) {
-          defects_.push_back(name_of(action) + " on rank " + std::to_string(rank) + " is fused with nothing");
+          note(rank, name_of(action) + " on rank " + std::to_string(rank) + " is fused with nothing");
         }
         std::int32_t& ahead = ahead_[cell(action)];
         if (ahead != kNowhere) {
           repeated.resize(ahead_.size(), 0);
           if (repeated[cell(action)] == 0) {
-            defects_.push_back(name_of(action) + " appears more than once, again on rank " + std::to_string(rank));
+            note(rank, name_of(action) + " appears more than once, again on rank " + std::to_string(rank));
           }
           repeated[cell(action)] = 1;
         }
@@ -245,9 +255,9 @@ private:
         std::int32_t& home = rank_[cell(action.micro_batch, action.stage)];
         home = home == kNowhere ? rank : home;
         if (home != rank) {
-          defects_.push_back(name_of(action) + " is on rank " + std::to_string(rank) + ", but micro-batch " +
-                             std::to_string(action.micro_batch % micro_batches_) + " of stage " +
-                             std::to_string(action.stage) + " runs on rank " + std::to_string(home));
+          note(rank, name_of(action) + " is on rank " + std::to_string(rank) + ", but micro-batch " +
+                         std::to_string(action.micro_batch % micro_batches_) + " of stage " +
+                         std::to_string(action.stage) + " runs on rank " + std::to_string(home));
         }
       }
     }
@@ -259,15 +269,15 @@ private:
         for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
           const Action action{kind, m, stage};
           if ((kind != TaskKind::weight || schedule_.splits_backward) && ahead_[cell(action)] == kNowhere) {
-            defects_.push_back(name_of(action) + " is missing");
+            note(rank_[cell(m, stage)], name_of(action) + " is missing");
           }
         }
       }
     }
   }
 
-  // Runs the orders without times; where iterations overlap, one round of them, with everything done that earlier
-  // rounds do. If they stop, follows the waiting tasks around their cycle.
+  // Runs the orders without times. If iterations overlap, it runs one round of them and takes all that earlier rounds
+  // do as done. If the orders stop, follows the waiting tasks around their cycle.
   void find_deadlock() {
     const int ranks = static_cast<int>(schedule_.orders.size());
     done_.assign(ahead_.size(), 0);
@@ -292,7 +302,8 @@ private:
     }
     for (int rank = 0; rank < ranks; ++rank) {
       if (cursor_[rank] < schedule_.orders[rank].size()) {
-        defects_.push_back("deadlock: " + cycle_from(rank));
+        const int start = cycle_start(rank);
+        note(start, "deadlock: " + cycle_from(start));
         return;
       }
     }
@@ -344,26 +355,33 @@ private:
            });
   }
 
-  // The cycle of waiting tasks that a rank waits for; a chain that ends where a task comes a round later.
-  std::string cycle_from(int rank) const {
+  bool is_stuck(int rank) const { return cursor_[rank] < schedule_.orders[rank].size(); }
+
+  // The rank of the task that a rank waits for.
+  int holds_up(int rank) const {
+    const Action need = blocking(rank)->needs;
+    return rank_[cell(need.micro_batch, need.stage)];
+  }
+
+  // A rank of the cycle of waiting tasks that holds up a rank, or the end of a chain that waits for a later round.
+  int cycle_start(int rank) const {
     std::vector<char> visited(schedule_.orders.size(), 0);
-    const auto holds_up = [&](int at) {
-      const Action need = blocking(at)->needs;
-      return rank_[cell(need.micro_batch, need.stage)];
-    };
-    const auto stuck = [&](int at) { return cursor_[at] < schedule_.orders[at].size(); };
-    int start = rank;
-    while (visited[start] == 0 && stuck(holds_up(start))) {
-      visited[start] = 1;
-      start = holds_up(start);
+    while (visited[rank] == 0 && is_stuck(holds_up(rank))) {
+      visited[rank] = 1;
+      rank = holds_up(rank);
     }
+    return rank;
+  }
+
+  // Describes the cycle, or the end of the chain, from that rank on.
+  std::string cycle_from(int start) const {
     std::string text;
-    visited.assign(visited.size(), 0);
-    for (int at = start; stuck(at) && visited[at] == 0; at = holds_up(at)) {
+    std::vector<char> visited(schedule_.orders.size(), 0);
+    for (int at = start; is_stuck(at) && visited[at] == 0; at = holds_up(at)) {
       visited[at] = 1;
       const Waiting waiting = *blocking(at);
       text += (text.empty() ? "" : "; ") + name_of(waiting.task) + " on rank " + std::to_string(at) + " waits for " +
-              name_of(waiting.needs) + (stuck(holds_up(at)) ? "" : ", which comes a round later");
+              name_of(waiting.needs) + (is_stuck(holds_up(at)) ? "" : ", which comes a round later");
     }
     return text;
   }
@@ -374,18 +392,26 @@ private:
   std::vector<std::int32_t> ahead_; // [task]: iterations that it runs ahead of its own
   std::vector<char> done_;          // [task]
   std::vector<std::size_t> cursor_; // [rank]
-  std::vector<std::string> defects_;
+  std::vector<ScheduleDefect> defects_;
 };
 
 } // namespace
 
-std::vector<std::string> schedule_defects(const Schedule& schedule) {
-  std::vector<std::string> defects = Checker(schedule).find_defects();
+std::vector<ScheduleDefect> find_defects(const Schedule& schedule) {
+  std::vector<ScheduleDefect> defects = Checker(schedule).find_defects();
   if (defects.empty() && !schedule.flushes) {
     const Schedule alone = from_empty(schedule);
     defects = Checker(alone).find_defects();
   }
   return defects;
+}
+
+std::vector<std::string> schedule_defects(const Schedule& schedule) {
+  std::vector<std::string> texts;
+  for (ScheduleDefect& defect : find_defects(schedule)) {
+    texts.push_back(std::move(defect.text));
+  }
+  return texts;
 }
 
 } // namespace stagecraft

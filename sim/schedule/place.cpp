@@ -34,7 +34,8 @@ Groups groups_of_replicas(const Plan& plan) {
   return groups;
 }
 
-// One rank per stage, or per device where there are several stages on each: those of the first stage that lives there.
+// The devices of each rank, if ranks are stages, or devices with several stages: those of the first stage that lives on
+// the rank.
 Groups groups_of_stages(const Plan& plan, const std::vector<std::vector<int>>& homes, std::size_t ranks) {
   Groups groups(ranks);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -67,6 +68,21 @@ std::string misplaced(const Stage& stage, std::size_t number, const std::vector<
   return "";
 }
 
+// Why a stage cannot be copied to all of its ranks, or "": the copies have equally many shards, one on each device of a
+// rank.
+std::string divided_unequally(const Stage& stage, std::size_t number, const std::vector<int>& ranks,
+                              const Groups& groups) {
+  for (const int rank : ranks) {
+    const std::size_t shards = groups[rank].size();
+    if (ranks.size() > 1 && shards != static_cast<std::size_t>(stage.tensor_parallel)) {
+      return "the schedule has stage " + std::to_string(number) + " on rank " + std::to_string(rank) +
+             " too, which has " + count_of(shards, "device") + ", the plan divides it over " +
+             std::to_string(stage.tensor_parallel) + "; allowed: ranks of equally many devices";
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 std::variant<PlacedPlan, Infeasible> place(const Plan& plan, const Schedule& schedule) {
@@ -80,12 +96,16 @@ std::variant<PlacedPlan, Infeasible> place(const Plan& plan, const Schedule& sch
   if (groups.size() != ranks || ranks == plan.stages.size()) {
     groups = groups_of_stages(plan, homes, ranks);
   }
+  for (const auto& why_not : {misplaced, divided_unequally}) {
+    for (std::size_t s = 0; s < homes.size(); ++s) {
+      if (std::string why = why_not(plan.stages[s], s, homes[s], groups); !why.empty()) {
+        return Infeasible{std::move(why)};
+      }
+    }
+  }
   PlacedPlan placed{plan, {}};
   for (std::size_t s = 0; s < homes.size(); ++s) {
     Stage& stage = placed.plan.stages[s];
-    if (std::string why = misplaced(stage, s, homes[s], groups); !why.empty()) {
-      return Infeasible{std::move(why)};
-    }
     if (homes[s].size() > 1) {
       std::vector<int> at = homes[s]; // its own rank first
       std::stable_partition(at.begin(), at.end(), [&](int rank) { return rank == static_cast<int>(s); });

@@ -16,9 +16,9 @@ struct PlacedPlan {
   std::vector<int> rank_of; ///< [DeviceId]; -1 for devices that the plan does not use
 };
 
-/// Places each stage on the ranks in whose orders it stands; or why the plan's shape is another one. Rank r is the
-/// device (or the group) of stage r; where a stage's replicas are ranks of their own, ranks count the replicas of all
-/// stages.
+/// Places each stage on the ranks whose orders contain it, or says why the plan's shape differs. Rank r is the device
+/// (or the group) of stage r. If the replicas of stages are ranks of their own, ranks number the replicas of all stages
+/// in order.
 std::variant<PlacedPlan, Infeasible> place(const Plan& plan, const Schedule& schedule);
 
 } // namespace stagecraft

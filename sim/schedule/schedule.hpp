@@ -1,4 +1,5 @@
-// Schedules: the order of work on each device. One file each, one row each; everything else is a shared pass.
+// Schedules: the order of work on each device. A schedule is one file and one row; everything else is done by shared
+// passes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,22 +42,22 @@ constexpr std::string_view name_of(TaskKind kind) { return kTaskNames.at(static_
 /// One piece of work of a schedule.
 struct Action {
   TaskKind kind = TaskKind::forward;
-  std::int32_t micro_batch = 0; ///< where iterations overlap, those of the next one follow on: M, M + 1, …
-  std::int32_t stage = 0;       ///< global: in a chain of all stages
+  std::int32_t micro_batch = 0; ///< if iterations overlap, the next one's have the numbers M, M + 1, …
+  std::int32_t stage = 0;       ///< global: its number in the chain of all stages
   bool fused =
       false; ///< fused with the action before it: they start together, and the outputs of both are sent at their end
   bool operator==(const Action&) const = default;
 };
 
-/// Per rank the order of work of one iteration. Rank r is the r-th device of a plan, or all replicas of a stage. A
-/// stage may live on several ranks, each micro-batch of it on one of them: then every one of them holds its weights,
-/// and they reduce their gradients together.
+/// The order of work of one iteration, for each rank. Rank r is the r-th device of a plan, or all replicas of a stage.
+/// A stage may live on several ranks, each of which runs some of its micro-batches; all of them then hold its weights
+/// and reduce their gradients together.
 struct Schedule {
   std::string name;
   int stages = 0, micro_batches = 0;
   bool splits_backward = false;
-  /// Whether the pipeline runs dry between iterations. Without it the orders are those of the steady state: ranks go
-  /// from one iteration to the next without a pause, and forwards of later iterations stand among those of this one.
+  /// Whether the pipeline empties between iterations. If not, the orders are those of the steady state: ranks go from
+  /// one iteration to the next without a pause, and an order also has forwards of later iterations.
   bool flushes = true;
   bool steps_each_micro_batch = false; ///< the optimiser runs after every backward, not once per iteration
   bool predicts_weights = false;       ///< each forward first extrapolates its weights (XPipe)
@@ -70,8 +71,8 @@ struct Schedule {
 /// What a schedule that depends on times knows about a stage. Equal stages by default.
 struct StageFigures {
   double forward = 1, backward_input = 1, backward_weight = 1; ///< s per micro-batch
-  double activation = 1; ///< amount held from F until B, or until W where B is split
-  double kept = 1;       ///< share of `activation` that W needs; B releases the rest
+  double activation = 1;                                       ///< amount held from F until B, or until W if B is split
+  double kept = 1; ///< share of `activation` that W needs; B releases the rest
 };
 
 struct ScheduleRequest {
@@ -80,9 +81,11 @@ struct ScheduleRequest {
   int chunks = 1;            ///< stages per rank; rows with a number of their own ignore it
   std::vector<int> replicas; ///< [stage], for schedules whose replicas take whole micro-batches in turn; empty: 1 each
   std::vector<StageFigures> figures; ///< [stage]; empty: equal stages
-  std::vector<double> hops;          ///< [stage]: s from it to the next, one less than stages; empty: 0
-  std::vector<double> room;          ///< [rank]: most activations held at once, in their unit; empty: as the row says
-  /// Period of an order as the replay finds it, s; infinite where it does not fit. Empty: a replay of the figures.
+  std::vector<double> hops;          ///< [stage]: s from the stage to the next, so one entry less than stages; empty: 0
+  std::vector<double> room;          ///< [rank]: most activations held at once, in the unit of `activation`; empty: as
+                                     ///< the row says
+  /// The period of a schedule in the replay, s; infinite if the schedule does not fit in memory. Empty: the figures are
+  /// replayed instead.
   std::function<double(const Schedule&)> evaluate;
 };
 
@@ -96,7 +99,7 @@ struct ScheduleRow {
   StagePlacement stage_placement = StagePlacement::interleaved; ///< on which ranks
   bool bidirectional = false;       ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
   bool in_turn = false;             ///< replicas of a stage are ranks, which take whole micro-batches in turn
-  std::string_view planned_as = {}; ///< schedule whose counts planners assume, for one made after the plan
+  std::string_view planned_as = {}; ///< the schedule whose counts planners assume if this one is made after the plan
 };
 std::span<const ScheduleRow> schedules();
 
@@ -109,17 +112,17 @@ constexpr int chunks_of(const ScheduleRow& row, int asked) { return row.chunks >
 /// The schedule of a row, or why there is none for these numbers.
 ScheduleResult make_schedule(const ScheduleRow& row, const ScheduleRequest& request);
 
-/// Micro-batches (of a stage) that each stage holds at the moment when its rank holds most: activations are kept from F
-/// until B, or until W where backward is split. Of a stage that lives on several ranks, on that which holds most of it;
-/// where iterations overlap, in the steady state. From B until W a micro-batch counts `kept`.
+/// For each stage, the micro-batches that it holds at the moment when its rank holds most. Activations are kept from F
+/// until B, or until W if backward is split; from B until W a micro-batch counts `kept`. If a stage lives on several
+/// ranks, the one that holds most of it counts. If iterations overlap, the counts are those of the steady state.
 std::vector<double> in_flight(const Schedule& schedule, double kept = 1);
 
-/// The micro-batches that each rank holds at most, one for each of its stages: from F until B, or until W where
+/// The most micro-batches that each rank holds, counted once for each of its stages: from F until B, or until W if
 /// backward is split.
 std::vector<int> most_held(const Schedule& schedule);
 
-/// One iteration alone, of a schedule whose iterations overlap: what its ranks do from empty until the pipeline is
-/// empty again. Of any other schedule, the schedule.
+/// One iteration alone: what the ranks do from an empty pipeline until it is empty again. A schedule whose iterations
+/// do not overlap comes back unchanged.
 Schedule from_empty(const Schedule& schedule);
 
 /// "F0@0 B0@0 …", micro-batch @ global stage; + joins what is fused.
@@ -127,18 +130,26 @@ std::string to_text(std::span<const Action> order);
 /// The text of each task.
 std::vector<std::string> tokens(std::span<const Action> order);
 
-/// Every defect, in words: a missing or repeated task, a micro-batch of a stage on two ranks, or a cycle of waiting
-/// tasks, which would be a deadlock. Where iterations overlap the steady state and one iteration alone are both looked
-/// at; in the steady state a task may need nothing of a later round of the orders. O(tasks).
+/// Describes every defect: a missing or repeated task, a micro-batch of a stage on two ranks, or a cycle of waiting
+/// tasks, which would be a deadlock. If iterations overlap, both the steady state and one iteration alone are checked;
+/// in the steady state no task may need one of a later round. O(tasks).
 std::vector<std::string> schedule_defects(const Schedule& schedule);
 
-/// Puts R before each B of a stage whose flag is set, or before all that is fused with it; none where F and B of a
-/// micro-batch are fused.
+/// One such reason.
+struct ScheduleDefect {
+  std::string text;
+  int rank = -1; ///< the rank whose order shows it; -1: no rank's alone
+};
+/// The same, each with its rank.
+std::vector<ScheduleDefect> find_defects(const Schedule& schedule);
+
+/// Puts R before each B of a stage whose flag is set, and before all that the B is fused with. Adds none if F and B of
+/// one micro-batch are fused, or if `rule` says so.
 Schedule add_recompute(Schedule schedule, std::span<const char> recomputing_stages, const RecomputeRule& rule);
 
-/// The order that runs any plan: whenever a device is free it takes B before F, the oldest micro-batch first, then the
-/// stage with the longest path to go. Ranks are the plan's devices in order of their first stage. Transfers take their
-/// time on an empty network. O(tasks log tasks).
+/// The order that runs any plan: whenever a device is free, it takes B before F, then the oldest micro-batch, then the
+/// stage with the longest path to go. Ranks are the plan's devices in order of their first stage. Transfers take as
+/// long as on an empty network. O(tasks log tasks).
 Schedule make_list_schedule(Router& router, const Plan& plan, const PlanCost& cost, int micro_batches);
 
 } // namespace stagecraft

@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-// Calls the function of a schedule's own file, which it also declares: so a schedule is one file and one row.
+// Declares the function of a schedule's own file and calls it, so that a schedule is one file and one row.
 #define ORDER(function)                                                                                                \
   [](const ScheduleRequest& request) {                                                                                 \
     ScheduleResult function(const ScheduleRequest&);                                                                   \
@@ -36,25 +36,25 @@ std::span<const ScheduleRow> schedules() {
                   .make = ORDER(make_zb_h1),
                   .splits_backward = true},
       ScheduleRow{.name = "zb-auto",
-                  .help = "zero bubble by the stages' times under a memory cap (Qi et al. 2023)",
+                  .help = "a zero-bubble order made from the stages' times, under a memory cap (Qi et al. 2023)",
                   .make = ORDER(make_zb_auto),
                   .splits_backward = true,
                   .planned_as = "zb-h1"},
       ScheduleRow{.name = "breadth-first",
-                  .help = "all micro-batches through one chunk after the other, and back (Lamy-Poirier 2022)",
+                  .help = "all micro-batches through one chunk, then the next, and back again (Lamy-Poirier 2022)",
                   .make = ORDER(make_breadth_first),
                   .chunks = 0},
       ScheduleRow{.name = "zb-h2",
-                  .help = "zb-h1 with twice the warm-up: no bubble where stages step alone (Qi et al. 2023)",
+                  .help = "zb-h1 with twice the warm-up: no bubble if each stage steps by itself (Qi et al. 2023)",
                   .make = ORDER(make_zb_h2),
                   .splits_backward = true},
       ScheduleRow{.name = "hanayo",
-                  .help = "stages placed V-shaped, micro-batches run in waves (Liu et al. 2023)",
+                  .help = "an even number of stages per device in a V, micro-batches run in waves (Liu et al. 2023)",
                   .make = ORDER(make_hanayo),
                   .chunks = 0,
                   .stage_placement = StagePlacement::v_shaped},
       ScheduleRow{.name = "search",
-                  .help = "searched for these stages, hops and room, no worse than the named ones",
+                  .help = "an order searched for this pipeline's times and memory, no worse than the named schedules",
                   .make = ORDER(make_search),
                   .splits_backward = true,
                   .planned_as = "1f1b"},
@@ -80,11 +80,13 @@ std::span<const ScheduleRow> schedules() {
                   .help = "two pipelines in opposite directions over the same ranks (Li and Hoefler 2021)",
                   .make = ORDER(make_chimera),
                   .bidirectional = true},
-      ScheduleRow{.name = "dualpipe",
-                  .help = "two directions, forward of one beside backward of the other (DeepSeek-AI 2024)",
-                  .make = ORDER(make_dual_pipe),
-                  .splits_backward = true,
-                  .bidirectional = true},
+      ScheduleRow{
+          .name = "dualpipe",
+          .help =
+              "two pipelines in opposite directions, forwards of one beside backwards of the other (DeepSeek-AI 2024)",
+          .make = ORDER(make_dual_pipe),
+          .splits_backward = true,
+          .bidirectional = true},
       ScheduleRow{.name = "dualpipe-v",
                   .help = "dualpipe folded in half: one copy of the weights, stages in a V (DeepSeek-AI 2025)",
                   .make = ORDER(make_dual_pipe_v),
@@ -92,7 +94,7 @@ std::span<const ScheduleRow> schedules() {
                   .chunks = 2,
                   .stage_placement = StagePlacement::v_shaped},
       ScheduleRow{.name = "pipedream",
-                  .help = "1f1b without a flush, a step per micro-batch, a weight version for each in flight "
+                  .help = "1f1b without a flush, a step per micro-batch, a weight version per micro-batch in flight "
                           "(Narayanan et al. 2019)",
                   .make = ORDER(make_pipedream),
                   .in_turn = true},

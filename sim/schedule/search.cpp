@@ -1,5 +1,5 @@
-// Orders searched for one uneven pipeline: from the best named schedule and from list schedules, by moves of single
-// actions, each tried on a replay of its own.
+// Searches an order for one uneven pipeline. It starts from named schedules and list schedules, moves actions, and
+// judges each move by a replay of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -10,16 +10,15 @@
 
 namespace stagecraft {
 namespace {
-constexpr std::int64_t kMostSearched =
-    4096; // ranks x micro-batches; time grows with this number times that of the moves
+constexpr std::int64_t kMostSearched = 4096; // ranks x micro-batches; time grows with this times the number of moves
 constexpr std::int64_t kMostMoves = 60'000;
 constexpr std::int64_t kMovesPerAction = 240; // ranks x micro-batches
 
-// For each rank its kinds of work in order; the k-th of a kind is for micro-batch k.
+// A rank's kinds of work in order; the k-th of a kind is for micro-batch k.
 using Letters = std::vector<TaskKind>;
 using Orders = std::vector<Letters>;
 
-// Replays orders given as letters. Micro-batches come in order, so that counts show what is done.
+// Replays orders given as letters. Each kind takes its micro-batches in order, so counts say what is done.
 class LetterReplay {
 public:
   explicit LetterReplay(const TimedPipeline& pipeline)
@@ -27,7 +26,8 @@ public:
         forward_(static_cast<std::size_t>(ranks_) * micro_batches_), backward_(forward_.size()), free_(ranks_),
         before_(ranks_), at_(ranks_), forwards_(ranks_), backwards_(ranks_) {}
 
-  /// Period of the steady state: never too low, but perhaps too high beyond `enough`. Infinite if the orders deadlock.
+  /// The period of the steady state: never too low, but perhaps too high if it is more than `enough`, since the replay
+  /// then stops early. Infinite if the orders deadlock.
   double period(const Orders& orders, double enough) {
     std::fill(free_.begin(), free_.end(), 0.0);
     double period = kInfinity;
@@ -169,7 +169,7 @@ bool holds(const Letters& letters, const StageFigures& figures, double room) {
   return true;
 }
 
-// What moves minimise first; among equal ones the other counts.
+// What moves minimise: the period plus a small share of the makespan, or the makespan.
 enum class Aim { period, makespan };
 
 class OrderSearch {
@@ -188,7 +188,7 @@ public:
     return period + kShareOfOther * replay_.first();
   }
 
-  // Threshold accepting: moves that cost a little are accepted too, less and less over time.
+  // Threshold accepting: moves that make the order a little worse are accepted too, less and less over time.
   Orders improve(const Orders& start, std::int64_t moves) {
     Orders best = start;
     Orders now = start;
@@ -228,7 +228,7 @@ private:
     last_ = pick(3) == 0 ? first_ + pick(pipeline_.ranks - first_) : first_;
     const auto kind = static_cast<TaskKind>(pick(3));
     const int number = pick(pipeline_.micro_batches);
-    const int many = pick(4) == 0 ? 1 + pick(pipeline_.micro_batches - number) : 1; // the next ones alike
+    const int many = pick(4) == 0 ? 1 + pick(pipeline_.micro_batches - number) : 1; // how many of them move alike
     const int places = (1 + pick(pick(3) == 0 ? 8 : 2)) * (pick(2) == 0 ? 1 : -1);
     kept_.resize(orders.size());
     bool changed = false;

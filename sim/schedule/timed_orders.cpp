@@ -222,8 +222,8 @@ private:
 
 } // namespace
 
-// Between two iterations the slowest rank's step bounds the period from above, the fastest one's from below (max-plus
-// eigenvalue, Collatz–Wielandt).
+// From one iteration to the next, the rank that advances most bounds the period from above, the one that advances least
+// from below (max-plus eigenvalue, Collatz–Wielandt).
 OrderTimes order_times(const TimedPipeline& pipeline, const Schedule& schedule) {
   Replay replay(pipeline, schedule);
   if (!replay.iterate()) {
@@ -251,7 +251,7 @@ OrderTimes least_times(const TimedPipeline& pipeline) {
   const auto& figures = pipeline.figures;
   const int count = pipeline.micro_batches;
   OrderTimes least;
-  std::vector<double> trips(figures.size()); // from the start of F until the gradient is there
+  std::vector<double> trips(figures.size()); // from the start of F until the gradient arrives
   double back = 0;                           // from the end of F
   for (int s = pipeline.stages() - 1; s >= 0; --s) {
     trips[s] = figures[s].forward + back;

@@ -1,5 +1,5 @@
-// What schedules that go by times share: orders built action by action at the times they would run, and the times of
-// given orders.
+// Shared by schedules that depend on times: orders built action by action at the times when they would run, and the
+// times of given orders.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,27 +11,28 @@
 
 namespace stagecraft {
 
-/// A request made complete: equal stages and hops of 0 unless given, and room for P micro-batches of a rank's stages.
+/// A request with its defaults filled in: equal stages and hops of 0 unless given, and room for P micro-batches of a
+/// rank's stages.
 struct TimedPipeline {
   int ranks = 1, micro_batches = 1;
   std::vector<StageFigures> figures; ///< [stage]
-  std::vector<double> hops;          ///< [stage]: s to the next one; 0 on the same rank, and behind the last
+  std::vector<double> hops;          ///< [stage]: s to the next one; 0 on the same rank, and after the last stage
   std::vector<int> home;             ///< [stage]: its rank
-  std::vector<double> room;          ///< [rank], rounding errors included
+  std::vector<double> room;          ///< [rank], with a margin for rounding errors
 
   int stages() const { return static_cast<int>(figures.size()); }
 };
 TimedPipeline timed_pipeline(const ScheduleRequest& request, int chunks, StagePlacement placement);
 
-/// Why there is too much to order action by action for the schedule of this name, if so: time and memory grow with
-/// ranks x micro-batches.
+/// The reason if a pipeline is too large for the schedule of this name to order it action by action: time and memory
+/// grow with ranks x micro-batches.
 std::optional<Infeasible> too_many_to_order(const ScheduleRequest& request, std::string_view name);
 
-/// Why a rank cannot hold even one micro-batch of all its stages, if so.
+/// The reason if a rank cannot hold even one micro-batch of all its stages.
 std::optional<Infeasible> lacks_room(const TimedPipeline& pipeline);
 
-/// Orders under construction. Each action goes to the end of its rank's order, runs as early as it can there, and is
-/// of the lowest micro-batch left of its kind and stage. Room is the caller's to heed.
+/// Orders under construction. Each action goes to the end of its rank's order, runs there as early as it can, and takes
+/// the next micro-batch of its kind and stage. The caller must make sure that it fits in memory.
 class TimedOrders {
 public:
   explicit TimedOrders(const TimedPipeline& pipeline);
@@ -39,22 +40,22 @@ public:
   int placed(TaskKind kind, int stage) const { return count_[index(kind, stage)]; }
   double free_at(int rank) const { return free_[rank]; }
   double held(int rank) const { return held_[rank]; }
-  /// When the input of a stage's next F or B is there; infinite where what makes it is not placed.
+  /// When the input of a stage's next F or B arrives; infinite if the action that makes it is not placed yet.
   double arrival(TaskKind kind, int stage) const;
   double seconds(TaskKind kind, int stage) const;
   /// Whether one more micro-batch of the stage fits, once `weights` more W are done.
   bool fits(int stage, int weights = 0) const;
   void place(TaskKind kind, int stage);
 
-  /// W that may run on a rank: of its backwards, in their order.
+  /// The number of W that may run on a rank: those of its backwards, in their order.
   int pending(int rank) const { return static_cast<int>(backwards_[rank].size() - weights_[rank]); }
   int pending_stage(int rank, int ahead = 0) const { return backwards_[rank][weights_[rank] + ahead]; }
   void place_weight(int rank) { place(TaskKind::weight, pending_stage(rank)); }
   void make_room(int stage);
-  /// Puts W into the time until `arrival`: those that end by then, and one more where more than `least_gap` is left.
+  /// Fills the time until `arrival` with W: those that end by then, and one more if more than `least_gap` is left.
   void fill(int rank, double arrival, double least_gap);
 
-  /// Time that a rank waited since its first action, and how much less that is than the worst rank's.
+  /// How long a rank has waited since its first action, the longest of any rank, and the difference of the two.
   double bubble(int rank) const { return bubble_[rank]; }
   double worst_bubble() const { return worst_bubble_; }
   double slack(int rank) const { return worst_bubble_ - bubble_[rank]; }
@@ -80,13 +81,14 @@ private:
 
 /// Times of orders whose ranks go from iteration to iteration without a barrier.
 struct OrderTimes {
-  double makespan = 0; ///< of the first iteration, from empty; infinite where the orders cannot run
-  double period = 0;   ///< of the steady state, or a little more where it is not reached
+  double makespan = 0; ///< makespan of the first iteration, from empty; infinite if the orders cannot run
+  double period = 0;   ///< period of the steady state, or a little more if that is not reached
 };
 OrderTimes order_times(const TimedPipeline& pipeline, const Schedule& schedule);
 
-/// No order that fits is faster, where each rank has one stage: a rank works its share, has nothing but forwards to do
-/// until its first gradient is back, and each micro-batch takes room until then. O(ranks).
+/// A bound that no order can beat if it fits in memory and each rank has one stage: a rank does its share of the work,
+/// has only forwards to run until its first gradient comes back, and holds each micro-batch until its gradient comes
+/// back. O(ranks).
 OrderTimes least_times(const TimedPipeline& pipeline);
 
 /// Whether no rank ever holds more than its room.

@@ -66,7 +66,7 @@ private:
     auto operator<=>(const Item&) const = default;
   };
 
-  // Pass of each slot, -1 where it is free.
+  // The pass in each slot, or -1 if the slot is free.
   std::vector<int> passes(const Slots& slots) const {
     int last = 0;
     for (const auto& pass : slots) {
@@ -105,7 +105,7 @@ private:
     }
   }
 
-  // Most activations held: F takes one, W gives it back. Without W in the slots they run in the free ones.
+  // The most activations held: F takes one, W gives it back. If no W has a slot, they run in the free slots.
   int most_held(const Slots& slots) const {
     const bool explicit_weights = !slots[kWeight].empty();
     int waiting = 0;
@@ -162,8 +162,8 @@ private:
     return backwards[item.number];
   }
 
-  // While the pipeline fills and drains, each item goes to the earliest free slot where no more is held than before.
-  // The steady state between stays as it is. Without W only the drain changes.
+  // While the pipeline fills and drains, each item goes to the earliest free slot in which no more is held than before.
+  // The steady state in between stays as it is. Without `with_weights` only the drain changes.
   void advance(bool with_weights) {
     int most = 0;
     for (const Slots& slots : slots_) {
@@ -193,7 +193,7 @@ private:
     }
   }
 
-  // Every item as early as its inputs and the order on its rank allow.
+  // Runs every item as early as its inputs and the order on its rank allow.
   void run_at_once() {
     std::vector<int> free(ranks_, 0);
     for (const Item& item : items()) {
@@ -204,7 +204,7 @@ private:
     }
   }
 
-  // By slot; in each free one a W, first of the stage at the V's end.
+  // The actions by slot, with a W in each free slot; W of the stage on the V's way up come first.
   std::vector<Action> order(int rank) const {
     const int down = rank;
     const int up = 2 * ranks_ - 1 - rank;

@@ -1,5 +1,6 @@
-// Zero bubble by the times of the stages, under a memory cap: a greedy construction with three choices, all eight of
-// them tried (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", §3.1, as its public program does it).
+// A zero-bubble order made from the stages' times, under a memory cap: a greedy construction with three choices, whose
+// eight combinations are all tried (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", §3.1, as its public program
+// does it).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -10,9 +11,9 @@ namespace stagecraft {
 namespace {
 
 struct Choices {
-  bool bubble_before_backward; ///< warm-up forwards end before the first B could come, instead of starting before
+  bool bubble_before_backward; ///< warm-up forwards must end, not only start, before the first B could come
   bool prefer_backward;        ///< no F that would keep a B waiting
-  bool eager_weights;          ///< W into every gap, though others wait longer
+  bool eager_weights;          ///< W fills every gap, not only those that would make the rank's bubble the worst
 };
 
 class ZeroBubbleOrders {
@@ -57,8 +58,8 @@ private:
     }
   }
 
-  // One F per stage, more while the first B is on its way and room is left, ever fewer from stage to stage; the first
-  // B.
+  // Places one F per stage, and more while the first B is still to come and room is left, but no more than on the stage
+  // before; then the first B of each stage.
   void warm_up() {
     for (int s = 0; s < pipeline_.ranks; ++s) {
       orders_.place(TaskKind::forward, s);
@@ -91,7 +92,7 @@ private:
     }
   }
 
-  // Which stages run a forward in this round: none that the next stage has no use for.
+  // Chooses the stages that run a forward in this round: a stage runs none if the next stage runs none.
   void choose_forwards() {
     int wanted = 1;
     for (int s = pipeline_.ranks - 1; s >= 0; --s) {
@@ -101,7 +102,8 @@ private:
     }
   }
 
-  // Whether the stage, well ahead of the next one, had better wait for its gradient than run a forward.
+  // Whether the stage is far enough ahead of the next one that it should wait for its gradient instead of running a
+  // forward.
   bool waits_for_backward(int s) const {
     if (!choices_.prefer_backward || s + 1 == pipeline_.ranks ||
         orders_.placed(TaskKind::forward, s) < orders_.placed(TaskKind::forward, s + 1) + 2) {
@@ -113,7 +115,7 @@ private:
     if (now >= gradient) {
       return true;
     }
-    int weights = 0; // that must run first for their room
+    int weights = 0; // W that must run first to free memory
     while (weights < orders_.pending(s) && !orders_.fits(s, weights)) {
       ++weights;
     }

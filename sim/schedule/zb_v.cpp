@@ -41,8 +41,8 @@ private:
            (kind == TaskKind::forward || done(kind, stage) < done(TaskKind::forward, stage));
   }
 
-  // The first micro-batch down and up again; while it is away further ones go down, as far as they end in time and
-  // leave room for their way up.
+  // Runs the first micro-batch's forwards down and up again. Until it is back at a rank, more micro-batches go down, as
+  // long as they end in time and leave room for their forwards up.
   void reach_first_gradient() {
     for (int rank = 0; rank < ranks_; ++rank) {
       orders_.place(TaskKind::forward, rank);
@@ -59,7 +59,7 @@ private:
     }
   }
 
-  // Forwards down and up in turn, until each rank has as many as the one before it.
+  // Runs forwards down and up in turn, until each rank has as many as the one before it.
   void alternate_chunks() {
     bool upward = false;
     const auto forwards = [&](int rank) { return done(TaskKind::forward, rank) + done(TaskKind::forward, up(rank)); };
@@ -100,7 +100,7 @@ private:
     return moved;
   }
 
-  // The gradient on its way back to stage 0 goes first where it is there.
+  // The stage of a rank's next B: the lower one, whose gradients go to stage 0, if its gradient has arrived.
   int next_backward(int rank) const {
     const int micro_batch = done(TaskKind::backward, rank);
     const int behind = done(TaskKind::backward, up(rank));
@@ -143,7 +143,7 @@ private:
   }
 
   int ranks_, micro_batches_;
-  bool fill_forward_, fill_backward_; // W where it does not fit, if the rank has waited less than others
+  bool fill_forward_, fill_backward_; // W fills a gap too short for it, if waiting would make the bubble the worst
   const std::vector<double>& accepted_;
   double most_accepted_ = 0;
   TimedOrders orders_;

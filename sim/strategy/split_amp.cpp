@@ -1,6 +1,6 @@
-// AMP (Li et al. 2022): for every tensor, data and pipeline degree ranks are placed pipeline first and the layers cut
-// for the least latency; the configuration with the least estimate wins. Times are those of each device, not an
-// average.
+// AMP (Li et al. 2022): for each choice of tensor, data and pipeline degrees, ranks are placed pipeline first, and the
+// layers are cut for the least latency. The configuration with the least estimate wins. Times are those of each device,
+// not an average.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -22,8 +22,8 @@ struct Degrees {
   int tensor = 1, data = 1, pipeline = 1;
 };
 
-// Stage s of replica i has the group of `tensor` devices number i * pipeline + s: neighbours in the list are neighbours
-// in the pipeline. Empty where a group would lie in two nodes.
+// Stage s of replica i gets the group of `tensor` devices number i * pipeline + s: neighbours in the list are
+// neighbours in the pipeline. Empty if a group would span two nodes.
 std::vector<std::vector<DeviceId>> place_ranks(const PlanRequest& request, const Degrees& degrees) {
   std::vector<std::vector<DeviceId>> stages(degrees.pipeline);
   for (int replica = 0; replica < degrees.data; ++replica) {
@@ -49,7 +49,7 @@ public:
     std::vector<OperatorId> all(problem.model.size());
     std::iota(all.begin(), all.end(), 0);
     if (degrees.tensor > 1) {
-      split_ = split_tensors(problem, all, degrees.tensor); // pairs that a cut parts are as rare as cuts
+      split_ = split_tensors(problem, all, degrees.tensor); // ignores that a cut may separate a pair: cuts are few
     }
   }
 
@@ -139,9 +139,9 @@ Bytes least_memory(const Problem& problem, const std::vector<DeviceId>& devices)
   return least;
 }
 
-// Memory of layers [first, last) on a device of a stage, which is linear in what they hold. What crosses its borders
-// and which activations a group divides is only known of a whole plan: the bound is from below, or from above where
-// `careful`.
+// A bound on the memory of layers [first, last) on a device of a stage, linear in what they hold. What crosses a
+// stage's borders and which activations a group divides is known only for a whole plan, so the bound is a lower one, or
+// an upper one if `careful`.
 class MemoryBound {
 public:
   MemoryBound(const PlanRequest& request, const Degrees& degrees, int part, bool careful)
@@ -242,7 +242,7 @@ class AmpSearch {
 public:
   explicit AmpSearch(const PlanRequest& request) : request_(request) {}
 
-  // All products of three degrees that use so many devices.
+  // Tries all choices of the three degrees that use exactly `devices` devices.
   void try_devices(int devices) {
     constexpr int kMostTensor = 8;
     const double layers = request_.problem.model.size();
@@ -262,7 +262,7 @@ public:
   }
 
   std::optional<Plan> best;
-  int fewest_left_out = 0; ///< pipelines of so many stages and more were too large to plan
+  int fewest_left_out = 0; ///< pipelines of this many stages and more were too large to plan; 0: none
 
 private:
   static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// Several stages per device: one after the other round the devices in the given order, none left out.
+// Several stages per device: stages go round the devices as the schedule places them, and no device is left out.
 PlanResult round_the_devices(const PlanRequest& request) {
   if (const std::string reason = too_many_devices(request); !reason.empty()) {
     return Infeasible{reason};

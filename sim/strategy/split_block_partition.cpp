@@ -1,4 +1,4 @@
-// torchgpipe's balance: blocks of about equal time, blind to devices, links and memory.
+// torchgpipe's balance: blocks of about equal time. It ignores devices, links and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kTrials = 5; // the model of manual work in the notes on Wang et al. 2020
 
-// What a launch shows: how long an iteration takes and how loaded each stage is. Without room it shows where memory ran
-// out.
+// What a launch shows: how long an iteration takes and how loaded each stage is. If memory runs out, it shows only
+// where.
 struct Launch {
   bool runs = false;
   Seconds iteration;
@@ -46,8 +46,8 @@ Launch launch(const PlanRequest& request, const Plan& plan) {
   return {evaluation.why_not.empty(), evaluation.iteration, seen.load, evaluation.why_not};
 }
 
-// The cuts of one move: an operator of the most loaded stage that has one to give goes to its less loaded neighbour.
-// Empty when every such move was tried.
+// The cuts after one move: the most loaded stage that has an operator to give gives one to its less loaded neighbour.
+// Empty if every such move was tried.
 std::vector<int> next_move(const std::vector<int>& bounds, const std::vector<double>& load,
                            std::set<std::vector<int>>& tried) {
   const int stages = static_cast<int>(load.size());
@@ -73,14 +73,14 @@ std::vector<int> next_move(const std::vector<int>& bounds, const std::vector<dou
   return {};
 }
 
-// In the platform's order, no more than there are operators.
+// The devices in the request's order, once per chunk, but no more than there are operators.
 std::vector<DeviceId> devices_by_hand(const PlanRequest& request) {
   std::vector<DeviceId> devices = chunked_devices(request);
   devices.resize(std::min<std::size_t>(devices.size(), request.problem.model.size()));
   return devices;
 }
 
-// Uniform, every boundary moved by chance by less than half a stage, so that none is left empty.
+// Uniform cuts, each moved by a random amount of less than half a stage, so that no stage is empty.
 std::vector<int> guessed_cuts(int layers, int parts, Random& random) {
   std::vector<int> bounds = uniform_cuts(layers, parts);
   const int most = (layers / parts - 1) / 2;

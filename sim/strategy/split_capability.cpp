@@ -1,5 +1,6 @@
-// Wang et al. 2020: loads from the static network, shares by the devices' nominal power (or, beside it, the calibrated
-// one), then a memory repair. Blind to links, and with nominal power to kernel efficiency: its known weakness.
+// Wang et al. 2020: loads come from the static network and shares from the devices' nominal power (a variant takes
+// their calibrated power); then memory is repaired. It ignores links and, with nominal power, the efficiency of
+// kernels: its known weakness.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -12,8 +13,8 @@
 namespace stagecraft {
 namespace {
 
-// Cut d is where the cumulative load comes closest to the cumulative power: argmin_k |W[k] - c_d W[L]|, ties to
-// smaller.
+// Cut d is where the cumulative load comes closest to the cumulative power: argmin_k |W[k] - c_d W[L]|; ties go to the
+// smaller k.
 std::vector<int> proportional_cuts(std::span<const double> loads, std::span<const double> power) {
   const int layers = static_cast<int>(loads.size());
   const int devices = static_cast<int>(power.size());
@@ -110,7 +111,7 @@ std::vector<int> refine_cuts(std::vector<int> bounds, std::span<const double> lo
 
 namespace {
 
-// Static load per operator: FLOPs of training, or measured time where the model has only that.
+// Static load per operator: FLOPs of training, or measured time if the model has only that.
 std::vector<double> static_loads(const Problem& problem) {
   std::vector<double> loads;
   double sum = 0;
@@ -129,8 +130,8 @@ std::vector<double> static_loads(const Problem& problem) {
 
 enum class Power { nominal, calibrated };
 
-// Per device: the vendor's peak, or how fast the cost model says that it runs the whole model. Devices of one type are
-// equal even without a peak.
+// Power of each device: the vendor's peak, or how fast the cost model says that it runs the whole model. Devices of one
+// type are equal even without a peak.
 std::variant<std::vector<double>, Infeasible> power_of(const Problem& problem, const std::vector<DeviceId>& devices,
                                                        Power kind) {
   std::vector<double> power;

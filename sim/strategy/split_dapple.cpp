@@ -19,7 +19,7 @@ constexpr double kNearTie = 0.06; // the error of the latency formula on uneven 
 constexpr int kMostDappleStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
 constexpr std::size_t kMostDappleDevices = 256, kMostEdges = 4000;
 
-// Stages as the edges that take their devices and the states where they end.
+// The stages of a pipeline: the edges that take their devices, and the states where they end.
 struct Candidate {
   std::vector<int> edges, states;
   double score = 0, latency = 0;
@@ -42,8 +42,8 @@ public:
     pick_few_states();
   }
 
-  // All pipelines of two stages by their score, and for each number of stages those of least block; with `total` > 0
-  // only those of so many stages, each of which fits in memory.
+  // The pipelines of two stages with the best scores, and for each number of stages the one with the least block, with
+  // and without reductions. With `total` > 0, only those of that many stages, each of which fits in memory.
   std::vector<Candidate> candidates(int total) {
     total_ = total;
     in_flight_.clear();
@@ -92,12 +92,12 @@ public:
 private:
   struct Cell {
     double block = kInfinity;
-    std::int32_t edge = -1, state = -1; // the last stage's edge, and the state where it begins
+    std::int32_t edge = -1, state = -1; // the last stage's edge, and the state where that stage begins
   };
 
-  // left_[state]: the work after it, at least, as a share of the whole model; speed_left_[node]: how much of that the
-  // devices not in use do in a second. least_after_[type][state]: the least time up to any state from there on, which
-  // ends the inner loop early.
+  // left_[state]: the least work after the state, as a share of the whole model. speed_left_[node]: how much of that
+  // the devices not in use do per second. least_after_[type][state]: the least time up to this state or any later one,
+  // which ends the inner loop early.
   void measure_work() {
     std::vector<double> speed;
     for (const auto& seconds : costs_.seconds) {
@@ -125,8 +125,8 @@ private:
     balanced_ = costs_.weighted.back() / all;
   }
 
-  // Per edge its device types and least memory, per node the memory of the devices not in use; edges that enter a node
-  // are numbered, so that paths between edges that can follow each other lie in a table.
+  // For each edge, its device types and least memory; for each node, the memory of the devices not in use. The edges
+  // that enter a node are numbered, so that a table can hold the paths between edges that can follow each other.
   void measure_devices() {
     std::vector<int> entering(sets_.leaving.size(), 0);
     std::vector<double> used(sets_.leaving.size(), 0.0);
@@ -156,7 +156,7 @@ private:
     }
   }
 
-  // Shares in proportion to speed: 1 / sum of speeds.
+  // Shares are in proportion to speed, so a stage takes 1 / sum of speeds.
   double seconds_of(const std::vector<std::vector<double>>& upto, int edge, int from, int to) const {
     double speed = 0;
     for (const auto& [type, count] : types_[edge]) {
@@ -206,8 +206,9 @@ private:
     return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
   }
 
-  // What a stage on `share` of the samples needs at least, as differences of sums up to a state: to the state itself,
-  // and to whichever of those from there on needs least. Of the rest all stages together need `left_bytes_`.
+  // The least memory of a stage on `share` of the samples, as a difference of sums up to a state: need_ up to the state
+  // itself, least_need_after_ up to whichever state from there on needs least. left_bytes_: what all stages after the
+  // state need together, at least.
   void measure_memory(int stage, double share) {
     const Training& training = problem_.training;
     const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
@@ -239,7 +240,7 @@ private:
     candidate.latency = dapple_latency(parts, problem_.micro_batches);
   }
 
-  // The score of two stages if transfers and reductions took no time.
+  // The score of two stages if transfers and reductions took no time: a lower bound.
   double computing_score(int first, int second, int cut) const {
     const double before = seconds(first, 0, cut);
     const double after = seconds(second, cut, last_);
@@ -275,8 +276,8 @@ private:
 
   using Above = std::vector<std::vector<std::int32_t>>; // [state]: where a stage that begins there may end
 
-  // The least block for each number of stages, with the pipeline that has it. A search over few states limits that over
-  // all; a cell knows one way to it only, so where the limit turns out too low it is dropped.
+  // The pipeline with the least block for each number of stages. A search over few states limits the one over all. A
+  // cell keeps only one pipeline, so the limit may turn out too low; then the search runs again without it.
   void least_blocks(bool amortised, double at_most, double least, std::vector<Candidate>& found) {
     const int most = std::min({total_ > 0 ? total_ : kMostStages, last_, static_cast<int>(sets_.leaving.size())});
     std::vector<double> limits(most, at_most);   // limit for the block of each stage
@@ -310,10 +311,10 @@ private:
     }
   }
 
-  // A[n][node][state]: the least block of n stages up to the state on the node's devices; `amortised` counts each
-  // micro-batch's part of the reductions into the blocks. A pipeline is no faster than M times its block, so blocks
-  // beyond the best score are dropped. Tells keep(stages, block, trace) of the best pipeline of each number of stages,
-  // which returns its score.
+  // A[n][node][state]: the least block of n stages up to the state on the node's devices. If `amortised`, a block
+  // includes each micro-batch's part of the reductions. A pipeline takes at least M times its block, so blocks beyond
+  // the best score are dropped. Calls keep(stages, block, trace) for the best pipeline of each number of stages; it
+  // returns the pipeline's score.
   template <class Keep>
   void fill_blocks(const Above& above, const std::vector<double>& limits, bool amortised, double least,
                    const Keep& keep) {
@@ -384,7 +385,7 @@ private:
     const double most_bytes = least_memory_[edge].value * (1 + kTie);
     const double most_work = limit * speed_left_[set.to] * (1 + kTie);
     const auto first = std::partition_point(left_.begin(), left_.end(), [&](double left) { return left > most_work; });
-    const auto nearest = static_cast<std::int32_t>(first - left_.begin()); // where states form a chain
+    const auto nearest = static_cast<std::int32_t>(first - left_.begin()); // used if states form a chain
     const Cell* here = before.data() + set.from * width;
     Cell* there = after.data() + set.to * width;
     for (int k = 0; k < last_; ++k) {
@@ -443,8 +444,8 @@ private:
   std::vector<double> need_, least_need_after_, left_bytes_; // [state], of measure_memory()
 };
 
-// Of the candidates whose scores are within the formula's error, the fastest in replay; without a replay, that of least
-// latency.
+// Among the candidates whose scores are within the formula's error of the best, the fastest in replay; without a
+// replay, the one with the least latency.
 PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::vector<Candidate> candidates) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score < b.score; });

@@ -1,4 +1,4 @@
-// Each operator where it finishes earliest (a 2022 patent's placement), all devices weighted alike.
+// Places each operator where it finishes earliest (a 2022 patent's placement), with equal weights for all devices.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/strategy/heuristic/placements.hpp"
 

@@ -1,4 +1,4 @@
-// What a framework does unless told: the whole model on every device, kernels one by one in the order of the graph, one
+// What a framework does by default: the whole model on every device, kernels one by one in the order of the graph, one
 // worker that loads the next batch while cores spin. The baseline of Wang et al. 2024.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/strategy/first_plans.hpp"

@@ -1,4 +1,5 @@
-// HEFT (Topcuoglu et al. 2002): each operator where one micro-batch finishes earliest, the longest way to go first.
+// HEFT (Topcuoglu et al. 2002): places each operator where one micro-batch finishes earliest, those with the longest
+// path to the end first.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -90,8 +91,8 @@ HeftSchedule heft(const HeftTasks& tasks) {
   return schedule;
 }
 
-// One micro-batch: a task is an operator's forward and backward, an edge its activation and, later, the gradient of it.
-// Memory is that of all micro-batches in flight, as the order of work is not known yet.
+// For one micro-batch: a task is an operator's forward and backward, an edge its activation and, later, the
+// activation's gradient. Memory is that of all micro-batches in flight, as the order of work is not known yet.
 PlanResult split_heft(const PlanRequest& request) {
   const Problem& problem = request.problem;
   const PathCost mean = mean_path(request);

@@ -1,5 +1,5 @@
-// Layered graph scheduling over devices, Wang et al. 2024: levels of the graph are grouped into stages, as many as the
-// pipeline (M - 1) max + sum likes best, and each stage's kernels run on the streams of its device.
+// Layered graph scheduling over devices, Wang et al. 2024: levels of the graph are grouped into stages, and each
+// stage's kernels run on the streams of its device. The number of stages is the one with the least (M - 1) max + sum.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 namespace {
-constexpr int kStreams = 4; // where the study leaves it open
+constexpr int kStreams = 4; // used if the study does not say
 
 class Layers {
 public:
@@ -34,8 +34,8 @@ public:
 
   int count() const { return static_cast<int>(levels_.size()); }
 
-  // Bounds of the stages with the least largest stage time or boundary, each stage fitting into its device; empty where
-  // none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
+  // The bounds of the stages with the least maximum over stage times and boundaries, if each stage fits in its device's
+  // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
     const int layers = count();
     const int parts = static_cast<int>(devices.size());
@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  // Tensors made below level k and needed from it on; sums of parameters and stash.
+  // crossing_[k]: the tensors made below level k and needed from it on. The other sums are over the levels below k.
   void sum_borders(const std::vector<int>& level) {
     crossing_.resize(levels_.size() + 1);
     parameters_.assign(levels_.size() + 1, 0.0);
@@ -149,7 +149,7 @@ private:
   std::vector<std::vector<double>> seconds_;  // [type][level], filled when asked for
 };
 
-// The `count` fastest devices, in the given order, as often as there are chunks.
+// The `count` fastest devices, in the given order, once per chunk.
 std::vector<DeviceId> fastest(const PlanRequest& request, std::size_t count) {
   std::vector<DeviceId> sorted = request.devices;
   std::stable_sort(sorted.begin(), sorted.end(), [&](DeviceId a, DeviceId b) {
@@ -191,7 +191,7 @@ PlanResult split_layered(const PlanRequest& request) {
       best = std::move(plan);
     }
   }
-  if (best.stages.empty()) { // one stage says what lacks
+  if (best.stages.empty()) { // the check of a single stage says what is lacking
     return layers.plan({0, layers.count()}, fastest(request, 1));
   }
   best.objective = Objective{"(M - 1) max + sum", least};

@@ -1,6 +1,6 @@
 // A random walk over plans with the replay as its judge (Jia, Zaharia, Aiken 2019, FlexFlow), on chains of stages whose
-// groups of devices share samples. Unlike theirs it never jumps back to the best plan: from a plan that several moves
-// leave equal, only the walk leads on.
+// groups of devices share samples. Unlike theirs, it never jumps back to the best plan: where neighbouring plans are
+// equally good, only a longer walk leads on.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
@@ -52,7 +52,7 @@ Plan make_group_plan(const PlanRequest& request, const StageGroups& state) {
   return plan;
 }
 
-// Of a plan whose stages are runs of operators in order.
+// The state of a plan whose stages are consecutive runs of operators.
 StageGroups groups_of(const PlanRequest& request, const Plan& plan) {
   StageGroups state{.bounds = {0}, .idle = request.devices};
   std::sort(state.idle.begin(), state.idle.end());
@@ -67,8 +67,8 @@ StageGroups groups_of(const PlanRequest& request, const Plan& plan) {
   return state;
 }
 
-// The better of data parallelism, where FlexFlow starts, and equal stages; the repaired split by capability where
-// neither runs.
+// The start of the walk: the better of data parallelism, where FlexFlow starts, and equal stages; if neither runs, the
+// split by capability with its memory repair.
 struct Start {
   Valued<StageGroups> found;
   int scored = 0;

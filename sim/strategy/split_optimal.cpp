@@ -11,8 +11,8 @@ namespace {
 
 void add_note(Plan& plan, const std::string& note) { plan.note += (plan.note.empty() ? "" : "; ") + note; }
 
-// With several stages per device the bottleneck is a device's sum, which the dynamic program does not see. The best of
-// what it finds over three orders of devices and of the plain splits is taken.
+// With several stages per device the bottleneck is the sum over a device's stages, which the dynamic program does not
+// see. So the best is taken of what it finds over three orders of devices and of four plain splits.
 PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
   const Problem& problem = request.problem;
   PlanResult best = Infeasible{"no plan with several stages per device fits in memory"};

@@ -1,5 +1,5 @@
 // PipeDream (Narayanan et al. 2019): stages with replicas, over the devices of a node and over nodes. Its optimiser
-// knows equal workers only; docs/model.md says what stands for them on other clusters.
+// assumes equal workers; docs/model.md says what is assumed on other clusters.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,8 @@ constexpr int kMostStatesOfLevels = 1000; // every pair of states is planned for
 
 using Unit = std::vector<DeviceId>;
 
-// Groups of devices of one size, each within a node: as many as the largest common divisor of the nodes' counts.
+// Groups of devices of one size, each within a node. The size is the greatest common divisor of the nodes' device
+// counts.
 std::vector<Unit> equal_units(const Problem& problem, const std::vector<DeviceId>& devices) {
   std::map<int, std::size_t> of_node;
   std::vector<Unit> nodes;
@@ -93,7 +94,7 @@ Hierarchy make_hierarchy(const Problem& problem, const std::vector<DeviceId>& de
   return found;
 }
 
-// For one micro-batch, the time of a device of mean speed.
+// Figures for one micro-batch, with the times of a device of mean speed.
 OperatorFigures figures_of(const Problem& problem, const std::vector<DeviceId>& devices) {
   std::vector<double> count(problem.platform.types.size(), 0.0);
   for (const DeviceId device : devices) {
@@ -115,7 +116,7 @@ OperatorFigures figures_of(const Problem& problem, const std::vector<DeviceId>& 
 
 enum class Memory { ignored, after_in_unit, after_anywhere };
 
-// The input of the search, for any options that it is tried with.
+// Holds the input of the search, which is tried with several options.
 class Planner {
 public:
   Planner(const PlanRequest& request, std::vector<DeviceId> devices)
@@ -163,8 +164,9 @@ public:
   }
 
 private:
-  // Divisible, and in memory by the schedule's count of micro-batches in flight at the first of as many stages as there
-  // are devices from this one on; within a unit those of the other units are known only in number.
+  // Whether a stage is possible: it is not replicated or all its operators are divisible, and it fits in memory. The
+  // count in flight is the schedule's at the first stage if each device from this one on has a stage. While a unit is
+  // planned, only the number of the other units is known.
   bool can_be(const StageCandidate& stage, Memory memory) const {
     if (stage.replicas > 1 && indivisible_[stage.to] > indivisible_[stage.from]) {
       return false;
@@ -184,13 +186,13 @@ private:
     return need.total(held(stage.after, memory), request_.versions) <= least_memory_;
   }
 
-  // With so many units of its own group after a stage.
+  // Micro-batches in flight at a stage with `after` units of its own group after it.
   double held(int after, Memory memory) const {
     const bool anywhere = memory == Memory::after_anywhere && hierarchy_.levels.size() > 1;
     return in_flight_[after + (anywhere ? (hierarchy_.levels[1].units - 1) * hierarchy_.levels[0].units : 0)];
   }
 
-  // What can_be() asks for, less what crosses the borders.
+  // The memory that can_be() asks for, without what crosses the borders.
   LevelMemory least_needs(Memory memory) const {
     const bool full = problem_.training.recompute.what == Recompute::full; // R restores one micro-batch at a time
     LevelMemory needs{.capacity = least_memory_.value};
@@ -237,8 +239,8 @@ private:
     return sum;
   }
 
-  // Which units run which stage: those with most work per unit get the fastest; among equally fast units stages follow
-  // each other as in the plan.
+  // Which units run which stage: stages with most work per unit get the fastest units; among equally fast units stages
+  // follow each other as in the plan.
   std::vector<std::vector<Unit>> share_out(const std::vector<LevelStage>& stages,
                                            const std::vector<Unit>& units) const {
     struct Slot {
@@ -327,7 +329,7 @@ private:
   std::vector<Activations> stash_;     // [state]
   std::vector<double> resident_bytes_; // [state]
   std::vector<int> indivisible_;       // [state]
-  std::vector<double> in_flight_;      // at the first stage when so many more follow
+  std::vector<double> in_flight_;      // [number of stages after it]: at the first stage
   Bytes least_memory_;
 };
 

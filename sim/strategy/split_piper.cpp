@@ -1,5 +1,5 @@
 // Piper (Tarnawski et al. 2021): data, tensor and pipeline parallelism with recompute, by dynamic programming over
-// ideals, devices and what is in flight.
+// ideals, devices and micro-batches in flight.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -31,11 +31,12 @@ struct Solution {
   std::vector<int> in_flight; // s of each stage
 };
 
-// dp[state][k][s]: the least largest load of what lies above a state, on at most k devices and with at most s in flight
-// at its first stage. States are closed under predecessors, so a stage stands in front of what its upper state leaves.
+// dp[state][k][s]: the least max-load of the operators above a state, on at most k devices and with at most s in flight
+// at the first stage. States are closed under predecessors, so a stage comes before all that its upper state leaves
+// out.
 class Solver {
 public:
-  /// Loads above `limit` are of no use.
+  /// Loads above `limit` are ignored.
   Solver(PiperSums& sums, std::vector<int> used, double limit)
       : instance_(sums.instance()), states_(sums.states()), sums_(sums), segment_(sums), used_(std::move(used)),
         limit_(limit), devices_(static_cast<int>(instance_.devices.size())) {
@@ -94,8 +95,9 @@ private:
     }
   }
 
-  // The numbers of devices that may run what lies above a state: enough for that, and enough left for the rest, within
-  // the limit. A device of a group of t that runs for s seconds does at most t s of an operator's time at degree t.
+  // Bounds the number of devices that may run what lies above a state: enough for that, and enough left for the rest,
+  // within the limit. An operator at degree t takes t devices for its seconds, so its work is the least of degree *
+  // seconds.
   void bound_devices() {
     const std::vector<double> work = of_used(sums_.sum([&](OperatorId op) {
       double least = kInfinity;
@@ -131,10 +133,10 @@ private:
            is_subset(states_.ideals.row(used_[lower]), states_.ideals.row(used_[upper]));
   }
 
-  // A stage between two states, its devices, what it and the stages after it have in flight.
+  // A stage between two states, its devices, and how much `s` it adds.
   struct Candidate {
     int lower, upper, degree, replicas;
-    int devices, step, first, last; ///< of k
+    int devices, step, first, last; ///< first, last: range of k
   };
 
   void add_stage(int lower, int upper, std::size_t t) {
@@ -171,7 +173,7 @@ private:
         const double after = best_[cell(one.upper, k - one.devices, s - one.step)];
         double& best = best_[cell(one.lower, k, s)];
         if (!improves(std::max(fastest * (1 - kTie), after), best)) {
-          continue; // whatever memory asks for
+          continue; // no improvement, whatever memory asks for
         }
         if (load < 0) {
           load = segment_.load(one.replicas, held);
@@ -190,7 +192,7 @@ private:
     }
   }
 
-  // "At most": fewer devices or less in flight serve too.
+  // "At most": a solution with fewer devices or less in flight counts too.
   void spread(int lower) {
     for (int k = 0; k <= devices_; ++k) {
       for (int s = 0; s <= most_; ++s) {
@@ -252,7 +254,7 @@ private:
   std::vector<int> least_, most_devices_;                      // [used state]
 };
 
-// Some of the prefixes of the topological order: they are nested, so a coarse plan can be made of them.
+// Some prefixes of the topological order. They are nested, so a coarse plan can be made of them.
 std::vector<int> coarse_states(const AntichainStates& states, int operators, int count) {
   std::vector<int> prefixes;
   for (int state = 0; state < states.count(); ++state) {
@@ -277,8 +279,8 @@ std::vector<int> coarse_states(const AntichainStates& states, int operators, int
   return coarse;
 }
 
-// Plans over few states bound those over more, and at last over all: the result is the least load over all of them, or
-// nothing when none is below `limit`.
+// Searches over few states bound the search over all. Returns the solution with the least load, which is infinite if
+// none is below `limit`.
 Solution solve(PiperSums& sums, double limit) {
   const int operators = sums.instance().problem.model.size();
   for (const int count : {24, 96}) {
@@ -290,7 +292,7 @@ Solution solve(PiperSums& sums, double limit) {
   return Solver(sums, std::move(all), limit).run();
 }
 
-// The devices of each stage: groups of t within a node, the largest groups first, so that none is torn.
+// The devices of each stage: groups of t within a node, the largest groups first, so that none is split between nodes.
 std::vector<std::vector<DeviceId>> place(const PiperInstance& instance, const Solution& solution) {
   const Platform& platform = instance.problem.platform;
   std::map<int, std::vector<DeviceId>> free; // per node

@@ -1,4 +1,4 @@
-// A sanity floor for planners: cuts and order of devices by chance, once or as often as the budget allows.
+// A baseline for planners: random cuts and a random order of devices, once or as often as the budget allows.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/improves.hpp"
 #include "sim/base/random.hpp"
@@ -8,7 +8,8 @@
 namespace stagecraft {
 namespace {
 
-// Every set of cuts is as likely: each place between two operators is taken with probability cuts left / places left.
+// Every set of cuts is equally likely: each place between two operators is taken with probability cuts left / places
+// left.
 std::vector<int> random_cuts(int operators, int parts, Random& random) {
   std::vector<int> bounds = {0};
   for (int place = 1; place < operators; ++place) {
@@ -28,7 +29,7 @@ std::vector<DeviceId> random_order(std::vector<DeviceId> devices, Random& random
   return devices;
 }
 
-// As many devices as get an operator for each of their chunks; at least one.
+// Uses as many devices as can have an operator in each of their chunks; at least one.
 Plan random_chain(const PlanRequest& request, Random& random) {
   const int operators = request.problem.model.size();
   std::vector<DeviceId> order = random_order(request.devices, random);

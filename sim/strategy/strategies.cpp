@@ -7,8 +7,15 @@
 #include "sim/strategy/strategy.hpp"
 
 namespace stagecraft {
+namespace {
 
-// Calls the function of a strategy's own file, which it also declares: so a strategy is one file and one row.
+constexpr DeviceLimit kEachPair{4096, "it looks at the path between each two of them"};
+constexpr DeviceLimit kEachReplay{4096, "it measures each plan that it tries"};
+constexpr DeviceLimit kEachNumber{512, "its table has an entry for each number of stages, devices and replicas"};
+
+} // namespace
+
+// Declares the function of a strategy's own file and calls it, so that a strategy is one file and one row.
 #define SPLIT(function)                                                                                                \
   [](const PlanRequest& request) {                                                                                     \
     PlanResult function(const PlanRequest&);                                                                           \
@@ -21,10 +28,10 @@ std::span<const StrategyRow> strategies() {
                   .help = "the whole model on the fastest device that holds it",
                   .split = SPLIT(split_single)},
       StrategyRow{.name = "data-parallel",
-                  .help = "the whole model everywhere, samples in proportion to speed",
+                  .help = "the whole model on every device, samples in proportion to speed",
                   .split = SPLIT(split_data_parallel)},
       StrategyRow{.name = "framework",
-                  .help = "data-parallel, one stream, a lone worker that loads, cores that spin (Wang et al. 2024)",
+                  .help = "data-parallel with one stream, one loader worker and cores that spin (Wang et al. 2024)",
                   .split = SPLIT(split_framework)},
       StrategyRow{.name = "uniform",
                   .help = "the same number of operators in every stage",
@@ -39,11 +46,11 @@ std::span<const StrategyRow> strategies() {
                   .split = SPLIT(split_block_partition),
                   .pipeline = true},
       StrategyRow{.name = "capability",
-                  .help = "static load in proportion to nominal power, memory repaired (Wang et al. 2020)",
+                  .help = "static load in proportion to nominal power, then repaired to fit memory (Wang et al. 2020)",
                   .split = SPLIT(split_capability),
                   .pipeline = true},
       StrategyRow{.name = "capability-refined",
-                  .help = "capability, then single layers moved while the worst load falls",
+                  .help = "capability, then single layers are moved as long as the largest load falls",
                   .split = SPLIT(split_capability_refined),
                   .pipeline = true},
       StrategyRow{.name = "capability-calibrated",
@@ -51,7 +58,7 @@ std::span<const StrategyRow> strategies() {
                   .split = SPLIT(split_capability_calibrated),
                   .pipeline = true},
       StrategyRow{.name = "by-hand",
-                  .help = "uniform, then one boundary moved per trial, five trials: manual work, modelled",
+                  .help = "a model of manual work: uniform, then one boundary moved per trial, five trials",
                   .split = SPLIT(split_by_hand),
                   .pipeline = true,
                   .searches = true},
@@ -59,66 +66,77 @@ std::span<const StrategyRow> strategies() {
                   .help = "dynamic programming over antichain states and devices (Ju et al. 2024)",
                   .split = SPLIT(split_antichain),
                   .pipeline = true},
-      StrategyRow{.name = "layered",
-                  .help = "levels of the graph in stages, kernels on streams of each device (Wang et al. 2024)",
-                  .split = SPLIT(split_layered),
-                  .pipeline = true},
+      StrategyRow{
+          .name = "layered",
+          .help = "levels of the graph grouped into stages, kernels on several streams per device (Wang et al. 2024)",
+          .split = SPLIT(split_layered),
+          .pipeline = true},
       StrategyRow{.name = "optimal",
-                  .help = "least bottleneck of all pipelines, several stages per device too: the reference",
+                  .help = "the reference: least bottleneck of all pipelines, also with several stages per device",
                   .split = SPLIT(split_optimal),
                   .pipeline = true},
       StrategyRow{.name = "piper",
                   .help = "data, tensor and pipeline parallelism with recompute, by least load (Tarnawski et al. 2021)",
-                  .split = SPLIT(split_piper)},
-      StrategyRow{.name = "amp",
-                  .help =
-                      "degrees of all three kinds and layers cut for latency, ranks pipeline first (Li et al. 2022)",
-                  .split = SPLIT(split_amp)},
+                  .split = SPLIT(split_piper),
+                  .devices = kEachNumber},
+      StrategyRow{
+          .name = "amp",
+          .help =
+              "tensor, data and pipeline degrees, layers cut for least latency, ranks pipeline first (Li et al. 2022)",
+          .split = SPLIT(split_amp),
+          .devices = kEachPair},
       StrategyRow{.name = "eft",
                   .help = "each operator where it finishes earliest in a running pipeline (2022 patent's placement)",
-                  .split = SPLIT(split_earliest_finish)},
+                  .split = SPLIT(split_earliest_finish),
+                  .devices = kEachPair},
       StrategyRow{.name = "eft-contiguous",
-                  .help = "eft with devices never going back along a path",
+                  .help = "eft, but data never goes back to an earlier device",
                   .split = SPLIT(split_earliest_finish_contiguous),
-                  .pipeline = true},
+                  .pipeline = true,
+                  .devices = kEachPair},
       StrategyRow{
           .name = "heft",
           .help =
               "each operator where one micro-batch finishes earliest, longest path to go first (Topcuoglu et al. 2002)",
-          .split = SPLIT(split_heft)},
+          .split = SPLIT(split_heft),
+          .devices = kEachPair},
       StrategyRow{.name = "ideal",
-                  .help = "least max-load over all ideals, tensors counted with the work (Tarnawski et al. 2020)",
-                  .split = SPLIT(split_ideal)},
+                  .help = "least max-load over all ideals, load being work plus transfers (Tarnawski et al. 2020)",
+                  .split = SPLIT(split_ideal),
+                  .devices = kEachPair},
       StrategyRow{.name = "ideal-linear",
                   .help = "ideal along one order of the operators: nearly as good, and fast",
-                  .split = SPLIT(split_ideal_linear)},
+                  .split = SPLIT(split_ideal_linear),
+                  .devices = kEachPair},
       StrategyRow{.name = "mcmc",
                   .help = "a random walk over stages and replicas, each plan replayed (Jia et al. 2019, FlexFlow)",
                   .split = SPLIT(split_mcmc),
-                  .searches = true},
-      StrategyRow{.name = "random",
-                  .help = "cuts and order of devices by chance",
-                  .split = SPLIT(split_random),
-                  .pipeline = true},
+                  .searches = true,
+                  .devices = kEachReplay},
+      StrategyRow{
+          .name = "random", .help = "random cuts and order of devices", .split = SPLIT(split_random), .pipeline = true},
       StrategyRow{.name = "best-of-random",
-                  .help = "the fastest in replay of many random splits",
+                  .help = "the fastest of many random splits, each replayed",
                   .split = SPLIT(split_best_of_random),
                   .pipeline = true,
                   .searches = true},
-      StrategyRow{.name = "pipedream",
-                  .help =
-                      "stages with replicas over devices and nodes, least steady stage time (Narayanan et al. 2019)",
-                  .split = SPLIT(split_pipedream),
-                  .pipeline = true},
+      StrategyRow{
+          .name = "pipedream",
+          .help =
+              "replicated stages over devices and nodes, least stage time in the steady state (Narayanan et al. 2019)",
+          .split = SPLIT(split_pipedream),
+          .pipeline = true},
       StrategyRow{.name = "dapple",
-                  .help = "replicated stages of least latency, placed on servers by three policies (Fan et al. 2021)",
+                  .help =
+                      "replicated stages with the least latency, placed on servers by three policies (Fan et al. 2021)",
                   .split = SPLIT(split_dapple),
                   .pipeline = true,
                   .searches = true},
       StrategyRow{.name = "dynamic",
-                  .help = "weights per device from measured waiting times, a new split from them (2022 patent)",
+                  .help = "weights per device from measured waiting times, a new split from the weights (2022 patent)",
                   .split = SPLIT(split_dynamic),
-                  .searches = true},
+                  .searches = true,
+                  .devices = kEachPair},
   };
   return kRows;
 }
@@ -126,6 +144,11 @@ std::span<const StrategyRow> strategies() {
 #undef SPLIT
 
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
+  if (request.devices.size() > static_cast<std::size_t>(strategy.devices.most)) {
+    return Infeasible{std::string(strategy.name) + " plans for at most " + std::to_string(strategy.devices.most) +
+                      " devices, not for " + std::to_string(request.devices.size()) + ": " +
+                      std::string(strategy.devices.why)};
+  }
   PlanResult result = strategy.split(request);
   if (std::holds_alternative<Infeasible>(result)) {
     return result;

@@ -9,16 +9,24 @@
 
 namespace stagecraft {
 
+/// For how many devices a strategy plans at most, and what takes too long or too much memory beyond.
+struct DeviceLimit {
+  int most = 100'000;
+  std::string_view why = "no platform has more";
+};
+
 /// A strategy as users name it.
 struct StrategyRow {
   std::string_view name, help;
   PlanResult (*split)(const PlanRequest& request);
   bool pipeline = false; ///< one stage after another along the devices; false: placements of other shapes
   bool searches = false; ///< asks for replays, so that each schedule and number of micro-batches has its own plan
+  DeviceLimit devices = {};
 };
 std::span<const StrategyRow> strategies();
 
-/// Splits, then checks the plan against memory and kernels: what comes back feasible fits.
+/// Refuses more devices than the row plans for. Splits, then checks the plan against memory and kernels, so a plan that
+/// comes back fits.
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request);
 
 } // namespace stagecraft

@@ -13,8 +13,8 @@ namespace stagecraft {
 
 namespace {
 
-// Runs within a billionth of the first of them are equal: they keep the order of strategies, schedules and
-// micro-batches in which they were made, not that of rounding.
+// Runs within a billionth of the fastest of them count as equal. They keep the order in which they were made (by
+// strategy, schedule and micro-batches), so that rounding does not rank them.
 void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& prepared) {
   constexpr double kTie = 1e-9;
   for (std::size_t first = 0; first < order.size() && prepared[order[first]].run.feasible;) {
@@ -29,7 +29,8 @@ void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& p
   }
 }
 
-// `optimal` notes whatever keeps it from having looked at every pipeline of one stage per device.
+// `optimal` leaves a note when it could not look at every pipeline of one stage per device; without a note its
+// objective is proven.
 void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector<Prepared>& prepared) {
   std::map<std::tuple<const ScheduleRow*, int, int>, Seconds> proven;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
@@ -46,7 +47,8 @@ void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector
   }
 }
 
-// A plan says itself what it recomputes; the choices that differ in when: the first of each.
+// A plan says itself what it recomputes, so only the rule of a choice (when to recompute) matters: the first choice of
+// each rule.
 std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) {
   std::vector<int> differing;
   for (int i = 0; i < static_cast<int>(choices.size()); ++i) {

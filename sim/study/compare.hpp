@@ -6,11 +6,11 @@
 
 namespace stagecraft {
 
-/// A comparison and, per ranked run, what was replayed (the graph of a run equal to another is that one's).
+/// A comparison and, for each ranked run, what was replayed. Equal runs share one graph.
 struct ComparisonResult {
   Comparison comparison;
   std::vector<Prepared> prepared;  ///< in the order they were made
-  std::vector<std::size_t> of_run; ///< [ranked run]: index into prepared, of the one that holds graph and timeline
+  std::vector<std::size_t> of_run; ///< [ranked run]: index into `prepared` of the entry with its graph and timeline
 };
 
 /// What a study combines: strategies and plans, each under every schedule, with every number of micro-batches and every
@@ -24,8 +24,8 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
 /// holds it back, and what would let the others fit.
 std::vector<std::string> make_verdict(const Comparison& comparison);
 
-/// The ranked run to hold the winner against: the best run of `uniform`, the split of whoever does not plan; without
-/// one, the slowest feasible run; -1 when nothing is feasible.
+/// The ranked run to compare the winner with: the best run of `uniform`, the split without planning; where there is
+/// none, the slowest feasible run; -1 when nothing is feasible.
 int naive_run(const Comparison& comparison);
 
 } // namespace stagecraft

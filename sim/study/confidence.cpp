@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kFamilyShare = 0.5; // of an error's variance: what a whole family has in common; the rest is a shape's
+constexpr double kFamilyShare = 0.5; // share of an error's variance common to a family; the rest is a shape's own
 
 // FNV-1a: the same on every machine.
 class Hash {
@@ -39,12 +39,12 @@ private:
   std::uint64_t value_ = 14'695'981'039'346'656'037ULL;
 };
 
-// Sources of error by what they are: a family of kernels on a device type, or one shape of it.
+// The sources of error. Each is a family of kernels on a device type, or one shape of such a family.
 class Sources {
 public:
   int index(std::uint64_t what) { return index_.try_emplace(what, static_cast<int>(index_.size())).first->second; }
 
-  // Standard normal numbers that depend on nothing but the seed, the draw and the source.
+  // Standard normal numbers, each a function of the seed, the draw and the source alone.
   std::vector<double> draw(std::uint64_t seed, int sample) const {
     std::vector<double> normal(index_.size());
     for (const auto& [what, index] : index_) {
@@ -119,7 +119,8 @@ public:
   }
 
 private:
-  // A transfer errs as its narrowest link does; links of equal speed are one family, sizes its shapes.
+  // A transfer has the error of its narrowest link. Links of equal bandwidth, latency and spread are one family; each
+  // transfer size is a shape.
   Parts parts_of(const Leg& leg, double bytes) {
     const auto& links = problem_.platform.links;
     const LinkId narrowest = *std::min_element(leg.links.begin(), leg.links.end(), [&](LinkId a, LinkId b) {
@@ -160,8 +161,8 @@ private:
   Sources& sources_;
 };
 
-// A run to draw for: its works as they are, their parts, and the iteration times drawn, relative to that without
-// errors.
+// A run to draw for: its works without errors, their parts, its iteration time without errors by the engine `analytic`,
+// and the iteration times drawn.
 struct Drawn {
   Prepared* prepared = nullptr;
   std::vector<Work> works;

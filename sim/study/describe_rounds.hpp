@@ -1,4 +1,4 @@
-// Rounds of dynamic balancing with names for numbers, as results show them.
+// Rounds of dynamic balancing with names in place of numbers, as results show them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// A plan tried out: what planners that search are told of it, and what policies over time are.
+// Tries out a plan, for planners that search and for the policies of `adapt`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& sche
                     int recompute = 0);
 
 /// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
-/// type says; an evaluation for each such list. The noise is 0.
+/// type says: one evaluation for each list of speeds. The noise is 0.
 std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                     std::span<const std::vector<double>> speeds);
 

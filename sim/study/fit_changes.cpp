@@ -10,8 +10,8 @@
 namespace stagecraft {
 namespace {
 
-// What the device that lacks most would need on top, were all to have as much: the split that the strategy makes on
-// devices without a limit, held against the limits there are.
+// How much more memory every device would need. The strategy plans as if memory had no limit; the device that this plan
+// overflows the most decides.
 std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   const Study& study = costs.study();
@@ -29,7 +29,7 @@ std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
   }
   const auto shortage = plan_shortage(costs.problem(scenario.micro_batches, scenario.recompute), *plan, asked.chunks,
                                       asked.in_flight, asked.versions, asked.stage_placement);
-  constexpr double kRoundedUp = 1.001; // the text has four digits, and must not fall short
+  constexpr double kRoundedUp = 1.001; // the text has four digits and must not round below the need
   return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }
 

@@ -1,4 +1,4 @@
-// What would let a scenario run whose plan does not fit.
+// Which change would let a scenario run whose plan does not fit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// Tries more micro-batches of the same batch, then full recompute at the same number, then memory: whatever fits first
-/// is the answer, in words; "" where nothing does.
+/// Tries more micro-batches of the same batch, then full recompute with the scenario's micro-batches, then more memory.
+/// Returns the first change that fits, in words; "" where none does.
 std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario);
 
 } // namespace stagecraft

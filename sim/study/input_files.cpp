@@ -46,7 +46,7 @@ const yaml::Node& InputFiles::document(const fs::path& path, const std::vector<S
   if (!apart || changed.keys != keys) {
     changed = {"", read};
   }
-  changed.keys.clear(); // until all are set
+  changed.keys.clear(); // a setting may throw: the document counts only once all are set
   for (const Setting& setting : settings) {
     apply(changed.document, setting, prefix);
   }
@@ -58,7 +58,7 @@ DeviceTypeSource InputFiles::device_types(const fs::path& folder) {
   return [this, folder](const std::string& name, const Where& where) {
     const fs::path path = folder / (name + ".yaml");
     if (!files_.contains(path.lexically_normal())) {
-      device_types_in(folder)(name, where); // refuses what is not there
+      device_types_in(folder)(name, where); // throws where there is no such type
     }
     const yaml::Node& read = document(path);
     note_beside(read);

@@ -1,5 +1,5 @@
-// What studies read, kept: files with their bytes and documents, and the models and platforms made of them, so that a
-// thousand studies that differ in one number read and build the rest once.
+// Keeps what studies read: the bytes and documents of files, and the models and platforms made of them. A thousand
+// studies that differ in one number then read and build the rest once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,26 +21,27 @@ public:
   const std::string& bytes(const std::filesystem::path& path);
   /// A file's YAML document.
   const yaml::Node& document(const std::filesystem::path& path);
-  /// A file's YAML document with settings on top, made from the one made last where that had the same keys set. Valid
-  /// until the next call.
+  /// A file's YAML document with settings on top. Reuses the document of the last call where that set the same keys.
+  /// Valid until the next call.
   const yaml::Node& document(const std::filesystem::path& path, const std::vector<Setting>& settings,
                              std::string_view prefix);
-  /// device_types_in() whose files are kept.
+  /// As device_types_in(), but keeps the files.
   DeviceTypeSource device_types(const std::filesystem::path& folder);
-  /// Device types read before, for load_platform(); nothing unless keep_types() was called.
+  /// Device types read before, for load_platform(); nullptr unless keep_types() was called.
   KnownTypes* types() { return keeps_types_ ? &types_ : nullptr; }
-  /// From now on device types are read once, and their files no longer noted each time.
+  /// From now on each device type is read once, and its files are not noted again.
   void keep_types() { keeps_types_ = true; }
-  /// Notes the files that a platform or a device type names beside itself.
+  /// Notes the files that a platform or a device type names and that lie beside it.
   void note_beside(const yaml::Node& document);
 
-  /// The model or platform made under this key, or what `make` gives, with the files it was made of.
+  /// The model or platform kept under this key; where there is none, `make` makes it. The files it was made of count as
+  /// asked for.
   std::shared_ptr<const ModelGraph> model(const std::string& key, const std::function<ModelGraph()>& make);
   std::shared_ptr<const Platform> platform(const std::string& key, const std::function<Platform()>& make);
 
   /// Forgets which files were asked for, not what is in them.
   void forget_asked() { asked_.clear(); }
-  /// Files asked for since, those of values made earlier included.
+  /// Files asked for since forget_asked(), including those of models and platforms that were kept.
   const std::set<std::filesystem::path>& asked() const { return asked_; }
 
 private:

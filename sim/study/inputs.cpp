@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sim/base/file.hpp"
+#include "sim/base/physical_ranges.hpp"
 #include "sim/platform/known_types.hpp"
 #include "sim/study/input_files.hpp"
 
@@ -25,10 +26,31 @@ std::vector<std::string> shipped_names(const Folders& folders, std::string_view 
   return names;
 }
 
+namespace {
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const fs::path below = path.lexically_normal().lexically_relative(folder.lexically_normal());
+  return !below.empty() && *below.begin() != "..";
+}
+
+// Without those that are closed to the study.
+std::vector<fs::path> open_places(const Folders& folders, std::vector<fs::path> places) {
+  std::erase_if(places, [&](const fs::path& place) {
+    return folders.closed && !lies_in(place, folders.study) && !lies_in(place, folders.shipped);
+  });
+  return places;
+}
+
+} // namespace
+
+std::vector<fs::path> places_of(const Folders& folders, const std::string& name) {
+  return open_places(folders, {folders.study / name, name});
+}
+
 fs::path find_file(const Folders& folders, std::string_view kind, const std::string& name, const Where& where) {
   std::error_code failure;
-  for (const fs::path& candidate :
-       {folders.study / name, fs::path(name), folders.shipped / name, folders.shipped / kind / (name + ".yaml")}) {
+  for (const fs::path& candidate : open_places(
+           folders, {folders.study / name, name, folders.shipped / name, folders.shipped / kind / (name + ".yaml")})) {
     if (fs::is_regular_file(candidate, failure)) {
       return candidate.lexically_normal();
     }
@@ -72,7 +94,7 @@ ModelGraph load_with_settings(const fs::path& path, const Folders& folders, cons
   return load_workload(document);
 }
 
-// A device type that takes every kernel and never waits for memory: times come from the profile alone.
+// A device type that runs every kernel and never waits for memory: its times come from the profile alone.
 DeviceType profiled_device(const std::string& name, Bytes memory) {
   DeviceType type;
   type.name = name;
@@ -125,10 +147,10 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
       options.dimensions[entry.key] = yaml::integer(entry.value, entry.key, 1, std::numeric_limits<int>::max());
     }
   }
-  const double samples = map.number("samples", yaml::kPositive, 0);
+  const double samples = map.number("samples", physical::kFactor, 0);
   const std::string device = map.text("device", "");
   if (map.has("cost_scale")) {
-    options.cost_scale = map.number("cost_scale", yaml::kPositive);
+    options.cost_scale = map.number("cost_scale", physical::kFactor);
   }
   map.finish();
   ModelGraph model = load_with_settings(path, folders, options, settings);
@@ -166,9 +188,10 @@ Platform read_platform(const yaml::Node& node, const Folders& folders, const std
   constexpr int kMostDevices = 100'000;
   const int devices = map.integer("devices", 1, kMostDevices);
   const BytesPerSecond unlimited{std::numeric_limits<double>::infinity()};
-  const auto bandwidth = map.quantity<BytesPerSecond>("bandwidth", yaml::kPositive, unlimited);
+  const auto bandwidth = map.quantity<BytesPerSecond>("bandwidth", physical::kBandwidth, unlimited);
   const auto latency = map.quantity<Seconds>("latency", yaml::kDelay, Seconds{0});
-  const auto memory = map.quantity<Bytes>("memory", yaml::kPositive, Bytes{std::numeric_limits<double>::infinity()});
+  const auto memory =
+      map.quantity<Bytes>("memory", physical::kCapacity, Bytes{std::numeric_limits<double>::infinity()});
   map.finish();
   return make_star_platform(profiled_device("profiled", memory), devices, bandwidth, latency);
 }

@@ -21,8 +21,12 @@ class InputFiles; // sim/study/input_files.hpp
 struct Folders {
   std::filesystem::path study;
   std::filesystem::path shipped; ///< holds workloads/, platforms/ and reports/
-  InputFiles* files = nullptr;   ///< where given, keeps what is read, so that many like studies read it once
+  InputFiles* files = nullptr;   ///< where given, keeps what is read, so that similar studies read it once
+  bool closed = false;           ///< only files below these two are read: the study is a stranger's
 };
+
+/// Where a file of this name may lie, in the order of looking: below the study's folder, then as given.
+std::vector<std::filesystem::path> places_of(const Folders& folders, const std::string& name);
 
 /// The file that `name` means: as given, below the study's folder, below the shipped folder, or the shipped
 /// `kind`/NAME.yaml. InputError naming the nearest shipped name where there is none.
@@ -35,24 +39,25 @@ std::vector<std::string> shipped_names(const Folders& folders, std::string_view 
 /// One `key=value` given on top of a study.
 struct Setting {
   std::string key, value;
-  std::optional<yaml::Node> parsed = std::nullopt; ///< the value, where it is parsed already and has a place to blame
+  std::optional<yaml::Node> parsed = std::nullopt; ///< the value, where it is parsed already; errors name its place
 };
 
-/// Changes a document; `prefix` stands before the key where a text is blamed.
+/// Changes a document. `prefix` stands before the key in error messages.
 void apply(yaml::Node& document, const Setting& setting, std::string_view prefix = "");
 
 /// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale}. Settings change keys of its
-/// document where that is our YAML.
+/// document where that is Stagecraft's own YAML.
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
 
-/// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means so many devices like the
-/// one the model was profiled on, a private link per device and direction, latency 0 and memory unlimited unless given.
+/// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means that many devices like
+/// the one the model was profiled on, with a private link per device and direction, and with latency 0 and unlimited
+/// memory unless given.
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
 
-/// The devices that the model's file brings along, which must be some, as a star.
+/// The devices that the model's file brings along, as a star. There must be some.
 Platform brought_platform(const ModelGraph& model);
 
-/// The model with amounts per sample, its profiles of unknown size being of `samples` samples.
+/// The model with amounts per sample. Profiles of unknown size count as profiles of `samples` samples.
 ModelGraph with_profile_samples(ModelGraph model, double samples);
 
 } // namespace stagecraft

@@ -38,10 +38,10 @@ std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::str
   return rows;
 }
 
-// A plan's file: below the study's folder, or as given.
+// A plan's file: in the study's folder, or at the path as given.
 std::filesystem::path find_plan(const Folders& folders, const std::string& name, const Where& where) {
   std::error_code failure;
-  for (const std::filesystem::path& candidate : {folders.study / name, std::filesystem::path(name)}) {
+  for (const std::filesystem::path& candidate : places_of(folders, name)) {
     if (std::filesystem::is_regular_file(candidate, failure)) {
       return candidate.lexically_normal();
     }
@@ -55,7 +55,7 @@ void note(const Folders& folders, const std::filesystem::path& read) {
   }
 }
 
-// Each a file, or {file, format} where its content does not tell the form.
+// Each plan is a file, or {file, format} where the file's content does not tell its form.
 void read_plans(yaml::Map& compare, const Folders& folders, Study& study) {
   for (const yaml::Node* item : compare.list("plans")) {
     if (item->kind != yaml::Node::Kind::map) {
@@ -156,7 +156,7 @@ BalanceOptions read_balance(yaml::Map& map) {
   return options;
 }
 
-// What is named must be in the model.
+// The model must have the operators and kinds that a choice names.
 void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   for (const std::string& name : choice.operators) {
     find_by_name(model.operators, name, "operator", choice.where);
@@ -180,7 +180,7 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
   for (const RecomputeChoice& choice : training.recomputes) {
     check_recompute(choice, model);
   }
-  if (whole_micro_batches) { // the file counts in them: they are its samples
+  if (whole_micro_batches) { // the file counts in micro-batches: each is one sample
     const bool given = node != nullptr && node->find("micro_batches") != nullptr;
     if (training.micro_batches.size() > 1) {
       throw InputError(map.where("training"),
@@ -197,8 +197,8 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
   return training;
 }
 
-// The device type that the first profile names: one of the platform, or one of the catalogue; none where only the
-// model's file knows it, or all devices are like it.
+// The device type that the model's first profile names, from the platform or from the shipped types. Null where the
+// profile names none, where only the model's file knows the type, or where all devices are like it.
 std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
   const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
   const bool all_alike = study.platform.types.size() == 1 && study.platform.types.front().vendor == "profiled";
@@ -218,7 +218,7 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
   return std::make_unique<DeviceType>(load_device_type(source(name, where), source));
 }
 
-// "So many devices like the one the model was profiled on" have times but no rates.
+// A platform of N devices "like the one the model was profiled on" has times but no rates.
 void refuse_rooflines_without_rates(yaml::Map& map, const ModelGraph& model) {
   const std::string name = map.text("cost_model", "auto");
   const bool roofline = name == "roofline" || (name == "auto" && model.profiles.empty());
@@ -255,7 +255,7 @@ void add_plan(Study& study, const std::filesystem::path& path, std::string_view 
     return std::find(taken.begin(), taken.end(), name) == taken.end();
   };
   const std::string own = plan.strategy;
-  std::filesystem::path folder = path, file; // as much of the path as tells the plan from the others
+  std::filesystem::path folder = path, file; // file: as much of the path as makes the name unique
   while (!is_free(plan.strategy) && folder.has_filename()) {
     file = file.empty() ? folder.filename() : folder.filename() / file;
     folder = folder.parent_path();
@@ -282,7 +282,7 @@ yaml::Node study_document(const std::string& model, const std::string& platform)
 
 namespace {
 
-// What a value was made of, as one text.
+// What a value is made of, as one text: the key to keep it under.
 std::string text_of(const yaml::Node* node, const std::vector<Setting>& settings) {
   std::string text = node != nullptr ? yaml::flow_text(*node) : "";
   for (const Setting& setting : settings) {
@@ -291,7 +291,7 @@ std::string text_of(const yaml::Node* node, const std::vector<Setting>& settings
   return text;
 }
 
-// Made anew, or as kept from a study before.
+// The model kept from an earlier study, or a new one.
 std::shared_ptr<const ModelGraph> kept_model(const Folders& folders, const std::string& key,
                                              const std::function<ModelGraph()>& make) {
   return folders.files != nullptr ? folders.files->model(key, make) : std::make_shared<const ModelGraph>(make());

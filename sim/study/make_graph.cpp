@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure_graph.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Most forwards of the first stage that follow one another.
+// The largest number of forwards of the first stage in a row.
 int longest_burst(const Schedule& schedule) {
   int longest = 1;
   for (const auto& order : schedule.orders) {
@@ -22,7 +23,7 @@ int longest_burst(const Schedule& schedule) {
   return longest;
 }
 
-// Its transfers ordered where the study says so.
+// The task graph, with its transfers ordered where the study says so.
 TaskGraph make_graph(const Study& study, const TaskGraphRequest& request) {
   TaskGraph graph = make_task_graph(request);
   if (study.training.ordered_sends) {
@@ -31,7 +32,8 @@ TaskGraph make_graph(const Study& study, const TaskGraphRequest& request) {
   return graph;
 }
 
-// What the first stage asks of its loader: batches in a burst, and how often where the loader's size is to be found.
+// What the first stage asks of its loader: how many batches in a burst and, where the study leaves the number of
+// workers open, the time between batches.
 Demand demand_of(const Study& study, const TaskGraphRequest& request, const Loader& loader) {
   Demand demand{.burst = longest_burst(request.schedule)};
   if (!loader.workers) {
@@ -41,6 +43,18 @@ Demand demand_of(const Study& study, const TaskGraphRequest& request, const Load
     demand.step = measure(unfed, timeline, study.platform).iteration / request.schedule.micro_batches;
   }
   return demand;
+}
+
+// The graph, or why no engine can replay it: SimGrid counts a transfer's bytes in 64 bits.
+std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const TaskGraphRequest& request) {
+  TaskGraph graph = make_graph(study, request);
+  for (const Work& work : graph.works) {
+    if (work.bytes > physical::kSize.high) {
+      return Infeasible{"stage " + std::to_string(work.stage) + " sends " + to_text(Bytes{work.bytes}) +
+                        " at once, more than a replay holds; allowed: at most 1e18 B"};
+    }
+  }
+  return graph;
 }
 
 } // namespace
@@ -55,7 +69,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .early_recompute = problem.training.recompute.rule.early,
                            .rank_of = ordered.rank_of};
   if (!study.loader) {
-    return make_graph(study, request);
+    return make_replayable(study, request);
   }
   Loader loader = *study.loader;
   if (ordered.plan.default_loader) {
@@ -67,12 +81,12 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
     return *reason;
   }
   request.loading = &std::get<Loading>(loading);
-  return make_graph(study, request);
+  return make_replayable(study, request);
 }
 
 bool is_replayable(const Study& study, int micro_batches) {
-  constexpr double kMostActions = 2e7; // their task graph fills some five gigabytes
-  constexpr double kIterations = 16;   // are replayed with a loader
+  constexpr double kMostActions = 2e7; // their task graph takes about 5 GB
+  constexpr double kIterations = 16;   // assumed for a replay with a loader
   const double actions = static_cast<double>(micro_batches) * static_cast<double>(study.platform.devices.size());
   return (study.loader ? kIterations : 1) * actions <= kMostActions;
 }

@@ -1,4 +1,4 @@
-// The third step of a run: from a plan and its order to the task graph, with what transfers and loads.
+// The third step of a run: from a plan and its order to the task graph, with its transfers and loads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,13 +15,13 @@ struct OrderedPlan {
   Plan plan;
   PlanCost cost;
   Schedule schedule;
-  std::vector<int> rank_of; ///< as PlacedPlan; empty for the list schedule
+  std::vector<int> rank_of; ///< as in PlacedPlan; empty for the list schedule
 };
 
 /// A graph to replay; or why its loader cannot feed it.
 std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered);
 
-/// Whether a task graph of so many micro-batches has room in memory.
+/// Whether the task graph of this many micro-batches is small enough for memory.
 bool is_replayable(const Study& study, int micro_batches);
 
 } // namespace stagecraft

@@ -12,7 +12,8 @@ int micro_batches_of(const TaskGraph& graph) {
   return 1 + *std::max_element(graph.micro_batch.begin(), graph.micro_batch.end());
 }
 
-// Iterations that carry two micro-batches for each device: what stands in a pipeline that never runs dry is gone then.
+// Iterations that carry two micro-batches for each device. By then the first ones have left a pipeline that never runs
+// dry.
 int settling(const TaskGraph& graph) {
   const int micro_batches = micro_batches_of(graph);
   return (2 * static_cast<int>(graph.devices.size()) + micro_batches - 1) / micro_batches;
@@ -33,7 +34,7 @@ int iterations_of(const Study& study, const TaskGraph& graph) {
   if (graph.workers == 0) {
     return 1 + settling(graph) + window_of(graph);
   }
-  const int begun = graph.workers + graph.queue; // batches, until the queue and all workers have been through
+  const int begun = graph.workers + graph.queue; // batches, until the queue is full and every worker has had one
   const int micro_batches = micro_batches_of(graph);
   return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
 }

@@ -9,11 +9,13 @@ namespace stagecraft {
 namespace {
 
 void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
+  std::vector<char> used(platform.devices.size(), 0);
   for (const DeviceId device : graph.devices) {
     run.devices.push_back(platform.devices[device].name);
+    used[device] = 1;
   }
   for (DeviceId device = 0; device < static_cast<DeviceId>(platform.devices.size()); ++device) {
-    if (std::find(graph.devices.begin(), graph.devices.end(), device) == graph.devices.end()) {
+    if (used[device] == 0) {
       run.unused_devices.push_back(platform.devices[device].name);
     }
   }
@@ -37,7 +39,7 @@ void add_rates(const Study& study, Run& run) {
   run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
 }
 
-// What the run is held against: one device, the bound, its busiest link.
+// What the run is compared with: one device, the bound, its busiest link.
 void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty, Run& run) {
   const Platform& platform = costs.study().platform;
   const Seconds iteration = run.metrics.iteration;

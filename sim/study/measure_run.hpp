@@ -8,7 +8,7 @@
 namespace stagecraft {
 
 /// Fills in the figures of a run that has a graph and its timeline. `alone` is the timeline of one iteration from
-/// empty, where it has that graph too.
+/// empty, for a run that has that graph too.
 void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone);
 
 } // namespace stagecraft

@@ -11,7 +11,8 @@
 namespace stagecraft {
 namespace {
 
-// R as the plan's stages say, by the rule; or why a given order and the plan do not go together.
+// Adds the recompute (R) that the plan's stages ask for, by the rule, unless the order has its own; or says why the
+// order contradicts the plan.
 std::optional<Infeasible> add_recompute(OrderedPlan& ordered, const RecomputeRule& rule) {
   std::vector<char> recomputing;
   for (const Stage& stage : ordered.plan.stages) {
@@ -33,7 +34,7 @@ std::optional<Infeasible> add_recompute(OrderedPlan& ordered, const RecomputeRul
   return std::nullopt;
 }
 
-// Seconds and activations of a stage on the slowest and fullest of its devices, per micro-batch.
+// A stage's seconds per micro-batch on its slowest device, and its activations on its fullest.
 StageFigures figures_of(const StageCost& stage) {
   StageFigures figures{0, 0, 0, 0};
   Bytes kept;
@@ -49,7 +50,8 @@ StageFigures figures_of(const StageCost& stage) {
   return figures;
 }
 
-// Bytes for activations on each rank: what the smallest device of its first stage has, less what all its stages keep.
+// Bytes for activations on each rank: the memory of the smallest device of its first stage, less what all its stages
+// keep.
 std::vector<double> room_of(const OrderedPlan& ordered, const Platform& platform, int ranks, StagePlacement placement) {
   std::vector<double> room(ranks, kInfinity);
   for (int s = 0; s < static_cast<int>(ordered.plan.stages.size()); ++s) {
@@ -68,7 +70,7 @@ std::vector<double> room_of(const OrderedPlan& ordered, const Platform& platform
   return room;
 }
 
-// Seconds of a micro-batch's tensors from each stage to the next.
+// Seconds that a micro-batch's tensors take from each stage to the next.
 std::vector<double> hops_of(const OrderedPlan& ordered, const Problem& problem) {
   const std::vector<Stage>& stages = ordered.plan.stages;
   std::vector<double> hops;
@@ -80,7 +82,7 @@ std::vector<double> hops_of(const OrderedPlan& ordered, const Problem& problem) 
   return hops;
 }
 
-// Seconds of an iteration in an order, by the engine `analytic`; infinite where it cannot run.
+// Seconds of an iteration in this order, by the engine `analytic`; infinite where it cannot run.
 double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan ordered, const Schedule& schedule) {
   ordered.schedule = schedule;
   add_recompute(ordered, problem.training.recompute.rule);
@@ -93,7 +95,7 @@ double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan o
   return found.why_not.empty() ? found.iteration.value : kInfinity;
 }
 
-// What a schedule that goes by times may know of a plan. What it refers to must outlive it.
+// What a schedule that depends on times may know of a plan. The arguments must outlive it.
 ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, const Problem& problem, int chunks,
                                  const OrderedPlan& ordered) {
   const auto stages = static_cast<int>(ordered.plan.stages.size());
@@ -168,6 +170,9 @@ std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenar
       ordered.plan = std::move(std::get<PlacedPlan>(placed).plan);
       if (std::string replicated = replicated_indivisible(ordered.plan, *costs.study().model); !replicated.empty()) {
         return Infeasible{std::move(replicated)};
+      }
+      if (std::string lacks = missing_kernel(problem, ordered.plan); !lacks.empty()) {
+        return Infeasible{std::move(lacks)};
       }
       ordered.cost = cost_plan(problem, ordered.plan);
     }

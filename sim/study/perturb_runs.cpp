@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/study/perturb_runs.hpp"
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -9,7 +10,7 @@ namespace {
 constexpr yaml::Range kPart{0.001, 1000, true, "0.001 to 1000"};
 constexpr int kMostIterations = 1'000'000;
 
-// One part per row of a table of named things, 1 where none is given; nothing where the key is missing.
+// One factor for each row of a table of named things, 1 where none is given; empty where the key is missing.
 template <class Rows>
 std::vector<double> read_parts(yaml::Map& map, const char* key, const Rows& rows, const yaml::Range& range) {
   const yaml::Node* node = map.find(key);
@@ -28,10 +29,10 @@ std::vector<double> read_parts(yaml::Map& map, const char* key, const Rows& rows
 Failures read_failures(const yaml::Node& node) {
   yaml::Map map(node, "failures");
   Failures failures;
-  failures.mean_time_between = map.quantity<Seconds>("mean_time_between", yaml::kPositive);
+  failures.mean_time_between = map.quantity<Seconds>("mean_time_between", physical::kInterval);
   failures.checkpoint_every = map.integer("checkpoint_every", 1, kMostIterations, failures.checkpoint_every);
-  failures.checkpoint = map.quantity<Seconds>("checkpoint", yaml::kNotNegative, Seconds{0});
-  failures.restart = map.quantity<Seconds>("restart", yaml::kNotNegative, Seconds{0});
+  failures.checkpoint = map.quantity<Seconds>("checkpoint", physical::kDuration, Seconds{0});
+  failures.restart = map.quantity<Seconds>("restart", physical::kDuration, Seconds{0});
   failures.iterations = map.integer("iterations", 1, kMostIterations, failures.iterations);
   map.finish();
   return failures;
@@ -75,7 +76,7 @@ std::vector<double> perturbed_iterations(const PerturbOptions& options, const Pl
     timelines[draw].window = window;
     Seconds iteration = measure(graphs[draw], timelines[draw], disturbed).iteration;
     if (options.failures) {
-      constexpr std::uint64_t kOfFailures = 1ULL << 32U; // draws of their own
+      constexpr std::uint64_t kOfFailures = 1ULL << 32U; // failures draw their own random numbers
       Random random(seed, kOfFailures + static_cast<std::uint64_t>(sample));
       iteration = with_failures(iteration, static_cast<int>(graph.devices.size()), *options.failures, random);
     }

@@ -12,7 +12,7 @@ namespace {
 
 using Told = std::vector<std::vector<double>>; // [stages][stage]
 
-// A schedule's counts as the planner gets them, each written down in `told`.
+// A schedule's counts for the planner. Each count that the planner asks for is noted in `told`.
 InFlight noted(const InFlight& in_flight, Told& told) {
   return [&in_flight, &told](int stage, int stages) {
     if (static_cast<std::size_t>(stages) >= told.size()) {
@@ -47,7 +47,7 @@ const Plan* plan_not_shaped_by_memory(const Planned& planned) {
 
 } // namespace
 
-// The first plan that memory did not shape speaks for all of them.
+// Plans that memory did not shape are all the same, so the first of them is enough.
 const PlanCache::Planning* PlanCache::serving(const Plannings& known, const PlanRequest& request) {
   const auto unshaped = std::find_if(known.begin(), known.end(), [](const Planning& one) {
     return plan_not_shaped_by_memory(one.planned) != nullptr;

@@ -1,4 +1,4 @@
-// Plans made so far, for every schedule that they serve.
+// Plans made so far, reused for every schedule that they serve.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,10 +19,11 @@ struct Planned {
   double seconds = 0;
 };
 
-/// What a planner reads beside the study's costs, all but what its schedule holds: that is kept with each planning.
+/// What a planner reads beside the study's costs, except its schedule's micro-batches in flight and versions: each
+/// Planning keeps those.
 struct PlanKey {
   const StrategyRow* strategy = nullptr;
-  const ScheduleRow* schedule = nullptr; ///< of a strategy that asks for replays; any other cannot see which it is
+  const ScheduleRow* schedule = nullptr; ///< only for a strategy that asks for replays; no other can see which it is
   int micro_batches = 1;
   int recompute = 0; ///< choice of the study's training
   int chunks = 1;
@@ -31,11 +32,11 @@ struct PlanKey {
   auto operator<=>(const PlanKey&) const = default;
 };
 
-/// Plannings of one study. A planning serves a schedule
-///  - that tells the planner the same: as many versions of weights, and as many micro-batches in flight wherever the
-///    planner asked. A planner is a function, so it would give the same plan again. Or
-///  - under which its plan fits, where memory did not shape the plan: tighter counts would only have taken plans away
-///    that the planner did not want.
+/// Plannings of one study. A planning also serves another schedule in two cases:
+///  - The schedule tells the planner the same: as many versions of weights, and as many micro-batches in
+///    flight wherever the planner asked. A planner is a function, so it would make the same plan again.
+///  - Memory did not shape the plan, and the plan fits under the schedule. Tighter counts would only have ruled out
+///    plans that the planner did not want.
 class PlanCache {
 public:
   /// The planning that serves a request of this key; makes one where none does.
@@ -50,7 +51,7 @@ private:
     std::vector<std::vector<double>> told; // [stages][stage]: micro-batches in flight; NaN: the planner did not ask
     Planned planned;
   };
-  using Plannings = std::deque<Planning>; // in the order in which they were made; what was found stays where it is
+  using Plannings = std::deque<Planning>; // in the order in which they were made; references to them stay valid
 
   static const Planning* serving(const Plannings& known, const PlanRequest& request);
   static Planning plan(const StrategyRow& strategy, PlanRequest request);

@@ -16,7 +16,8 @@ int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Tr
   return strategy == nullptr || strategy->pipeline ? chunks_of(schedule, training.chunks) : 1;
 }
 
-// Of a given schedule; 1 where its ranks do not divide its stages, which its check will say.
+// Stages per rank of a given schedule; 1 where the ranks do not divide the stages, which the schedule's check reports
+// later.
 int chunks_of(const Schedule& orders) {
   const int ranks = static_cast<int>(orders.orders.size());
   return orders.stages % ranks == 0 ? orders.stages / ranks : 1;
@@ -26,7 +27,7 @@ PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
   const Study& study = costs.study();
   const auto defects = plan_defects(*scenario.plan, *study.model, study.platform);
   if (!defects.empty()) {
-    constexpr std::size_t kMostTold = 3; // `check` tells all
+    constexpr std::size_t kMostTold = 3; // `stagecraft check` lists all
     const std::vector<std::string> told(defects.begin(), defects.begin() + std::min(defects.size(), kMostTold));
     const std::size_t rest = defects.size() - told.size();
     return Infeasible{join(told, "; ") + (rest > 0 ? "; and " + std::to_string(rest) + " more defects" : "")};
@@ -54,7 +55,7 @@ Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
     const int devices = static_cast<int>(memo.costs.devices().size());
     const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, request.chunks});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
-      planned.result = *reason; // no memory would help
+      planned.result = *reason; // more memory would not help
     }
   }
   return planned;

@@ -12,14 +12,14 @@ Planned plan_scenario(StudyMemo& memo, const Scenario& scenario);
 
 /// What the scenario's strategy is called with. The memo must outlive it.
 PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario);
-/// The same with costs of any problem; replays are those of the study's own.
+/// The same with the costs of any problem. It offers replays only for the study's own problem.
 PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Problem& problem);
-/// What a strategy is called with for any problem and devices. It has no replays.
+/// What a strategy is called with for any problem and devices. It offers no replays.
 PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,
                          std::vector<DeviceId> devices);
 
-/// Of the study's numbers of micro-batches the one whose plan is feasible with the least estimate_iteration(); the
-/// first where none is.
+/// The study's number of micro-batches whose feasible plan has the least estimate_iteration(); the first number where
+/// no plan is feasible.
 int choose_micro_batches(StudyMemo& memo, Scenario scenario);
 
 } // namespace stagecraft

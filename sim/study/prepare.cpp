@@ -30,7 +30,7 @@ void note_plan(const Study& study, const Plan& plan, bool brief, Run& run) {
   }
 }
 
-// What all stages of a plan have in common; where they differ, some of it runs again.
+// What all stages of a plan recompute; "selective" where they differ.
 std::string recomputed_by(const Plan& plan) {
   const Recompute first = plan.stages.front().recompute;
   const bool alike =
@@ -59,7 +59,7 @@ bool same_work(const Schedule& one, const Schedule& other) {
          one.versions == other.versions;
 }
 
-// The run prepared earlier whose replay is this one's too, or -1.
+// The index of an earlier run whose replay serves this one too, or -1.
 int twin_of(const Prepared& prepared, const std::vector<Prepared>& earlier) {
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == prepared.run.micro_batches &&
@@ -74,7 +74,7 @@ std::string too_large(const Study& study, int micro_batches) {
          " devices are more work than a replay holds; allowed: at most 20000000 in their product";
 }
 
-// Fills in all that is known before the replay; or why it comes to no replay.
+// Fills in all that is known before the replay; or says why there will be none.
 std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario, const std::vector<Prepared>& earlier,
                                       Prepared& prepared) {
   StudyCosts& costs = memo.costs;
@@ -131,7 +131,7 @@ std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scen
       prepared.run.why_not = why->reason;
     }
     if (prepared.plan.stages.empty() && scenario.strategy != nullptr && scenario.explain &&
-        scenario.orders == nullptr) { // not the schedule's own rules
+        scenario.orders == nullptr) { // the planning failed, not a rule of the schedule
       prepared.run.would_fit = smallest_fitting_change(memo, scenario);
     }
     all.push_back(std::move(prepared));

@@ -1,4 +1,4 @@
-// The second half of a run: replay of what was prepared, and its figures. The first half is prepare.hpp.
+// The second half of a run: its replay and its figures. The first half is prepare.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +13,8 @@ namespace stagecraft {
 /// Replays what was prepared, in one batch, and fills in the figures.
 void replay(StudyCosts& costs, std::vector<Prepared>& prepared);
 
-/// The same in two halves, so that a batch may hold the work of several studies: what is to replay, in the order of the
-/// timelines that the other half takes. Each replay took `seconds`.
+/// The same in two halves, so that one batch may hold the work of several studies. The first half lists the replays;
+/// the second takes their timelines in the same order. Each replay took `seconds`.
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared);
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds);
 

@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-/// Everything that keeps a given plan from running under its schedule, in words: its shape, kernels that lack, and
-/// memory as the replay finds it.
+/// Everything that keeps a given plan from running under its schedule, in words: its shape, missing kernels, and memory
+/// as the replay finds it.
 std::vector<std::string> run_defects(StudyMemo& memo, const Scenario& scenario);
 
 } // namespace stagecraft

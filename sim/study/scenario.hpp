@@ -1,4 +1,4 @@
-// What one run is asked to be, and what is made of it on the way to its figures.
+// What one run is asked to be, and what is prepared and measured for it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// One combination to run. Exactly one of `strategy` and `plan` is set, and one of `schedule` and `orders`, a schedule
-/// from elsewhere.
+/// One combination to run. Exactly one of `strategy` and `plan` is set, and exactly one of `schedule` and `orders` (a
+/// schedule from elsewhere).
 struct Scenario {
   const StrategyRow* strategy = nullptr;
   const Plan* plan = nullptr;
@@ -18,8 +18,8 @@ struct Scenario {
   const Schedule* orders = nullptr;
   int micro_batches = 1;
   int recompute = 0;      ///< which of the training's choices
-  std::uint64_t seed = 0; ///< of a strategy that draws; 0: the study's
-  bool explain = true;    ///< where it does not fit, find out what would
+  std::uint64_t seed = 0; ///< seed for a strategy that draws; 0: the study's seed
+  bool explain = true;    ///< where the plan does not fit, find a change that would make it fit
   bool brief = false;     ///< figures alone: no names, bound or speed-up
 };
 
@@ -31,8 +31,8 @@ struct Prepared {
   Schedule schedule;
   std::unique_ptr<TaskGraph> graph;
   std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
-  bool lazy_recompute = false;      ///< what runs again waits for its gradient
-  bool brief = false;               ///< as its scenario
+  bool lazy_recompute = false;      ///< recompute waits for its backward's gradient
+  bool brief = false;               ///< as in its scenario
   int twin = -1;                    ///< index of an equal one prepared earlier
   Timeline timeline;
 };

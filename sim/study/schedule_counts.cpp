@@ -18,8 +18,9 @@ const ScheduleCounts::Assumed& assumed(ScheduleCounts& counts, const ScheduleRow
   return slot->second;
 }
 
-// The share of a micro-batch's activations that weight gradients need, of the model as a whole, for planners; all of it
-// where something is recomputed, as stages then keep less than their activations.
+// The share of a micro-batch's activations that weight gradients need, over the whole model, for planners. It is 1
+// where operators have several configurations, and where something is recomputed: stages then keep less than their
+// activations.
 double kept_for_weights(const Problem& problem) {
   Bytes all;
   Bytes needed;
@@ -37,7 +38,7 @@ InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks
   const double kept = kept_for_weights(problem);
   return [&counts, &row, chunks, kept, micro_batches = problem.micro_batches](int stage, int stages) {
     const int ranks = std::max(1, stages / chunks);
-    // A schedule that cannot run so many stages says so itself, later; memory must not speak first.
+    // A schedule that cannot run so many stages says so itself later; a memory error must not come first.
     const std::vector<double>& held = assumed(counts, row, ranks, chunks, micro_batches, kept).in_flight;
     return stage < static_cast<int>(held.size()) ? held[stage] : 1.0;
   };

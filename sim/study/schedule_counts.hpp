@@ -14,7 +14,7 @@ namespace stagecraft {
 
 /// Counts of the schedules asked about so far. They depend on no study, model or platform, so studies may share them.
 struct ScheduleCounts {
-  /// Nothing where the schedule cannot be had.
+  /// Empty where the schedule cannot be made.
   struct Assumed {
     std::vector<double> in_flight; ///< [stage]
     std::vector<int> versions;     ///< [stage]
@@ -26,11 +26,11 @@ struct ScheduleCounts {
 /// Most micro-batches that stage `stage` of `stages` holds at once.
 using InFlight = std::function<double(int stage, int stages)>;
 
-/// Of a schedule by name, with a problem's micro-batches and its share of activations that weight gradients need.
-/// `counts` must outlive it.
+/// The counts of a schedule by name, with a problem's micro-batches and its share of activations that weight gradients
+/// need. `counts` must outlive it.
 InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks, const Problem& problem);
 
-/// Of a schedule from elsewhere.
+/// The counts of a schedule from elsewhere.
 InFlight in_flight_of(const Schedule& orders);
 
 /// Versions of weights that a schedule keeps on so many ranks: the fewest of any stage.

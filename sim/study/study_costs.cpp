@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-// The least of a bound over the study's numbers of micro-batches.
+// The least bound over the study's numbers of micro-batches.
 template <class Bound> Seconds least_bound(const Study& study, Bound&& bound) {
   std::optional<Seconds> least;
   for (const int count : study.training.micro_batches) {

@@ -1,4 +1,4 @@
-// What follows from a study alone, whatever is run of it: routes, costs, bounds.
+// What follows from a study alone, whichever of its runs asks: routes, costs, bounds.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,17 +25,17 @@ public:
   const Study& study() const { return study_; }
   Router& router() { return router_; }
   const std::vector<DeviceId>& devices() const { return devices_; } ///< all of the platform
-  /// The study's, with one of its choices of recompute.
+  /// The study's training, with one of its choices of recompute.
   const Training& training(int recompute) const { return trainings_.at(recompute); }
 
   const Problem& problem(int micro_batches, int recompute = 0);
-  /// The same as planners believe it to be, key `believed` of the study.
+  /// The same with the speeds that planners believe, key `believed` of the study.
   const Problem& believed(int micro_batches, int recompute = 0);
 
-  /// Time of the fastest single device for the whole batch, memory aside, at its best micro-batch size.
+  /// Time of the fastest single device for the whole batch at its best micro-batch size, ignoring memory.
   Seconds single_device_seconds();
-  /// Proven bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as in
-  /// sim/plan/lower_bound.hpp.
+  /// Proven lower bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as
+  /// in sim/plan/lower_bound.hpp.
   Seconds bound(bool from_empty);
   /// The same for runs whose kernels may overlap.
   Seconds bound_of_streams();

@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Made by whoever runs scenarios, and passed on. It holds values of functions alone: what the study costs, what
-/// schedules hold and which plans were made.
+/// Made by whoever runs scenarios, and passed on. It holds only values that could be computed again: what the study
+/// costs, what schedules hold and which plans were made.
 struct StudyMemo {
   /// Both must outlive it and stay where they are.
   StudyMemo(const Study& study, ScheduleCounts& schedule_counts) : costs(study), counts(schedule_counts) {}

@@ -68,7 +68,7 @@ std::string what_holds_it_back(const Run& best) {
          " of all devices' time, and a device waits for data on its way for at most " + to_text(exposed) + ".";
 }
 
-// What the cost model's errors leave of the victory; the rival is the other run that is the fastest most often.
+// How sure the winner is under the cost model's errors; the rival is the other run that is the fastest most often.
 std::string how_sure(const Comparison& comparison) {
   constexpr double kSure = 0.9;
   const Run& best = comparison.runs.front();
@@ -92,7 +92,7 @@ std::string how_sure(const Comparison& comparison) {
   return text + ".";
 }
 
-// Energy and money of the winner, and the run that takes least of either where that is another one.
+// Energy and money of the winner, and the run that takes the least of each where that is another one.
 std::string what_it_takes(const Comparison& comparison) {
   const Run& best = comparison.runs.front();
   const auto least = [&](auto figure) {
@@ -121,7 +121,7 @@ std::string what_it_takes(const Comparison& comparison) {
   return text;
 }
 
-// The infeasible run that the least change mends, or nothing to say.
+// How many runs are infeasible, and the smallest change that makes the first of them fit; "" where all are feasible.
 std::string what_does_not_fit(const Comparison& comparison) {
   std::size_t count = 0;
   const Run* mended = nullptr;

@@ -16,7 +16,7 @@ struct PathStep {
 
 /// The last of all inputs that a task waited for.
 struct LastInput {
-  std::size_t entry = 0; ///< the entry of that input; the task's own where it waited for nothing
+  std::size_t entry = 0; ///< the entry of that input; the task's own if it waited for nothing
   double time = -1;      ///< when that input came, in seconds; -1: the task waited for nothing
 };
 
@@ -25,7 +25,7 @@ struct LastInput {
 std::vector<LastInput> last_inputs(const TaskGraph& graph, const Timeline& timeline);
 
 /// For each entry of the timeline, the entry that it waited for last, by program order, edges, ties or channels; its
-/// own number where it waited for none. If several end at once, the one before it in the device's program.
+/// own number if it waited for none. If several end at once, it is the one before it in the device's program.
 std::vector<std::size_t> last_waited_for(const TaskGraph& graph, const Timeline& timeline);
 
 /// The chain that ends with the last task of the last iteration, over the timeline's last period (Timeline::window

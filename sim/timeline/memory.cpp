@@ -8,14 +8,14 @@
 namespace stagecraft {
 namespace {
 
-// What a device holds of one micro-batch of one stage. Several stashes where iterations overlap.
+// What a device holds of one micro-batch of one stage: several stashes if iterations overlap.
 struct Held {
   std::vector<std::size_t> stashes; // indices into MemoryUse::stashes, oldest first
   std::vector<Bytes> left;          // what is left of each stash
   std::vector<Bytes> recomputed;
 };
 
-// Takes up to `wanted` from an amount, and all of it where only a rounding error would be left.
+// Takes up to `wanted` from an amount, and all of it if only a rounding error would be left.
 Bytes take(Bytes& amount, Bytes wanted) {
   constexpr double kRounding = 1e-9;
   const Bytes taken = wanted.value >= amount.value * (1 - kRounding) ? amount : wanted;
@@ -60,7 +60,7 @@ private:
   const Work& work_of(TaskId task) const { return graph_.works[graph_.work[task]]; }
   Held& held_of(TaskId task) { return held_[{work_of(task).stage, graph_.micro_batch[task]}]; }
 
-  // Where iterations overlap, the work that ran ahead is there when the first one begins.
+  // If iterations overlap, the work that ran ahead holds its memory already when the first iteration begins.
   void hold_earlier_work() {
     for (const TaskId task : program_) {
       for (int n = graph_.ahead.empty() ? 0 : graph_.ahead[task]; n > 0; --n) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/improves.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"
 
@@ -169,7 +170,7 @@ std::vector<char> vertices_in_use(const TaskGraph& graph, const Platform& platfo
   return used;
 }
 
-// Energy of the links. A link's power is linear in its rate, so the bytes are enough. A link counts where both of its
+// Energy of the links. A link's power is linear in its rate, so the bytes are enough. A link counts if both of its
 // ends take part.
 void add_links(const TaskGraph& graph, const Platform& platform, const std::vector<char>& nodes, Metrics& metrics) {
   const auto draws = [](const Link& link) { return link.busy.value > 0; };
@@ -207,6 +208,42 @@ void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metri
   add_host_cores(graph, platform, metrics);
 }
 
+// The tasks of a device's program take this long in one iteration.
+double work_of(const TaskGraph& graph, std::size_t device) {
+  double seconds = 0;
+  for (const TaskId task : graph.program_of(device)) {
+    seconds += graph.works[graph.work[task]].seconds.value;
+  }
+  return seconds;
+}
+
+// The device with the most work.
+std::size_t busiest(const TaskGraph& graph) {
+  std::size_t most = 0;
+  for (std::size_t device = 1; device < graph.devices.size(); ++device) {
+    most = work_of(graph, device) > work_of(graph, most) ? device : most;
+  }
+  return most;
+}
+
+// The length of the window: from the end of the iteration before it to its own end. These ends may be of two devices,
+// and one that had fallen behind may have caught up meanwhile, so that they lie closer together than in the long run.
+// The ends of one device never lie closer than its work, and the device with the most work is the one that the others
+// follow in the end: its own ends are the least that counts.
+double length_of_window(const TaskGraph& graph, const Timeline& timeline) {
+  const int last = timeline.iterations - 1;
+  const int before = last - timeline.window;
+  const double length = end_of_iteration(graph, timeline, last) - end_of_iteration(graph, timeline, before);
+  if (before < 0) {
+    return length;
+  }
+  const TaskId task = graph.program_of(busiest(graph)).back();
+  const double* const finish = timeline.finish.data() + task;
+  const double own =
+      finish[static_cast<std::size_t>(last) * graph.tasks()] - finish[static_cast<std::size_t>(before) * graph.tasks()];
+  return improves(length, own) ? own : length; // shorter, and not by rounding alone
+}
+
 } // namespace
 
 Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform& platform) {
@@ -215,7 +252,7 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Platform
   const double end = end_of_iteration(graph, timeline, last_iteration);
   metrics.makespan = Seconds{end_of_iteration(graph, timeline, 0)};
   const int before = last_iteration - timeline.window; // the iteration before the window
-  metrics.iteration = Seconds{(end - end_of_iteration(graph, timeline, before)) / timeline.window};
+  metrics.iteration = Seconds{length_of_window(graph, timeline) / timeline.window};
   const std::size_t base = static_cast<std::size_t>(last_iteration) * graph.tasks();
   metrics.busy.resize(graph.devices.size());
   metrics.exposed.resize(graph.devices.size());

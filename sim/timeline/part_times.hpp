@@ -13,7 +13,7 @@ namespace stagecraft {
 struct PartTimes {
   Seconds computation;           ///< what every computation takes beyond the time of its work
   std::vector<PathCost> legs;    ///< [leg]: from the sender's finish to the receiver's start, for one transfer alone
-  std::vector<Seconds> works;    ///< [work]: of computations while all else rests; empty: as in the graph
+  std::vector<Seconds> works;    ///< [work]: of computations while everything else is idle; empty: as in the graph
   std::vector<double> slowdowns; ///< [device of the graph]: factor by which the work of others slows it; empty: 1
   /// [work * works + other]: the factor by which a work takes longer while another device does `other`. Replaces the
   /// slowdowns, which apply even while the others wait. Empty: not measured.
@@ -34,8 +34,8 @@ Platform with_parts(Platform platform, const TaskGraph& graph, const PartTimes& 
 
 /// A graph that repeats `timeline`: each task of each iteration becomes a work of its own with the duration that it
 /// had, and each transfer gets links of its own. A replay of it shows what dependencies and program order alone make of
-/// these durations. Any engine will do; where the graph has channels, take `analytic`, which keeps their order too.
-/// std::invalid_argument for a graph with a loader, whose ties are no edges.
+/// these durations. Any engine will do; if the graph has channels, take `analytic`, which keeps their order too.
+/// std::invalid_argument for a graph with a loader, as unroll() says.
 TaskGraph with_durations(const TaskGraph& graph, const Timeline& timeline);
 
 } // namespace stagecraft

@@ -15,7 +15,7 @@ struct Timeline {
   std::vector<double> start, finish;
   int window = 1; ///< the last `window` iterations are one period of the steady state; figures are means over them
 
-  /// When the last task of the last iteration finished; 0 where there is none.
+  /// When the last task of the last iteration finished; 0 if there is none.
   double end() const { return finish.empty() ? 0 : *std::max_element(finish.begin(), finish.end()); }
 };
 

@@ -12,11 +12,10 @@ namespace {
 constexpr int kMostRanks = 1 << 16;
 constexpr int kMostMicroBatches = 1 << 16;
 constexpr int kMostMegahertz = 100'000;
+constexpr long kMostPlaces = 1L << 24; // micro-batches of all stages of all runs, each of which gets two clocks
 
-CsvTable table_of(const std::filesystem::path& folder, const char* name,
-                  std::initializer_list<std::string_view> columns) {
-  const std::filesystem::path file = folder / name;
-  return {read_file(file), file.string(), columns};
+std::string file_of(const Texts& texts, const char* name) {
+  return (std::filesystem::path(texts.folder) / name).string();
 }
 
 // A list over ranks, joined by semicolons.
@@ -40,12 +39,13 @@ double positive(const CsvCell& cell) {
   return value;
 }
 
-std::vector<MeasuredRun> read_runs(const std::filesystem::path& folder) {
-  const CsvTable table =
-      table_of(folder, "runs.csv",
-               {"config", "gpu", "n_gpus", "dp", "pp", "tp", "num_micro_batches", "plan", "kind", "n_iterations",
-                "iter_time_mean_s", "energy_total_mean_j", "energy_per_rank_j", "compute_per_rank_s"});
+std::vector<MeasuredRun> read_runs(const Texts& texts) {
+  const CsvTable table(texts.runs, file_of(texts, "runs.csv"),
+                       {"config", "gpu", "n_gpus", "dp", "pp", "tp", "num_micro_batches", "plan", "kind",
+                        "n_iterations", "iter_time_mean_s", "energy_total_mean_j", "energy_per_rank_j",
+                        "compute_per_rank_s"});
   std::vector<MeasuredRun> runs;
+  long places = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto count = [&](const char* column, int most) { return table.at(row, column).integer(1, most); };
     MeasuredRun run;
@@ -66,6 +66,12 @@ std::vector<MeasuredRun> read_runs(const std::filesystem::path& folder) {
     if (static_cast<long>(run.stages) * run.data_parallel * run.tensor_parallel != ranks) {
       throw InputError(table.at(row, "n_gpus").where, "'n_gpus' is not dp x pp x tp");
     }
+    places += static_cast<long>(run.stages) * run.micro_batches;
+    if (places > kMostPlaces) {
+      throw InputError(table.at(row, "num_micro_batches").where, "the runs up to here have " + std::to_string(places) +
+                                                                     " micro-batches on all stages; allowed: at most " +
+                                                                     std::to_string(kMostPlaces));
+    }
     run.seconds = positive(table.at(row, "iter_time_mean_s"));
     run.joules = positive(table.at(row, "energy_total_mean_j"));
     run.rank_joules = per_rank(table.at(row, "energy_per_rank_j"), ranks);
@@ -76,13 +82,28 @@ std::vector<MeasuredRun> read_runs(const std::filesystem::path& folder) {
   return runs;
 }
 
-void read_stages(const std::filesystem::path& folder, Data& data) {
-  const CsvTable table =
-      table_of(folder, "stages.csv", {"config", "stage", "instruction", "freq_mhz", "scope", "n", "time_mean_s"});
+// The stages 0, 1, … of a configuration.
+std::vector<StageTimes> without_gaps(const std::string& name, const std::map<int, StageTimes>& stages,
+                                     const std::string& file) {
+  std::vector<StageTimes> all;
+  for (const auto& [stage, times] : stages) {
+    if (static_cast<std::size_t>(stage) != all.size()) {
+      throw InputError({file, 0, 0}, "'" + name + "' has times of stage " + std::to_string(stage) +
+                                         ", but none of stage " + std::to_string(all.size()));
+    }
+    all.push_back(times);
+  }
+  return all;
+}
+
+void read_stages(const Texts& texts, Data& data) {
+  const CsvTable table(texts.stages, file_of(texts, "stages.csv"),
+                       {"config", "stage", "instruction", "freq_mhz", "scope", "n", "time_mean_s"});
+  std::map<std::string, std::map<int, StageTimes>> configurations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    std::vector<StageTimes>& stages = data.stages[table.at(row, "config").text];
-    const auto stage = static_cast<std::size_t>(table.at(row, "stage").integer(0, kMostRanks));
-    stages.resize(std::max(stages.size(), stage + 1));
+    std::map<int, StageTimes>& stages = configurations[table.at(row, "config").text];
+    const int stage = table.at(row, "stage").integer(0, kMostRanks);
+    stages.try_emplace(stage);
     const CsvCell& instruction = table.at(row, "instruction");
     const CsvCell& scope = table.at(row, "scope");
     const double seconds = table.at(row, "time_mean_s").number();
@@ -107,10 +128,17 @@ void read_stages(const std::filesystem::path& folder, Data& data) {
       times.pooled[clock] = {seconds, table.at(row, "n").number()};
     }
   }
+  for (const auto& [name, stages] : configurations) {
+    data.stages[name] = without_gaps(name, stages, file_of(texts, "stages.csv"));
+  }
 }
 
 // "1410x32;1050x3": a value and how many micro-batches in a row have it.
 Clocks read_clocks(const CsvCell& cell, bool by_clock, int micro_batches) {
+  const auto refuse = [&](std::size_t count) {
+    throw InputError(cell.where, std::to_string(count) + " micro-batches; allowed: " + std::to_string(micro_batches) +
+                                     ", as the run has");
+  };
   Clocks clocks;
   for (const CsvCell& part : cell.split(';')) {
     const std::vector<CsvCell> pair = part.split('x');
@@ -118,18 +146,21 @@ Clocks read_clocks(const CsvCell& cell, bool by_clock, int micro_batches) {
       throw InputError(part.where, "'" + part.text + "' is not of the form VALUExCOUNT");
     }
     const int clock = pair[0].integer(1, kMostMegahertz);
-    const int count = pair[1].integer(1, kMostMicroBatches);
-    clocks.insert(clocks.end(), static_cast<std::size_t>(count), by_clock ? clock : 0);
+    const auto count = static_cast<std::size_t>(pair[1].integer(1, kMostMicroBatches));
+    if (clocks.size() + count > static_cast<std::size_t>(micro_batches)) {
+      refuse(clocks.size() + count); // before it is stored: a few letters may ask for much memory
+    }
+    clocks.insert(clocks.end(), count, by_clock ? clock : 0);
   }
   if (clocks.size() != static_cast<std::size_t>(micro_batches)) {
-    throw InputError(cell.where, std::to_string(clocks.size()) +
-                                     " micro-batches; allowed: " + std::to_string(micro_batches) + ", as the run has");
+    refuse(clocks.size());
   }
   return clocks;
 }
 
-void read_plans(const std::filesystem::path& folder, Data& data) {
-  const CsvTable table = table_of(folder, "plans.csv", {"config", "plan", "stage", "instruction", "knob", "runs"});
+void read_plans(const Texts& texts, Data& data) {
+  const CsvTable table(texts.plans, file_of(texts, "plans.csv"),
+                       {"config", "plan", "stage", "instruction", "knob", "runs"});
   std::map<std::string, MeasuredRun*> by_name;
   for (MeasuredRun& run : data.runs) {
     if (!by_name.emplace(run.name(), &run).second) {
@@ -139,7 +170,7 @@ void read_plans(const std::filesystem::path& folder, Data& data) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto found = by_name.find(table.at(row, "config").text + "/" + table.at(row, "plan").text);
     if (found == by_name.end()) {
-      continue; // a plan whose run is not among these
+      continue; // a plan that has no run here
     }
     MeasuredRun& run = *found->second;
     StageClocks& stage = run.clocks[static_cast<std::size_t>(table.at(row, "stage").integer(0, run.stages - 1))];
@@ -160,12 +191,17 @@ void read_plans(const std::filesystem::path& folder, Data& data) {
 
 } // namespace
 
-Data read(const std::filesystem::path& folder) {
+Data read(const Texts& texts) {
   Data data;
-  data.runs = read_runs(folder);
-  read_stages(folder, data);
-  read_plans(folder, data);
+  data.runs = read_runs(texts);
+  read_stages(texts, data);
+  read_plans(texts, data);
   return data;
+}
+
+Data read(const std::filesystem::path& folder) {
+  return read(Texts{folder.string(), read_file(folder / "runs.csv"), read_file(folder / "stages.csv"),
+                    read_file(folder / "plans.csv")});
 }
 
 } // namespace stagecraft::perseus

@@ -11,10 +11,11 @@
 
 namespace stagecraft::perseus {
 
-/// What a stage was asked to run one micro-batch's instruction at; 0: not by clock but under a power limit.
+/// The clock at which a stage was asked to run each micro-batch's instruction; 0: under a power limit instead of a
+/// clock.
 using Clocks = std::vector<int>; ///< MHz, [micro-batch]
 
-/// Of one stage in one run.
+/// The clocks of one stage in one run.
 struct StageClocks {
   Clocks forward, backward;
 };
@@ -25,7 +26,7 @@ struct MeasuredRun {
   bool cold = false;      ///< the GPUs were still warming up
   bool full_clock = true; ///< all instructions at the highest clock, or limited by power alone
   bool pooled = false;    ///< its window is one of those in InstructionTimes::pooled
-  int iterations = 1;     ///< that the window's means are over
+  int iterations = 1;     ///< over which the window's means are taken
   int stages = 1, data_parallel = 1, tensor_parallel = 1, micro_batches = 1;
   double seconds = 0, joules = 0;             ///< per iteration; over all ranks
   std::vector<double> rank_joules, rank_busy; ///< per iteration, [rank]
@@ -48,10 +49,10 @@ struct PooledTime {
 struct InstructionTimes {
   int highest = 0;                  ///< MHz
   double at_highest = 0;            ///< measured in the reference run alone
-  std::map<int, PooledTime> pooled; ///< MHz -> over the windows of all plans below the highest clock
+  std::map<int, PooledTime> pooled; ///< MHz -> mean over the windows of all plans, below the highest clock
 };
 
-/// Of one stage of one configuration.
+/// The times of one stage of one configuration.
 struct StageTimes {
   InstructionTimes forward, backward;
   double load = 0; ///< input loading before a forward, measured in the reference run
@@ -62,10 +63,17 @@ struct Data {
   std::map<std::string, std::vector<StageTimes>> stages; ///< by configuration
 };
 
-/// The plan whose window `baseline` rows of stages.csv come from.
+/// The plan from whose window the `baseline` rows of stages.csv come.
 inline constexpr const char* kReference = "perseus:1";
 
+/// The three files of a folder.
+struct Texts {
+  std::string folder; ///< named in errors
+  std::string runs, stages, plans;
+};
+
 /// InputError for anything malformed or missing.
+Data read(const Texts& texts);
 Data read(const std::filesystem::path& folder);
 
 } // namespace stagecraft::perseus

@@ -17,22 +17,22 @@ using json::Value;
 
 class Reader {
 public:
-  Reader(const Value& document, std::string file) : document_(document), file_(std::move(file)) {}
+  Reader(const Value& document, const json::Source& source) : document_(document), source_(source) {}
 
   RunRecord read() {
-    Object top(document_, file_, "");
+    Object top(document_, source_, "");
     top.value("schema");
-    read_executed(Object(top.value("executed"), file_, "executed"));
-    Object conditions(top.value("conditions"), file_, "conditions");
+    read_executed(Object(top.value("executed"), source_, "executed"));
+    Object conditions(top.value("conditions"), source_, "conditions");
     for (const auto& [name, value] : top.value("conditions").items()) {
       record_.conditions.emplace_back(name, conditions.text(name, ""));
     }
-    read_inputs(Object(top.value("inputs"), file_, "inputs"));
-    read_platform(Object(top.value("platform"), file_, "platform"));
-    read_graph(Object(top.value("graph"), file_, "graph"));
+    read_inputs(Object(top.value("inputs"), source_, "inputs"));
+    read_platform(Object(top.value("platform"), source_, "platform"));
+    read_graph(Object(top.value("graph"), source_, "graph"));
     read_times(top);
     if (!top.value("parts").is_null()) {
-      read_parts(Object(top.value("parts"), file_, "parts"));
+      read_parts(Object(top.value("parts"), source_, "parts"));
     }
     top.find("rounds");
     top.finish();
@@ -41,9 +41,7 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string& path, const std::string& what) const {
-    throw InputError({file_, 0, 0}, path + ": " + what);
-  }
+  [[noreturn]] void fail(const std::string& path, const std::string& what) const { throw source_.error(path, what); }
 
   RunCounts counts() const {
     const TaskGraph& graph = record_.graph;
@@ -58,7 +56,7 @@ private:
     const Value& list = object.list(key);
     std::vector<Row> read;
     for (std::size_t row = 0; row < list.size(); ++row) {
-      read.push_back(read_row(columns, RunCell(list[row], file_, path, row), known));
+      read.push_back(read_row(columns, RunCell(list[row], source_, path, row), known));
     }
     return read;
   }
@@ -71,14 +69,14 @@ private:
     }
     std::vector<std::int32_t> read;
     for (const Value& number : list) {
-      read.push_back(RunCell(number, file_, path).index(low, high));
+      read.push_back(RunCell(number, source_, path).index(low, high));
     }
     return read;
   }
 
   const Value& list_of(Object& object, const std::string& key, std::size_t size) const {
     const std::string path = object.path(key);
-    return RunCell(object.list(key), file_, path).list(size);
+    return RunCell(object.list(key), source_, path).list(size);
   }
 
   void read_executed(Object object) {
@@ -112,7 +110,7 @@ private:
     platform.nodes.emplace_back();
     const std::string path = object.path("devices");
     for (const Value& name : object.list("devices")) {
-      platform.devices.push_back({RunCell(name, file_, path).text(), 0, 0});
+      platform.devices.push_back({RunCell(name, source_, path).text(), 0, 0});
     }
     platform.links = rows(object, "links", link_columns());
     object.finish();
@@ -236,7 +234,12 @@ private:
   }
 
   void read_contention(Object& object, PartTimes& parts) const {
+    constexpr std::size_t kMostWorks = 4096; // their pairs take 128 MiB
     const std::size_t works = record_.graph.works.size();
+    if (works > kMostWorks) {
+      fail(object.path("contention"),
+           "of " + std::to_string(works) + " works; allowed: at most " + std::to_string(kMostWorks));
+    }
     parts.contention.assign(works * works, 1.0);
     for (const RunContention& pair : rows(object, "contention", pair_columns())) {
       parts.contention[pair.work * works + pair.other] = pair.times;
@@ -247,12 +250,12 @@ private:
     std::vector<double> values;
     const std::string path = object.path(key);
     for (const Value& value : list_of(object, key, size)) {
-      values.push_back(RunCell(value, file_, path).number());
+      values.push_back(RunCell(value, source_, path).number());
     }
     return values;
   }
 
-  // What really happened kept to the graph; a graph that could not have run like this is no record.
+  // Throws where the times contradict the graph: a real run always keeps to its graph.
   void check_times() const {
     const TaskGraph& graph = record_.graph;
     const Timeline& timeline = record_.timeline;
@@ -280,15 +283,17 @@ private:
   }
 
   const Value& document_;
-  std::string file_;
+  const json::Source& source_;
   RunRecord record_;
 };
 
 } // namespace
 
-RunRecord read_run_record(const std::filesystem::path& path) {
-  const Value document = json::parse(read_file(path), path.string());
-  return Reader(document, path.string()).read();
+RunRecord read_run_record(const std::filesystem::path& path) { return read_run_record(read_file(path), path.string()); }
+
+RunRecord read_run_record(std::string_view text, const std::string& file) {
+  const json::Source source(text, file);
+  return Reader(json::parse(source), source).read();
 }
 
 } // namespace stagecraft

@@ -36,7 +36,8 @@ Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts,
                                    : replay_contended(engine, platform, graph, iterations, parts->contention);
 }
 
-// Equal replicas that share a link are in lockstep in a replay, and always meet there; in reality never quite.
+// Predicts with computations a per cent apart. In a replay, equal replicas that share a link run in lockstep and always
+// meet there; in reality they never quite do.
 double predict_uneven(const RunRecord& record, const PartTimes& parts, ReplayFunction engine) {
   constexpr int kDraws = 5;
   constexpr std::uint64_t kSeed = 1;
@@ -91,7 +92,7 @@ std::vector<KindErrors> errors_by_kind(const RunRecord& record, const RunAccurac
   return kinds;
 }
 
-// What a task's last input was; of a join, of what it joins.
+// Why a device waits for a task's last input, given the task that the input came from.
 WaitCause cause_of(const TaskGraph& graph, TaskId before) {
   const Work& work = graph.works[graph.work[before]];
   if (work.kind == TaskKind::all_reduce) {
@@ -115,7 +116,7 @@ std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& tim
       for (const TaskId task : graph.program_of(device)) {
         const std::size_t entry = static_cast<std::size_t>(iteration) * tasks + task;
         const double input = std::clamp(last[entry].time, free, timeline.start[entry]);
-        if (input > free) { // what is left until the start is the hand-over itself
+        if (input > free) { // the rest until the start is the hand-over itself
           times[device]
               .waiting[static_cast<std::size_t>(cause_of(graph, static_cast<TaskId>(last[entry].entry % tasks)))] +=
               input - free;
@@ -196,7 +197,7 @@ Table table_of_kinds(const RunAccuracy& accuracy) {
   return table;
 }
 
-// Measured, and what the prediction says otherwise.
+// The measured times of each device, and where the prediction differs.
 Table table_of_devices(const RunRecord& record, const RunAccuracy& accuracy) {
   Table table{{{"device"}, {"busy", Align::right}}, {}};
   for (const std::string_view cause : kWaitCauses) {

@@ -1,4 +1,4 @@
-// A real run beside its prediction: how far off in all and task by task, and what devices waited for.
+// A real run beside its prediction: the error overall and task by task, and what devices waited for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,8 +19,8 @@ struct ErrorSpread {
 struct KindErrors {
   TaskKind kind = TaskKind::forward;
   int tasks = 0;             ///< over all iterations
-  ErrorSpread start, finish; ///< in parts of the run's makespan
-  ErrorSpread duration;      ///< in parts of the task's own; of tasks that take any time
+  ErrorSpread start, finish; ///< as fractions of the run's makespan
+  ErrorSpread duration;      ///< as fractions of the task's duration, for tasks that take any time
 };
 
 /// What a device waits for between two of its tasks.
@@ -35,13 +35,13 @@ struct DeviceTime {
 
 struct RunAccuracy {
   double measured = 0;   ///< makespan of all iterations, s
-  double retold = 0;     ///< of the run's own durations, by program order and dependencies alone
-  double predicted = 0;  ///< from the times of its parts, or of the model where those were not measured
-  double unmeasured = 0; ///< the same from what parts were asked for
-  double unshared = 0;   ///< the same with every transfer having its links for itself
-  double constant = 0;   ///< from parts, each device slowed by one factor, whether or not the others wait
+  double retold = 0;     ///< makespan from the run's own durations, by program order and dependencies alone
+  double predicted = 0;  ///< from the measured times of its parts, or from the model's where there are none
+  double unmeasured = 0; ///< the same from the times that parts were asked to take
+  double unshared = 0;   ///< the same where every transfer has its links to itself
+  double constant = 0;   ///< from parts, each device slowed by one factor, even while others wait
   double alone = 0;      ///< from parts, no device slowing another
-  double uneven = 0;     ///< from parts, computations a per cent apart: the median of some draws
+  double uneven = 0;     ///< from parts, with computations a per cent apart: the median of some draws
   Timeline prediction;
   std::vector<KindErrors> kinds;
   std::vector<DeviceTime> device_measured, device_predicted; ///< [device of the graph]
@@ -53,7 +53,7 @@ struct RunAccuracy {
 /// Retells and predicts a run. Deterministic. std::runtime_error for a graph whose tasks wait for each other.
 RunAccuracy accuracy_of(const RunRecord& record);
 
-/// What each device waited for: by the input of a task that came last.
+/// What each device waited for, judged by the last input of each task.
 std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& timeline);
 
 /// Schema stagecraft/1, docs/formats/run.md.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPercent = 100;
 
-// Of the axes of time.
+// The unit of a time axis.
 struct TimeUnit {
   const char* name;
   double per_second;
@@ -80,7 +80,7 @@ private:
     return *std::max_element(timeline.finish.begin(), timeline.finish.begin() + static_cast<std::ptrdiff_t>(entries_));
   }
 
-  // Rows from `base` on upwards, the first device on top.
+  // The row of a device, counted upwards from `base`, with the first device on top.
   double row_of(std::size_t device, std::size_t base) const {
     return static_cast<double>(base + devices_ - 1 - device);
   }
@@ -124,7 +124,7 @@ private:
   const TaskGraph& graph_;
   std::size_t devices_, entries_ = 0;
   TimeUnit unit_{};
-  double end_ = 0; // in that unit
+  double end_ = 0; // in `unit_`
   std::map<TaskKind, std::string> boxes_;
   std::string numbers_;
   Figure figure_;

@@ -7,9 +7,9 @@
 
 namespace stagecraft {
 
-/// `timelines`: both one above the other, a row per device, computations by kind, with the numbers of their
-/// micro-batches where they fit; the first iteration alone where all are too many. `errors`: how late each task ends in
-/// the prediction, along the run.
+/// `timelines`: both timelines, one above the other, with a row per device and a colour per kind of task, and the
+/// numbers of micro-batches where they fit; only the first iteration where all are too many. `errors`: how much too
+/// late each task ends in the prediction, over the run.
 std::vector<Figure> figures_of(const RunRecord& record, const RunAccuracy& accuracy);
 
 } // namespace stagecraft

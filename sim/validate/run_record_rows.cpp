@@ -134,7 +134,7 @@ constexpr std::array kPairColumns = {
 } // namespace
 
 RunCell RunCell::cell(std::size_t at, std::size_t columns, std::string_view name) const {
-  return {list(columns)[at], file_, list_, row_, name};
+  return {list(columns)[at], source_, list_, row_, name};
 }
 
 double RunCell::number(double otherwise) const {
@@ -173,7 +173,7 @@ const json::Value& RunCell::list(std::size_t size) const {
 void RunCell::fail(const std::string& what) const {
   const std::string row = row_ == kNoRow ? "" : "[" + std::to_string(row_) + "]";
   const std::string column = column_.empty() ? "" : "; column: " + std::string(column_);
-  throw InputError({file_, 0, 0}, std::string(list_) + row + ": " + what + column);
+  throw source_.error(std::string(list_) + row, what + column);
 }
 
 template <class Row> Json write_row(RunColumns<Row> columns, const Row& row) {

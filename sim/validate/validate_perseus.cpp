@@ -1,5 +1,5 @@
-// Measured pipelines replayed: 1F1B with merged blocking sends and receives, every micro-batch at its own clocks. What
-// is fitted on which runs, and never on the run predicted: docs/validation.md.
+// Replays measured pipelines: 1F1B with merged blocking sends and receives, every micro-batch at its own clocks.
+// Nothing is fitted on the run that it predicts; docs/validation.md says what is fitted on which runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ using perseus::StageTimes;
 
 constexpr std::array kFiles = {"runs.csv", "stages.csv", "plans.csv"};
 
-constexpr int kGpusPerNode = 4; // of both machines (Chung et al. 2024, section 6.1); rank r runs stage r mod stages
+constexpr int kGpusPerNode = 4; // on both machines (Chung et al. 2024, section 6.1); rank r runs stage r mod stages
 constexpr double kPerMilli = 1e3;
 
 /// What the files do not record: seconds of an exchange between neighbouring stages within a node and between nodes,
@@ -36,8 +36,8 @@ struct Communication {
 };
 constexpr std::array kParts = {&Communication::inside, &Communication::between, &Communication::reduction};
 
-// What is known of an instruction at each clock, without those that a run used itself, where its own window is in the
-// pool and makes up more than a share of it.
+// The known times of an instruction by clock. Where the run's own window is in the pool, it leaves out each clock at
+// which that window is more than `largest_share` of the pool.
 std::map<int, double> known_times(const InstructionTimes& times, const perseus::MeasuredRun& run, const Clocks& own,
                                   double largest_share) {
   std::map<int, double> known;
@@ -52,9 +52,9 @@ std::map<int, double> known_times(const InstructionTimes& times, const perseus::
   return known;
 }
 
-// Seconds of an instruction at a clock, between its neighbours along a straight line over the period of a clock cycle.
-// No clock that the run used says anything about it, unless there is no other; then its own window may be a tenth of
-// the pool. Nothing where too little is left.
+// Seconds of an instruction at a clock, on a straight line between the neighbouring clocks over the period of a clock
+// cycle. The pool at a clock counts only where the run's own window is not in it; where that leaves too few clocks, the
+// window may be a tenth of the pool. Nothing where there are still too few.
 std::optional<double> seconds_at(const InstructionTimes& times, int clock, const perseus::MeasuredRun& run,
                                  const Clocks& own) {
   constexpr double kTenth = 0.1;
@@ -104,7 +104,7 @@ public:
     return timeline.end() + communication.reduction;
   }
 
-  /// Whether data from a stage to the next passes between nodes.
+  /// Whether data from this stage to the next crosses nodes.
   static bool leaves_node(int stage) { return (stage + 1) % kGpusPerNode == 0; }
 
   /// Calls `add(seconds, clock as a share of the highest)` for every instruction of one copy of the pipeline.
@@ -201,7 +201,7 @@ double squared_error(double predicted, double measured) {
   return error * error;
 }
 
-// The least squares of relative errors over runs of one configuration.
+// Least squares of the relative errors over the runs of one configuration.
 Communication fit_communication(const std::vector<Pipeline*>& runs) {
   const perseus::MeasuredRun& first = runs.front()->run();
   Communication fitted;
@@ -256,7 +256,7 @@ double spread_of_busy(const perseus::MeasuredRun& run) {
   return (*most - *least) / run.seconds;
 }
 
-// Joules of a rank = busy W x busy s + blocked W x the rest: least squares over the ranks of one reference run, the one
+// Joules of a rank = busy W x busy s + blocked W x the rest. Least squares over the ranks of one reference run: the one
 // whose ranks differ most in how busy they are.
 Power fit_power(const Data& data, const std::string& gpu) {
   const perseus::MeasuredRun* reference = nullptr;
@@ -309,10 +309,10 @@ double joules_of(const Pipeline& pipeline, double seconds, const Power& power, d
   return run.copies() * (joules + power.blocked * (run.stages * seconds - busy));
 }
 
-/// Of one GPU type.
+/// The power of one GPU type.
 struct PowerLaw {
   Power power;
-  std::optional<double> exponent[2]; ///< fitted on either half
+  std::optional<double> exponent[2]; ///< fitted on each half
 };
 
 // The exponent that fits the runs at reduced clocks of one half best, over all configurations of the GPU type.
@@ -392,7 +392,7 @@ private:
     }
   }
 
-  // Every run is timed with the communication that all the others of its configuration show, those of cold GPUs aside.
+  // Times every run with the communication fitted to all other runs of its configuration, except those of cold GPUs.
   void fit(const std::string& configuration, Pipeline* reference, std::vector<MeasuredCase>& cases) {
     Communication least{kInfinity, kInfinity, kInfinity};
     Communication most;

@@ -1,4 +1,4 @@
-// Runs that really happened, each predicted from the times of its parts alone.
+// Predicts real runs, each from the times of its parts alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -15,12 +15,13 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> run_records_at(const fs::path& path) { return files_at(path, is_run_record); }
 
-// Runs that compete: of one model on one platform with one batch.
+// Runs compete where they have the same model, platform and batch.
 std::string contest_of(const RunInputs& inputs) {
   return inputs.model + " on " + inputs.platform + ", batch " + std::to_string(inputs.global_batch);
 }
 
-// How much longer the run takes that is predicted to be the fastest than the one that is; and how well all are ranked.
+// How much longer the run predicted to be the fastest takes than the run that is the fastest, and how well all are
+// ranked.
 std::string ranking(const std::string& contest, const std::vector<ValidationRow>& rows) {
   const auto predicted_best = std::min_element(rows.begin(), rows.end(),
                                                [](const auto& a, const auto& b) { return a.predicted < b.predicted; });

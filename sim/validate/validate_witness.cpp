@@ -1,4 +1,5 @@
-// A framework's step on one device, its layers and its memory, by the cost model that knows most of the device.
+// Predicts a framework's step on one device, its layers and its memory, with the cost model that knows the most about
+// the device.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> witness_files_at(const fs::path& path) { return files_at(path, is_witness_file); }
 
-// By name, or a device's file beside the witness, as `calibrate fit` writes it.
+// A device type by its name, or from a device file beside the witness, as `calibrate fit` writes it.
 DeviceType device_type(const yaml::Node& name, const Folders& folders) {
   const DeviceTypeSource shipped = device_types_in(folders.shipped / "platforms" / "devices");
   const bool is_file = fs::path(name.text).extension() == ".yaml";
@@ -39,7 +40,7 @@ void set_cost_model(Study& study, std::string_view name, const Where& where) {
   study.cost = std::move(std::get<std::unique_ptr<CostModel>>(cost));
 }
 
-// One device, one micro-batch.
+// The witness as a study: one device, one micro-batch.
 Study study_of(const Witness& witness, const Folders& folders) {
   Study study;
   study.model =
@@ -79,7 +80,7 @@ struct Passes {
 class WitnessCase {
 public:
   WitnessCase(const fs::path& path, const Folders& folders, Validation& validation)
-      : name_(path.stem().string()), witness_(read_witness(path)), study_(study_of(witness_, folders)),
+      : name_(path.stem().string()), witness_(read_witness(yaml::load(path))), study_(study_of(witness_, folders)),
         validation_(validation) {}
 
   void add() {
@@ -114,7 +115,7 @@ private:
   void add_layers(const Problem& problem, std::vector<ValidationRow>& rows, std::vector<SkippedCase>& skipped) const {
     for (const auto& [op, measured] : measured_) {
       const Passes passes = predicted(problem, op);
-      const auto add = [&](const char* metric, double seen, double told) {
+      const auto add = [&, op = op](const char* metric, double seen, double told) {
         const Operator& what = study_.model->operators[op];
         const std::string name = name_ + "/" + what.name;
         if (seen > 0 && told > 0 && std::isfinite(told)) {

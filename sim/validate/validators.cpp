@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sim/base/error.hpp"
 
@@ -18,6 +19,23 @@ constexpr std::array kValidators = {
                  "a file with the key `witness`, or a folder of them: layers, step and memory in a framework",
                  is_witness, validate_witness},
 };
+
+bool has_no_error(const ValidationRow& row) { return !std::isfinite(row.error()); }
+
+// Rows that have no relative error become skipped cases, so that no mean is infinite because of them.
+Validation without_rows_of_nothing(Validation validation) {
+  for (const ValidationRow& row : validation.rows) {
+    if (has_no_error(row)) {
+      validation.skipped.push_back(
+          {row.case_name, row.metric + (row.measured == 0 ? ": measured as 0" : ": not a finite number")});
+    }
+  }
+  std::erase_if(validation.rows, has_no_error);
+  for (auto& [name, rows] : validation.baselines) {
+    std::erase_if(rows, has_no_error);
+  }
+  return validation;
+}
 
 } // namespace
 
@@ -46,7 +64,7 @@ Validation validate(const std::filesystem::path& path, const std::filesystem::pa
   std::string known;
   for (const ValidatorRow& row : kValidators) {
     if (row.accepts(path)) {
-      return row.validate(path, shipped);
+      return without_rows_of_nothing(row.validate(path, shipped));
     }
     known += (known.empty() ? "" : "; ") + std::string(row.help);
   }

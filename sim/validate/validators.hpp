@@ -1,4 +1,4 @@
-// Validation against measured runs: one row per kind of measured data, told apart by its files.
+// Validation against measured runs: one row per kind of measured data; the files tell the kind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,11 @@ struct ValidatorRow {
 };
 std::span<const ValidatorRow> validators();
 
-/// Predicts what the data at `path` measured, by the first row that accepts it. InputError where none does, or the data
-/// is malformed. What the data names is looked for beside it and among what is `shipped`.
+/// Predicts what the data at `path` measured, by the first row that accepts it. InputError where no row does, or where
+/// the data is malformed. Names in the data are looked for beside it and in `shipped`.
 Validation validate(const std::filesystem::path& path, const std::filesystem::path& shipped = {});
 
-/// The file at `path`, or those of the folder there by name, of which `accepts` says yes.
+/// The file at `path`, or the files in the folder there, sorted by name; only those that `accepts` accepts.
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path,
                                             bool (*accepts)(const std::filesystem::path& file));
 
@@ -33,8 +33,8 @@ bool is_perseus(const std::filesystem::path& folder);
 Validation validate_perseus(const std::filesystem::path& folder, const std::filesystem::path& shipped);
 
 bool is_runs(const std::filesystem::path& path);
-/// Runs that `execute` wrote, a file or a folder of them: iteration times in the model's own scale, predicted from the
-/// times of their parts; how well the prediction ranks the runs of one model on one platform. docs/validation.md.
+/// Runs that `execute` wrote, a file or a folder of them: iteration times at the model's own scale, predicted from the
+/// times of their parts, and how well the predictions rank the runs of one model on one platform. docs/validation.md.
 Validation validate_runs(const std::filesystem::path& path, const std::filesystem::path& shipped);
 
 bool is_witness(const std::filesystem::path& path);

@@ -34,7 +34,7 @@ OperatorId find_operator(const ModelGraph& model, const std::string& name) {
   return found == model.operators.end() ? kUnnamed : static_cast<OperatorId>(found - model.operators.begin());
 }
 
-// Only operators behind `before` that no layer names.
+// The next operator of the layer's kind after `before`, skipping those that a layer names.
 OperatorId next_of_kind(const WitnessLayer& layer, const ModelGraph& model, OperatorId before,
                         const std::vector<OperatorId>& named) {
   for (OperatorId op = before + 1; op < model.size(); ++op) {
@@ -64,8 +64,7 @@ bool is_witness_file(const std::filesystem::path& path) {
          head.find("\"witness\"") != std::string::npos;
 }
 
-Witness read_witness(const std::filesystem::path& path) {
-  const yaml::Node document = yaml::load(path);
+Witness read_witness(const yaml::Node& document) {
   yaml::Map map(document, "witness");
   Witness witness;
   witness.software = map.text("witness");

@@ -56,7 +56,7 @@ Json graph_value(const TaskGraph& graph) {
   return json;
 }
 
-// A row for each pair that was measured; the others have no effect.
+// A row for each pair that was measured; other pairs do not slow each other.
 Json contention_value(const PartTimes& parts, std::size_t works) {
   constexpr double kDigits = 1e4;
   Json json = Json::array();

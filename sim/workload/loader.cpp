@@ -3,6 +3,7 @@
 #include "sim/workload/loader.hpp"
 
 #include "sim/base/named_table.hpp"
+#include "sim/base/physical_ranges.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,7 +23,7 @@ void read_decode(yaml::Map& map, Loader& loader) {
     return;
   }
   if (yaml::scalar(*node, "decode").ends_with("FLOP")) {
-    loader.decode_work = yaml::quantity<Flops>(*node, "decode", yaml::kNotNegative);
+    loader.decode_work = yaml::quantity<Flops>(*node, "decode", physical::kWork);
   } else {
     loader.decode = yaml::quantity<Seconds>(*node, "decode", yaml::kDelay);
   }
@@ -35,7 +36,7 @@ Loader load_loader(const yaml::Node& node) {
   Loader loader;
   loader.workers = read_count(map, "workers");
   loader.queue = read_count(map, "queue");
-  loader.bytes_per_sample = map.quantity<Bytes>("bytes_per_sample", yaml::kNotNegative, Bytes{0});
+  loader.bytes_per_sample = map.quantity<Bytes>("bytes_per_sample", physical::kSize, Bytes{0});
   read_decode(map, loader);
   loader.host = map.choice("host", kHostWaits, "spin").wait;
   map.finish();

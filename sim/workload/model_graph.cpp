@@ -62,17 +62,15 @@ std::vector<int> topological_order(const Adjacency& predecessors, const Adjacenc
   return order;
 }
 
-// Names a cycle. Every operator left out of `order` has a predecessor that is left out too, so walking back must meet
-// one twice.
-std::string cycle_text(const std::vector<Operator>& operators, const Adjacency& predecessors,
-                       const std::vector<int>& order) {
-  constexpr size_t kMostNames = 10;
-  std::vector<bool> placed(operators.size(), false);
+// A cycle, its first operator at both ends. Every operator left out of `order` has a predecessor that is left out too,
+// so walking back must meet one twice.
+std::vector<int> find_cycle(const Adjacency& predecessors, const std::vector<int>& order) {
+  std::vector<bool> placed(predecessors.size(), false);
   for (const int v : order) {
     placed[v] = true;
   }
   std::vector<int> walk = {static_cast<int>(std::find(placed.begin(), placed.end(), false) - placed.begin())};
-  std::vector<bool> seen(operators.size(), false);
+  std::vector<bool> seen(predecessors.size(), false);
   while (!seen[walk.back()]) {
     seen[walk.back()] = true;
     const auto& before = predecessors[walk.back()];
@@ -81,6 +79,11 @@ std::string cycle_text(const std::vector<Operator>& operators, const Adjacency& 
   const auto first = std::find(walk.begin(), walk.end(), walk.back());
   std::vector<int> cycle(first, walk.end());
   std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
+std::string cycle_text(const std::vector<Operator>& operators, const std::vector<int>& cycle) {
+  constexpr size_t kMostNames = 10;
   std::string text;
   for (size_t i = 0; i < std::min(cycle.size(), kMostNames); ++i) {
     text += (i == 0 ? "" : " -> ") + operators[cycle[i]].name;
@@ -97,11 +100,13 @@ template <class Value> std::vector<Value> reordered(std::vector<Value> values, c
   return result;
 }
 
-void check_names(const std::vector<Operator>& operators, const Where& where) {
+void check_names(const std::vector<Operator>& operators, const std::function<Where(int)>& place_of) {
   std::set<std::string_view> names;
-  for (const Operator& op : operators) {
-    if (!names.insert(op.name).second) {
-      throw InputError(where, "two operators are called '" + op.name + "'; allowed: each name once");
+  for (size_t v = 0; v < operators.size(); ++v) {
+    const std::string& name = operators[v].name;
+    if (!names.insert(name).second) {
+      throw InputError(place_of(static_cast<int>(v)),
+                       "two operators are called '" + name + "'; allowed: each name once");
     }
   }
 }
@@ -109,18 +114,20 @@ void check_names(const std::vector<Operator>& operators, const Where& where) {
 } // namespace
 
 ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
-                      std::vector<Profile> profiles, const Where& where) {
+                      std::vector<Profile> profiles, const Where& where, const std::function<Where(int)>& place_of) {
   if (operators.empty()) {
     throw InputError(where, "the model has no operators; allowed: at least one");
   }
-  check_names(operators, where);
+  const auto place = [&](int v) { return place_of ? place_of(v) : where; };
+  check_names(operators, place);
   check_edges(operators, edges, where);
   const int count = static_cast<int>(operators.size());
   const Adjacency predecessors = adjacency(count, edges, true);
   const std::vector<int> order = topological_order(predecessors, adjacency(count, edges, false));
   if (static_cast<int>(order.size()) < count) {
-    throw InputError(where, "the operators form a cycle: " + cycle_text(operators, predecessors, order) +
-                                "; allowed: an acyclic graph");
+    const std::vector<int> cycle = find_cycle(predecessors, order);
+    throw InputError(place(cycle.front()),
+                     "the operators form a cycle: " + cycle_text(operators, cycle) + "; allowed: an acyclic graph");
   }
   std::vector<int> position(count);
   for (int i = 0; i < count; ++i) {

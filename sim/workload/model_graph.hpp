@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -118,10 +119,11 @@ struct ModelGraph {
 const Configuration* find_configuration(const ModelGraph& model, OperatorId op, int tensor_parallel, bool recompute);
 
 /// Sorts operators topologically, keeping the given order where edges allow, and builds both adjacency lists from edges
-/// between positions of `operators`. Throws InputError blaming `where` for a cycle (naming its operators) or a dangling
-/// edge.
+/// between positions of `operators`. Throws InputError for a cycle (naming its operators), a second operator of a name
+/// or a dangling edge; it blames the place that `place_of` gives for an operator, or, without one, `where`.
 ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
-                      std::vector<Profile> profiles, const Where& where);
+                      std::vector<Profile> profiles, const Where& where,
+                      const std::function<Where(int position)>& place_of = {});
 
 /// Sums over all operators, per sample.
 struct ModelTotals {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/physical_ranges.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -140,7 +142,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will) {
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
-  training.gradient_bucket = map.quantity<Bytes>("gradient_bucket", yaml::kPositive, Bytes{0});
+  training.gradient_bucket = map.quantity<Bytes>("gradient_bucket", physical::kCapacity, Bytes{0});
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
   constexpr int kMostStreams = 128;

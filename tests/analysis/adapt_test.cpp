@@ -55,7 +55,7 @@ TEST_CASE("parameters move over the route from the nearest device that has them"
   CHECK(migration(problem, plan({{0, 2}, {0}, {1}}), plan({{2}, {0}, {1}})).bytes.value == near(0));
 }
 
-TEST_CASE("in a world that stands still all policies keep their plan", "[study][adapt]") {
+TEST_CASE("all policies keep their plan while no speed changes", "[study][adapt]") {
   const Adaptation result = adapt_chain("");
   for (const AdaptPolicy& policy : result.policies) {
     INFO(policy.name);
@@ -85,7 +85,7 @@ TEST_CASE("an event in the middle of a round counts from its iteration on", "[st
   CHECK(result.phases[1].first == 5);
 }
 
-TEST_CASE("when a device leaves, the plan that stays stops, and the others go on without it", "[study][adapt]") {
+TEST_CASE("when a device leaves, the policy `never` stops and the others go on without the device", "[study][adapt]") {
   const Adaptation result = adapt_chain("", "[{iteration: 7, device: 'node/profiled-1', leaves: true}]");
   CHECK(result.policies[0].iterations() == 7);
   CHECK_THAT(result.policies[0].why_not, Catch::StartsWith("'node/profiled-1' has left"));
@@ -132,7 +132,7 @@ TEST_CASE("jitter of one percent is the same for all policies and for every run,
   CHECK(result.phases[1].rounds_to_5_percent <= 10);
 }
 
-TEST_CASE("planners believe the study's speeds, replays know better", "[study][adapt]") {
+TEST_CASE("planners use the speeds that the study believes, replays the true ones", "[study][adapt]") {
   // Two device types that are equally fast in truth, while the model believes that one is three times as fast.
   const std::string text = "model: chain.yaml\nplatform: {devices: 3}\ntraining: {global_batch: 4, micro_batches: 4}\n"
                            "compare: {strategies: dynamic, schedules: 1f1b}\n";
@@ -149,7 +149,7 @@ TEST_CASE("planners believe the study's speeds, replays know better", "[study][a
         near(compare(truth).comparison.runs[0].metrics.iteration.value)); // all alike: the same split
 }
 
-TEST_CASE("an operator too large to balance is shared out by the true speeds within a few rounds", "[study][adapt]") {
+TEST_CASE("an operator too large to balance is divided by the true speeds within a few rounds", "[study][adapt]") {
   // Operator b takes 60 s of the 69 s of a sample; device 0 computes at a third of its speed from the beginning. Twelve
   // samples in each of two micro-batches: nine to three balance, and whole operators leave device 0 next to nothing.
   const auto run = [](const std::string& placement) {
@@ -186,7 +186,7 @@ Adaptation adapt_report(const char* name) {
 }
 
 // The figures of reports/patent-2022/README.md.
-TEST_CASE("reports/patent-2022: a wrong cost model is made good", "[study][adapt][reports]") {
+TEST_CASE("reports/patent-2022: balancing makes up for a wrong cost model", "[study][adapt][reports]") {
   const Adaptation result = adapt_report("wrong-model");
   const auto& [never, dynamic, oracle] = std::tie(result.policies[0], result.policies[1], result.policies[2]);
   CHECK(never.iteration_before(100).value == Approx(0.2327).epsilon(1e-3));
@@ -197,7 +197,7 @@ TEST_CASE("reports/patent-2022: a wrong cost model is made good", "[study][adapt
   CHECK(dynamic.replays <= 20);
 }
 
-TEST_CASE("reports/patent-2022: a device at half its speed is worked around within ten rounds",
+TEST_CASE("reports/patent-2022: balancing adapts to a device at half its speed within ten rounds",
           "[study][adapt][reports]") {
   const Adaptation small = adapt_report("slow-down");
   CHECK(small.policies[0].iteration_before(130).value == Approx(0.2837).epsilon(1e-3));

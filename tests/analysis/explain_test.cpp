@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "sim/analysis/explain.hpp"
+#include "sim/replay/engines.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
@@ -33,7 +34,7 @@ double with(const Explanation& explanation, std::string_view part) {
   return 0;
 }
 
-TEST_CASE("equal stages lose to nothing but fill and drain", "[explain]") {
+TEST_CASE("equal stages lose time only to fill and drain", "[explain]") {
   // gpipe and 1f1b: (M + P - 1)(F + B) in all, of which M (F + B) are computed: 8 x 3, and 3 x 3 are lost.
   for (const char* schedule : {"gpipe", "1f1b"}) {
     const auto run = test::run(test::equal_stages(4, 1, {1, 2, 0}), test::schedule_of(schedule, 4, 8));
@@ -47,7 +48,7 @@ TEST_CASE("equal stages lose to nothing but fill and drain", "[explain]") {
   }
 }
 
-TEST_CASE("what unequal stages and transfers cost is told apart", "[explain]") {
+TEST_CASE("the costs of unequal stages and of transfers are told apart", "[explain]") {
   // Forwards of 1 and 3 s, backwards alike, eight micro-batches, two stages, gpipe. The slow stage is busy 48 s, and
   // before and after it the other one works 1 s: 50. In the mean 32 s are computed; equal stages of 2 s would take
   // 2 (8 + 1) 2 = 36. Each transfer of 5 bytes at 1 B/s takes longer than a stage: with transfers that meet nobody 5 s
@@ -61,7 +62,7 @@ TEST_CASE("what unequal stages and transfers cost is told apart", "[explain]") {
   CHECK(share_of(explanation, "transfers between stages") == Approx(10));
 }
 
-TEST_CASE("parts are ranked by what they are worth", "[explain]") {
+TEST_CASE("parts are ranked by how much a faster one helps", "[explain]") {
   // The pipeline above: the path is 1 + 5 + 48 + 5 + 1. A tenth more speed saves 1/11 of a part's seconds on it.
   const test::Pipeline pipeline{{{1, 1, 0}, {3, 3, 0}}, 2, {5}, 1, 0};
   const Explanation explanation = explained(test::run(pipeline, test::schedule_of("gpipe", 2, 8)));
@@ -85,7 +86,7 @@ TEST_CASE("parts are ranked by what they are worth", "[explain]") {
   CHECK(explanation.next[1].sensitivities[0].part == "all x");
 }
 
-TEST_CASE("links that others use are told apart from links", "[explain]") {
+TEST_CASE("waiting for links that others use is told apart from transferring", "[explain]") {
   // Two stages and a transfer of 4 bytes every second: alone each takes 4 s, the last is made at 4 and there at 8.
   // Where they share the link, the last of 16 bytes is there at 1 + 16.
   const test::Pipeline pipeline{{{1, 1, 0}, {1, 1, 0}}, 2, {4}, 1, 0};

@@ -33,7 +33,8 @@ std::string chains(const std::string& planners, const std::string& more = "") {
 
 // One device: 4 samples x 4 operators x 3 s = 48 s. Two stages of two operators, 6 s a sample: (M + 1) 6 * 4/M = 30 s
 // with 4 micro-batches, 36 s with 2. No plan takes less than 24 s, all work spread over both.
-TEST_CASE("regret is against the best known plan, and the distance to the bound beside it", "[study][judge]") {
+TEST_CASE("regret is the distance to the best known plan, and stands beside the distance to the bound",
+          "[study][judge]") {
   const Judgement judgement = judged(chains("[single, uniform]"));
   const JudgedPlan& one = plan_of(judgement, "single");
   const JudgedPlan& two = plan_of(judgement, "uniform");
@@ -69,7 +70,7 @@ TEST_CASE("micro-batches are chosen by the estimate of a pipeline that flushes, 
   CHECK(chosen(", schedule: pipedream-2bw, micro_batches: replay").micro_batches == 2);
 }
 
-TEST_CASE("every model meets every platform and planner", "[study][judge]") {
+TEST_CASE("every planner plans every model on every platform", "[study][judge]") {
   const Judgement judgement =
       judged("judge: {models: [chain.yaml, {file: two.txt, samples: 1}], platforms: [{devices: 2}, {devices: 1}, "
              "{devices: 3}], planners: [single, uniform]}\n"
@@ -90,8 +91,7 @@ TEST_CASE("manual work is trials of editing, launching and iterating", "[study][
 }
 
 // Four operators in two stages: nothing to move by less than half a stage of two.
-TEST_CASE("drawn, by-hand gives first guesses, and the time of a person is that of the one who tries",
-          "[study][judge]") {
+TEST_CASE("only a drawn by-hand gives first guesses, and only an undrawn one has a manual time", "[study][judge]") {
   const Judgement judgement =
       judged(chains("[{name: guess, strategy: by-hand, draws: 3}, uniform, by-hand]", ", manual: {trials: 3}"));
   const JudgedPlan& guess = plan_of(judgement, "guess");
@@ -130,6 +130,8 @@ TEST_CASE("a foreign planner that fails is a row with its reason", "[study][judg
     const Judgement judgement = judged(chains("[uniform, " + planner + "]"));
     CHECK(plan_of(judgement, "uniform").feasible);
     CHECK(!plan_of(judgement, "mine").feasible);
+    CHECK(score_of(judgement, "mine").why_not == plan_of(judgement, "mine").why_not);
+    CHECK(score_of(judgement, "uniform").why_not.empty());
     return plan_of(judgement, "mine").why_not;
   };
   CHECK_THAT(reason("{name: mine, command: [sleep, '60'], timeout: 50 ms}"), Catch::Contains("longer than 50"));
@@ -138,6 +140,14 @@ TEST_CASE("a foreign planner that fails is a row with its reason", "[study][judg
   CHECK_THAT(reason(printing("{stages: [")), Catch::Contains("mine:2:1"));
   CHECK_THAT(reason(printing("{stages: [{operators: [a], devices: [nowhere]}]}")), Catch::Contains("nowhere"));
   CHECK_THAT(reason(printing("")), Catch::Contains("mine"));
+}
+
+TEST_CASE("a foreign planner runs confined, with the memory that the study gives it", "[study][judge]") {
+  const std::string limit = "command: [sh, -c, 'ulimit -v >&2; exit 1']";
+  const Judgement judgement =
+      judged(chains("[{name: usual, " + limit + "}, {name: more, memory: 6 GiB, " + limit + "}]"));
+  CHECK(plan_of(judgement, "usual").why_not == "it ended with status 1: 4194304"); // KiB
+  CHECK(plan_of(judgement, "more").why_not == "it ended with status 1: 6291456");
 }
 
 TEST_CASE("a foreign planner is told operators, devices, paths and training", "[study][judge]") {
@@ -167,6 +177,7 @@ TEST_CASE("a judge study is read strictly", "[study][judge]") {
   CHECK_THAT(error(chains("[single, single]")), Catch::Contains("two planners are called 'single'"));
   CHECK_THAT(error(chains("[{strategy: single, command: [x]}]")), Catch::Contains("a 'strategy' or a 'command'"));
   CHECK_THAT(error(chains("[{strategy: single, seeds: 2}]")), Catch::Contains("seeds"));
+  CHECK_THAT(error(chains("[{command: [x], memory: 65 GiB}]")), Catch::Contains("1 MiB to 64 GiB"));
   CHECK_THAT(error("model: chain.yaml\n" + chains("[single]")), Catch::Contains("'model' stands beside 'judge'"));
   CHECK_THAT(error(chains("[single]", ", manual: {edit: 5}")), Catch::Contains("judge.yaml:1:"));
 }

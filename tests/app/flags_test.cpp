@@ -16,16 +16,26 @@ struct Ending {
   std::string printed; ///< on stdout and stderr
 };
 
+// Takes what is printed on stdout and stderr, until it goes.
+struct Capture {
+  Capture() : out(std::cout.rdbuf(printed.rdbuf())), err(std::cerr.rdbuf(printed.rdbuf())) {}
+  ~Capture() {
+    std::cout.rdbuf(out);
+    std::cerr.rdbuf(err);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  std::ostringstream printed;
+  std::streambuf *out, *err;
+};
+
 // Reads the words, which follow the program's name.
 Ending read(CommandLine& line, Words words) {
   words.insert(words.begin(), "program");
-  std::ostringstream printed;
-  std::streambuf* const out = std::cout.rdbuf(printed.rdbuf());
-  std::streambuf* const err = std::cerr.rdbuf(printed.rdbuf());
+  const Capture capture;
   const std::optional<ExitStatus> status = line.read(static_cast<int>(words.size()), words.data());
-  std::cout.rdbuf(out);
-  std::cerr.rdbuf(err);
-  return {status, printed.str()};
+  return {status, capture.printed.str()};
 }
 
 // A command `go` with the one flag --x, or --x and the like.
@@ -51,6 +61,30 @@ TEST_CASE("the value of a flag goes to its target, which keeps its own without t
   bool set = false;
   CHECK_FALSE(read_flag(set, {}, {"--x"}).status);
   CHECK(set);
+}
+
+TEST_CASE("what is refused is quoted in words that a terminal can bear", "[app]") {
+  int number = 0;
+  const Ending ending = read_flag(number, {}, {"--x", "\x1b[2J\xe2\x80\xae"});
+  CHECK(ending.status == kBadInput);
+  CHECK(ending.printed.find("\\x1b[2J\\u202e") != std::string::npos);
+  CHECK(ending.printed.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("an argument that is not UTF-8 is refused, in words", "[app]") {
+  std::string text;
+  CHECK_THROWS_WITH(read_flag(text, {}, {"--x", "a\xff\x1b"}),
+                    "command line: argument 3 is not UTF-8: 'a\\xff\\x1b'; allowed: UTF-8");
+}
+
+TEST_CASE("a dash stands for stdout where a flag says so", "[app]") {
+  std::string file = "before";
+  CHECK_FALSE(read_flag(file, {.dash = true}, {"--x", "-"}).status);
+  CHECK(file.empty());
+  CHECK_FALSE(read_flag(file, {.dash = true}, {"--x", "./-"}).status);
+  CHECK(file == "./-");
+  CHECK_FALSE(read_flag(file, {}, {"--x", "-"}).status);
+  CHECK(file == "-");
 }
 
 TEST_CASE("a flag of several values may be repeated, and takes commas where it says so", "[app]") {
@@ -118,6 +152,23 @@ TEST_CASE("the help shows each flag with its value, check, default and text", "[
   CHECK(help.status == kDone);
   CHECK_THAT(help.printed, Catch::Contains("--x N:INT in [1 - 8]=3"));
   CHECK_THAT(help.printed, Catch::Contains("what it is"));
+}
+
+TEST_CASE("a command knows which of its flags were given, and allows one command below it", "[app]") {
+  CommandLine line("program", "A program.", "program 1");
+  bool quiet = false;
+  int number = 1;
+  Flags go = line.flags().command("go", "goes");
+  go.add("-q,--quiet", &quiet, "says nothing");
+  go.add("--number", &number, "a number");
+  go.command("here", "goes here");
+  go.command("there", "goes there");
+  go.allow_one_command();
+  CHECK_FALSE(read(line, {"go", "-q", "here"}).status);
+  CHECK(go.given_flags() == std::vector<std::string>{"--quiet"});
+  CHECK_FALSE(read(line, {"go"}).status);
+  CHECK(go.given_flags().empty());
+  CHECK(read(line, {"go", "here", "there"}).status == kBadInput);
 }
 
 TEST_CASE("a program needs one command, and knows which was given", "[app]") {

@@ -6,7 +6,7 @@
 #include "sim/base/file.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/replay/replay.hpp"
+#include "sim/replay/engines.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"

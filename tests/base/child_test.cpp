@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("parent and child see the same doubles, and only those", "[base][child]") {
+TEST_CASE("parent and child share the doubles and nothing else", "[base][child]") {
   SharedDoubles shared(3);
   int own = 1;
   CHECK(shared.values()[2] == 0);
@@ -47,7 +47,7 @@ TEST_CASE("a child that dies is reported by its signal or status", "[base][child
   CHECK_THROWS_WITH(run_in_child([] { _exit(42); }), "a child process ended with status 42");
 }
 
-TEST_CASE("children follow one another", "[base][child]") {
+TEST_CASE("several children run one after the other", "[base][child]") {
   SharedDoubles shared(1);
   for (int i = 0; i < 20; ++i) {
     run_in_child([&] { shared.values()[0] += 1; });
@@ -56,7 +56,7 @@ TEST_CASE("children follow one another", "[base][child]") {
 }
 
 } // namespace
-TEST_CASE("what crashes in a quiet child leaves nothing but its absence", "[base][child]") {
+TEST_CASE("a quiet child that crashes gives no answer", "[base][child]") {
   CHECK(answer_of_child([] { return std::string("answer"); }, 10) == "answer");
   CHECK(answer_of_child([] { return std::string(1'000'000, 'x'); }, 10).value().size() == 1'000'000);
   CHECK_FALSE(answer_of_child([]() -> std::string { std::abort(); }, 10));

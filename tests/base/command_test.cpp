@@ -44,5 +44,12 @@ TEST_CASE("a command that never stops printing is stopped", "[base][command]") {
   CHECK_THAT(shell("exec yes").why_not, Catch::Contains("printed more than 64 MiB"));
 }
 
+TEST_CASE("a command line is shown as a shell reads it, and shows nothing that is not there", "[base][command]") {
+  CHECK(to_text(Command{{"python3", "my_planner.py", "--fast=1"}}) == "python3 my_planner.py --fast=1");
+  CHECK(to_text(Command{{"sh", "-c", "a b", ""}}) == "sh -c 'a b' ''");
+  CHECK(to_text(Command{{"it's", "a\\b"}}) == "$'it\\'s' $'a\\\\b'");
+  CHECK(to_text(Command{{"a\nb", "\x1b[2J", "\xe2\x80\xae"}}) == "$'a\\x0ab' $'\\x1b[2J' $'\\xe2\\x80\\xae'");
+}
+
 } // namespace
 } // namespace stagecraft

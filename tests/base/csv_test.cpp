@@ -53,10 +53,29 @@ TEST_CASE("cells that are written read back as they were", "[base][csv]") {
   CHECK(csv_cell("a,b") == "\"a,b\"");
   CHECK(csv_cell(0.1) == "0.1");
   CHECK(csv_cell(1.0 / 3) == "0.3333333333333333");
-  for (const std::string text : {"", "a,b", "say \"x\"", "two\nlines", "\r"}) {
+  for (const std::string text :
+       {"", "a,b", "say \"x\"", "two\nlines", "\r", "=1+1", "-x", "'=1", "''@", "'", "'plain"}) {
     const CsvTable table("a,b\n" + csv_cell(text) + ",1\n", "t.csv", {"a"});
     CHECK(table.at(0, "a").text == text);
   }
+}
+
+TEST_CASE("a text is never a formula of a spreadsheet, and a number always a number", "[base][csv]") {
+  CHECK(csv_cell("=HYPERLINK(\"http://x\",1)") == "\"'=HYPERLINK(\"\"http://x\"\",1)\"");
+  for (const std::string text : {"=1", "+x", "-1+2", "-inf", "@x", "\tx"}) {
+    CHECK(csv_cell(text) == "'" + text);
+  }
+  CHECK(csv_cell("\rx") == "\"'\rx\"");
+  CHECK(csv_cell("a=1") == "a=1");
+  CHECK(csv_cell("-1.5e-3") == "-1.5e-3"); // a number, as the values of a sweep's axis are
+  CHECK(csv_cell("+1") == "+1");
+  CHECK(csv_cell("'quoted'") == "'quoted'");
+  CHECK(csv_cell(-1.5) == "-1.5");
+}
+
+TEST_CASE("CSV that is not UTF-8 is refused with its place", "[base][csv][bad-input]") {
+  CHECK_THROWS_WITH(CsvTable("a,b\n1,x\xff\n", "t.csv", {"a"}),
+                    Catch::StartsWith("t.csv:2:4: the byte 0xff is not UTF-8"));
 }
 
 } // namespace

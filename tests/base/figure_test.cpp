@@ -29,10 +29,25 @@ const Figure kLine = {"line",
 TEST_CASE("a figure's script has its style, its axes and its data by index", "[base][figure]") {
   const std::string script = to_gnuplot(kLine);
   CHECK_THAT(script, Catch::Contains("set output 'line.svg'"));
-  CHECK_THAT(script, Catch::Contains("set title \"a \\\"straight\\\" line\""));
-  CHECK_THAT(script, Catch::Contains("set xlabel \"time [s]\""));
-  CHECK_THAT(script, Catch::Contains("plot 'line.dat' index 0 using 1:2 with lines title \"way\""));
+  CHECK_THAT(script, Catch::Contains("set title 'a \"straight\" line'\n"));
+  CHECK_THAT(script, Catch::Contains("set xlabel 'time [s]'\n"));
+  CHECK_THAT(script, Catch::Contains("plot 'line.dat' index 0 using 1:2 with lines title 'way'"));
   CHECK_THAT(script, Catch::Contains("'line.dat' index 1 using 1:2 with points notitle"));
+}
+
+TEST_CASE("a title is shown and never carried out", "[base][figure]") {
+  const Folder folder;
+  Figure figure = kLine;
+  figure.title = "`touch here` @here \x1b[2J \xe2\x80\xae two\nlines";
+  figure.series[0].title = "1\n2 2";
+  figure.commands = "here = \"variable\"\n";
+  CHECK_THAT(to_gnuplot(figure), Catch::Contains(R"(set title '`touch here` @here \x1b[2J \u202e two lines')"));
+  const std::string why_not = draw(figure, folder.path);
+  CHECK(!fs::exists(folder.path / "here"));
+  CHECK_THAT(read_file(folder.path / "line.dat"), Catch::StartsWith("# 1\\x0a2 2\n0 0\n"));
+  if (why_not.empty()) {
+    CHECK_THAT(read_file(folder.path / "line.svg"), Catch::Contains("`touch here` @here \\x1b[2J \\u202e two lines"));
+  }
 }
 
 TEST_CASE("script and data lie beside the picture, drawn or not", "[base][figure]") {
@@ -54,6 +69,18 @@ TEST_CASE("without data there is no picture, and a script that fails says why", 
   Figure broken = kLine;
   broken.commands = "set nonsense\n";
   CHECK_THAT(draw(broken, folder.path), Catch::StartsWith("gnuplot: "));
+}
+
+// Between backquotes in double quotes it would: "`command`".
+TEST_CASE("gnuplot runs nothing that stands in a text", "[base][figure]") {
+  CHECK(gnuplot_text("`touch here`") == "'`touch here`'");
+  CHECK(gnuplot_text("it's \"so\"\n\\") == "'it''s \"so\" \\'");
+  const Folder folder;
+  Figure figure = kLine;
+  figure.title = figure.x = figure.series.front().title = "it's `touch here`; \"`touch here`\"\nsystem('touch here')";
+  draw(figure, folder.path);
+  CHECK(fs::exists(folder.path / "line.gp"));
+  CHECK(!fs::exists(folder.path / "here"));
 }
 
 TEST_CASE("names of files keep letters, digits, dots and dashes", "[base][figure]") {

@@ -1,8 +1,10 @@
 // Files: read whole, written whole or not at all.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sim/base/file.hpp"
 #include "sim/base/file_writer.hpp"
@@ -33,7 +35,7 @@ private:
   fs::path path_;
 };
 
-TEST_CASE("what was written is read back byte for byte", "[base][file]") {
+TEST_CASE("a file is read back byte for byte as it was written", "[base][file]") {
   const Folder folder;
   const std::string bytes("a\0b\r\n\xff end", 11);
   for (const std::string& text : {bytes, std::string(), std::string(100'000, 'x')}) {
@@ -63,7 +65,55 @@ TEST_CASE("a write follows links, keeps permissions, and puts no file in place o
   CHECK(fs::is_character_file("/dev/null"));
 }
 
-TEST_CASE("a write that fails leaves what was there and no partial file", "[base][file]") {
+// Another user of the folder could put a link there, through which the write would go elsewhere.
+TEST_CASE("nobody can foresee the name of a file that is being written", "[base][file]") {
+  const Folder folder;
+  const std::string once_used = "file.part" + std::to_string(getpid());
+  fs::create_symlink(folder / "victim", folder / once_used);
+  const auto names = [&] {
+    std::set<std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder / "")) {
+      all.insert(entry.path().filename().string());
+    }
+    return all;
+  };
+  {
+    const FileWriter one(folder / "file");
+    const FileWriter other(folder / "file");
+    CHECK(names().size() == 3); // the link, and a name for each
+  }
+  write_file(folder / "file", "text");
+  CHECK(!fs::exists(folder / "victim"));
+  CHECK(names() == std::set<std::string>{"file", once_used});
+}
+
+TEST_CASE("a new file is open to others as their umask lets it, and one that replaces a private file never",
+          "[base][file]") {
+  const Folder folder;
+  const auto permissions = [&](const fs::path& file) { return fs::status(file).permissions() & fs::perms::all; };
+  const mode_t before = umask(022);
+  write_file(folder / "new", "text");
+  CHECK(permissions(folder / "new") == static_cast<fs::perms>(0644));
+  fs::permissions(folder / "new", static_cast<fs::perms>(0600));
+  {
+    FileWriter writer(folder / "new");
+    for (const auto& entry : fs::directory_iterator(folder / "")) {
+      CHECK(permissions(entry.path()) == static_cast<fs::perms>(0600));
+    }
+  }
+  umask(before);
+}
+
+TEST_CASE("the longest names that the system allows can be written", "[base][file]") {
+  const Folder folder;
+  const std::string longest(255, 'x');
+  write_file(folder / longest, "text");
+  CHECK(read_file(folder / longest) == "text");
+  CHECK_THROWS_WITH(write_file(folder / (longest + "x"), "text"),
+                    Catch::Contains("cannot be written: File name too long"));
+}
+
+TEST_CASE("a write that fails keeps the old file and leaves no partial one", "[base][file]") {
   const Folder folder;
   fs::create_directories(folder / "taken" / "inside");
   CHECK_THROWS_WITH(write_file(folder / "taken", "text"), Catch::Contains("taken: cannot be written"));
@@ -72,7 +122,7 @@ TEST_CASE("a write that fails leaves what was there and no partial file", "[base
   CHECK_THROWS_WITH(write_file(folder / "none" / "file", "text"), Catch::Contains("cannot be written"));
 }
 
-TEST_CASE("what is written in pieces is there when it is whole, and not at all otherwise", "[base][file]") {
+TEST_CASE("a file written in pieces appears only once it is whole", "[base][file]") {
   const Folder folder;
   write_file(folder / "file", "old");
   {
@@ -94,7 +144,7 @@ TEST_CASE("what is written in pieces is there when it is whole, and not at all o
                     Catch::Contains("/dev/full: cannot be written"));
 }
 
-TEST_CASE("what is no readable file is an error that names it", "[base][file]") {
+TEST_CASE("an unreadable file is an error that names it", "[base][file]") {
   const Folder folder;
   CHECK_THROWS_WITH(read_file(folder / "none"), (folder / "none").string() + ": no such file");
   CHECK_THROWS_WITH(read_file(folder / "."), Catch::Contains("not a regular file"));

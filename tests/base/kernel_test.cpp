@@ -59,7 +59,7 @@ TEST_CASE("every op's line reads back", "[kernel]") {
   }
 }
 
-TEST_CASE("a line that is no kernel is refused with its place", "[kernel]") {
+TEST_CASE("a line that names no kernel is refused with its place", "[kernel]") {
   CHECK(error_of("gem forward bf16 m=1").find("shapes.txt:3:1: unknown kernel 'gem'; did you mean 'gemm'?") == 0);
   CHECK(error_of("gemm forward bf16 batch=1 m=1 n=1 q=1") ==
         "shapes.txt:3:35: 'q' is no dimension of gemm; allowed: batch, m, n, k");

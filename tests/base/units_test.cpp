@@ -1,5 +1,6 @@
 // Quantities: every unit, what is refused, and how they are shown.
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <type_traits>
 
 #include "sim/base/dimension.hpp"
@@ -65,7 +66,7 @@ TEST_CASE("every unit has its factor", "[base][units]") {
   check_units<DollarsPerSecond>({{"USD/h", 1.0 / 3600}, {"USD/s", 1}});
 }
 
-TEST_CASE("a bare number is refused, but for 0", "[base][units]") {
+TEST_CASE("a bare number other than 0 is refused", "[base][units]") {
   CHECK(read<Bytes>("0") == 0);
   CHECK(read<Bytes>("0.0") == 0);
   CHECK_THROWS_WITH(read<Bytes>("1"), "a.yaml:3:7: '1' needs a unit; allowed: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB");
@@ -79,7 +80,7 @@ TEST_CASE("units of another dimension, of another case or unknown are refused", 
   }
 }
 
-TEST_CASE("what is no finite number is refused", "[base][units]") {
+TEST_CASE("numbers that are not finite are refused", "[base][units]") {
   for (const std::string_view text : {"nan B", "inf B", "-inf B", "infinity B", "B", "", " 1 B", "+1 B", "0x10 B",
                                       "1e999 B", "1e308 TiB", ".5e B", "--1 B", "1,5 B"}) {
     CAPTURE(text);
@@ -106,7 +107,7 @@ TEST_CASE("numbers fill the whole text", "[base][units]") {
   }
 }
 
-TEST_CASE("integers keep within their range, both ends allowed", "[base][units]") {
+TEST_CASE("integers stay within their range, which includes both ends", "[base][units]") {
   CHECK(parse_integer("1", 1, 8, kHere) == 1);
   CHECK(parse_integer("8", 1, 8, kHere) == 8);
   CHECK(parse_integer("-3", -3, 8, kHere) == -3);
@@ -130,6 +131,7 @@ TEST_CASE("dimensions are types", "[base][units]") {
 TEST_CASE("quantities are shown in a fitting unit", "[base][units]") {
   CHECK(to_text(Seconds{0.0123}) == "12.30 ms");
   CHECK(to_text(Seconds{0}) == "0 s");
+  CHECK(to_text(Seconds{std::numeric_limits<double>::infinity()}) == "inf s"); // has no digits to count
   CHECK(to_text(Bytes{1.5 * 1024 * 1024 * 1024}) == "1.500 GiB");
   CHECK(to_text(BytesPerSecond{31.2e9}) == "31.20 GB/s");
   CHECK(to_text(Dollars{0.05}) == "0.050000 USD");
@@ -138,7 +140,7 @@ TEST_CASE("quantities are shown in a fitting unit", "[base][units]") {
   CHECK(percent(-0.5, 0) == "-50 %");
 }
 
-TEST_CASE("a word is an amount, of whatever unit, or none", "[base][units]") {
+TEST_CASE("only a word that is a number or a quantity of any unit is an amount", "[base][units]") {
   CHECK(find_amount("10") == 10);
   CHECK(find_amount("-2.5e3") == -2500);
   CHECK(find_amount("10 Gb/s") == 1.25e9);

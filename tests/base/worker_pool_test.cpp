@@ -45,7 +45,7 @@ TEST_CASE("a pool answers every task once, whatever the number of workers", "[ba
   }
 }
 
-TEST_CASE("a worker that dies loses the task it was at and no other", "[base][pool]") {
+TEST_CASE("a worker that dies loses only the task it was working on", "[base][pool]") {
   Ledger ledger{.tasks = 20};
   run(ledger.pool(2, [](const std::string& task) {
     if (task == "7") {

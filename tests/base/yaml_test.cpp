@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/yaml.hpp"
 #include "tests/catch.hpp"
+#include "tests/error_of.hpp"
 
 namespace stagecraft {
 namespace {
 
 yaml::Node parse(std::string_view text) { return yaml::parse(text, "a.yaml"); }
+std::string error(const std::string& text) {
+  return test::error_of([&] { parse(text); });
+}
 
 TEST_CASE("lines and columns count from 1", "[base][yaml]") {
   const yaml::Node root = parse("first: 1\nsecond:\n  inner: [a, bb]\n");
@@ -26,7 +30,7 @@ TEST_CASE("a duplicate key is an error at its second place", "[base][yaml]") {
   CHECK_THROWS_WITH(parse("x:\n  a: 1\n  a: 2\n"), Catch::StartsWith("a.yaml:3:3: duplicate key 'a'"));
 }
 
-TEST_CASE("what is no single YAML document is refused", "[base][yaml]") {
+TEST_CASE("input that is not a single YAML document is refused", "[base][yaml]") {
   CHECK_THROWS_WITH(parse(""), Catch::Contains("the file is empty"));
   CHECK_THROWS_WITH(parse("a: 1\n---\nb: 2\n"), Catch::Contains("several YAML documents"));
   CHECK_THROWS_WITH(parse("a: [1, 2\n"), Catch::StartsWith("a.yaml:") && Catch::Contains("not valid YAML"));
@@ -46,6 +50,51 @@ TEST_CASE("aliases that multiply beyond a million values are refused", "[base][y
   CHECK_THROWS_WITH(parse(text), Catch::Contains("more than 1000000 values"));
 }
 
+TEST_CASE("an alias within the value that it names is refused where it stands", "[base][yaml]") {
+  CHECK_THAT(error("a: &a [*a]"), Catch::StartsWith("a.yaml:1:8: an alias within the value that it names"));
+  CHECK_THAT(error("a: &a {b: [1, *a]}"), Catch::StartsWith("a.yaml:1:15: an alias within"));
+  CHECK_THAT(error("{b: *a}"), Catch::StartsWith("a.yaml:1:5: not valid YAML"));
+  CHECK(parse("a: &a [x, y]\nb: *a\n").find("b")->items.size() == 2);
+}
+
+TEST_CASE("what follows a document is refused, however it is broken", "[base][yaml]") {
+  CHECK_THAT(error("[1,3],"), Catch::StartsWith("a.yaml:1:6: several YAML documents"));
+  CHECK_THAT(error(","), Catch::StartsWith("a.yaml:1:1: "));
+  CHECK_THAT(error("a: 1\n...\nb: 2"), Catch::Contains("several YAML documents"));
+  CHECK(error("a: 1\n...\n# the end\n").empty());
+}
+
+TEST_CASE("only UTF-8 without control characters is text", "[base][yaml]") {
+  CHECK(parse("a: \u00fcber").find("a")->text == "\u00fcber");
+  CHECK_THAT(error("a: 1\nb: \xff"), Catch::StartsWith("a.yaml:2:4: "));
+  CHECK_THAT(error(std::string("a: 1\nb: \0 c", 12)), Catch::StartsWith("a.yaml:2:4: a control character"));
+  CHECK_THAT(error(std::string("\xff\xfe"
+                               "a\0:\0 \0"
+                               "1\0",
+                               10)),
+             Catch::StartsWith("a.yaml:1:1: "));
+}
+
+TEST_CASE("values may lie a hundred deep, by aliases too, and no deeper", "[base][yaml]") {
+  const auto tower = [](int height, const std::string& top) {
+    return std::string(height, '[') + top + std::string(height, ']');
+  };
+  CHECK(error(tower(99, "x")).empty());
+  CHECK_THAT(error(tower(100, "[x]")), Catch::StartsWith("a.yaml:1:101: values lie more than 100 deep"));
+  const std::string half = "a: &a " + tower(50, "") + "\nb: ";
+  CHECK(error(half + tower(49, "*a")).empty());
+  CHECK_THAT(error(half + tower(50, "*a")), Catch::Contains("values lie more than 100 deep"));
+}
+
+TEST_CASE("a key that stands twice among many is found", "[base][yaml]") {
+  std::string text;
+  for (int i = 0; i < 60'000; ++i) {
+    text += "k" + std::to_string(i) + ": " + std::to_string(i) + "\n";
+  }
+  CHECK(parse(text).entries.size() == 60'000);
+  CHECK_THAT(error(text + "k7: 1\nk3: 1\n"), Catch::StartsWith("a.yaml:60001:1: duplicate key 'k7'"));
+}
+
 TEST_CASE("an unknown key is an error with its place and the nearest known one", "[base][yaml]") {
   const yaml::Node root = parse("name: x\nbandwith: 1 GB/s\n");
   yaml::Map map(root, "network");
@@ -55,7 +104,7 @@ TEST_CASE("an unknown key is an error with its place and the nearest known one",
                                       Catch::Contains("(in network)"));
 }
 
-TEST_CASE("keys asked for are known, in any order and though absent", "[base][yaml]") {
+TEST_CASE("keys that were asked for count as known, in any order and even if absent", "[base][yaml]") {
   const yaml::Node root = parse("b: 2\na: 1\n");
   yaml::Map map(root, "thing");
   CHECK(map.integer("a", 0, 9) == 1);
@@ -126,7 +175,7 @@ TEST_CASE("a choice comes from a table of names", "[base][yaml]") {
   CHECK_THROWS_WITH(map.choice("b", table), "a.yaml:2:4: unknown b 'adm'; did you mean 'adam'? known: adam, momentum");
 }
 
-TEST_CASE("settings change, add and reach into lists, and blame where they come from", "[base][yaml]") {
+TEST_CASE("settings change values, add keys and reach into lists, and their errors name the setting", "[base][yaml]") {
   const Where flag{"--set", 0, 0};
   yaml::Node root = parse("training: {global_batch: 8}\nnodes: [{count: 1}, {count: 2}]\nplain: 1\n");
   yaml::set(root, "training.global_batch", "16", flag);

@@ -96,6 +96,25 @@ TEST_CASE("a profile is read back as it was measured", "[cpu]") {
   }
 }
 
+TEST_CASE("a profile is read back whatever its operators are called", "[cpu]") {
+  for (const std::string name : {"two\nlines", " a: b #c", "'", "\"\\", "[x]", "{", "null", "- item", "~", "x,y z$",
+                                 "input", "na\xc3\xafve", "\x01\x7f", "\xe2\x80\xae", "\xc2\x85"}) {
+    CAPTURE(name);
+    ModelGraph model = load(kTiny);
+    model.name = name;
+    model.description = name;
+    for (std::size_t op = 0; op < model.operators.size(); ++op) {
+      model.operators[op].name = op == 0 ? name : op == 1 ? name + "_" : name + std::to_string(op);
+    }
+    MeasuredModel measured = measure_model(model, {1}, by_size, {});
+    measured.profiles.front().device = name;
+    const ModelGraph read = load(profile_text(model, measured, name));
+    CHECK(read.name == name);
+    CHECK(read.successors == model.successors);
+    CHECK(read.profiles.front().device == name);
+  }
+}
+
 TEST_CASE("what stands in for a pass without a kernel", "[cpu]") {
   Operator op;
   op.kind = KernelKind::recurrent;

@@ -7,7 +7,7 @@
 namespace stagecraft::cpu {
 namespace {
 
-TEST_CASE("a reading is contaminated by a switch or by time on the wall", "[cpu]") {
+TEST_CASE("a reading is contaminated by a context switch or by extra wall time", "[cpu]") {
   // 3 % and 10 us beyond the processor's own time may be the clocks'.
   CHECK_FALSE(contaminated({.cpu = 1e-3, .wall = 1.039e-3, .switches = 0}));
   CHECK(contaminated({.cpu = 1e-3, .wall = 1.041e-3, .switches = 0}));

@@ -55,7 +55,7 @@ TEST_CASE("each prefix of the products spans all passes and sizes", "[cpu]") {
   CHECK(seen.size() == 6);
 }
 
-TEST_CASE("a run writes what can be read and another does only what is left", "[cpu]") {
+TEST_CASE("a run writes a readable file, and the next run measures only what is left", "[cpu]") {
   const std::string path = test::fresh_file("-cpu.yaml");
   SweepOptions options;
   options.sampling = hasty();
@@ -106,7 +106,7 @@ TEST_CASE("a run ends in time and says what it left out", "[cpu]") {
   fs::remove(path);
 }
 
-TEST_CASE("a file of another device is not gone on with", "[cpu]") {
+TEST_CASE("a run does not continue the file of another device", "[cpu]") {
   const std::string path = test::fresh_file("-cpu-other.yaml");
   Device device({.name = "cpu-test"}), other({.name = "cpu-other"});
   gpu::MeasurementFile(path, device.header()).finish(1);

@@ -84,6 +84,14 @@ TEST_CASE("what the simulator refuses in a shape list, the harness refuses", "[g
   CHECK(refusal("gem forward bf16").find("allowed: gemm, convolution, attention") != std::string::npos);
 }
 
+TEST_CASE("the work of the largest convolution is no overflow", "[gpu][kernel]") {
+  const gpu::Kernel kernel = gpu::parse_kernel("convolution forward fp32 n=1 c=1 h=2147483647 w=2147483647 k=1 r=1 s=1 "
+                                               "stride=1 padding=2147483647 groups=1");
+  const double places = 3.0 * 2147483647 * 3.0 * 2147483647; // more than 2^63
+  CHECK(gpu::flops_of(kernel) == Approx(2 * places));
+  CHECK(gpu::bytes_of(kernel) == Approx(4 * (2147483647.0 * 2147483647.0 + places + 1)));
+}
+
 TEST_CASE("a shape list is read line by line, without comments and repetitions", "[gpu][kernel]") {
   const auto kernels = gpu::parse_shape_list("# of a model\n\n"
                                              "relu forward bf16 rows=3 columns=4 # after the first layer\r\n"

@@ -96,7 +96,7 @@ TEST_CASE("a step that fails on the device ends the run with its cause and leave
   }
 }
 
-TEST_CASE("what a device cannot have is refused before anything runs", "[gpu][lanes]") {
+TEST_CASE("a pipeline that a device cannot hold is refused before anything runs", "[gpu][lanes]") {
   fake::state() = {};
   Session session(0, {});
   Pipeline pipeline = two_partitions();

@@ -185,6 +185,17 @@ TEST_CASE("a file of another kind, version or device does not go on", "[gpu][mea
   CHECK(read_file(path).find("h100") != std::string::npos); // the file is unchanged
 }
 
+TEST_CASE("a link that waits under the name of an unfinished file is not followed", "[gpu][measurements]") {
+  const std::string path = test::fresh_file("followed.yaml"), victim = test::fresh_file("victim");
+  fs::remove(path + ".new");
+  fs::create_symlink(victim, path + ".new");
+  MeasurementFile(path, header()).finish(1);
+  CHECK(fs::exists(path));
+  CHECK(!fs::exists(victim));
+  CHECK(fs::is_symlink(path + ".new"));
+  fs::remove(path + ".new");
+}
+
 TEST_CASE("times and texts are written so that YAML reads them back", "[gpu][measurements]") {
   CHECK(time_text(2.1e-6) == "2.1 us");
   CHECK(time_text(1.5e-3) == "1.5 ms");

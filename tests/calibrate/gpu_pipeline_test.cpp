@@ -53,7 +53,7 @@ TEST_CASE("a pipeline's file says all of it", "[gpu][pipeline]") {
   CHECK(parse_pipeline("# a remark\n\n" + replaced(text, "end\n", "end # of it\n"), "p").tasks() == 13);
 }
 
-TEST_CASE("what is wrong with a pipeline's file is said with its place and what is allowed", "[gpu][pipeline]") {
+TEST_CASE("an error in a pipeline's file is told with its place and what is allowed", "[gpu][pipeline]") {
   const std::string text = to_text(two_stages());
   CHECK(refusal("") == "p:1:1: an empty file; allowed: 'stagecraft-pipeline 1' and what follows");
   CHECK(refusal("stagecraft-times 1\n") == "p:1:1: begins with 'stagecraft-times'; allowed: stagecraft-pipeline");
@@ -172,7 +172,7 @@ private:
   std::unique_ptr<Lanes> dry_;
 };
 
-TEST_CASE("what devices take from each other is told pair by pair", "[gpu][pipeline]") {
+TEST_CASE("the slowdown of one device by another is told pair by pair", "[gpu][pipeline]") {
   const Pipeline pipeline = two_stages();
   CompanyLanes lanes(pipeline);
   // work 0, 38 us, is too short to slow others; 1 slows both works of device 1; nothing slows device 0
@@ -217,6 +217,24 @@ TEST_CASE("times come back from their file to the last bit", "[gpu][pipeline]") 
                     Catch::Contains("'x'; allowed: 0 to"));
   CHECK_THROWS_WITH(parse_times(replaced(text, "alone work=0", "alone work=1"), "t"),
                     Catch::Contains("'1'; allowed: 0 to 0"));
+}
+
+// A line names only works that the lines before it have, or it would ask for memory by a number alone.
+TEST_CASE("times of works that are not there are refused", "[gpu][pipeline][bad-input]") {
+  const std::string head = "stagecraft-times 1\npipeline 0123456789abcdef\n", one = "alone work=0 seconds=1\n";
+  const auto refused = [&](const std::string& lines, const std::string& why) {
+    CHECK_THROWS_WITH(parse_times(head + lines + "end\n", "t"), Catch::Contains(why));
+  };
+  CHECK_NOTHROW(parse_times(head + one + "beside work=0 other=0 factor=2\nhop work=0 seconds=1,2\nend\n", "t"));
+  refused("hop work=0 seconds=1\n", "t:3:1: 'hop' without a line 'alone' of its work");
+  refused(one + "hop work=1000000000 seconds=1\n", "'1000000000'; allowed: 0 to 0");
+  refused("beside work=0 other=0 factor=2\n", "'beside' after 0 lines 'alone'; allowed: after 1 to 4096");
+  refused(one + "beside work=0 other=0 factor=2\nalone work=1 seconds=1\n", "'alone' after 'beside'");
+  std::string many;
+  for (int work = 0; work < 4097; ++work) {
+    many += "alone work=" + std::to_string(work) + " seconds=1\n";
+  }
+  refused(many + "beside work=0 other=0 factor=2\n", "'beside' after 4097 lines 'alone'");
 }
 
 TEST_CASE("files of pipelines are carried out once each", "[gpu][pipeline]") {

@@ -157,7 +157,7 @@ TEST_CASE("without time, points are counted as left out", "[gpu][runner]") {
   CHECK(read_file(path).find("launch: 3 points: no time left") != std::string::npos);
 }
 
-TEST_CASE("between devices, both ways at once", "[gpu][runner]") {
+TEST_CASE("links between devices are measured one way and both ways at once", "[gpu][runner]") {
   const std::string path = test::fresh_file("peers.yaml");
   fake::state() = {};
   fake::state().devices = 2;

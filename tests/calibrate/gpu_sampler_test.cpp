@@ -60,14 +60,14 @@ TEST_CASE("samples of a throttled device are dropped and counted, but not for ev
   CHECK(bench.sampler->measure([](cudaStream_t on) { fake::spend(on, 1e-3); }, keep).dropped == 0);
 }
 
-TEST_CASE("of kernels too short for clocks, none is dropped", "[gpu][sampler]") {
+TEST_CASE("samples of kernels too short for clock readings are not dropped", "[gpu][sampler]") {
   Bench bench;
   fake::state().clock = 0.5 * fake::kClock;
   const Timing timing = bench.sampler->measure([](cudaStream_t on) { fake::spend(on, 10e-6); }, Method());
   CHECK((timing.dropped == 0 && timing.clock == 0));
 }
 
-TEST_CASE("a stream that is not let go in time is held no more, and its samples do not count", "[gpu][sampler]") {
+TEST_CASE("a stream that is not released in time is held no longer, and its samples do not count", "[gpu][sampler]") {
   Bench bench;
   fake::state().times_out = true;
   const Timing timing = bench.sampler->measure([](cudaStream_t on) { fake::spend(on, 1e-3); }, Method());
@@ -75,7 +75,7 @@ TEST_CASE("a stream that is not let go in time is held no more, and its samples 
   CHECK(timing.seconds.samples == StopRule().least);
 }
 
-TEST_CASE("a sample of a short kernel is many runs where it shall last", "[gpu][sampler]") {
+TEST_CASE("a sample of a short kernel is many runs where samples have a least duration", "[gpu][sampler]") {
   Bench bench;
   int runs = 0;
   Method method;
@@ -101,7 +101,7 @@ TEST_CASE("sustained times are those of one run among many", "[gpu][sampler]") {
   CHECK(timing.seconds.median == Approx(1e-3).epsilon(1e-3));
 }
 
-TEST_CASE("an exception while a stream is filled lets it go", "[gpu][sampler]") {
+TEST_CASE("an exception while a stream is filled releases the stream", "[gpu][sampler]") {
   Bench bench;
   int runs = 0;
   const auto launch = [&](cudaStream_t) {

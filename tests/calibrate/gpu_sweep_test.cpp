@@ -39,7 +39,7 @@ TEST_CASE("no point is measured twice in one place", "[gpu][sweep]") {
   }
 }
 
-TEST_CASE("the shape list comes first, and is no part of the grid any more", "[gpu][sweep]") {
+TEST_CASE("the shape list comes first and is left out of the grid", "[gpu][sweep]") {
   const Kernel known = parse_kernel("gemm forward bf16 batch=1 m=4096 n=4096 k=4096");
   const Kernel own = parse_kernel("gemm forward bf16 batch=1 m=4097 n=4099 k=4093");
   const auto groups = plan_sweep({}, {known, own}), without = plan_sweep({}, {});

@@ -32,6 +32,10 @@ TEST_CASE("a table is fitted into a device file, which predicts another", "[cli]
   const Outcome fit = shop.succeed("calibrate fit --device h100-sxm-80gb --gemm known.csv --hold-out 0.2 -o mine.yaml");
   CHECK_THAT(fit.out, Contains("gemm/forward/bf16"));
   CHECK_THAT(fit.out, Contains("held out, 20 %"));
+  // Without a file, JSON has the fits; the device file itself is what stands there otherwise.
+  const std::string fit_again = "calibrate fit --device h100-sxm-80gb --gemm known.csv --hold-out 0.2";
+  CHECK(shop.succeed(fit_again + " --format json").json()["fits"][0]["fit"] == "gemm/forward/bf16");
+  CHECK_THAT(shop.succeed(fit_again + " -o -").out, Contains("name: h100-sxm-80gb\n") && Contains("\nfits:\n"));
   const Json predicted = shop.succeed("calibrate predict mine.yaml --gemm other.csv --format json").json();
   REQUIRE(predicted["rows"].size() == 8);
   double sum = 0;
@@ -58,7 +62,7 @@ const std::string kHere = "name: mine\ndevice_types: [here.yaml]\nnodes:\n  - na
                           "    devices: [{type: here, count: 2}]\n"
                           "    links: [{kind: host-link, bandwidth: 10 GB/s, latency: 1 us}]\n";
 
-TEST_CASE("what is measured here is what simulations take: calibrate, fit, replay, compare", "[cli][calibrate]") {
+TEST_CASE("simulations take what is measured here: calibrate, fit, replay, compare", "[cli][calibrate]") {
   const Workshop shop;
   shop.write("two.yaml", kTwoProducts);
   shop.write("mine.yaml", kHere);
@@ -130,6 +134,8 @@ TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibra
   refused("fit --device h100-sxm-80gb", "nothing to fit");
   refused("predict h100-sxm-80gb", "no table");
   refused("predict h100-sxm-80bg --gemm bad.csv", "'h100-sxm-80gb'");
+  refused("--threads 2 fit cut.yaml", "--threads before an action does nothing");
+  refused("predict h100-sxm-80gb show h100-sxm-80gb", "show");
   CHECK(shop.files() == 2);
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("compare gives JSON with every key, ranked, the infeasible rows last",
   CHECK_FALSE(feasible); // accumulate runs one stage only
 }
 
-TEST_CASE("the same study gives the same bytes, but for timing", "[cli]") {
+TEST_CASE("the same study gives the same bytes, except for timing", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());
   const std::string arguments = "compare study.yaml --format json";

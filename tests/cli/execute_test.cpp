@@ -39,7 +39,7 @@ TEST_CASE("explain says what holds back a run that execute wrote", "[cli][execut
   CHECK(parts.count("all links") == 1);
 }
 
-TEST_CASE("validate tells of the runs that execute wrote, in all and one by one", "[cli][execute]") {
+TEST_CASE("validate reports on the runs that execute wrote, together and one by one", "[cli][execute]") {
   const Workshop shop;
   shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
   const Json all = shop.run("validate run.json --format json").json();
@@ -60,7 +60,7 @@ TEST_CASE("validate tells of the runs that execute wrote, in all and one by one"
   CHECK(shop.run("validate run.json --timeline --format csv").status == 2);
 }
 
-TEST_CASE("validate draws runs, in all and one by one", "[cli][execute][figures]") {
+TEST_CASE("validate draws runs, together and one by one", "[cli][execute][figures]") {
   const Workshop shop;
   shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
   const Outcome one = shop.succeed("validate run.json --timeline --figures one --quiet");

@@ -21,7 +21,7 @@ TEST_CASE("a matrix of nvidia-smi becomes a platform that models are replayed on
   CHECK(run["iteration_seconds"].get<double>() > 0);
 }
 
-TEST_CASE("a machine of a device of one's own names the device's file", "[cli][import]") {
+TEST_CASE("a machine with the user's own device names the device's file", "[cli][import]") {
   const Workshop shop;
   shop.write("topo.txt", kMatrix);
   shop.write("mine.yaml",

@@ -135,7 +135,7 @@ TEST_CASE("a sweep says which points come more than once, and how many a second 
         std::string::npos);
 }
 
-TEST_CASE("points do not depend on how many work and in which order", "[cli][sweep]") {
+TEST_CASE("points do not depend on the number of workers or their order", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", quick_sweep() + "engine: analytic\n");
   shop.succeed("sweep study.yaml -o one.sqlite --workers 1");
@@ -205,7 +205,7 @@ TEST_CASE("a misspelt axis is refused with its place before anything runs", "[cl
   CHECK(shop.run("sweep study.yaml --count").err.find("study.yaml:7:32: ") != std::string::npos);
 }
 
-TEST_CASE("a point that cannot be is a row, and the sweep ends with 3", "[cli][sweep]") {
+TEST_CASE("an impossible point is a row, and the sweep ends with status 3", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", "model: " + kChain +
                                "\nplatform: {devices: 2}\ncompare: {strategies: uniform, schedules: gpipe}\n"
@@ -326,7 +326,7 @@ TEST_CASE("two programs on one file store each point once", "[cli][sweep][kill]"
 
 // Workers share points by the clock, so an engine has replayed other points before. Where transfers share links, a
 // different rounding could make another flow end first, and change everything after it.
-TEST_CASE("stored points do not depend on who computed them with what", "[cli][sweep]") {
+TEST_CASE("stored points do not depend on which process computed them, or with which others", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", "model: gpt2-xl\nplatform: mixed-v100-p100\n"
                            "training: {global_batch: 64, micro_batches: 32}\n"

@@ -8,7 +8,7 @@ namespace {
 const std::string kTwo =
     "train " + kChain + " --devices 2 --bandwidth '1 GB/s' --set training.global_batch=4 --micro-batches 4 ";
 
-TEST_CASE("train tells of every schedule how far its weights are off", "[cli][train]") {
+TEST_CASE("train reports for every schedule how far its weights are off", "[cli][train]") {
   const Workshop shop;
   const Json rows = shop.succeed(kTwo + "--strategy uniform --schedule all --steps 5 --format json").json().at("rows");
   int synchronous = 0, asynchronous = 0;

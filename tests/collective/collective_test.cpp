@@ -44,7 +44,7 @@ TEST_CASE("one rank reduces nothing", "[cost][collective]") {
   CHECK(traffic_of(alone).steps == 0);
 }
 
-TEST_CASE("a ring goes at the pace of its slowest neighbours, and no others count", "[cost][collective]") {
+TEST_CASE("a ring is as fast as its slowest neighbours, and other pairs do not count", "[cost][collective]") {
   const Platform platform = test::platform_of(
       test::node_text("n", "devices: [{type: a, count: 4}], links: ["
                            "{kind: pcie-switch, bandwidth: 10 GB/s, latency: 1 us},"

@@ -42,7 +42,8 @@ std::unique_ptr<CostModel> made(std::string_view name, const ModelGraph& model) 
   return std::get<std::unique_ptr<CostModel>>(make_cost_model(name, {.model = model}, {"test", 0, 0}));
 }
 
-TEST_CASE("a measured kernel takes what it took, at the shape that the micro-batch gives it", "[cost][calibrated]") {
+TEST_CASE("a measured kernel takes its measured time, at the shape that the micro-batch gives it",
+          "[cost][calibrated]") {
   const ModelGraph model = product_model();
   const DeviceType type = measured_device();
   const auto cost = made("calibrated", model);

@@ -51,7 +51,7 @@ TEST_CASE("memory of a stage part by part", "[cost][memory]") {
   CHECK(memory.fixed(1).value == 16000 + 100);
 }
 
-TEST_CASE("recompute keeps a stage's input, and once what it brings back", "[cost][memory]") {
+TEST_CASE("recompute keeps a stage's input per micro-batch, and the restored activations once", "[cost][memory]") {
   const Training training = training_of("sgd", Precision::fp32);
   const StageMemory memory = stage_memory(training, 0, {Bytes{0}, Bytes{500}}, Bytes{30}, Bytes{20}, Recompute::full);
   CHECK(memory.per_micro_batch.value == 30);

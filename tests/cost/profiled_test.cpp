@@ -48,7 +48,7 @@ void check_times(OperatorId op, const DeviceType& type, double samples, const De
   CHECK(got.backward == near(expected.backward));
 }
 
-TEST_CASE("a measured size is taken as measured, between two it is interpolated", "[cost][profiled]") {
+TEST_CASE("times at measured sizes are as measured, and interpolated between them", "[cost][profiled]") {
   const DeviceType type = test::round_device();
   check_times(0, type, 4, nullptr, {2, 6});
   check_times(0, type, 8, nullptr, {3, 10});
@@ -56,7 +56,7 @@ TEST_CASE("a measured size is taken as measured, between two it is interpolated"
   check_times(0, type, 6, nullptr, {2.5, 8});
 }
 
-TEST_CASE("beyond the measured sizes all but the launch is in proportion", "[cost][profiled]") {
+TEST_CASE("beyond the measured sizes all time but the launch is proportional to the size", "[cost][profiled]") {
   const DeviceType type = test::round_device(); // launches of 0.5 s
   check_times(0, type, 2, nullptr, {0.5 + 1.5 / 2, 0.5 + 5.5 / 2});
   check_times(0, type, 16, nullptr, {0.5 + 2.5 * 2, 0.5 + 9.5 * 2});
@@ -88,7 +88,7 @@ TEST_CASE("on another device matrix kernels go by rate, the others by memory ban
   check_times(0, other, 4, nullptr, {2, 6}); // a profile that names no device: all count as alike
 }
 
-TEST_CASE("nothing where the device lacks the kernel", "[cost][profiled]") {
+TEST_CASE("a device that lacks the kernel has no profiled time", "[cost][profiled]") {
   const ModelGraph model = profiled_model();
   const auto made = make_profiled({.model = model});
   DeviceType lacking = test::round_device();

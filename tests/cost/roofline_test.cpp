@@ -36,7 +36,7 @@ TEST_CASE("a pass without kernels takes no time, wherever it runs", "[cost][roof
   CHECK(seconds({Flops{300}, 5, 10, 0}, KernelKind::attention, 1, Precision::fp32) == 0);
 }
 
-TEST_CASE("nothing where the device lacks the kernel or the precision", "[cost][roofline]") {
+TEST_CASE("a device that lacks the kernel or the precision has no roofline time", "[cost][roofline]") {
   const Pass pass{Flops{1}, 1, 1, 1};
   CHECK(!roofline_time(pass, KernelKind::attention, test::round_device(), 1, Precision::fp32).has_value());
   CHECK(!roofline_time(pass, KernelKind::matmul, test::round_device(), 1, Precision::bf16).has_value());

@@ -76,7 +76,7 @@ TEST_CASE("cheap element-wise kernels run inside their producer", "[cost][stream
   CHECK(sequential_seconds(fused) == near(9)); // of 11: two launches less
 }
 
-TEST_CASE("the shares of a kernel are what it asks of the device", "[cost][streams]") {
+TEST_CASE("a kernel's shares are its demand over what the device can do", "[cost][streams]") {
   DeviceType type;
   type.rates[static_cast<std::size_t>(KernelKind::matmul)].fill(FlopsPerSecond{100});
   type.memory_bandwidth = BytesPerSecond{40};

@@ -83,7 +83,7 @@ TEST_CASE("measurements become a device file that predicts what they did not sho
   }
 }
 
-TEST_CASE("what is written reads back the same, but for the digits kept", "[fit]") {
+TEST_CASE("a device file reads back the same, up to the digits kept", "[fit]") {
   const Measurements measurements = read_measurements(yaml::parse(raw(), "raw.yaml"));
   const DeviceType base = load_device_type(yaml::parse(device_text(measurements), "sheet"));
   const KernelFits fits = fit_device(input_of(measurements), base, 20, {});
@@ -98,6 +98,21 @@ TEST_CASE("what is written reads back the same, but for the digits kept", "[fit]
   }
 }
 
+TEST_CASE("a device file reads back whatever the device is called", "[fit]") {
+  const yaml::Node document = yaml::parse(raw(), "raw.yaml");
+  Measurements measurements = read_measurements(document);
+  for (const std::string name : {"two\nlines", " a: b #c", "'", "\"\\", "[x]", "{", "null", "- item", "na\xc3\xafve",
+                                 "\x01\x7f", "\xe2\x80\xae", "\xc2\x85"}) {
+    CAPTURE(name);
+    measurements.device.name = measurements.device.vendor = measurements.device.description = name;
+    const DeviceType sheet = load_device_type(yaml::parse(device_text(measurements), "sheet"));
+    CHECK(sheet.name == name);
+    const KernelFits fits = fit_device(input_of(measurements), sheet, 20, {});
+    const std::string text = with_sections(device_text(measurements), name + "2", fits_text(fits, {name}), true);
+    CHECK(load_device_type(yaml::parse(text, "device.yaml")).name == name + "2");
+  }
+}
+
 TEST_CASE("a data sheet keeps its lines, and old fits go", "[fit]") {
   const std::string sheet =
       "# A card.\nname: card\norigin: catalogue\npeak: {fp32: 1 TFLOP/s}\nfits:\n  processors: 3\n"
@@ -107,7 +122,7 @@ TEST_CASE("a data sheet keeps its lines, and old fits go", "[fit]") {
         "  processors: 4\n");
 }
 
-TEST_CASE("what is held out is not fitted, and tells the error", "[fit]") {
+TEST_CASE("measurements held out are not fitted, and give the error", "[fit]") {
   const Measurements measurements = read_measurements(yaml::parse(raw(), "raw.yaml"));
   const DeviceType base = load_device_type(yaml::parse(device_text(measurements), "sheet"));
   FitInput input = input_of(measurements);

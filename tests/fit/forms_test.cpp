@@ -73,7 +73,7 @@ TEST_CASE("a few wild samples do not draw a grid", "[fit]") {
   CHECK(time_of(grid, gemm(700, 700, 700), 1).value == close(truth(gemm(700, 700, 700)), 0.03));
 }
 
-TEST_CASE("a family finds its coefficients, and drops what plays no part", "[fit]") {
+TEST_CASE("a fit finds a family's coefficients and drops terms that play no part", "[fit]") {
   const auto truth = [](const Kernel& kernel) {
     return 4e-6 + 2e-14 * flops_of(kernel).value + 3e-12 * bytes_of(kernel).value;
   };
@@ -190,7 +190,7 @@ Kernel gelu(double rows, double columns) {
   return {KernelOp::gelu, KernelPass::forward, Precision::fp32, {rows, columns}};
 }
 
-TEST_CASE("one sample tells a rate, not a constant", "[fit]") {
+TEST_CASE("one sample gives a rate, not a constant", "[fit]") {
   const KernelFit product = fit_kernel({{gemm(128, 256, 256), Seconds{160e-6}, ""}}, kRoofline, 1, {});
   CHECK(time_by(product, gemm(256, 256, 256), 1).value == close(320e-6, 1e-9));
   const KernelFit memory = fit_kernel({{gelu(64, 1024), Seconds{40e-6}, ""}}, kRoofline, 1, {});

@@ -64,7 +64,7 @@ TEST_CASE("each kind of table becomes kernels", "[fit][tables]") {
   CHECK(nccl.collectives[0].size.value == 1024);
 }
 
-TEST_CASE("the device of a table is the one named, or the likest", "[fit][tables]") {
+TEST_CASE("the device of a table is the one named, or the most similar", "[fit][tables]") {
   const File file(
       "device,m,n,k,latency_ms\nTesla X100-PCIE-32GB,1,1,1,1\nNVIDIA X200,1,1,1,2\nNVIDIA X100 SXM,1,1,1,3\n");
   CHECK(file.read(TableKind::gemm, "x100-pcie-16gb").device == "Tesla X100-PCIE-32GB");
@@ -79,7 +79,7 @@ TEST_CASE("the device of a table is the one named, or the likest", "[fit][tables
                     Catch::Contains("no column 'device'"));
 }
 
-TEST_CASE("what cannot be is refused with its place", "[fit][tables]") {
+TEST_CASE("a table with impossible values is refused with its place", "[fit][tables]") {
   const auto gemm = [](const std::string& row) { return File("m,n,k,latency_ms\n" + row).read(TableKind::gemm); };
   CHECK_THROWS_WITH(gemm("0,1,1,1\n"), Catch::Contains(".csv:2:1: "));
   CHECK_THROWS_WITH(gemm("1,-1,1,1\n"), Catch::Contains(".csv:2:3: "));

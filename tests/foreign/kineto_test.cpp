@@ -167,7 +167,7 @@ TEST_CASE("attention by its several operators, whichever axis its heads are", "[
 "Concrete Inputs":["","","","","","1","512","0.","True","False"])") == "queries and keys of unlike shapes");
 }
 
-TEST_CASE("operators that the memory bounds are rows and columns", "[foreign][kineto]") {
+TEST_CASE("memory-bound operators are rows and columns", "[foreign][kineto]") {
   const auto rows = [](const char* what, const char* shape) { return std::string(what) + " fp32 " + shape + " 10"; };
   const std::string two = kFloat + R"("Input Dims":[[4,8,16],[4,8,16],[]])";
   CHECK(told("aten::add", two) == rows("add forward", "rows=32 columns=16"));
@@ -232,12 +232,12 @@ TEST_CASE("traces that cannot be used are refused", "[foreign][kineto]") {
   CHECK(error(trace({op(1, "aten::mm", ""), kernel(1, 1, 5)})).find("1 x aten::mm: no shapes recorded") !=
         std::string::npos);
   CHECK(error("{").find("trace.json:1:") == 0);
-  CHECK(error("{}") == "trace.json: the document: missing key 'traceEvents'");
+  CHECK(error("{}") == "trace.json:1:1: the document: missing key 'traceEvents'");
   CHECK(error("\x1f\x8b\x08 and so on").find("trace.json: compressed by gzip") == 0);
   CHECK(error(trace({R"({"ph":"X","cat":"kernel","name":"k","dur":-1})"})) ==
-        "trace.json: traceEvents[0].dur: must be a number of 0 or more, got -1");
+        "trace.json:2:58: traceEvents[0].dur: must be a number of 0 or more, got -1");
   CHECK(error(trace({op(1, "aten::mm", R"("Input Dims":3)"), kernel(1, 1, 5)})) ==
-        "trace.json: traceEvents[0].args.Input Dims: must be an array, got 3");
+        "trace.json:2:132: traceEvents[0].args.Input Dims: must be an array, got 3");
   CHECK(error(R"({"traceEvents":[]})").find("--device: the trace has no deviceProperties") == 0);
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("output before 2.17 does not say which collective; its bandwidths chec
   CHECK(error(old + kRow, options).find("where all-reduce of 8 ranks has 36.70") != std::string::npos);
 }
 
-TEST_CASE("what a job prints between the rows is passed over, broken rows are not", "[foreign][nccl]") {
+TEST_CASE("lines that a job prints between the rows are skipped, but not broken rows", "[foreign][nccl]") {
   const std::string noise = "node1:55:71 [0] NCCL INFO Channel 00/16 : 0 1 2 3\n\n";
   CHECK(imported(noise + kFour + noise + kRow + noise).collectives.size() == 2);
   CHECK(error(kFour).find("run.txt:1:1: no results") == 0);
@@ -140,7 +140,7 @@ TEST_CASE("sizes of 0 B are left out, and said", "[foreign][nccl]") {
   CHECK(read.remarks == std::vector<std::string>{"2 times of 0 B left out"});
 }
 
-TEST_CASE("a collective that a device file has no word for is refused", "[foreign][nccl]") {
+TEST_CASE("a collective that device files cannot name is refused", "[foreign][nccl]") {
   std::string other = kFour + kRow;
   other.replace(other.find("all_reduce"), 10, "hypercube");
   CHECK(error(other).find("run.txt:2:29: unknown collective 'hypercube_perf'") == 0);
@@ -188,10 +188,10 @@ TEST_CASE("where each iteration was timed, their median and quartiles are taken"
 
 TEST_CASE("broken JSON of nccl-tests is refused with the path of its value", "[foreign][nccl]") {
   CHECK(error(json_of(R"({"size":1048576,"out_of_place":{"time":"x"}})")) ==
-        "run.txt: results[0].out_of_place.time: must be a number of 0 or more, got \"x\"");
+        "run.txt:7:51: results[0].out_of_place.time: must be a number of 0 or more, got \"x\"");
   CHECK(error(json_of(R"({"size":8,"in_place":{"time":9,"alg_bw":1,"bus_bw":1,"nwrong":0}})"))
-            .find("run.txt: results[0].in_place: a bus bandwidth of 1.00 GB/s, where all-gather of 4 ranks has 0.75") ==
-        0);
+            .find("run.txt:7:33: results[0].in_place: a bus bandwidth of 1.00 GB/s, where all-gather of 4 ranks has "
+                  "0.75") == 0);
   CHECK(error("{").find("run.txt:1:") == 0);
 }
 

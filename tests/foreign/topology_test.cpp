@@ -64,6 +64,19 @@ std::string dgx(const std::string& nvlinks = "NV18") {
          "  NIC0: mlx5_0\n  NIC1: mlx5_1\n";
 }
 
+TEST_CASE("a platform reads back whatever its device and the device's file are called", "[foreign][topology]") {
+  for (const std::string name : {"h100\nx", "h100: b #c", "h100'", "h100\"\\", "h100 [x]{", "h100\xe2\x80\xae"}) {
+    CAPTURE(name);
+    ForeignOptions options = of("h100-sxm-80gb");
+    options.device->name = name;
+    options.device_file = name + ".yaml";
+    const yaml::Node read = yaml::parse(import_topology(dgx(), "topo.txt", options).text, "imported");
+    CHECK(read.find("name")->text == name + "-x8");
+    CHECK(read.find("device_types")->items.front().text == name + ".yaml");
+    CHECK(read.find("nodes")->items.front().find("devices")->items.front().find("type")->text == name);
+  }
+}
+
 TEST_CASE("eight devices that all have all their NVLinks stand at a switch", "[foreign][topology]") {
   const Platform platform = imported(dgx(), of("h100-sxm-80gb"));
   REQUIRE(platform.devices.size() == 8);
@@ -153,7 +166,7 @@ TEST_CASE("links that are not known must be given, per link and direction", "[fo
   CHECK(error(pair, {}).find("--device: the matrix does not say what its GPUs are") == 0);
 }
 
-TEST_CASE("a switch whose devices have unlike numbers of links takes the least", "[foreign][topology]") {
+TEST_CASE("a switch whose devices have unequal numbers of links takes the least", "[foreign][topology]") {
   std::string text = "GPU0 GPU1 GPU2\nGPU0 X NV18 NV16\nGPU1 NV18 X NV16\nGPU2 NV16 NV16 X\n";
   CHECK(bandwidth(imported(text, of("h100-sxm-80gb")), 0, 1) == Approx(16 * 20.55));
 }

@@ -120,7 +120,7 @@ TEST_CASE("a task that fails ends the run, with its name, device and cause", "[p
   CHECK_NOTHROW(execute(run.setting(), never, {}));
 }
 
-TEST_CASE("what waits in a circle is refused before anything starts", "[pipeline]") {
+TEST_CASE("tasks that wait for each other in a cycle are refused before anything starts", "[pipeline]") {
   Ready run = ready(test::equal_stages(2, 1, {1, 1, 1}), test::schedule_of("1f1b", 2, 2));
   CHECK(why_not_executable(run.graph, 2).empty());
   std::swap(run.graph.program[0], run.graph.program[run.graph.program_begin[1] - 2]); // F0 after the last B

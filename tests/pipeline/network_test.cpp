@@ -80,7 +80,7 @@ TEST_CASE("parts measured alone are those of the links", "[pipeline][network]") 
   }
 }
 
-TEST_CASE("a run that fails does not wait for what is on the network", "[pipeline][network]") {
+TEST_CASE("a run that fails does not wait for transfers on the network", "[pipeline][network]") {
   const Small small;
   const std::unique_ptr<Backend> backend = emulated(small.setting());
   if (!backend) {

@@ -65,7 +65,8 @@ TEST_CASE("every synchronous schedule learns what gradient accumulation on one d
   CHECK(schedules_tried >= 15);
 }
 
-TEST_CASE("asynchronous schedules learn by weights as old as they say, from as many versions", "[pipeline][training]") {
+TEST_CASE("asynchronous schedules train with weights as old as they say, from as many versions",
+          "[pipeline][training]") {
   for (const ScheduleRow& row : schedules()) {
     const ScheduleResult made = make_schedule(row, {.ranks = kRanks, .micro_batches = kMicroBatches});
     if (!std::holds_alternative<Schedule>(made) || std::get<Schedule>(made).flushes) {
@@ -125,7 +126,7 @@ TEST_CASE("replicas that share micro-batches learn the same, and stay the same",
   CHECK_THROWS_WITH(Training({graph, platform, channels}, schedule, setup), Catch::Contains("has no sample"));
 }
 
-TEST_CASE("what is made again is what it was", "[pipeline][training]") {
+TEST_CASE("training with recompute learns the same weights", "[pipeline][training]") {
   const std::vector<char> all(4, 1);
   for (const char* name : {"gpipe", "1f1b", "zb-h1"}) {
     for (const bool except_last : {false, true}) {
@@ -155,7 +156,7 @@ private:
   const TaskGraph& graph_;
 };
 
-TEST_CASE("data that does not arrive is missed, not made up", "[pipeline][training]") {
+TEST_CASE("data that does not arrive is an error that names it", "[pipeline][training]") {
   const Schedule schedule = test::schedule_of("gpipe", 2, 2);
   const test::PipelineRun run = test::run(test::equal_stages(2, 1, {1, 1, 1}), schedule);
   const Channels channels = channels_of(run.graph);

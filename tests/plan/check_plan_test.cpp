@@ -48,7 +48,7 @@ TEST_CASE("an operator in no stage or in two is named", "[plan][check]") {
   CHECK(defects_of(plan) == "operator '3' is in stage 1 and in stage 1");
 }
 
-TEST_CASE("operators and devices beyond what is there are named", "[plan][check]") {
+TEST_CASE("operators and devices that do not exist are named", "[plan][check]") {
   Plan plan = sound();
   plan.stages[1].operators.push_back(4);
   CHECK(defects_of(plan) == "stage 1 names operator number 4; the model has 4");
@@ -57,6 +57,9 @@ TEST_CASE("operators and devices beyond what is there are named", "[plan][check]
   plan = sound();
   plan.stages[1].devices = {2};
   CHECK(defects_of(plan) == "stage 1 names device number 2; the platform has 2");
+  plan.stages[1].devices.assign(1'000'000, 2); // of a plan for another platform; eight are named
+  CHECK_THAT(defects_of(plan), Catch::EndsWith("\nstage 1 names device number 2; the platform has 2\n"
+                                               "stage 1 names 999992 more devices that the platform does not have"));
   plan.stages[1].devices = {-1};
   CHECK(defects_of(plan) == "stage 1 names device number -1; the platform has 2");
 }

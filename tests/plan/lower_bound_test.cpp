@@ -39,7 +39,7 @@ TEST_CASE("the bound of unequal devices weighs them by speed", "[plan][bound]") 
 // Operator 0 takes 3 s on type 0 and 30 s on type 1, operator 1 the other way round: 3 s are shared best by one
 // operator each. The path of the one micro-batch goes through both, forwards and back (a third of the time each), and
 // even both devices together need 1/(1/1 + 1/10) s for a third.
-TEST_CASE("one micro-batch has to go all the way", "[plan][bound]") {
+TEST_CASE("the bound from empty includes one micro-batch's way through the model", "[plan][bound]") {
   test::Toy toy;
   toy.operators = {{{3, 30}}, {{30, 3}}};
   toy.edges = test::chain_edges(2);
@@ -99,7 +99,7 @@ TEST_CASE("devices far apart are no better than one", "[plan][bound]") {
 }
 
 // Weights, gradients and momentum of 12 B per parameter: neither device holds both operators, so a tensor must cross.
-TEST_CASE("where no device holds the model, one device is no way out", "[plan][bound]") {
+TEST_CASE("the bound counts on a single device only where one holds the model", "[plan][bound]") {
   test::Toy toy;
   toy.operators = {{{3}, 4, 10}, {{3}, 4, 10}};
   toy.edges = test::chain_edges(2);
@@ -110,7 +110,7 @@ TEST_CASE("where no device holds the model, one device is no way out", "[plan][b
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(6));
 }
 
-TEST_CASE("an operator that may not be replicated is not", "[plan]") {
+TEST_CASE("data-parallel refuses an operator that may not be replicated", "[plan]") {
   test::Toy toy = test::chain_of_three();
   toy.samples = 4;
   CHECK(std::get<Plan>(test::plan_of(test::World(toy), "data-parallel")).stages[0].devices.size() == 4);

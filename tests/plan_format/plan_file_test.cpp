@@ -6,7 +6,7 @@
 namespace stagecraft::test {
 namespace {
 
-TEST_CASE("a plan goes round through YAML and through JSON", "[study]") {
+TEST_CASE("a plan reads back the same from YAML and from JSON", "[study]") {
   const Study chain = study(chain_study(""));
   ScheduleCounts counts;
   StudyMemo memo(chain, counts);

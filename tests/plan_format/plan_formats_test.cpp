@@ -118,11 +118,23 @@ TEST_CASE("without a layout Megatron-LM's layers spread evenly over ranks and vi
   CHECK(sizes(two) == std::vector<std::size_t>{2 + 36, 36, 36, 36 + 3});
   CHECK(two.stages[2].devices == std::vector<DeviceId>{0}); // stage s on rank s mod 2
   CHECK(sizes(read(gpt(), on + "--decoder-first-pipeline-num-layers 5")) == std::vector<std::size_t>{2 + 60, 84 + 3});
+  CHECK_THAT(error_of([] { // 65536 * 65536 is 0 to an int
+               read(gpt(), "--num-layers 12 --pipeline-model-parallel-size 65536 "
+                           "--num-layers-per-virtual-pipeline-stage 65536");
+             }),
+             Contains("virtual stages of 65536 layers do not divide 12 layers on 65536 ranks"));
   // 14 layers with embedding and loss counted: seven each.
   CHECK(sizes(read(gpt(), on + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")) ==
         std::vector<std::size_t>{2 + 72, 72 + 3});
   const Plan recomputed = read(gpt(), on + "--recompute-granularity full");
   CHECK(recomputed.stages[0].recompute == Recompute::full);
+}
+
+TEST_CASE("a layout whose stages have far more ranks than memory holds is refused", "[study][formats]") {
+  CHECK_THAT(error_of([] {
+               read(gpt(), "WORLD_SIZE=100000\n--num-layers 12 --pipeline-model-parallel-layout \"Et*12L(|)*90000\"");
+             }),
+             Contains("90001 stages of 100000 ranks; allowed: at most 4194304 together"));
 }
 
 TEST_CASE("Megatron-LM's tensor groups come first among ranks, replicas next", "[study][formats]") {
@@ -172,7 +184,7 @@ TEST_CASE("a device map places layers and all that stands below them", "[study][
   CHECK_THAT(error_of([] { read(chain(), "{a: 0, b: node/profiled-9}"); }), StartsWith("file:1:11: unknown device"));
 }
 
-TEST_CASE("a plan that does not hold together is read and has defects", "[study][formats]") {
+TEST_CASE("a plan that contradicts itself is read and has defects", "[study][formats]") {
   CHECK_THAT(join(plan_defects(read(chain(), "{a: 0, b: 1, c: 0}"), *chain().model, chain().platform)),
              Contains("operator 'd' is in no stage"));
   const Plan beyond = read(chain(), "[1, 1, 1, 1]");
@@ -187,7 +199,7 @@ TEST_CASE("a plan that does not hold together is read and has defects", "[study]
 
 // Plans of several strategies for several models: each format writes a text that reads back as the same plan, or says
 // why it cannot.
-TEST_CASE("what can be expressed goes round through every form", "[study][formats]") {
+TEST_CASE("every form that can express a plan reads it back the same", "[study][formats]") {
   std::map<std::string_view, int> written;
   for (const char* model : {"gpt2", "vgg16", "resnet50", "squeezenet"}) {
     const Study mixed = study("model: " + std::string(model) +

@@ -93,7 +93,7 @@ TEST_CASE("a grid is multilinear in logarithms between its nodes and constant be
   CHECK(ratio(1e5, 1e5) == Catch::Detail::Approx(0).margin(1e-9));
 }
 
-TEST_CASE("a family takes its fastest way", "[platform][fits]") {
+TEST_CASE("a family's time is that of its fastest alternative", "[platform][fits]") {
   const DeviceType type = card();
   const auto micros = [&](double m) {
     return predict(*type.fits, gemm(Precision::fp32, m, 1000, 500))->time.value * 1e6;
@@ -102,7 +102,7 @@ TEST_CASE("a family takes its fastest way", "[platform][fits]") {
   CHECK(micros(2000) == close(1000 + 2000)); // 2e9: 4 ms the one way, 3 ms the other
 }
 
-TEST_CASE("a shape that was measured is known itself, in the burst regime", "[platform][fits]") {
+TEST_CASE("a measured shape has its own measured time in the burst regime", "[platform][fits]") {
   const DeviceType type = card();
   const auto time = predict(*type.fits, gemm(Precision::fp32, 10, 10, 10));
   REQUIRE(time);
@@ -130,7 +130,8 @@ TEST_CASE("lines by bytes, copies and collectives", "[platform][fits]") {
   CHECK(fits.power->power(FlopsPerSecond{1e13}, BytesPerSecond{0}).value == close(90));
 }
 
-TEST_CASE("gradients and the other 16-bit format borrow, what nobody knows has no time", "[platform][fits]") {
+TEST_CASE("gradients and the other 16-bit format borrow fits, and a kernel without any fit has no time",
+          "[platform][fits]") {
   const DeviceType type = card();
   const Kernel known = gemm(Precision::fp16, 256, 1000, 1000);
   Kernel other = known;

@@ -132,7 +132,7 @@ TEST_CASE("leaf-spine: an uplink carries what the leaf's NICs can send over the 
   CHECK(only_leg(router, 0, 8).bandwidth.value == near(2 * 10e9 / 8));
 }
 
-TEST_CASE("data between two vendors is stored in host memory on its way", "[platform][route]") {
+TEST_CASE("data between two vendors is stored in host memory in between", "[platform][route]") {
   const Platform platform =
       platform_of(node_text("n", "count: 2, devices: [{type: a}, {type: b}], links: ["
                                  "{kind: host-link, devices: [0], bandwidth: 10 GB/s, latency: 1 us},"
@@ -162,7 +162,7 @@ TEST_CASE("a device reaches itself at no cost", "[platform][route]") {
   CHECK(router.cost(0, 0).time(Bytes{1e9}) == Seconds{0});
 }
 
-TEST_CASE("where there is no way there is no route", "[platform][route]") {
+TEST_CASE("devices without a connection have no route", "[platform][route]") {
   Platform platform = make_star_platform({}, 3, BytesPerSecond{1}, Seconds{0});
   platform.links.resize(4); // device 2 loses its links
   Router router(platform);

@@ -38,7 +38,7 @@ TEST_CASE("computations slow each other while both run", "[replay][contention]")
 }
 
 // Only the first suffers: until the other ends at 2 s it has done 1 of its 4, so it ends at 5.
-TEST_CASE("a slowdown holds for one of both", "[replay][contention]") {
+TEST_CASE("a slowdown of one device leaves the other's speed alone", "[replay][contention]") {
   CHECK(finishes(side_by_side({4, 2}), 1, {1, 2, 1, 1}) == std::vector<double>{5, 2});
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("slowdowns of several others multiply", "[replay][contention]") {
 
 // The second device does 2 s twice, the first 4 s twice, all at half the speed until the second ends at 8 s. Then the
 // first has done 4 and does its other 4 s alone.
-TEST_CASE("iterations follow one another in company", "[replay][contention]") {
+TEST_CASE("iterations follow one another under contention", "[replay][contention]") {
   CHECK(finishes(side_by_side({4, 2}), 2, {1, 2, 2, 1}) == std::vector<double>{8, 4, 12, 8});
 }
 
@@ -104,7 +104,7 @@ std::vector<double> in_small_steps(const TaskGraph& graph, const std::vector<dou
   return finish;
 }
 
-TEST_CASE("random pipelines in company end as in small steps", "[replay][contention]") {
+TEST_CASE("random pipelines under contention end as a simulation in small steps does", "[replay][contention]") {
   std::mt19937 random(7);
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
     for (int trial = 0; trial < 4; ++trial) {
@@ -131,7 +131,7 @@ TEST_CASE("random pipelines in company end as in small steps", "[replay][content
   }
 }
 
-TEST_CASE("without slowdowns company changes nothing", "[replay][contention]") {
+TEST_CASE("contention without slowdowns changes nothing", "[replay][contention]") {
   std::mt19937 random(3);
   for (int trial = 0; trial < 20; ++trial) {
     const test::RandomCase one = test::random_case(schedules()[test::pick(random, 0, 5)], random);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "sim/replay/engines.hpp"
 #include "tests/catch.hpp"
 #include "tests/replay/flows.hpp"
 #include "tests/schedule/event_loop.hpp"
@@ -239,7 +240,7 @@ TEST_CASE("with ordered sends every engine equals the reference event loop, for 
   }
 }
 
-TEST_CASE("computations of no time at all are no trouble", "[replay]") {
+TEST_CASE("computations that take no time are replayed", "[replay]") {
   for (const auto& engine : kEngines) {
     const test::Pipeline pipeline{std::vector<test::StageTimes>(3, {0, 0, 0}), 3, {}, 1, 0.5};
     const test::PipelineRun run = test::run(pipeline, test::schedule_of("1f1b", 3, 2), {.engine = engine.replay});

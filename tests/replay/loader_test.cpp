@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "sim/replay/engines.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"

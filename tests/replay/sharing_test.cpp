@@ -39,7 +39,7 @@ TEST_CASE("flows on different links do not disturb each other", "[replay][sharin
   check_arrivals({10, 20}, {{100, {{0}}}, {100, {{1}}}}, {10, 5});
 }
 
-TEST_CASE("what a finished flow leaves, the others share", "[replay][sharing]") {
+TEST_CASE("the other flows share the bandwidth that a finished flow leaves", "[replay][sharing]") {
   // 5 B/s each until the first has its 50 B at 10; the second has 50 of 100 left: 5 s more.
   check_arrivals({10}, {{50, {{0}}}, {100, {{0}}}}, {10, 15});
 }

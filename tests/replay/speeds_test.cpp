@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "sim/replay/engines.hpp"
 #include "sim/replay/speeds.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -50,7 +51,7 @@ TEST_CASE("a computation under way slows down and speeds up again", "[replay][sp
   }
 }
 
-TEST_CASE("a device slow from the start takes so much longer", "[replay][speeds]") {
+TEST_CASE("a device that is slow from the start takes longer in proportion", "[replay][speeds]") {
   for (const EngineRow& engine : kEngines) {
     INFO(engine.name);
     CHECK(finishes(engine, {1, 2}, {{0, Seconds{0}, 0.25}})[1] == near(12));

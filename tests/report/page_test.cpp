@@ -121,7 +121,23 @@ TEST_CASE("texts from inputs are shown and never run", "[report][page]") {
   CHECK(allowed == 4);
 }
 
-TEST_CASE("columns that say nothing in any row are not shown", "[report][page]") {
+TEST_CASE("what controls a terminal or turns text around stands in words on the page", "[report][page]") {
+  const std::string sly = "a\x1b[2J\xe2\x80\xae"
+                          "b\xc2\x85",
+                    told = "a\\x1b[2J\\u202eb\\u0085";
+  Page page{.title = sly};
+  page.sections = {{.title = sly, .sentences = {sly}}};
+  page.sections[0].charts = {bars_of("bars", sly, sly, {{sly, 1}})};
+  page.inputs = {{sly, ""}};
+  const std::string html = to_html(page);
+  CHECK(html.find("\xe2\x80\xae") == std::string::npos);
+  CHECK(html.find('\x1b') == std::string::npos);
+  CHECK(html.find("<title>" + told + "</title>") != std::string::npos);
+  CHECK(html.find("<li>" + told + "</li>") != std::string::npos);
+  CHECK(data_of(html).at(0).at("charts").at(0).at("title") == told);
+}
+
+TEST_CASE("columns that are empty in every row are not shown", "[report][page]") {
   Page page{.title = "t"};
   page.sections = {{.title = "s", .sentences = {}}};
   page.sections[0].tables = {{.title = "t",
@@ -133,7 +149,7 @@ TEST_CASE("columns that say nothing in any row are not shown", "[report][page]")
   CHECK(table.at("rows") == json::parse(R"([["a", ["–", null]], ["b", ["2", 2.0]]])"));
 }
 
-TEST_CASE("what no other mark beats", "[report][page]") {
+TEST_CASE("the front is the marks that no other mark beats", "[report][page]") {
   // (1, 5) and (3, 2) stay; (2, 5) is no better than the first in y, (4, 2) than the last, (3, 4) than (3, 2).
   const std::vector<Mark> front =
       front_of({{.x = 4, .y = 2}, {.x = 3, .y = 4}, {.x = 1, .y = 5}, {.x = 3, .y = 2}, {.x = 2, .y = 5}});
@@ -156,6 +172,7 @@ TEST_CASE("an axis is logarithmic where its marks are far apart or whole", "[rep
   CHECK_FALSE(axis({0.5, 5.9})); // 11.8 times
   CHECK(axis({1, 2, 4}));
   CHECK_FALSE(axis({0, 100}));
+  CHECK_FALSE(axis({})); // nothing to find powers of ten for
 }
 
 TEST_CASE("a chart for gnuplot", "[report][figures]") {
@@ -166,7 +183,7 @@ TEST_CASE("a chart for gnuplot", "[report][figures]") {
   REQUIRE(figure.series.size() == 2);
   CHECK(figure.series[0].rows == "2 0 0 2 -0.4 0.4\n4 1 0 4 0.6 1.4\n");
   CHECK(figure.series[1].rows == "4 1 3 5\n"); // the interval
-  CHECK(figure.commands.find("set ytics (\"one\" 0, \"two\" 1)") != std::string::npos);
+  CHECK(figure.commands.find("set ytics ('one' 0, 'two' 1)") != std::string::npos);
   CHECK(figure.commands.find("set yrange [1.5:-0.5]") != std::string::npos); // the first is on top
 }
 
@@ -181,11 +198,11 @@ TEST_CASE("long names of a figure's axes are cut in the middle, and numbered whe
   const std::string fits(44, 'x');
   const Figure beside = figure_of(bars_of("b", "", "", {{begin + "ä" + end, 1}, {fits, 2}}));
   CHECK(tics(beside, "y") ==
-        "set ytics (\"" + std::string(21, 'b') + "…" + std::string(22, 'e') + "\" 0, \"" + fits + "\" 1)");
+        "set ytics ('" + std::string(21, 'b') + "…" + std::string(22, 'e') + "' 0, '" + fits + "' 1)");
   // They differ in the middle alone; 40 letters are left beside their numbers.
   const std::string left = std::string(19, 'b') + "…" + std::string(20, 'e');
   CHECK(tics(figure_of(bars_of("b", "", "", {{begin + "1" + end, 1}, {begin + "2" + end, 2}})), "y") ==
-        "set ytics (\"1: " + left + "\" 0, \"2: " + left + "\" 1)");
+        "set ytics ('1: " + left + "' 0, '2: " + left + "' 1)");
   CHECK(beside.width == figure_of(bars_of("b", "", "", {{std::string(16, 'x'), 1}})).width + 8 * (44 - 16));
   const auto below = [](std::size_t letters) {
     Chart chart{.name = "c", .title = "t", .series = {{"", Look::points, {{.x = 0, .y = 1}}}}};
@@ -197,8 +214,7 @@ TEST_CASE("long names of a figure's axes are cut in the middle, and numbered whe
   CHECK(tics(below(22), "x").find("rotate") == std::string::npos);
   CHECK(tics(below(23), "x").find(" rotate by -35") != std::string::npos);
   CHECK(below(23).height == below(22).height + 5 * 23);
-  CHECK(tics(below(30), "x").find("\"" + std::string(11, 'a') + "…" + std::string(12, 'a') + "\"") !=
-        std::string::npos);
+  CHECK(tics(below(30), "x").find("'" + std::string(11, 'a') + "…" + std::string(12, 'a') + "'") != std::string::npos);
 }
 
 TEST_CASE("a figure joins no names by lines, and shows a front of one point", "[report][figures]") {
@@ -350,7 +366,7 @@ TEST_CASE("a comparison as a page", "[report][page]") {
   CHECK(table.rows[3].back().text == "memory");
 }
 
-TEST_CASE("a page remarks on runs what the terminal does", "[report][page]") {
+TEST_CASE("a page has the same remarks on runs as the terminal", "[report][page]") {
   Comparison comparison = small_comparison();
   Run& run = comparison.runs[0];
   run.note = "n";
@@ -539,7 +555,7 @@ TEST_CASE("points of a sweep that lacks an axis are on no chart along it", "[rep
   CHECK(std::count(told.begin(), told.end(), "micro-batches") == 2);
 }
 
-TEST_CASE("of many strategies seven have names, and the others one", "[report][page]") {
+TEST_CASE("of many strategies seven keep their names and the others share one", "[report][page]") {
   SweepResults results{.name = "n", .axes = {{"strategy", {}}, {"platform.devices", {"1", "2"}}}};
   for (std::uint32_t strategy = 0; strategy < 10; ++strategy) {
     results.axes[0].values.push_back("s" + std::to_string(strategy));
@@ -612,7 +628,8 @@ TEST_CASE("charts of a sweep leave out what breaks its constraints, and have all
   CHECK(figures.at(0).commands.find("1 of 3 points does not keep") != std::string::npos);
 }
 
-TEST_CASE("constraints that all points keep, none, or that differ leave charts as they are", "[report][page]") {
+TEST_CASE("constraints that all points keep, that no point keeps, or that differ leave charts as they are",
+          "[report][page]") {
   SweepResults results = constrained();
   results.outside = {0, 0, 0};
   DocumentPage page = sweep_page(results);
@@ -730,8 +747,7 @@ TEST_CASE("neighbouring values share a point of a curve that has more than a win
 TEST_CASE("a chart's note stands below the title of its figure, in lines that it holds", "[report][figures]") {
   const std::string forty(40, 'x'), long_note = forty + " " + forty + "\nend";
   const Figure figure = figure_of({.name = "c", .title = "t", .note = long_note});
-  CHECK(figure.commands.find("set title \"t\".\"\\n\".\"" + forty + "\".\"\\n\".\"" + forty + "\".\"\\n\".\"end\"\n") ==
-        0);
+  CHECK(figure.commands.find("set title 't'.\"\\n\".'" + forty + "'.\"\\n\".'" + forty + "'.\"\\n\".'end'\n") == 0);
 }
 
 // An example of every kind of document; a kind without one fails the test.
@@ -800,8 +816,8 @@ TEST_CASE("every kind of document has findings and something to look at", "[repo
   CHECK(chart_of(adapted, "iterations").series.at(0).marks.back().x == 4);
 }
 
-TEST_CASE("what is no result is refused with what is", "[report][page]") {
-  CHECK(error_of([] { read_document("x.json", "{"); }).find("x.json: no JSON") == 0);
+TEST_CASE("a document that is no result is refused with a list of what is", "[report][page]") {
+  CHECK(error_of([] { read_document("x.json", "{"); }).find("x.json:1:2: no JSON") == 0);
   CHECK(error_of([] { read_document("x.json", "[1]"); }).find("allowed: an object") != std::string::npos);
   const std::string other = error_of([] { read_document("x.json", "{\"schema\": \"stagecraft/1\"}"); });
   for (const std::string_view kind : document_kinds()) {

@@ -41,11 +41,21 @@ TEST_CASE("a table without rows is its header; a row too long is a bug") {
   CHECK_THROWS_AS(to_text({{{"name"}}, {{{"a"}, {"b"}}}}, false), std::logic_error);
 }
 
+TEST_CASE("names end no line of a table and change no colour") {
+  CHECK(to_text({{{"name"}}, {{{"two\nlines"}}, {{"\x1b[31mred"}}}}, false) ==
+        "name\n----\ntwo\\x0alines\n\\x1b[31mred\n");
+}
+
+// What JSON itself does not escape in strings, DEL and above, is escaped as JSON does: a document that is printed
+// remains one. The bytes below never stand in JSON's strings as they are.
 TEST_CASE("a terminal gets no control bytes but line ends and our colours") {
   CHECK(printable("a\tb\n", false) == "a\tb\n");
-  CHECK(printable("\x1b[31mred\x07\x7f\r", false) == "\\x1b[31mred\\x07\\x7f\\x0d");
+  CHECK(printable("\x1b[31mred\x07\x7f\r", false) == "\\x1b[31mred\\x07\\u007f\\x0d");
   CHECK(printable(with_style("name", "1;32"), true) == "\x1b[1;32mname\x1b[0m");
   CHECK(printable("\x1b]0;title\x07", true) == "\\x1b]0;title\\x07");
   CHECK(printable("\x1b[2J", true) == "\\x1b[2J");
-  CHECK(printable("\xc3\xa9\xc2\x9b", false) == "\xc3\xa9\\x9b"); // the eight-bit form of ESC [
+  CHECK(printable("\xc3\xa9\xc2\x9b", false) == "\xc3\xa9\\u009b"); // the eight-bit form of ESC [
+  CHECK(printable("a\xe2\x80\xae"
+                  "b\xff",
+                  true) == "a\\u202eb\\xff"); // right to left, and no UTF-8
 }

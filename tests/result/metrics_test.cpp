@@ -67,7 +67,23 @@ constexpr double kLeast = std::numeric_limits<double>::lowest(); // a rounding m
 
 bool same(double one, double other) { return one == other || (std::isnan(one) && std::isnan(other)); }
 
-TEST_CASE("every metric has a name of its own, words, and one way to be had", "[result][metrics]") {
+TEST_CASE("texts of runs read back from CSV whatever they contain, and none is a formula", "[result]") {
+  for (const std::string text : {"a,b", "say \"x\"", "two\nlines", "=1+1", "-x", "'=1", ";"}) {
+    CAPTURE(text);
+    Run run;
+    run.strategy = run.schedule = run.engine = run.why_not = run.would_fit = text;
+    const std::string csv = to_csv(Comparison{.runs = {run}});
+    const CsvTable table(csv, "t.csv", {});
+    REQUIRE(table.rows() == 1);
+    for (const char* column : {"strategy", "schedule", "engine", "why_not", "would_fit"}) {
+      CHECK(table.at(0, column).text == text);
+    }
+    CHECK(csv.find("\n=") == std::string::npos);
+    CHECK(csv.find(",=") == std::string::npos);
+  }
+}
+
+TEST_CASE("every metric has its own name, a description, and one function that gives it", "[result][metrics]") {
   std::set<std::string_view> names;
   for (const Metric& metric : kMetrics) {
     INFO(metric.name);
@@ -102,7 +118,7 @@ TEST_CASE("every metric is in JSON: its value where a run is feasible, null else
   }
 }
 
-TEST_CASE("metrics with a place in CSV stand there in that order, the others not", "[result][metrics]") {
+TEST_CASE("CSV has the metrics with a place, in that order, and no others", "[result][metrics]") {
   const Comparison comparison = all_kinds();
   const std::string text = to_csv(comparison);
   const CsvTable table(text, "runs.csv", {});

@@ -30,7 +30,7 @@ TEST_CASE("a rank's order is one round of the steady state", "[schedule][asynchr
   CHECK(!schedule.flushes);
 }
 
-TEST_CASE("alone from empty it is 1f1b", "[schedule][asynchronous]") {
+TEST_CASE("one iteration from empty is 1f1b", "[schedule][asynchronous]") {
   for (const std::string& name : kNames) {
     for (int p = 1; p <= 8; ++p) {
       for (int m = name == "pipedream-2bw" ? p : 1; m <= 12; ++m) {
@@ -161,7 +161,7 @@ TEST_CASE("every set of replicas runs, and its slowest stage sets the period", "
   CHECK(test::period_of(pipeline, replicated({3, 1}, 6)) == near(6 * 2));
 }
 
-TEST_CASE("what cannot be had is refused with the nearest that can", "[schedule][asynchronous]") {
+TEST_CASE("impossible numbers are refused with the nearest possible ones", "[schedule][asynchronous]") {
   const auto reason = [](const char* name, const ScheduleRequest& request) {
     return std::get<Infeasible>(make_schedule(test::schedule_row(name), request)).reason;
   };
@@ -172,7 +172,7 @@ TEST_CASE("what cannot be had is refused with the nearest that can", "[schedule]
   CHECK_THAT(reason("pipedream-2bw", {.ranks = 4, .micro_batches = 3}), Catch::EndsWith("nearest: 4"));
 }
 
-TEST_CASE("an order that could never go round is a deadlock", "[schedule][asynchronous][defects]") {
+TEST_CASE("an order that cannot repeat is a deadlock", "[schedule][asynchronous][defects]") {
   // Stage 1 wants micro-batch 1 before it gives back 0, but stage 0 sends 1 only when it has 0 back.
   using enum TaskKind;
   Schedule schedule{.name = "stuck", .stages = 2, .micro_batches = 1, .flushes = false};

@@ -165,7 +165,7 @@ TEST_CASE("two flows refuse what they cannot run and name the nearest that they 
   CHECK_THAT(refusal("dualpipe-v", 4, 7), Catch::EndsWith("nearest: 8"));
 }
 
-TEST_CASE("each half of the micro-batches runs its own way", "[schedule]") {
+TEST_CASE("each half of the micro-batches runs in its own direction", "[schedule]") {
   for (const std::string name : {"chimera", "dualpipe"}) {
     const Schedule schedule = test::schedule_of(name, 4, 8);
     for (int rank = 0; rank < 4; ++rank) {

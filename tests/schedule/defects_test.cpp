@@ -10,7 +10,7 @@ namespace {
 
 std::string defects_of(const Schedule& schedule) { return join(schedule_defects(schedule), "\n"); }
 
-TEST_CASE("every schedule is sound for all small numbers, or says why it cannot be had", "[schedule][conformance]") {
+TEST_CASE("every schedule is sound for all small numbers, or says why it is impossible", "[schedule][conformance]") {
   for (const ScheduleRow& row : schedules()) {
     for (int p = 1; p <= 8; ++p) {
       for (int m = 1; m <= 12; ++m) {
@@ -65,7 +65,7 @@ TEST_CASE("a weight gradient where backward is whole is a defect", "[schedule][d
   CHECK_THAT(defects_of(schedule), Catch::Contains("W0@0"));
 }
 
-TEST_CASE("what is no work of a schedule is a defect", "[schedule][defects]") {
+TEST_CASE("an action that is not the work of a schedule is a defect", "[schedule][defects]") {
   Schedule schedule = test::schedule_of("1f1b", 1, 1);
   schedule.orders[0].push_back({TaskKind::optimizer, 0, 0});
   CHECK_THAT(defects_of(schedule), Catch::Contains("O0@0"));
@@ -116,7 +116,7 @@ TEST_CASE("too few tasks for the numbers of a schedule are told at once", "[sche
   CHECK(defects_of(schedule) == "2 tasks are too few for 16777216 stages and 16777216 micro-batches");
 }
 
-TEST_CASE("a deadlock's cycle leaves out who only waits for it", "[schedule][defects]") {
+TEST_CASE("a deadlock's cycle leaves out tasks that only wait for it", "[schedule][defects]") {
   // Rank 0 waits for ranks 1 and 2, which wait for each other.
   Schedule schedule = test::schedule_of("1f1b", 3, 2);
   using enum TaskKind;

@@ -88,7 +88,7 @@ TEST_CASE("micro-batches pass each other on a pipeline that is bidirectional", "
   CHECK(replay(plan_on({{0}, {1}}), bidirectional(), 2, 1, 100).end() == near(6 + 100));
 }
 
-TEST_CASE("fused work starts together and what it makes leaves together", "[schedule][place]") {
+TEST_CASE("fused work starts together and sends its results together", "[schedule][place]") {
   // Rank 0: F0 0-1, then F1 and B0 as one. B0's gradient comes from rank 1 at 1 + 1 + 2 = 4, so both run 4 to 4 + 3,
   // and F1's output, made at 5 were it alone, leaves at 7: F1 7-8 and B1 8-10 on rank 1, B1 10-12 on rank 0.
   const Schedule schedule{.name = "fused",
@@ -158,6 +158,19 @@ TEST_CASE("replicas that take turns run whole micro-batches", "[schedule][place]
   // Each device of stage 0: F, B and a step; stage 1: two of each.
   CHECK(run.run.graph.program_of(0).size() == 3);
   CHECK(run.run.graph.program_of(2).size() == 6);
+}
+
+// Two ranks of two devices can each hold both stages in two shards; a rank of one device cannot.
+TEST_CASE("a stage that is divided over devices goes only to ranks of as many", "[schedule][place]") {
+  Plan plan = plan_on({{0, 1}, {2, 3}});
+  plan.stages[0].tensor_parallel = plan.stages[1].tensor_parallel = 2;
+  const auto placed = std::get<PlacedPlan>(place(plan, bidirectional()));
+  CHECK(placed.plan.stages[1].devices == std::vector<DeviceId>{2, 3, 0, 1});
+  plan.stages[0].devices = {0};
+  plan.stages[0].tensor_parallel = 1;
+  CHECK(std::get<Infeasible>(place(plan, bidirectional())).reason ==
+        "the schedule has stage 0 on rank 1 too, which has 2 devices, the plan divides it over 1; allowed: ranks of "
+        "equally many devices");
 }
 
 TEST_CASE("a plan of another shape is refused", "[schedule][place]") {

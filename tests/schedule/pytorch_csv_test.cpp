@@ -70,7 +70,7 @@ TEST_CASE("a forward and a backward that run together", "[schedule][pytorch]") {
   }
 }
 
-TEST_CASE("words that are none are refused where they stand", "[schedule][pytorch]") {
+TEST_CASE("unknown words are refused where they stand", "[schedule][pytorch]") {
   for (const char* bad : {"0G0", "0F", "F0", "00F0", "0F01", "0F0x", "0f0", "0", "0SEND_F", "0F-1", "0F99999999999"}) {
     INFO(bad);
     CHECK_THAT(error_of("0F0,\n 0B0, " + std::string(bad) + "\n"), Catch::StartsWith("x.csv:2:7: "));
@@ -125,7 +125,7 @@ bool runs_in_lockstep(const std::string& text) {
   return true;
 }
 
-TEST_CASE("every schedule goes round through both dialects, with messages and without",
+TEST_CASE("every schedule reads back the same from both dialects, with messages and without",
           "[schedule][pytorch][conformance]") {
   for (const ScheduleRow& row : schedules()) {
     for (const auto& [p, m] : {std::pair(1, 3), std::pair(2, 4), std::pair(4, 8)}) {
@@ -172,19 +172,19 @@ TEST_CASE("a message without its peer, twice or out of place is named", "[schedu
 }
 
 // Rank 0 first wants a gradient of micro-batch 0, and only then sends the activation that it hangs on.
-TEST_CASE("messages that wait for each other are shown as their circle", "[schedule][pytorch]") {
+TEST_CASE("messages that wait for each other are shown as a cycle", "[schedule][pytorch]") {
   const ScheduleFile file = read("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
   CHECK(schedule_defects(file.schedule).empty()); // the work alone could run
   CHECK(defects_of(file) == "deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0; 1RECV_F0 on rank 1 waits for 0SEND_F0");
 }
 
-TEST_CASE("work that is missing, twice or in a circle is named", "[schedule][pytorch]") {
+TEST_CASE("work that is missing, repeated or in a cycle is named", "[schedule][pytorch]") {
   CHECK(defects_of(read("0F0\n1F0,1B0\n")) == "B0@0 is missing");
   CHECK(defects_of(read("0F0,0F0,0B0\n")) == "F0@0 appears more than once, again on rank 0");
   CHECK_THAT(defects_of(read("0F0,0B0\n1B0,1F0\n")), Catch::StartsWith("deadlock: "));
 }
 
-TEST_CASE("no change of a file's letters does worse than an error", "[schedule][pytorch][fuzz]") {
+TEST_CASE("a changed letter in a file causes at most an error", "[schedule][pytorch][fuzz]") {
   std::mt19937 random(7);
   const std::string letters = "0123456789FIBWSENDRCV_();,@+\n x";
   const std::string sound = written(test::schedule_of("zb-h1", 3, 4), "pytorch", true) + "(0F1;0B0)OVERLAP_F_B\n";

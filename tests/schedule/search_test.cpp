@@ -64,7 +64,7 @@ TEST_CASE("search is never worse than the best named schedule, and often better"
   CHECK(better >= 33);
 }
 
-TEST_CASE("search finds what is known to be best", "[schedule][timed]") {
+TEST_CASE("search finds the orders that are known to be best", "[schedule][timed]") {
   // With the room of zb-h2, equal stages need not wait at all: 8 micro-batches of 3 s.
   const test::Pipeline pipeline = test::equal_stages(4, 1, {1, 1, 1});
   ScheduleRequest request = test::request_of(pipeline, 8);
@@ -94,7 +94,7 @@ TEST_CASE("no order is faster than the least times, and some are as fast", "[sch
   CHECK(least(20).makespan == near(22));
 }
 
-TEST_CASE("search goes by the replay where there is one", "[schedule][timed]") {
+TEST_CASE("search uses the replay where there is one", "[schedule][timed]") {
   ScheduleRequest request{.ranks = 4, .micro_batches = 8, .room = {16, 16, 16, 16}};
   std::vector<Schedule> asked;
   request.evaluate = [&](const Schedule& schedule) {

@@ -197,7 +197,7 @@ TEST_CASE("weight versions and buffers are fixed memory, activations come and go
   CHECK(graph.works[graph.work[program[1]]].release.value == 7); // B
 }
 
-TEST_CASE("what is recomputed holds its input, what is not all its activations", "[schedule][graph][memory]") {
+TEST_CASE("a recomputed micro-batch holds its input, any other all its activations", "[schedule][graph][memory]") {
   // Per micro-batch an input of 2 B and activations of 9 B in all; the second of two micro-batches is not recomputed.
   PlanCost cost = grouped({{0}}, 0, 0);
   cost.stages[0].replicas[0].memory.per_micro_batch = Bytes{2};
@@ -270,7 +270,7 @@ TEST_CASE("gradients are reduced bucket by bucket while backward still runs", "[
   CHECK(end() == near(9.5));
 }
 
-TEST_CASE("what backward makes leaves when all its buckets are made", "[schedule][graph]") {
+TEST_CASE("a backward's gradient is sent when all its buckets are done", "[schedule][graph]") {
   // The second stage has replicas; its gradient for the first leaves at the end of B, whatever the buckets.
   PlanCost cost = grouped({{0}, {1, 2}}, 0, 20);
   const auto started = [&] {

@@ -52,7 +52,7 @@ TEST_CASE("schedules in a V take the published time", "[schedule][timed]") {
   }
 }
 
-TEST_CASE("schedules in a V hold what they promise", "[schedule][timed]") {
+TEST_CASE("schedules in a V hold at most the published activations", "[schedule][timed]") {
   // In halves of a device's activations: 1F1B holds 2P; half and a third of that, and what the pattern's gaps add.
   for (const int ranks : {4, 8, 16}) {
     CAPTURE(ranks);

@@ -93,7 +93,7 @@ test::Pipeline pipeline_of(const json& row, const ScheduleRow& schedule, int chu
   return pipeline;
 }
 
-TEST_CASE("worked schedules outside the project are met in every figure", "[schedule][vectors]") {
+TEST_CASE("replays agree in every figure with schedules worked out elsewhere", "[schedule][vectors]") {
   const std::filesystem::path file =
       std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/vectors/schedules.json";
   if (!std::filesystem::exists(file)) {

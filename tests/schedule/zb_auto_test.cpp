@@ -27,7 +27,7 @@ TEST_CASE("zb-auto with the memory of 1f1b is zb-h1, with twice that it has no b
   }
 }
 
-TEST_CASE("without room zb-auto has that of 1f1b", "[schedule][timed]") {
+TEST_CASE("zb-auto without a given room uses the memory of 1f1b", "[schedule][timed]") {
   ScheduleRequest request{.ranks = 4, .micro_batches = 8};
   const Schedule schedule = made("zb-auto", request);
   request.room = {4, 4, 4, 4};

@@ -64,7 +64,7 @@ test::Pipeline pipeline_of(const Measured& one, int chunks) {
                             ms("stage_communication_ms"));
 }
 
-TEST_CASE("counts in flight know what B gives back", "[schedule][in-flight]") {
+TEST_CASE("counts in flight include the memory that B frees", "[schedule][in-flight]") {
   // F0 F1 B0 B1 W0 W1: two before B; after both B two halves. F0 B0 F1 B1 W0 W1: one and a half.
   Schedule schedule{.stages = 1, .micro_batches = 2, .splits_backward = true};
   const auto order_of = [](std::initializer_list<std::pair<TaskKind, int>> tasks) {

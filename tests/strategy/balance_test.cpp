@@ -122,7 +122,7 @@ TEST_CASE("twelve equal operators, one of three devices half as fast as thought:
   CHECK(rounds.back().iteration.value == near(5));
 }
 
-TEST_CASE("the patent's wording, shares of all waiting, gets there too", "[plan][dynamic]") {
+TEST_CASE("the patent's wording, shares of all waiting, reaches the balanced plan too", "[plan][dynamic]") {
   // Shares 1/2, 0, 1/2: weights 1 + 1/6, 1 - 1/3, 1 + 1/6, by chance the same.
   const test::World world(unit_operators(12, 3));
   BalanceOptions options = kEarliestFinish;
@@ -197,7 +197,7 @@ TEST_CASE("a change that leaves T alone is noticed by the busy time", "[plan][dy
   CHECK(balancer.best_iteration().value == near(5));
 }
 
-TEST_CASE("changes up to the tolerance are none, and noise widens it", "[plan][dynamic]") {
+TEST_CASE("changes up to the tolerance do not count, and noise widens it", "[plan][dynamic]") {
   const test::World world(unit_operators(12, 3));
   const auto held = [&] {
     Balancer balancer(world.request(), kEarliestFinish);

@@ -74,7 +74,7 @@ TEST_CASE("optimal, antichain and ideal equal the oracle without memory limits",
   CHECK(tally.feasible == 3 * kGraphs);
 }
 
-TEST_CASE("optimal, antichain and ideal equal the oracle where kernels lack", "[plan][oracle]") {
+TEST_CASE("optimal, antichain and ideal equal the oracle where kernels are missing", "[plan][oracle]") {
   const Tally tally = check_random(12, {.operators = 9, .kernels = true});
   CHECK(tally.feasible > kGraphs);
   CHECK(tally.infeasible > 10);

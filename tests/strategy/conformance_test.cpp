@@ -62,6 +62,25 @@ std::vector<Named> problems() {
   return all;
 }
 
+TEST_CASE("a strategy refuses more devices than it plans for, and says what would take too long",
+          "[plan][conformance]") {
+  const test::World world(problems().back().toy);
+  const auto devices = static_cast<int>(world.request().devices.size());
+  for (StrategyRow row : strategies()) {
+    CAPTURE(row.name);
+    CHECK(!row.devices.why.empty());
+    const PlanResult planned = make_plan(row, world.request());
+    row.devices.most = devices;
+    CHECK(make_plan(row, world.request()).index() == planned.index());
+    row.devices.most = devices - 1;
+    const PlanResult refused = make_plan(row, world.request());
+    REQUIRE(std::holds_alternative<Infeasible>(refused));
+    CHECK(std::get<Infeasible>(refused).reason == std::string(row.name) + " plans for at most " +
+                                                      std::to_string(devices - 1) + " devices, not for " +
+                                                      std::to_string(devices) + ": " + std::string(row.devices.why));
+  }
+}
+
 TEST_CASE("every strategy gives a valid plan, or says why not, and the same twice", "[plan][conformance]") {
   for (const StrategyRow& row : strategies()) {
     int planned = 0;
@@ -92,7 +111,7 @@ TEST_CASE("every strategy gives a valid plan, or says why not, and the same twic
   }
 }
 
-TEST_CASE("every strategy keeps within memory, or names the bytes that lack", "[plan][conformance]") {
+TEST_CASE("every strategy stays within memory, or names the missing bytes", "[plan][conformance]") {
   for (const StrategyRow& row : strategies()) {
     int refused = 0;
     for (const Named& problem : problems()) {

@@ -165,7 +165,7 @@ TEST_CASE("on random chains no score is below the least, nor far above the least
   CHECK(equal > kChains / 2);
 }
 
-TEST_CASE("where a replay is there it decides between near ties", "[plan][dapple]") {
+TEST_CASE("a replay, where there is one, decides between near ties", "[plan][dapple]") {
   // Two stages of one device each, or two replicas: the same score but for the filling.
   const test::Toy toy = chain({{{1}, 4, 1}, {{1}, 4, 1}}, 2, 40);
   std::vector<std::vector<std::size_t>> asked;

@@ -78,7 +78,7 @@ TEST_CASE("heft fills gaps between tasks already placed", "[plan][heft]") {
   CHECK(schedule.finish == std::vector<double>{2, 5, 5, 16});
 }
 
-TEST_CASE("a gap just too short is passed over", "[plan][heft]") {
+TEST_CASE("a gap just too short is skipped", "[plan][heft]") {
   const HeftSchedule schedule =
       heft(tasks_of({{2, 9}, {kInfinite, 3}, {4.5, 30}, {10, 30}}, {{{0, 1}, 0}, {{0, 2}, 0}, {{1, 3}, 1}}));
   CHECK(schedule.finish == std::vector<double>{2, 5, 20.5, 16});

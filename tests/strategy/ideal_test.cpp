@@ -105,7 +105,7 @@ TEST_CASE("one order of a wide graph may miss the best split", "[plan][ideal]") 
   CHECK(max_load(world, "ideal-linear") == near(5));
 }
 
-TEST_CASE("memory: both sides of the limit, and the bytes that lack", "[plan][ideal]") {
+TEST_CASE("memory: both sides of the limit, and the missing bytes", "[plan][ideal]") {
   // Two operators of 100 parameters, 12 B each with momentum: 1200 B a stage.
   test::Toy toy;
   toy.operators = {{{1}, 0, 100}, {{1}, 0, 100}};

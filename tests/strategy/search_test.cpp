@@ -46,7 +46,7 @@ TEST_CASE("the walk at temperature 0 reaches the optimum from every plan within 
 }
 
 // From value 10 at temperature 1/10 of it, one step to 11 is accepted with probability exp(-1).
-TEST_CASE("the walk accepts what is worse as often as its temperature says", "[plan][mcmc]") {
+TEST_CASE("the walk accepts worse plans as often as its temperature says", "[plan][mcmc]") {
   int accepted = 0;
   constexpr int kWalks = 4000;
   for (std::uint64_t seed = 0; seed < kWalks; ++seed) {
@@ -111,7 +111,7 @@ TEST_CASE("moves keep a state sound and lead from any state to any other", "[pla
 }
 
 // An evaluation that prefers the last device, whatever the estimate says.
-TEST_CASE("mcmc goes by the replay that it is given, within its budget", "[plan][mcmc]") {
+TEST_CASE("mcmc uses the replay that it is given, within its budget", "[plan][mcmc]") {
   test::Toy toy;
   toy.operators.assign(4, {{3}});
   toy.edges = test::chain_edges(4);

@@ -133,7 +133,7 @@ Setting change_of(const std::string& would_fit, const std::string& memory) {
 }
 
 // Device 1 keeps, per sample in flight, 8 MB of stash, and 8 MB of buffers per sample of a micro-batch.
-TEST_CASE("what would make a run fit does, when it is applied", "[study]") {
+TEST_CASE("the change that is said to make a run fit does so when applied", "[study]") {
   const std::string memory = GENERATE(as<std::string>(), "20 MB", "30 MB", "45 MB");
   const std::string text =
       chain_study("training: {global_batch: 8, micro_batches: [1, 2, 4]}\n"

@@ -44,7 +44,7 @@ TEST_CASE("transfers spread as their links say", "[study][confidence]") {
   CHECK(log_spread(run.confidence->iteration) == Approx(0.3).epsilon(0.05));
 }
 
-TEST_CASE("a model that is taken at its word has no spread", "[study][confidence]") {
+TEST_CASE("a cost model without errors has no spread", "[study][confidence]") {
   const ComparisonResult result = test::compare_text(
       test::chain_study("training: {global_batch: 4, micro_batches: 4}\ncost_model: constant\n"
                         "compare: {strategies: [uniform], schedules: [gpipe, 1f1b]}\nconfidence: 20\n"));

@@ -93,7 +93,7 @@ TEST_CASE("all strategies and the replay run on a problem", "[study][dnn-partiti
   }
 }
 
-TEST_CASE("a device name of one's own is refused where the file names them", "[study][dnn-partitioning]") {
+TEST_CASE("a device name is refused where the model's file names the devices", "[study][dnn-partitioning]") {
   const File file(kDiamond);
   CHECK_THAT(error_of([&] { problem(file.path(), "device: a100"); }),
              Catch::Contains("the file itself names the devices"));

@@ -39,7 +39,8 @@ TEST_CASE("a list of every row in another order keeps that order", "[study]") {
   CHECK(read.schedules.front()->name == names.front());
 }
 
-TEST_CASE("a platform of so many devices has private links, no latency and no end of memory by default", "[study]") {
+TEST_CASE("a platform given as a number of devices has private links, no latency and unlimited memory by default",
+          "[study]") {
   const Study read = study(chain_study(""));
   REQUIRE(read.platform.devices.size() == 2);
   CHECK(std::isinf(read.platform.types[0].memory.value));
@@ -68,7 +69,8 @@ TEST_CASE("settings reach the study, a model's file and a platform's file", "[st
              Catch::StartsWith("--set platform.nodse: unknown key 'nodse'; did you mean 'nodes'?"));
 }
 
-TEST_CASE("a profile of a minibatch of unknown size is one iteration, cut at will", "[study]") {
+TEST_CASE("a profile of a minibatch of unknown size is one iteration, cut into any number of micro-batches",
+          "[study]") {
   const Study read = study("model: two.txt\nplatform: {devices: 2}\ntraining: {micro_batches: [3, 4]}\n");
   CHECK(read.training.global_batch == 1);
   CHECK(read.training.micro_batches == std::vector<int>{3, 4});

@@ -187,7 +187,7 @@ TEST_CASE("a plan says what it recomputes, the study when", "[study][recompute]"
   CHECK(comparison.runs[1].metrics.iteration.value == near(40));
 }
 
-TEST_CASE("an order that recomputes by itself is taken as it is, and needs a plan that does", "[study][recompute]") {
+TEST_CASE("an order with its own recompute is kept as it is, and needs a plan that recomputes", "[study][recompute]") {
   // One device, four operators of 4 s and 8 s in all, two micro-batches; only the first runs again, in 4 s.
   Schedule orders{.name = "mine", .stages = 1, .micro_batches = 2};
   orders.orders = {{{TaskKind::forward, 0, 0},

@@ -39,7 +39,8 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   CHECK_THAT(comparison.verdict[5], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
 }
 
-TEST_CASE("a winner whose weights are stale is told as such, with the fastest run whose are not", "[study]") {
+TEST_CASE("the verdict says that a winner's weights are stale, and names the fastest run without stale weights",
+          "[study]") {
   const std::string study = "training: {global_batch: 8, micro_batches: [8]}\n"
                             "compare: {strategies: [uniform], schedules: ";
   const Comparison mixed = compare_text(chain_study(study + "[gpipe, 1f1b, pipedream-2bw]}\n")).comparison;

@@ -13,7 +13,7 @@
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
-#include "sim/sweep/store/sweep_results.hpp"
+#include "sim/sweep/store/read_sweep_results.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft {
@@ -69,7 +69,7 @@ TEST_CASE("values between the ends of a range have as many digits as tell them a
   CHECK(many[1] == "1.000922 Gb/s"); // 100^(1/4999) = 1.00092164, 9.2e-4 from the first: seven digits
 }
 
-TEST_CASE("digits are plain where an exponent could stand", "[study][sweep]") {
+TEST_CASE("plain digits stand where an exponent could", "[study][sweep]") {
   CHECK(plain_digits(0.25, 4) == "0.25");
   CHECK(plain_digits(2e-5, 4) == "0.00002");
   CHECK(plain_digits(-1.23456e-7, 4) == "-0.0000001235");
@@ -81,7 +81,7 @@ TEST_CASE("digits are plain where an exponent could stand", "[study][sweep]") {
   CHECK(plain_digits(2e-40, 4) == "2e-40");
 }
 
-TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]") {
+TEST_CASE("an error in a sweep is told with its place", "[study][sweep]") {
   const auto wrong = [](const std::string& sweep) { return error_of([&] { read(sweep); }); };
   CHECK(wrong("  platfrm.key: [1]\n") ==
         "study.yaml:4:3: unknown key 'platfrm'; did you mean 'platform'? known: model, platform, training, loader, "
@@ -97,6 +97,13 @@ TEST_CASE("what is wrong with a sweep is said with its place", "[study][sweep]")
   CHECK(wrong("  seed: {from: 1, to: 2, cuont: 2}\n").find("unknown key 'cuont'") != std::string::npos);
   CHECK(wrong("  seed: {from: 0, to: 2, count: 3, scale: log}\n").find("not positive") != std::string::npos);
   CHECK(wrong("  seed: {from: 1, to: 2, step: -1}\n").find("leads nowhere") != std::string::npos);
+  CHECK(wrong("  seed: {from: 1, to: 1, step: 0}\n").find("leads nowhere") != std::string::npos); // 0 / 0 steps
+  CHECK(wrong("  seed: {from: 1, to: 1000001, step: 1}\n").find("in at most 1000000 steps") != std::string::npos);
+  CHECK(wrong("  seed: {from: 1e308, to: 2, count: 3}\n")
+            .find("'from' is too large for a range; allowed: at most "
+                  "1e18") != std::string::npos);
+  CHECK(wrong("  seed: {from: 1, to: 600000}\n  confidence: {from: 1, to: 600000}\n") ==
+        "study.yaml:5:3: the axes up to here have 1200000 values; allowed: at most 1000000");
   CHECK(wrong("  seed: {from: 0.5, to: 2.5}\n").find("is continuous") != std::string::npos);
   CHECK(wrong("  seed: [1]\n  zip: {seed: [2]}\n").find("a second axis 'seed'") != std::string::npos);
   CHECK(wrong("  zip: {seed: [2], engine: [analytic, simgrid]}\n").find("'engine' has 2 values and 'seed' 1") !=
@@ -201,7 +208,7 @@ TEST_CASE("a condition compares, adds and subtracts like with like", "[study][sw
   CHECK(wrong("compare.strategies * 2 == 2").starts_with("a text (compare.strategies) is reckoned with"));
 }
 
-TEST_CASE("conditions know what the command line says", "[study][sweep]") {
+TEST_CASE("conditions use the values of the command line", "[study][sweep]") {
   const auto chosen = [](const std::vector<Setting>& settings) {
     const std::string study =
         "model: chain.yaml\ntraining: {global_batch: 8}\nsweep: {seed: [1, 2], where: seed * 4 == "
@@ -225,7 +232,7 @@ TEST_CASE("conditions know what the command line says", "[study][sweep]") {
         }).find("a plain number (platform.latency = 3)") != std::string::npos);
 }
 
-TEST_CASE("values of one axis of several kinds are each compared with their like", "[study][sweep]") {
+TEST_CASE("values of several kinds on one axis are each compared with their own kind", "[study][sweep]") {
   const auto chosen = [](const std::string& axes, const std::string& condition) {
     return combinations_of(read(axes + "  where: " + condition + "\n"));
   };
@@ -481,7 +488,8 @@ TEST_CASE("a point's interval is what a comparison of its study says, whoever dr
   }
 }
 
-TEST_CASE("a first pass draws nothing, and its points are no others' for that", "[study][sweep][confidence]") {
+TEST_CASE("a first pass draws no errors, so its points are not those of a pass that does",
+          "[study][sweep][confidence]") {
   Results results;
   const auto file = results.folder / "a.sqlite";
   const std::string by = GENERATE("analytic", "estimate");
@@ -564,7 +572,7 @@ TEST_CASE("shards are parts of the whole, and merge to it", "[study][sweep]") {
   CHECK(at == whole.size());
 }
 
-TEST_CASE("a combination that cannot be is a row with its reason", "[study][sweep]") {
+TEST_CASE("an impossible combination is a row with its reason", "[study][sweep]") {
   Results results;
   SweepOutcome outcome;
   const std::vector<PointRow> rows =
@@ -592,7 +600,7 @@ TEST_CASE("a combination that cannot be is a row with its reason", "[study][swee
   CHECK((outcome.feasible == 4 && outcome.failed == 2));
 }
 
-TEST_CASE("a fault is blamed on the value that has it, and one of the study on none", "[study][sweep]") {
+TEST_CASE("a fault is blamed on the value that causes it, and a fault of the study on no value", "[study][sweep]") {
   Results results;
   const auto wrong = [&](const std::string& text) {
     const std::string error = error_of([&] { run(chain_study(text), results.folder / "a"); });
@@ -612,7 +620,7 @@ TEST_CASE("a fault is blamed on the value that has it, and one of the study on n
             .starts_with("study.yaml:3:71: no value for 'training.global_batch': study.yaml:3:103: 'micro_batches' 3"));
 }
 
-TEST_CASE("what changes a platform changes whichever an axis says, before or after it", "[study][sweep]") {
+TEST_CASE("a setting below the platform changes the one that an axis chooses, before or after it", "[study][sweep]") {
   Results results;
   const std::string bandwidth = "platform.bandwidth: [1 MB/s, 1 GB/s]",
                     platform = "platform: [{devices: 2}, {devices: 4}]";
@@ -637,8 +645,7 @@ TEST_CASE("what changes a platform changes whichever an axis says, before or aft
   CHECK(distinct.size() == 4); // both axes tell
 }
 
-TEST_CASE("points are of one key where their settings come to the same, and of two where they do not",
-          "[study][sweep]") {
+TEST_CASE("points have the same key exactly where their settings have the same effect", "[study][sweep]") {
   const auto keys = [](const std::vector<Setting>& settings) {
     InputFiles files;
     const SweepInputs inputs{load_sweep(yaml::parse(chain_study("sweep: {platform.bandwidth: [1 GB/s]}\n"), "s"), {}),
@@ -805,7 +812,7 @@ TEST_CASE("every objective ranks by its definition; what has no figure has no ra
           run(study + "  objective: {name: " + std::string(objective.name) + ", samples: 1000}\n",
               results.folder / "a.sqlite", &outcome);
       SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
-      const SweepGoal goal = read_goal(yaml::parse(store.asked().at(0).goal, "goal"));
+      const SweepGoal goal = store.asked().at(0).goal;
       const std::vector<RankedPoint> best = store.best(outcome.sweep, goal, "", 100);
       const bool known = std::isfinite(score(objective.name, rows.front(), 1000));
       CHECK(best.size() == (known ? rows.size() : 0));
@@ -819,7 +826,7 @@ TEST_CASE("every objective ranks by its definition; what has no figure has no ra
   }
 }
 
-TEST_CASE("a value is refused for its own sake only, not for another axis's", "[study][sweep]") {
+TEST_CASE("a value is refused only for its own fault, not for that of another axis", "[study][sweep]") {
   // 4 micro-batches do not divide 255 samples, nor 5 divide 256: with the first values of all axes nothing runs, nor
   // with the last, whatever the seed is, which no point fails for.
   Results results;
@@ -835,7 +842,7 @@ TEST_CASE("a value is refused for its own sake only, not for another axis's", "[
 }
 
 // 300 W idle with 200 W busy is a contradiction; the other three are none.
-TEST_CASE("numbers that contradict each other fail alone, whatever comes first", "[study][sweep]") {
+TEST_CASE("only the points whose numbers contradict each other fail, in any order of values", "[study][sweep]") {
   for (const std::string idle : {"[300 W, 50 W]", "[50 W, 300 W]"}) {
     INFO(idle);
     const Results results;
@@ -850,7 +857,7 @@ TEST_CASE("numbers that contradict each other fail alone, whatever comes first",
   }
 }
 
-TEST_CASE("sweeps that ask for other points are others, though their axes are called alike", "[study][sweep]") {
+TEST_CASE("sweeps that ask for different points differ, even if their axes have the same names", "[study][sweep]") {
   const std::string study = chain_study("training: {global_batch: 4, micro_batches: 4}\n"
                                         "compare: {strategies: uniform, schedules: gpipe}\nengine: analytic\nsweep:\n",
                                         "{devices: 2, bandwidth: 4 MB/s}");
@@ -882,7 +889,7 @@ TEST_CASE("sweeps that ask for other points are others, though their axes are ca
   }
 }
 
-TEST_CASE("shards of a screened sweep keep as many in one file as in files of their own", "[study][sweep]") {
+TEST_CASE("shards of a screened sweep keep as many points in one file as in separate files", "[study][sweep]") {
   const std::string study = kSweep + "  screen: {keep: 6}\n";
   const auto replayed = [](const std::filesystem::path& file) {
     SweepStore store(file, SweepStore::Mode::read);
@@ -900,7 +907,7 @@ TEST_CASE("shards of a screened sweep keep as many in one file as in files of th
   CHECK(replayed(results.folder / "all.sqlite") == 6);
 }
 
-TEST_CASE("what one sweep screened and another asked for is shown", "[study][sweep]") {
+TEST_CASE("a point that one sweep screened and another asked for is shown", "[study][sweep]") {
   const Results results;
   run(kSweep + "  screen: {keep: 2}\n", results.folder / "a.sqlite");
   SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::write);
@@ -911,7 +918,7 @@ TEST_CASE("what one sweep screened and another asked for is shown", "[study][swe
 }
 
 // Four different points, drawn ten times.
-TEST_CASE("a point that several draws meet is computed and counted once", "[study][sweep]") {
+TEST_CASE("a point that is drawn several times is computed and counted once", "[study][sweep]") {
   const Results results;
   SweepOutcome outcome;
   const std::string study = chain_study("training: {global_batch: 4, micro_batches: 4}\n"
@@ -941,10 +948,13 @@ TEST_CASE("a sweep that ends before its first point keeps its study", "[study][s
 TEST_CASE("a failed point gives way to a later one, in all sweeps that have it", "[study][sweep]") {
   const Results results;
   PointRow row;
+  row.settings = "{}";
   row.key = Fingerprint().add("point").digest();
   row.status = PointStatus::failed;
   const auto file = [&](const char* name) { return results.folder / name; };
   SweepRecord record;
+  record.settings = "{}";
+  record.keys = "[]";
   const auto add = [&](SweepStore& store, const char* sweep) {
     record.digest = Fingerprint().add(sweep).digest();
     const std::int64_t id = store.add_sweep(record);
@@ -999,7 +1009,7 @@ TEST_CASE("points are counted as new, as there already, or as taking a failed on
 }
 
 // Of 3000 combinations all but the last three are ruled out, or all are there already.
-TEST_CASE("a worker gives back what it does not come to", "[study][sweep]") {
+TEST_CASE("a worker gives back the points that it has no time for", "[study][sweep]") {
   InputFiles files;
   Folders folders = kFolders;
   folders.files = &files;
@@ -1081,7 +1091,7 @@ TEST_CASE("the report has what the last pass found, and what failed in any", "[s
   }
 }
 
-TEST_CASE("a sweep asked again for something else answers that", "[study][sweep]") {
+TEST_CASE("a sweep that is run again with another goal answers that goal", "[study][sweep]") {
   Results results;
   const auto file = results.folder / "a.sqlite";
   run(kSweep + "  objective: throughput\n", file);
@@ -1096,6 +1106,18 @@ TEST_CASE("a sweep asked again for something else answers that", "[study][sweep]
   for (const SweepAnswer::Point& one : stored.answers[0].best) {
     CHECK(one.score == Approx(1000 / stored.samples_per_second[one.point]));
   }
+}
+
+TEST_CASE("results are read as often as one likes, and nothing is left beside them", "[study][sweep]") {
+  const Results results;
+  const std::filesystem::path file = results.folder / "a.sqlite", here = std::filesystem::current_path();
+  run(kSweep, file);
+  std::filesystem::current_path(results.folder);
+  for (int time = 0; time < 3; ++time) {
+    CHECK_NOTHROW(SweepStore(file, SweepStore::Mode::read).keys());
+  }
+  std::filesystem::current_path(here);
+  CHECK_FALSE(std::filesystem::exists(results.folder / ":memory:"));
 }
 
 TEST_CASE("a point is replayed from what its results keep, whatever became of the files", "[study][sweep]") {
@@ -1130,7 +1152,7 @@ TEST_CASE("a point is replayed from what its results keep, whatever became of th
   CHECK(error_of([&] { store.find("00000000"); }).find("no such point") != std::string::npos);
 }
 
-TEST_CASE("a file of something else is no file of results", "[study][sweep]") {
+TEST_CASE("a file of another kind is refused as a file of results", "[study][sweep]") {
   Results results;
   const auto text = results.folder / "text";
   write_file(text, std::string(5000, 'x'));
@@ -1139,7 +1161,7 @@ TEST_CASE("a file of something else is no file of results", "[study][sweep]") {
         std::string::npos);
 }
 
-TEST_CASE("of two that add one point at once, both sweeps have it and it stands there once", "[study][sweep]") {
+TEST_CASE("where two processes add one point at once, both sweeps have it and it is stored once", "[study][sweep]") {
   const Results results;
   const std::filesystem::path file = results.folder / "both.sqlite";
   SweepStore one(file, SweepStore::Mode::write), other(file, SweepStore::Mode::write);

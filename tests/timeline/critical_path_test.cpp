@@ -1,5 +1,6 @@
 // The critical path of small pipelines, by hand.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/engines.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
@@ -42,7 +43,7 @@ TEST_CASE("a slow first stage is the whole path", "[critical-path]") {
         std::vector<std::string>{"F0@0 0-3", "F1@0 3-6", "B0@0 6-9", "B1@0 9-12"});
 }
 
-TEST_CASE("what goes before on a channel is a cause, until its last byte has entered", "[critical-path][order]") {
+TEST_CASE("the transfer before on a channel is a cause until its last byte has entered", "[critical-path][order]") {
   // F = 1, wire 4, latency 3: F0@0 0-1, F1@0 1-2; T0 enters the channel from 1 to 5 and arrives at 8; T1 is ready at 2,
   // enters from 5 on and arrives at 12. F0@1 8-9, F1@1 12-13. B takes no time, the last micro-batch goes first,
   // and what it sends back takes 4 + 3 s too: T1@1 enters at 13, T0@1 at 17 and arrives at 24.
@@ -55,7 +56,7 @@ TEST_CASE("what goes before on a channel is a cause, until its last byte has ent
   }
 }
 
-TEST_CASE("of a steady state the path covers one period, whatever the schedule and the engine", "[critical-path]") {
+TEST_CASE("in a steady state the path covers one period, whatever the schedule and the engine", "[critical-path]") {
   const test::Pipeline uneven{{{1, 2, 1, 0.5}, {3, 1, 2, 0.25}, {2, 2, 2, 1}, {1, 1, 1, 0.5}}, 4, {2, 5, 1}, 1, 0.5};
   for (const ScheduleRow& row : schedules()) {
     const ScheduleResult made = make_schedule(row, {4, 8, 1});

@@ -59,7 +59,7 @@ TEST_CASE("metrics of a small run", "[timeline][metrics]") {
   CHECK(metrics.tasks == 2 * 2 * 2 + 2 * 2 + 2); // F and B, transfers, steps
 }
 
-TEST_CASE("exposed communication is waiting for data already on its way", "[timeline][metrics]") {
+TEST_CASE("exposed communication is waiting for data that is already being sent", "[timeline][metrics]") {
   // Device 0 waits 2-8, the gradient is under way 7-8; and 10-13, 12-13. Device 1 waits from the start for its first
   // activation, which is under way 1-2; then it waits for nothing that is under way.
   const Example run;
@@ -227,7 +227,7 @@ TEST_CASE("recompute keeps the input and brings the rest back for one micro-batc
   CHECK(peak({.except_last_micro_batch = true}) == 2 * 2 + 9);
 }
 
-TEST_CASE("B gives back what W does not need", "[timeline][memory]") {
+TEST_CASE("B frees what W does not need", "[timeline][memory]") {
   // One stage runs F0 B0 F1 B1 W0 W1 on activations of 10 B, one second each.
   Schedule schedule{.stages = 1, .micro_batches = 2, .splits_backward = true};
   schedule.orders = {{{TaskKind::forward, 0, 0},

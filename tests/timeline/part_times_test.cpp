@@ -70,7 +70,7 @@ TEST_CASE("latencies beyond the leg's own stay", "[timeline][parts]") {
 }
 
 // A replay of the durations alone gives the timeline that they came from.
-TEST_CASE("a timeline told again is the same timeline", "[timeline][parts]") {
+TEST_CASE("retelling a timeline gives the same timeline", "[timeline][parts]") {
   const bool ordered = GENERATE(false, true);
   for (const ScheduleRow& row : schedules()) {
     std::mt19937 random(3);

@@ -7,6 +7,7 @@
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/validate/run_accuracy.hpp"
 #include "sim/validate/run_record_rows.hpp"
+#include "sim/validate/validators.hpp"
 #include "tests/error_of.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/study/studies.hpp"
@@ -70,27 +71,29 @@ TEST_CASE("a record is read back as it was written", "[study][run]") {
 template <class Row> void check_columns(RunColumns<Row> columns, const Row& row) {
   const RunCounts counts{.devices = 10, .links = 10, .legs = 10, .works = 10, .tasks = 10};
   const std::string file = "run.json";
+  const json::Source source("", file);
   const Json all = Json::parse(write_row(columns, row).dump());
   REQUIRE(all.size() == columns.size());
-  CHECK(write_row(columns, read_row(columns, RunCell(all, file, "rows", 0), counts)) == all);
+  CHECK(write_row(columns, read_row(columns, RunCell(all, source, "rows", 0), counts)) == all);
   const Row untouched;
   for (const RunColumn<Row>& column : columns) {
     INFO(column.name);
     REQUIRE(column.write(row) != column.write(untouched));
     Row read;
-    column.read(RunCell(Json::parse(column.write(row).dump()), file, "rows"), counts, read);
+    column.read(RunCell(Json::parse(column.write(row).dump()), source, "rows"), counts, read);
     for (const RunColumn<Row>& other : columns) {
       INFO(other.name);
       CHECK(other.write(read) == other.write(other.name == column.name ? row : untouched));
     }
     Json spoilt = all;
     spoilt[&column - columns.data()] = Json::object();
-    CHECK_THAT(error_of([&] { read_row(columns, RunCell(spoilt, file, "rows", 3), counts); }),
-               Catch::StartsWith("run.json: rows[3]: ") && Catch::EndsWith("; column: " + std::string(column.name)));
+    CHECK_THAT(error_of([&] { read_row(columns, RunCell(spoilt, source, "rows", 3), counts); }),
+               Catch::StartsWith("run.json:1:1: rows[3]: ") &&
+                   Catch::EndsWith("; column: " + std::string(column.name)));
   }
   Json shorter = all;
   shorter.erase(0);
-  CHECK_THAT(error_of([&] { read_row(columns, RunCell(shorter, file, "rows", 3), counts); }),
+  CHECK_THAT(error_of([&] { read_row(columns, RunCell(shorter, source, "rows", 3), counts); }),
              Catch::Contains("rows[3]: not a list of " + std::to_string(columns.size())));
 }
 
@@ -116,9 +119,10 @@ TEST_CASE("every column of every list is read back as it was written", "[study][
   check_columns(pair_columns(), RunContention{1, 2, 1.25});
   // A link without limit has no bandwidth in the file.
   link.bandwidth = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  const std::string file = "run.json";
   const Json row = Json::parse(write_row(link_columns(), link).dump());
   CHECK(row[1].is_null());
-  CHECK(read_row(link_columns(), RunCell(row, "run.json", "rows"), {}) == link);
+  CHECK(read_row(link_columns(), RunCell(row, json::Source("", file), "rows"), {}) == link);
 }
 
 // [kind, device, …] as docs/formats/run.md has it.
@@ -139,7 +143,7 @@ TEST_CASE("the page on real runs names the columns of every list", "[study][run]
   }
 }
 
-TEST_CASE("what went as planned is predicted without error", "[study][run]") {
+TEST_CASE("a run that went as planned is predicted without error", "[study][run]") {
   const RunRecord record = ideal_record();
   const RunAccuracy accuracy = accuracy_of(record);
   CHECK(accuracy.error() == Approx(0).margin(1e-12));
@@ -157,6 +161,19 @@ TEST_CASE("what went as planned is predicted without error", "[study][run]") {
     }
     CHECK(all == Approx(record.makespan()).margin(1e-9)); // barriers end with all devices at once
   }
+}
+
+TEST_CASE("a run that took no time has no relative error, and no infinite one", "[study][run]") {
+  RunRecord record = ideal_record();
+  record.timeline.start.assign(record.timeline.start.size(), 0);
+  record.timeline.finish = record.timeline.start;
+  const File file(to_json(record));
+  const Validation validation = validate(file.path, kRoot);
+  CHECK(validation.rows.empty());
+  REQUIRE(validation.skipped.size() == 1);
+  CHECK(validation.skipped.front().why == "iteration_seconds: measured as 0");
+  CHECK_THAT(to_text(validation, false), !Catch::Contains("inf") && !Catch::Contains("nan"));
+  CHECK_THAT(to_text(record, accuracy_of(record), false, 0), !Catch::Contains("inf %") && Catch::Contains("– off"));
 }
 
 // Every computation half as long again: by its own durations exact, by the plan a third too short.
@@ -218,6 +235,13 @@ TEST_CASE("records that contradict themselves are refused", "[study][run][bad-in
   CHECK_THAT(refusal(measured), Catch::Contains("parts.contention[0]: not a whole number; allowed: 0 to"));
   measured["parts"]["contention"] = {{0, 1, 0}};
   CHECK_THAT(refusal(measured), Catch::Contains("a slowdown of 0"));
+  measured["parts"]["contention"] = Json::array();
+  CHECK(refusal(measured).empty());
+  constexpr std::size_t kTooManyWorks = 4097; // whose pairs a few letters would ask memory for
+  while (measured["graph"]["works"].size() < kTooManyWorks) {
+    measured["graph"]["works"].push_back(good["graph"]["works"][0]);
+  }
+  CHECK_THAT(refusal(measured), Catch::Contains("parts.contention: of 4097 works; allowed: at most 4096"));
   const auto changed = [&](const char* pointer, const Json& value) {
     Json json = good;
     json[Json::json_pointer(pointer)] = value;

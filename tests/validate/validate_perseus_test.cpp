@@ -104,7 +104,7 @@ TEST_CASE("runs that follow the law are predicted as the law says", "[study][val
   CHECK(validation.baselines.size() == 2);
 }
 
-TEST_CASE("a run's own time says nothing about it", "[study][validate]") {
+TEST_CASE("a run's own time does not enter its prediction", "[study][validate]") {
   const auto prediction = [](const Files& files) { return files.validate().rows[2].predicted; };
   Files files;
   const double before = prediction(files);
@@ -115,7 +115,7 @@ TEST_CASE("a run's own time says nothing about it", "[study][validate]") {
   CHECK(prediction(files) == before);
 }
 
-TEST_CASE("what the data does not tell is skipped with a reason", "[study][validate]") {
+TEST_CASE("figures that the data cannot give are skipped with a reason", "[study][validate]") {
   Files files;
   files.runs += run_line("perseus:9", "plan_perseus", 0.5); // no clocks
   const Validation validation = files.validate();
@@ -147,6 +147,29 @@ TEST_CASE("malformed measurements are refused with their place", "[study][valida
           "plans.csv:2:34: '1000' is not of the form VALUExCOUNT");
   refused([&](Files& f) { replace(f.plans, "1000x1", "1000x2"); }, "2 micro-batches; allowed: 1");
   refused([&](Files& f) { replace(f.plans, "freq_mhz", "volts"); }, "'volts' is no knob");
+  refused([](Files& f) { f.stages += "two,7,load,,baseline,10,1\n"; },
+          "stages.csv: 'two' has times of stage 7, but none of stage 2");
+}
+
+// Each of these would ask for gigabytes in a few thousand letters.
+TEST_CASE("measurements that would take much memory are refused before they do", "[study][validate][bad-input]") {
+  Files repeated;
+  for (int part = 0; part < 100'000; ++part) {
+    repeated.plans += part == 0 ? "two,perseus:1,0,forward,freq_mhz,1x65536" : ";1x65536";
+  }
+  repeated.plans += "\n";
+  CHECK_THROWS_WITH(repeated.validate(), Catch::Contains("65536 micro-batches; allowed: 1, as the run has"));
+  Files large;
+  const std::string one = run_line("p", "plan", 0.5), begin = "two,G,2,1,2,1,";
+  REQUIRE(one.starts_with(begin + "1,"));
+  for (int run = 0; run < 128; ++run) { // of 2 * 65536 each: 2^24, and 10 of the others
+    large.runs += begin + "65536," + std::to_string(run) + one.substr(begin.size() + 2);
+  }
+  CHECK_THROWS_WITH(large.validate(), Catch::Contains("the runs up to here have 16777226 micro-batches on all stages; "
+                                                      "allowed: at most 16777216"));
+}
+
+TEST_CASE("a path without measured runs is refused", "[study][validate][bad-input]") {
   CHECK_THROWS_WITH(validate("/nonexistent"), Catch::Contains("no such file or folder"));
   CHECK_THROWS_WITH(validate(STAGECRAFT_SOURCE_DIR), Catch::Contains("no measured runs of a known kind"));
 }

@@ -146,7 +146,8 @@ TEST_CASE("layers go to operators in order, and never to one that another names"
   CHECK_FALSE(error_of([&] { match({{"b", "matmul"}, {"x", "matmul"}}); }).empty()); // a is not behind b
 }
 
-TEST_CASE("what a witness says and nothing matches is refused with its place", "[study][validate][witness]") {
+TEST_CASE("a witness that is malformed or matches no operator is refused with its place",
+          "[study][validate][witness]") {
   CHECK(refusal(chain_witness("layers:\n" + layer("a", "matmul", 1, 2) + layer("pool", "pooling", 1, 2))) ==
         "w.yaml:10:12: layer 'pool' of kind 'pooling' matches no operator of 'chain'; allowed: the name of an "
         "operator, or the kind of one that no layer names behind 'a', as `stagecraft show` lists them");

@@ -34,7 +34,7 @@ TEST_CASE("a block is a name up to its first number, or without its last part", 
   CHECK(sizes == std::vector<std::size_t>{1, 2, 1, 2, 2, 1});
 }
 
-TEST_CASE("what stands between numbered blocks belongs to the one before", "[workload][blocks]") {
+TEST_CASE("layers between numbered blocks belong to the block before them", "[workload][blocks]") {
   const LayerRow row = layer_row_of(chain_of({"embedding", "layer.0.a", "pool", "layer.1.a", "norm", "loss"}));
   CHECK(row.before == Ids{0});
   REQUIRE(row.layers.size() == 2);

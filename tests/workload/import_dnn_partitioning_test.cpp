@@ -119,7 +119,7 @@ TEST_CASE("classes on a cycle become one", "[workload][dnn-partitioning]") {
   CHECK(graph.tensors.size() == 1);
 }
 
-TEST_CASE("leaves that take no time go to their only neighbour, and then perhaps that one",
+TEST_CASE("leaves that take no time merge into their only neighbour, one after the other",
           "[workload][dnn-partitioning]") {
   // 1 and 2 take no time: 1 -> 2 -> 3. 4 takes no time but has two neighbours; 6 feeds a backward node.
   const ModelGraph graph = problem(

@@ -118,7 +118,7 @@ TEST_CASE("the batch needs no size, other symbols do", "[workload][onnx]") {
         }) == "m.onnx: dimension 'sequence' is given as 0; allowed: 1 or more");
 }
 
-TEST_CASE("what depends on shapes alone costs nothing", "[workload][onnx]") {
+TEST_CASE("operators that depend on shapes alone cost nothing", "[workload][onnx]") {
   OnnxBuilder model;
   model.input("x", {2, 3, 4}).integers("zero", {0}).integers("rest", {-1}).weight("w", {12, 5});
   model.node("Shape", {"x"}, "shape").node("Gather", {"shape", "zero"}, "batch");
@@ -148,7 +148,7 @@ TEST_CASE("a recurrent layer reads [sequence, batch, features]", "[workload][onn
   CHECK(find_operator(graph, "node_y").forward.flops == Flops{2.0 * 5 * 40});
 }
 
-TEST_CASE("what cannot be costed is refused by name", "[workload][onnx]") {
+TEST_CASE("operators without a known cost are refused by name", "[workload][onnx]") {
   OnnxBuilder strange;
   strange.input("x", {1, 4}).node("Reluu", {"x"}, "y");
   CHECK_THAT(refusal(strange),
@@ -167,7 +167,7 @@ TEST_CASE("what cannot be costed is refused by name", "[workload][onnx]") {
   CHECK_THAT(refusal(batches), Catch::Contains("the batch, is 1 and 2"));
 }
 
-TEST_CASE("a model that the ONNX library cannot survive is refused", "[workload][onnx][bad-input]") {
+TEST_CASE("a model that would crash the ONNX library is refused", "[workload][onnx][bad-input]") {
   OnnxBuilder stride; // libonnx divides by it
   stride.input("x", {1, 3, 8, 8})
       .node("MaxPool", {"x"}, "y")

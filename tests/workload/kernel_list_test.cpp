@@ -36,7 +36,7 @@ TEST_CASE("images multiply a convolution's first dimension, sequences an attenti
             .front() == "attention forward bf16 batch=5 sequence=16 heads=4 kv_heads=1 head_size=8 causal=1");
 }
 
-TEST_CASE("a convolution unlike in its two directions has no such kernel", "[workload][kernel]") {
+TEST_CASE("a convolution that differs in its two directions has no such kernel", "[workload][kernel]") {
   CHECK(lines_of("name: t\ninput: {shape: [1, 8, 8]}\nlayers:\n"
                  "  - {name: a, kind: conv2d, channels: 1, kernel: [1, 7], padding: [0, 3]}\n",
                  1)

@@ -152,7 +152,7 @@ TEST_CASE("views cost nothing, concatenation adds up, sums broadcast", "[workloa
   CHECK(test::find_operator(graph, "x").output_elements == 24);
 }
 
-TEST_CASE("what has no parameter before it has no backward and keeps nothing", "[workload]") {
+TEST_CASE("a layer without a parameter before it has no backward and keeps nothing", "[workload]") {
   const ModelGraph graph = test::workload(R"(
 name: t
 input: {shape: [8]}

@@ -27,7 +27,7 @@ TEST_CASE("operators are sorted topologically, ties by the order given", "[workl
   CHECK(graph.predecessors == std::vector<std::vector<OperatorId>>{{}, {0}, {0}, {}});
 }
 
-TEST_CASE("adjacency is sorted and without doubles", "[workload]") {
+TEST_CASE("adjacency is sorted and without duplicates", "[workload]") {
   const ModelGraph graph = make_graph("g", named({"a", "b", "c"}), Edges{{0, 2}, {0, 1}, {0, 2}, {1, 2}}, {}, {});
   CHECK(graph.successors == std::vector<std::vector<OperatorId>>{{1, 2}, {2}, {}});
   CHECK(graph.predecessors == std::vector<std::vector<OperatorId>>{{}, {0}, {0, 1}});
@@ -42,7 +42,7 @@ TEST_CASE("a profile's times follow their operators", "[workload]") {
   CHECK(graph.profiles.front().times[1].backward == Seconds{10});
 }
 
-TEST_CASE("a graph that is none is refused, blaming its place", "[workload]") {
+TEST_CASE("an invalid graph is refused with its place", "[workload]") {
   const Where where{"m.txt", 3, 4};
   CHECK(test::error_of([&] { make_graph("g", {}, {}, {}, where); }) ==
         "m.txt:3:4: the model has no operators; allowed: at least one");
@@ -66,6 +66,13 @@ TEST_CASE("a cycle is named in the direction of its edges", "[workload]") {
                make_graph("g", named({"a"}), Edges{{0, 0}}, {}, {"m.txt", 1, 1});
              }),
              Catch::Contains("cycle: a -> a"));
+  CHECK_THAT(test::error_of([] {
+               make_graph("g", named({"a", "b", "c"}), Edges{{0, 1}, {1, 2}, {2, 1}}, {}, {"m.txt", 1, 1},
+                          [](int position) {
+                            return Where{"m.txt", 10 + position, 3};
+                          });
+             }),
+             Catch::StartsWith("m.txt:11:3: the operators form a cycle: b -> c -> b"));
 }
 
 TEST_CASE("totals are sums over operators", "[workload]") {

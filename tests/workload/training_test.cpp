@@ -21,7 +21,7 @@ TEST_CASE("a training mapping is read whole", "[workload]") {
   CHECK(read.chunks == 3);
 }
 
-TEST_CASE("what a training mapping leaves out is as in the header", "[workload]") {
+TEST_CASE("keys that a training mapping leaves out have the header's defaults", "[workload]") {
   const Training read = training("{global_batch: 6}");
   CHECK(read.micro_batches == std::vector<int>{1});
   CHECK(read.optimizer->name == "momentum");

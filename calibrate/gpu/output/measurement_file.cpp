@@ -10,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "calibrate/gpu/output/whole_file.hpp"
+
 namespace stagecraft::gpu {
 namespace {
 
@@ -186,8 +188,7 @@ void MeasurementFile::finish(double seconds) {
 }
 
 void MeasurementFile::write() const {
-  const std::string next = path_ + ".new";
-  std::ofstream out(next, std::ios::trunc);
+  std::ostringstream out;
   out << kSchema << "\ndevice: " << facts_text(header_.device) << "\nhost: " << facts_text(header_.host)
       << "\nsoftware: " << facts_text(header_.software) << "\n";
   out << "method: " << facts_text(header_.method) << "\n";
@@ -205,10 +206,7 @@ void MeasurementFile::write() const {
   if (complete_) {
     out << "duration: " << number(earlier_ + duration_) << " s\ncomplete: true\n";
   }
-  out.close();
-  if (!out || std::rename(next.c_str(), path_.c_str()) != 0) {
-    throw std::runtime_error("cannot write " + path_);
-  }
+  write_whole(path_, out.str());
 }
 
 } // namespace stagecraft::gpu

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "calibrate/gpu/output/whole_file.hpp"
+
 namespace stagecraft::gpu {
 namespace {
 
@@ -18,17 +20,6 @@ std::string read_text(const std::string& path) {
     throw std::invalid_argument("cannot read " + path);
   }
   return text.str();
-}
-
-// Writes a file completely, or not at all.
-void write_text(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream out(part);
-  out << text;
-  out.close();
-  if (!out || std::rename(part.c_str(), path.c_str()) != 0) {
-    throw std::runtime_error("cannot write " + path);
-  }
 }
 
 // Whether the file has times of exactly this pipeline.
@@ -103,7 +94,7 @@ PipelinesEnd carry_out_files(const Options& options, const MakeLanes& make, cons
       ++end.left;
     } else {
       const CarriedOut carried = carry_out_here(pipelines[i], options.runs, make);
-      write_text(path, to_text(carried));
+      write_whole(path, to_text(carried));
       ++(carried.failure.empty() ? end.done : end.failed);
       told(name + ": " + (carried.failure.empty() ? milliseconds(carried) : carried.failure));
     }

@@ -10,12 +10,36 @@ namespace {
 
 constexpr std::string_view kTimesHead = "stagecraft-times";
 constexpr std::string_view kTimesLines = "pipeline, failed, condition, gap, alone, slowdown, beside, hop, span, end";
-constexpr int kMostTimes = 1 << 30;
+constexpr std::size_t kMostContending = 4096; // works, whose pairs take 128 MiB
 
 // Requires that lines of one kind are numbered from 0 without gaps.
 void expect_next(KeyedLine& line, std::string_view key, std::size_t next) {
   const auto number = static_cast<std::int64_t>(next);
   line.integer(key, number, number);
+}
+
+// Reads how one work slows another; every work must be known by then.
+void read_contention(KeyedLine& line, MeasuredParts& parts) {
+  const std::size_t works = parts.alone.size();
+  if (works == 0 || works > kMostContending) {
+    line.refuse("'beside' after " + std::to_string(works) + " lines 'alone'; allowed: after 1 to " +
+                std::to_string(kMostContending));
+  }
+  parts.contention.resize(works * works, 1);
+  const std::int64_t work = line.integer("work", 0, static_cast<std::int64_t>(works) - 1);
+  const std::int64_t other = line.integer("other", 0, static_cast<std::int64_t>(works) - 1);
+  parts.contention[static_cast<std::size_t>(work) * works + static_cast<std::size_t>(other)] = line.amount("factor");
+}
+
+// Reads how long a transfer takes alone; every work must be known by then.
+void read_hop(KeyedLine& line, MeasuredParts& parts) {
+  if (parts.hops.size() >= parts.alone.size()) {
+    line.refuse("'hop' without a line 'alone' of its work; allowed: after that one");
+  }
+  const auto first = static_cast<std::int64_t>(parts.hops.size());
+  const std::int64_t work = line.integer("work", first, static_cast<std::int64_t>(parts.alone.size()) - 1);
+  parts.hops.resize(static_cast<std::size_t>(work) + 1);
+  parts.hops.back() = line.amounts("seconds");
 }
 
 void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried) {
@@ -32,6 +56,9 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
     parts.gap = line.amount("seconds");
   } else if (what == "alone") {
     line.read_keys();
+    if (!parts.contention.empty()) {
+      line.refuse("'alone' after 'beside'; allowed: before it");
+    }
     expect_next(line, "work", parts.alone.size());
     parts.alone.push_back(line.amount("seconds"));
   } else if (what == "slowdown") {
@@ -40,17 +67,10 @@ void read_times_line(KeyedLine& line, std::string_view what, CarriedOut& carried
     parts.slowdowns.push_back(line.amount("factor"));
   } else if (what == "beside") {
     line.read_keys();
-    const auto works = static_cast<std::int64_t>(parts.alone.size());
-    parts.contention.resize(parts.alone.size() * parts.alone.size(), 1);
-    const std::int64_t work = line.integer("work", 0, works - 1);
-    const std::int64_t other = line.integer("other", 0, works - 1);
-    parts.contention[static_cast<std::size_t>(work * works + other)] = line.amount("factor");
+    read_contention(line, parts);
   } else if (what == "hop") {
     line.read_keys();
-    const auto work =
-        static_cast<std::size_t>(line.integer("work", static_cast<std::int64_t>(parts.hops.size()), kMostTimes));
-    parts.hops.resize(work + 1);
-    parts.hops[work] = line.amounts("seconds");
+    read_hop(line, parts);
   } else if (what == "span") {
     line.read_keys();
     constexpr std::int64_t kLongest = std::int64_t{1} << 53; // nanoseconds; a double represents all integers up to this

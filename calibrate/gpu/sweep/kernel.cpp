@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <stdexcept>
 
 namespace stagecraft::gpu {
@@ -107,6 +108,7 @@ Kernel parse_kernel(std::string_view line) {
 
 std::vector<Kernel> parse_shape_list(std::string_view text, const std::string& file) {
   std::vector<Kernel> kernels;
+  std::set<std::string> known;
   int number = 0;
   for (std::size_t at = 0; at < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -118,7 +120,7 @@ std::vector<Kernel> parse_shape_list(std::string_view text, const std::string& f
     }
     try {
       const Kernel kernel = parse_kernel(content);
-      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) {
+      if (known.insert(to_text(kernel)).second) {
         kernels.push_back(kernel);
       }
     } catch (const std::invalid_argument& error) {
@@ -128,6 +130,16 @@ std::vector<Kernel> parse_shape_list(std::string_view text, const std::string& f
   return kernels;
 }
 
+namespace {
+
+// Places of a convolution's output; as doubles, since images may have more than 2^63.
+double output_places(const Shape& s) {
+  return static_cast<double>(output_extent(s[2], s[5], s[7], s[8])) *
+         static_cast<double>(output_extent(s[3], s[6], s[7], s[8]));
+}
+
+} // namespace
+
 double flops_of(const Kernel& kernel) {
   const auto at = [&](std::size_t i) { return static_cast<double>(kernel.shape[i]); };
   const Shape& s = kernel.shape;
@@ -135,8 +147,7 @@ double flops_of(const Kernel& kernel) {
   case Op::gemm:
     return 2 * at(0) * at(1) * at(2) * at(3);
   case Op::convolution: {
-    const auto places =
-        static_cast<double>(output_extent(s[2], s[5], s[7], s[8]) * output_extent(s[3], s[6], s[7], s[8]));
+    const double places = output_places(s);
     return 2 * at(0) * at(4) * places * at(1) / at(9) * at(5) * at(6);
   }
   case Op::attention: {
@@ -156,8 +167,7 @@ double bytes_of(const Kernel& kernel) {
   case Op::gemm:
     return stored * at(0) * (at(1) * at(3) + at(3) * at(2) + at(1) * at(2));
   case Op::convolution: {
-    const auto places =
-        static_cast<double>(output_extent(s[2], s[5], s[7], s[8]) * output_extent(s[3], s[6], s[7], s[8]));
+    const double places = output_places(s);
     return stored * (at(0) * at(1) * at(2) * at(3) + at(0) * at(4) * places + at(4) * at(1) / at(9) * at(5) * at(6));
   }
   case Op::attention: // with all gradients, their fp32 sums, and the statistics

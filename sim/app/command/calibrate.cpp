@@ -10,6 +10,7 @@
 
 #include "sim/app/common/program.hpp"
 #include "sim/base/file.hpp"
+#include "sim/base/utf8.hpp"
 
 #include "calibrate/cpu/measure_kernels.hpp"
 #include "calibrate/gpu/progress.hpp"
@@ -65,10 +66,15 @@ double budget_of(const MeasureOptions& options) {
 }
 
 std::vector<gpu::Kernel> read_shapes(const std::string& file) {
-  return file.empty() ? std::vector<gpu::Kernel>() : gpu::parse_shape_list(read_file(file), file);
+  if (file.empty()) {
+    return {};
+  }
+  const std::string text = read_file(file);
+  check_utf8(text, file);
+  return gpu::parse_shape_list(text, file);
 }
 
-// This process becomes the harness, whose exit status is then ours.
+// Replaces this process with the harness, whose exit status then counts.
 ExitStatus measure_gpu(const MeasureOptions& options, const std::string& file) {
   std::vector<std::string> words = {gpu_program(options.gpu_binary), "--out", file};
   const auto pass_on = [&](const char* flag, const std::string& value) {
@@ -101,10 +107,11 @@ ExitStatus measure_cpu(const MeasureOptions& options, const OutputOptions& outpu
   cpu::Device device({options.threads, options.library, options.device_name});
   gpu::MeasurementFile file(output.file, device.header());
   gpu::Progress progress(stderr, !output.quiet && isatty(STDERR_FILENO) != 0, budget);
+  const auto say = [&](const std::string& text) { progress.say(on_one_line(text)); };
   const std::size_t earlier = file.size();
   if (!output.quiet) {
-    progress.say(device.text() + "; into " + output.file +
-                 (earlier > 0 ? ", which has " + std::to_string(earlier) + " measurements already" : ""));
+    say(device.text() + "; into " + output.file +
+        (earlier > 0 ? ", which has " + std::to_string(earlier) + " measurements already" : ""));
   }
   cpu::SweepOptions sweep;
   sweep.budget = budget;
@@ -113,12 +120,12 @@ ExitStatus measure_cpu(const MeasureOptions& options, const OutputOptions& outpu
   };
   sweep.remark = [&](const std::string& text) {
     if (!output.quiet) {
-      progress.say("left out: " + text);
+      say("left out: " + text);
     }
   };
   cpu::run_sweep(groups, device, file, sweep);
   if (!output.quiet) {
-    progress.say("done: " + std::to_string(file.size()) + " measurements in " + output.file);
+    say("done: " + std::to_string(file.size()) + " measurements in " + output.file);
   }
   return kDone;
 }
@@ -138,6 +145,18 @@ ExitStatus measure(const MeasureOptions& options, const OutputOptions& output) {
   }
 }
 
+// The flags of calibrate itself are those of measuring; only -o, --format and --quiet are any action's.
+void refuse_measuring_flags(const Flags& calibrate) {
+  for (const std::string& flag : calibrate.given_flags()) {
+    if (flag != "--output" && flag != "--format" && flag != "--quiet") {
+      throw InputError({"calibrate", 0, 0}, flag +
+                                                " before an action does nothing; allowed: the action's own flags "
+                                                "after it, or " +
+                                                flag + " without an action, to measure");
+    }
+  }
+}
+
 } // namespace
 
 Job command_calibrate(Flags& flags) {
@@ -153,9 +172,11 @@ Job command_calibrate(Flags& flags) {
   const std::vector<std::pair<Flags, Job>> actions = {{fit, calibrate_fit(fit, options->output)},
                                                       {predict, calibrate_predict(predict, options->output)},
                                                       {show, calibrate_show(show, options->output)}};
-  return [options, actions] {
+  flags.allow_one_command();
+  return [options, actions, flags] {
     for (const auto& [action, job] : actions) {
       if (action.given()) {
+        refuse_measuring_flags(flags);
         return job();
       }
     }

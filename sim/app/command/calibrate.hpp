@@ -18,9 +18,9 @@ struct MeasureOptions {
   std::vector<std::string> groups;
   std::string shapes, device_name;
   int threads = 1;
-  std::string library = "eigen"; ///< of matrix products
-  std::string model;             ///< whose operators to measure; none: kernels of every kind
-  std::vector<int> sizes;        ///< of micro-batches, to measure the model at
+  std::string library = "eigen"; ///< library of matrix products
+  std::string model;             ///< the model whose operators to measure; none: kernels of every kind
+  std::vector<int> sizes;        ///< micro-batch sizes at which to measure the model
   ModelReading reading;
   std::vector<std::string> settings;
   std::string gpu_binary;

@@ -65,7 +65,7 @@ Sources read_sources(const CalibrateFitCommand& options) {
   return sources;
 }
 
-// The data sheet as text: that of --device, of the shipped device of the measurements' name, or what they tell.
+// The data sheet as text: from --device, from the shipped device that the measurements name, or from the measurements.
 std::string data_sheet(const CalibrateFitCommand& options, const Sources& sources) {
   if (!options.device.empty()) {
     return read_file(device_file(options.device));
@@ -113,12 +113,12 @@ ExitStatus run(const CalibrateFitCommand& options, const OutputOptions& output) 
   const std::string name = output.file.empty() ? base.name : std::filesystem::path(output.file).stem().string();
   const std::string text = fit::with_sections(sheet, name, sections, !fits.kernels.empty());
   load_device_type(yaml::parse(text, "the new device file"), device_types_in(devices_folder()));
-  if (output.file.empty()) {
-    print(text);
-    return kDone;
+  if (!output.file.empty()) {
+    write_file(output.file, text);
   }
-  write_file(output.file, text);
-  print(output.format == "json" ? json_of_fits(name, fits).dump(2) + "\n" : to_text(table_of_fits(fits), use_color()));
+  print(output.format == "json" ? json_of_fits(name, fits).dump(2) + "\n"
+        : output.file.empty()   ? text
+                                : to_text(table_of_fits(fits), use_color()));
   return kDone;
 }
 

@@ -1,4 +1,4 @@
-// stagecraft calibrate predict: tables of measured kernels beside what a device file says.
+// stagecraft calibrate predict: tables of measured kernels beside the predictions of a device file.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 

@@ -18,7 +18,7 @@
 namespace stagecraft {
 namespace {
 
-// The settings of the model; of others only the precision has a say here, and there is one.
+// The settings of the model. Of the other settings only the precision is allowed, and only fp32.
 std::vector<Setting> model_settings(const std::vector<std::string>& texts) {
   std::vector<Setting> settings;
   for (const Setting& setting : parse_settings(texts)) {
@@ -42,7 +42,8 @@ std::vector<double> sizes_of(const std::vector<int>& given) {
   return sizes.empty() ? std::vector<double>{1} : sizes;
 }
 
-// Kernels measured so far, in a file of measurements beside the output that a run which was cut off leaves behind.
+// The kernels measured so far, in a file of measurements beside the output. A run that is cut off leaves the file
+// behind for the next.
 class Kept {
 public:
   Kept(std::string path, cpu::Device& device) : path_(std::move(path)), device_(device), file_(path_, device.header()) {
@@ -50,7 +51,7 @@ public:
       return;
     }
     yaml::Node document = yaml::load(path_);
-    yaml::set(document, "complete", "true", {path_, 0, 0}); // as far as it goes
+    yaml::set(document, "complete", "true", {path_, 0, 0}); // counts as complete as far as it goes
     for (const MeasuredRow& row : read_measurements(document).measured) {
       known_[to_text(row.kernel)] = {row.time.median, row.time.spread()};
     }
@@ -84,7 +85,7 @@ private:
   std::string path_;
   cpu::Device& device_;
   gpu::MeasurementFile file_;
-  std::map<std::string, cpu::KernelTiming> known_; ///< of earlier runs
+  std::map<std::string, cpu::KernelTiming> known_; ///< timings of earlier runs
 };
 
 cpu::MeasuredModel measure(const ModelGraph& model, const std::vector<double>& sizes, bool quiet,

@@ -30,10 +30,27 @@ void add_flags(Flags& flags, CheckCommand& options) {
   add_memory_schedule_flag(flags, options.schedule);
 }
 
-// ", read as …" for one of another tool.
+// ", read as …" for a schedule in another tool's dialect.
 std::string in_dialect(const ScheduleFile& file) {
   const ScheduleDialect& dialect = find_by_name(schedule_dialects(), file.dialect, "dialect", {"dialect", 0, 0});
   return &dialect == schedule_dialects().data() ? "" : ", read as '" + file.dialect + "': " + std::string(dialect.help);
+}
+
+// A line for each defect, with the line of the file where there is one.
+std::string lines_of(const ScheduleFile& orders, const std::string& file) {
+  std::string text;
+  for (const ScheduleDefect& defect : find_defects(orders)) {
+    text += to_text(place_of(defect, orders, file)) + ": " + defect.text + "\n";
+  }
+  return text;
+}
+
+std::string lines_of(const std::vector<std::string>& defects, const std::string& file) {
+  std::string text;
+  for (const std::string& defect : defects) {
+    text += file + ": " + defect + "\n";
+  }
+  return text;
 }
 
 std::vector<std::string> defects_of_plan(const CheckCommand& options) {
@@ -68,9 +85,7 @@ ExitStatus run(const CheckCommand& options) {
   } else {
     const std::string what = orders ? "a valid schedule" + in_dialect(*orders) : "a valid plan that fits";
     std::string text = defects.empty() ? options.file + ": " + what + "\n" : "";
-    for (const std::string& defect : defects) {
-      text += options.file + ": " + defect + "\n";
-    }
+    text += orders ? lines_of(*orders, options.file) : lines_of(defects, options.file);
     emit(options.output, text);
   }
   return defects.empty() ? kDone : kNothingFeasible;

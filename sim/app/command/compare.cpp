@@ -22,7 +22,7 @@ struct CompareCommand {
   OutputOptions output;
   SettingOptions settings;
   bool pictures = false, all_rows = false;
-  int timelines = 0; ///< of the best runs, into the JSON
+  int timelines = 0; ///< number of best runs whose timelines go into the JSON
   std::vector<std::string> plans;
   std::string plan_format, trace;
 };
@@ -48,8 +48,8 @@ void add_flags(Flags& flags, CompareCommand& options) {
 constexpr std::size_t kShownFeasible = 20;
 constexpr std::size_t kShownInfeasible = 10;
 
-/// A row of the table: a run, the schedules under which its strategy's split runs in the same order, and the strategies
-/// that came to the same split.
+/// A row of the table: a run, the other schedules under which its strategy's split runs in the same order, and the
+/// other strategies that made the same split.
 struct ShownRun {
   std::size_t run;
   std::vector<std::string> schedules, strategies;
@@ -64,7 +64,7 @@ struct ShownRun {
   }
 };
 
-// The best runs, each order of work once, and a few infeasible ones; with `all`, every run by itself.
+// The best runs, equal ones in one row, and a few infeasible ones; with `all`, every run in its own row.
 std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
   const auto& runs = result.comparison.runs;
   std::vector<ShownRun> shown;
@@ -195,7 +195,7 @@ std::string text_of(const ComparisonResult& result, const CompareCommand& option
   return options.pictures ? text + pictures(result) : text;
 }
 
-// The runs whose timelines a report shows: the best, each order of work once, and the naive one.
+// The runs whose timelines a report shows: the best ones, equal ones only once, and the naive one.
 std::vector<std::size_t> runs_to_show(const ComparisonResult& result, int most) {
   const std::vector<Run>& runs = result.comparison.runs;
   std::vector<std::size_t> shown;

@@ -60,7 +60,7 @@ std::string joined(const std::vector<double>& values) {
   return join(texts);
 }
 
-// What was measured round by round, and what followed from it.
+// A table of what was measured in each round, and what followed from it.
 std::string rounds_text(const std::vector<RunRound>& rounds) {
   Table table{{{"round", Align::right},
                {"iteration", Align::right},

@@ -38,7 +38,7 @@ void add_flags(Flags& flags, ExplainCommand& options) {
   add_run_schedule_flag(flags, options.run.schedule, false);
 }
 
-/// What is explained, by name, and the files that it was made from.
+/// Names of what is explained, and the files that it was made from.
 struct Subject {
   std::string model, platform, strategy, schedule;
   std::vector<std::string> inputs;
@@ -79,7 +79,7 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {
   RunRecord record = read_run_record(file);
-  record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet the steady state
+  record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet in steady state
   const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
   const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
   return tell(output,
@@ -106,7 +106,7 @@ bool asks_for_a_run(const ExplainCommand& options) {
   return !(run.strategy + run.schedule + run.plan + options.model.platform).empty() || options.model.devices > 0;
 }
 
-// The best point of a sweep, or the one asked for, from the inputs that its results keep.
+// Explains the best point of a sweep, or the one asked for, from the inputs that its results keep.
 ExitStatus explain_point(const ExplainCommand& options) {
   const std::string& file = options.model.model;
   if (asks_for_a_run(options) || !settings_of(options.settings, options.model).empty()) {
@@ -117,8 +117,7 @@ ExitStatus explain_point(const ExplainCommand& options) {
   if (key.empty()) {
     const std::vector<SweepStore::Asked> asked = store.asked();
     const std::vector<RankedPoint> best =
-        asked.size() != 1 ? std::vector<RankedPoint>{}
-                          : store.best(asked[0].sweep, read_goal(yaml::parse(asked[0].goal, "goal")), "", 1);
+        asked.size() != 1 ? std::vector<RankedPoint>{} : store.best(asked[0].sweep, asked[0].goal, "", 1);
     if (best.empty()) {
       throw InputError({file, 0, 0}, "which of its points? allowed: --point KEY; `points FILE` lists the keys");
     }
@@ -135,7 +134,7 @@ ExitStatus explain_point(const ExplainCommand& options) {
   return tell_prepared(options.output, *replayed.study, replayed.prepared, {file});
 }
 
-// A study says what model it is of.
+// A study is a YAML file that names a model.
 bool is_study(const std::string& name) {
   return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
 }

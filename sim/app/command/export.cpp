@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 struct ExportCommand {
-  std::string format; ///< FORMAT; --format is another
+  std::string format; ///< the argument FORMAT, not --format
   ModelOptions model;
   OutputOptions output;
   SettingOptions settings;
@@ -36,7 +36,7 @@ Study study_from(const ExportCommand& options) {
   return study_of_model(options.model, settings_of(options.settings, options.model)).study;
 }
 
-// The kernels of a model at each of the study's micro-batch sizes.
+// Exports the kernels of a model at each of the study's micro-batch sizes.
 ExitStatus export_shapes(const ExportCommand& options) {
   const Study study = study_from(options);
   std::string text = "# " + study.model->name + ", micro-batches of";
@@ -58,7 +58,7 @@ ExitStatus export_shapes(const ExportCommand& options) {
   return kDone;
 }
 
-// The run that backend gpu of `execute` would carry out.
+// Exports the run that backend gpu of `execute` would carry out.
 ExitStatus export_pipeline(const ExportCommand& options) {
   const pipeline::BackendRow& row = find_by_name(pipeline::backends(), "gpu", "backend", {"export", 0, 0});
   RunOptions run = options.run;

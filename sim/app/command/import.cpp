@@ -12,6 +12,7 @@
 #include "sim/app/common/schedule_text.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/schema.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
@@ -22,19 +23,19 @@ namespace stagecraft {
 namespace {
 
 struct ImportCommand {
-  std::string format, file; ///< FORMAT and FILE; --format is another
+  std::string format, file; ///< the arguments FORMAT and FILE, not --format
   ModelReading reading;
   ScheduleTextOptions schedule;
   std::string device;
-  std::string collective; ///< that nccl-tests measured
+  std::string collective; ///< the collective that nccl-tests measured
   int ranks = 0;          ///< 0: as the file says
   bool collectives = false;
-  std::string nvlink, pcie, network; ///< bandwidths, which a matrix does not tell
+  std::string nvlink, pcie, network; ///< bandwidths, which a matrix of links does not have
   int nodes = 0;                     ///< 0: one
   OutputOptions output;
 };
 
-// How measurements and machines of other tools are read.
+// Flags that say how to read measurements and machines of other tools.
 void add_foreign_flags(Flags& flags, ImportCommand& options) {
   constexpr int kMostRanks = 1 << 20, kMostNodes = 100'000;
   flags.add("--device", &options.device,
@@ -63,12 +64,11 @@ void add_flags(Flags& flags, ImportCommand& options) {
   add_output_flags(flags, options.output, {"table", "json", "csv"});
 }
 
-// A schedule of any dialect, in the dialect asked for.
+// Converts a schedule of any dialect to the dialect asked for.
 ExitStatus import_schedule(const ImportCommand& options) {
   const ScheduleFile read = read_schedule(read_file(options.file), options.file);
-  const std::vector<std::string> defects = schedule_defects(read);
-  if (!defects.empty()) {
-    throw InputError({options.file, 0, 0}, join(defects, "; "));
+  if (const std::vector<ScheduleDefect> defects = find_defects(read); !defects.empty()) {
+    throw InputError(place_of(defects.front(), read, options.file), join(schedule_defects(read), "; "));
   }
   if (options.output.format == "json") {
     nlohmann::ordered_json json = {{"schema", kSchema},
@@ -89,7 +89,7 @@ ExitStatus import_schedule(const ImportCommand& options) {
   return kDone;
 }
 
-// Flags that only some formats heed, and what was given for them.
+// A flag that only some formats use, and whether it was given.
 struct Heeded {
   std::string_view name;
   bool given;
@@ -143,23 +143,24 @@ foreign::ForeignOptions foreign_options(const ImportCommand& options, const Devi
   return read;
 }
 
-// The text is one of our files, which is read before anyone gets it.
+// Converts a file of another tool to one of Stagecraft's, which it reads back as a check before writing it.
 ExitStatus import_foreign(const foreign::ForeignFormat& format, const ImportCommand& options) {
   refuse_unheeded(format, options);
   if (options.output.format != "table") {
     throw InputError({"--format", 0, 0}, "'" + std::string(format.name) + "' becomes YAML; allowed: none");
   }
   const DeviceTypeSource types = device_types_in(shipped_folder() / "platforms" / "devices");
-  const foreign::ForeignText read = format.read(read_file(options.file), options.file, foreign_options(options, types));
-  const yaml::Node document =
-      yaml::parse(read.text, options.output.file.empty() ? "the new file" : options.output.file);
+  const std::string text = read_file(options.file);
+  check_utf8(text, options.file);
+  const foreign::ForeignText read = format.read(text, options.file, foreign_options(options, types));
+  const yaml::Node document = yaml::parse(read.text, options.file + ", converted");
   if (document.find("nodes") != nullptr) {
     load_platform(document, types);
   } else {
     read_measurements(document);
   }
-  for (const std::string& text : options.output.quiet ? std::vector<std::string>() : read.remarks) {
-    remark(text + "\n");
+  for (const std::string& said : options.output.quiet ? std::vector<std::string>() : read.remarks) {
+    remark(said + "\n");
   }
   emit(options.output, read.text);
   return kDone;

@@ -2,13 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/judge.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <iostream>
+#include <set>
 
 #include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/base/confinement.hpp"
 #include "sim/report/table.hpp"
 #include "sim/study/input_files.hpp"
 
@@ -20,6 +25,7 @@ struct JudgeCommand {
   OutputOptions output;
   SettingOptions settings;
   bool all_rows = false;
+  bool allow_commands = false;
 };
 
 void add_flags(Flags& flags, JudgeCommand& options) {
@@ -27,6 +33,7 @@ void add_flags(Flags& flags, JudgeCommand& options) {
   add_output_flags(flags, options.output, {"table", "json", "csv"});
   add_setting_flags(flags, options.settings);
   flags.add("--all", &options.all_rows, "print every plan beside the scores");
+  flags.add("--allow-commands", &options.allow_commands, "run the commands that the study names, without asking");
 }
 
 std::string signed_percent(double share) {
@@ -47,6 +54,11 @@ Table score_table(const Judgement& judgement) {
                {"most", Align::right},
                {"by a person", Align::right}},
               {}};
+  const bool has_remarks = std::any_of(judgement.planners.begin(), judgement.planners.end(),
+                                       [](const PlannerScore& score) { return !score.why_not.empty(); });
+  if (has_remarks) {
+    table.columns.push_back({"remarks"});
+  }
   for (const PlannerScore& score : judgement.planners) {
     const std::string fits = std::to_string(score.feasible) + " of " + std::to_string(score.cases);
     std::vector<Cell> row = {{score.planner}, {fits}, {std::to_string(score.wins)}};
@@ -61,6 +73,9 @@ Table score_table(const Judgement& judgement) {
     row.push_back({to_text(Seconds{score.median_planning_seconds})});
     row.push_back({to_text(Seconds{score.most_planning_seconds})});
     row.push_back({score.median_manual_seconds ? to_text(*score.median_manual_seconds) : ""});
+    if (has_remarks) {
+      row.push_back({score.why_not});
+    }
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -111,7 +126,7 @@ Table plan_table(const Judgement& judgement) {
   return table;
 }
 
-// One sentence per question that the table answers.
+// Sums up the table: one sentence for each question that it answers.
 std::string summary(const Judgement& judgement) {
   const PlannerScore& best = judgement.planners.front();
   if (best.feasible == 0) {
@@ -126,7 +141,7 @@ std::string summary(const Judgement& judgement) {
   if (manual == judgement.planners.end()) {
     return text;
   }
-  const std::string& first = judgement.plans.front().planner; // the one that the study asks about
+  const std::string& first = judgement.plans.front().planner; // the planner that the study asks about
   const auto asked = std::find_if(judgement.planners.begin(), judgement.planners.end(),
                                   [&](const PlannerScore& score) { return score.planner == first; });
   const double planning = std::max(asked->median_planning_seconds, 1e-9);
@@ -141,10 +156,49 @@ std::string text_of(const Judgement& judgement, bool all) {
          (all ? "\n" + to_text(plan_table(judgement), use_color()) : "");
 }
 
+// Asks on the terminal; the answer has to be typed.
+bool ask_to_run(const std::vector<const Planner*>& foreign) {
+  std::set<std::string> lines;
+  for (const Planner* planner : foreign) {
+    lines.insert("  " + to_text(planner->command) + "\n");
+  }
+  std::string question = "The study runs programs in '" + foreign.front()->command.folder.string() + "':\n";
+  for (const std::string& line : lines) {
+    question += line;
+  }
+  remark(question + "They can read and write your files. Run them? [yes/no] ");
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "yes" || answer == "y";
+}
+
+// A study may come from a stranger, so what it runs is the user's to allow.
+void allow_commands(const JudgeStudy& study, const JudgeCommand& options) {
+  std::vector<const Planner*> foreign;
+  for (const Planner& planner : study.planners) {
+    if (planner.strategy == nullptr) {
+      foreign.push_back(&planner);
+    }
+  }
+  if (foreign.empty()) {
+    return;
+  }
+  const bool can_ask = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+  if (!options.allow_commands && !(can_ask && ask_to_run(foreign))) {
+    throw InputError(foreign.front()->where, "the study runs the program: " + to_text(foreign.front()->command) +
+                                                 "; allowed: with --allow-commands, if you trust it");
+  }
+  const std::vector<std::string> gaps = confinement_gaps();
+  if (!gaps.empty() && !options.output.quiet) {
+    remark("here the commands of a study " + join(gaps, ", ") + "\n");
+  }
+}
+
 ExitStatus run(const JudgeCommand& options) {
   InputFiles files;
   JudgeStudy study =
       load_judge_study(yaml::load(options.study), folders_of(options.study), settings_of(options.settings));
+  allow_commands(study, options);
   study.folders.files = &files;
   Judgement judgement = [&] {
     Progress progress(options.output.quiet);

@@ -1,4 +1,4 @@
-// stagecraft list: what can be named.
+// stagecraft list: the names that other commands accept.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -8,7 +8,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/replay/replay.hpp"
+#include "sim/replay/engines.hpp"
 #include "sim/report/table.hpp"
 #include "sim/result/metrics_table.hpp"
 #include "sim/schedule/format/schedule_file.hpp"
@@ -45,7 +45,7 @@ template <class Rows> std::vector<Entry> entries_of(const Rows& rows) {
   return entries;
 }
 
-// Names of shipped files with the description that each holds.
+// The names of shipped files, each with the description in the file.
 std::vector<Entry> shipped_entries(const char* kind) {
   const Folders folders{".", shipped_folder()};
   std::vector<Entry> entries;
@@ -57,7 +57,7 @@ std::vector<Entry> shipped_entries(const char* kind) {
   return entries;
 }
 
-// With their units: "busy / iteration, per device".
+// The metrics with their units: "busy / iteration, per device".
 std::vector<Entry> metric_entries() {
   std::vector<Entry> entries;
   for (const Metric& metric : kMetrics) {

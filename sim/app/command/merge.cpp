@@ -15,7 +15,7 @@ struct MergeCommand {
 void add_flags(Flags& flags, MergeCommand& options) {
   flags.add("FILES", &options.files, "files that `sweep` wrote", {.required = true});
   flags.add("-o,--output", &options.output, "the file to add them to; it is made where it is absent",
-            {.name = "FILE", .required = true});
+            {.name = "FILE", .required = true, .dash = true});
 }
 
 ExitStatus run(const MergeCommand& options) {
@@ -23,7 +23,7 @@ ExitStatus run(const MergeCommand& options) {
     throw InputError({"-o", 0, 0}, "where do the results go? allowed: -o FILE.sqlite");
   }
   keep_inputs(options.output, options.files);
-  for (const std::string& file : options.files) { // before the output is made
+  for (const std::string& file : options.files) { // throws for a wrong file before the output is made
     const SweepStore is_one_of_ours(file, SweepStore::Mode::read);
   }
   SweepStore store(options.output, SweepStore::Mode::write);

@@ -1,4 +1,4 @@
-// stagecraft points: the results of sweeps as lines, and one of them again.
+// stagecraft points: the results of sweeps as lines, or one of them run again.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
@@ -28,12 +28,13 @@ void add_flags(Flags& flags, PointsCommand& options) {
   flags.add("FILE", &options.file, "a file that `sweep` wrote", {.required = true});
   flags.add("--format", &options.output.format, "format of the result",
             {.check = one_of({"csv", "jsonl"}), .shows_default = true});
-  flags.add("-o,--output", &options.output.file, "write the result to this file instead of stdout", {.name = "FILE"});
+  flags.add("-o,--output", &options.output.file, "write the result to this file instead of stdout, which is -",
+            {.name = "FILE", .dash = true});
   flags.add("--replay", &options.point, "replay the one point whose key begins so, from the inputs that the file keeps",
             {.name = "KEY"});
 }
 
-// Text in pieces, to stdout or into a file.
+// Writes text in pieces, to stdout or into a file.
 class Pieces {
 public:
   explicit Pieces(const std::string& file) {
@@ -79,7 +80,7 @@ Table table_of(const PointRow& stored, const Figures& now) {
   return table;
 }
 
-// A run whole; of closed forms there is no more than a point has.
+// The point's whole run; a point by closed forms has no more than its own figures.
 std::string line_of(const SweepStore::Found& found, const ReplayedPoint& replayed) {
   if (found.row.engine == kEstimate) {
     PointRow now = found.row;

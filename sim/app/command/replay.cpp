@@ -22,7 +22,7 @@ struct ReplayCommand {
   RunOptions run;
   bool timeline = false;
   std::string trace, memory_series;
-  int iterations = 0; ///< to show; 0: as many as the run's figures need, of which the picture draws the last
+  int iterations = 0; ///< iterations to show; 0: as many as the figures need, and the picture draws the last of them
 };
 
 void add_flags(Flags& flags, ReplayCommand& options) {
@@ -39,13 +39,13 @@ void add_flags(Flags& flags, ReplayCommand& options) {
   flags.add("--memory-series", &options.memory_series, "write each device's memory over time as CSV", {.name = "FILE"});
 }
 
-// The run's timeline, or one of as many iterations as asked for; figures stay those of the run.
+// The run's timeline, or one with the number of iterations asked for. The figures stay those of the run.
 Timeline timeline_to_show(int iterations, const Study& study, const Prepared& run) {
   if (iterations == 0 || iterations == run.timeline.iterations) {
     return run.timeline;
   }
   const double tasks = static_cast<double>(run.graph->tasks()) * iterations;
-  constexpr double kMostTasks = 1e8; // some gigabytes
+  constexpr double kMostTasks = 1e8; // a few GB
   if (tasks > kMostTasks) {
     throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
   }

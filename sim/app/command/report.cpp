@@ -7,12 +7,14 @@
 #include "sim/app/common/program.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/page/documents.hpp"
-#include "sim/sweep/store/sweep_results.hpp"
+#include "sim/sweep/store/read_sweep_results.hpp"
 
 namespace stagecraft {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kStdout = "-";
 
 struct ReportCommand {
   std::vector<std::string> files;
@@ -22,7 +24,7 @@ struct ReportCommand {
 void add_flags(Flags& flags, ReportCommand& options) {
   flags.add("RESULTS", &options.files, "files of results (.json, .sqlite), or folders of such files",
             {.required = true});
-  flags.add("-o,--output", &options.output, "write the page to this file of HTML", {.name = "FILE"});
+  flags.add("-o,--output", &options.output, "write the page to this file of HTML; - is stdout", {.name = "FILE"});
   add_figures_flag(flags, options.figures, "its charts as SVG and PDF");
   flags.add("--title", &options.title, "title of the page", {.name = "TEXT"});
 }
@@ -30,7 +32,7 @@ void add_flags(Flags& flags, ReportCommand& options) {
 bool is_sweep(const fs::path& file) { return file.extension() == ".sqlite"; }
 bool may_be_results(const fs::path& file) { return is_sweep(file) || file.extension() == ".json"; }
 
-// The results in a folder, by name.
+// The results in a folder, sorted by name.
 std::vector<fs::path> results_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -50,7 +52,7 @@ DocumentPage read_results(const fs::path& file) {
     SweepStore store(file, SweepStore::Mode::read);
     return sweep_page(read_sweep_results(store));
   }
-  constexpr int kMost = 4096; // MiB: timelines of some ten million bars
+  constexpr int kMost = 4096; // MiB: timelines of about ten million bars
   return read_document(file.string(), read_file(file, kMost));
 }
 
@@ -70,7 +72,7 @@ std::string percent_encoded(const std::string& path) {
 PageLink link_to(const std::string& file, const fs::path& page) {
   for (const fs::path& candidate : {fs::path(file), shipped_folder() / file}) {
     std::error_code failure;
-    if (!page.empty() && fs::is_regular_file(candidate, failure)) {
+    if (!page.empty() && page != kStdout && fs::is_regular_file(candidate, failure)) {
       const fs::path folder = fs::absolute(page).parent_path();
       const fs::path relative =
           fs::absolute(candidate).lexically_normal().lexically_relative(folder.lexically_normal());
@@ -80,7 +82,7 @@ PageLink link_to(const std::string& file, const fs::path& page) {
   return {file, ""};
 }
 
-// As a reader knows it: below the shipped folder or the one where the program runs.
+// A file's path for readers: relative to the shipped folder or to the current folder, where it lies in one of them.
 std::string known_as(const std::string& file) {
   for (const fs::path& folder : {shipped_folder(), fs::current_path()}) {
     if (std::string below = path_below(folder, file); !below.empty()) {
@@ -107,7 +109,7 @@ void add(Page& page, DocumentPage document, const fs::path& file, bool alone, co
   }
 }
 
-// Takes the timelines of several results together, on one axis.
+// Moves the timelines of several results into one section, on one axis.
 PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documents) {
   PageSection section{.title = "Timelines side by side", .sentences = {}};
   for (auto& [file, document] : documents) {
@@ -125,9 +127,9 @@ PageSection side_by_side(std::vector<std::pair<fs::path, DocumentPage>>& documen
   return section;
 }
 
-// The results named, and those in the folders named. In a folder, what is no result is passed over.
+// The page of the given results and of the results in the given folders. Other files in a folder are skipped.
 Page page_of(const ReportCommand& options) {
-  std::vector<std::pair<fs::path, bool>> files; // and whether it was named itself
+  std::vector<std::pair<fs::path, bool>> files; // and whether the file itself was given
   for (const std::string& given : options.files) {
     if (fs::is_directory(given)) {
       for (fs::path& file : results_in(given)) {
@@ -175,7 +177,9 @@ ExitStatus run(const ReportCommand& options) {
   }
   keep_inputs(options.output, options.files);
   const Page page = page_of(options);
-  if (!options.output.empty()) {
+  if (options.output == kStdout) {
+    print(to_html(page)); // its texts have no controls left
+  } else if (!options.output.empty()) {
     write_file(options.output, to_html(page));
   }
   const std::vector<Figure> figures = figures_of(page);

@@ -24,14 +24,14 @@ struct ScheduleCommand {
   OutputOptions output;
   int stages = 4, micro_batches = 0, chunks = 0;
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
-  double fused = 0; ///< 0: forward and backward together take as long as one after the other
+  double fused = 0; ///< 0: forward and backward together take the sum of both
   double hop_latency = 0;
   std::string recompute;
   int iterations = 3;
   ScheduleTextOptions text;
 };
 
-// A time without a unit. Beyond the longest, sums of times would lose digits.
+// A time without a unit. Above kLongest, sums of times would lose digits.
 Check plain_time() {
   return {"TIME", [](const std::string& text) -> std::string {
             constexpr double kLongest = 1e12;
@@ -68,7 +68,7 @@ void add_flags(Flags& flags, ScheduleCommand& options) {
   add_schedule_text_flags(flags, options.text);
 }
 
-// One number for all devices or one for each.
+// One number per device, given as one for all or one for each.
 std::vector<double> per_device(const std::vector<double>& given, int devices, const char* flag) {
   if (given.size() != 1 && given.size() != static_cast<std::size_t>(devices)) {
     throw InputError({flag, 0, 0}, std::to_string(given.size()) + " times; allowed: one, or one for each of " +
@@ -102,14 +102,14 @@ DeviceTimes read_times(const ScheduleCommand& options, const ScheduleRow& row) {
     return doubled;
   }();
   const auto backward = per_device(options.backward.empty() ? twice : options.backward, options.stages, "--backward");
-  for (const double time : backward) { // a split schedule halves what is given whole
+  for (const double time : backward) { // a schedule that splits backward gives half of a whole backward to each part
     times.input.push_back(row.splits_backward ? time / 2 : time);
     times.weight.push_back(row.splits_backward ? time / 2 : 0);
   }
   return times;
 }
 
-// The plan that a schedule runs alone: a device per rank, `chunks` stages on each.
+// The plan for a schedule alone: one device per rank, with `chunks` stages on each.
 Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
   Plan plan;
   for (int s = 0; s < devices * chunks; ++s) {
@@ -141,7 +141,7 @@ PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, b
   return cost;
 }
 
-// What a schedule that goes by times is told: seconds of each stage, hops, and no limit on memory but its own.
+// What a schedule that depends on times gets: the seconds of each stage, the hops, and no limit on memory but its own.
 ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, const ScheduleCommand& options,
                            int chunks) {
   ScheduleRequest request{.ranks = options.stages, .micro_batches = options.micro_batches, .chunks = chunks};
@@ -155,7 +155,7 @@ ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, con
   return request;
 }
 
-// Time of forward and backward together, in parts of both one after the other, where a flag gives it.
+// The time of forward and backward together as a fraction of their sum; 1 where no flag gives it.
 double fused_part(const DeviceTimes& times, const ScheduleCommand& options) {
   if (options.fused <= 0) {
     return 1;
@@ -178,7 +178,7 @@ Schedule with_recompute(Schedule schedule, const std::string& mode) {
 
 struct Drawn {
   Schedule schedule; ///< one iteration from empty
-  TaskGraph graph;   ///< of what is drawn: several iterations, or that one where iterations overlap
+  TaskGraph graph;   ///< graph of what is drawn: several iterations, or that one iteration where iterations overlap
   Timeline timeline;
   Metrics metrics;
 };
@@ -232,7 +232,7 @@ ExitStatus run(const ScheduleCommand& options) {
                                              " stages per device; allowed: " + std::to_string(row.chunks));
   }
   const DeviceTimes times = read_times(options, row);
-  constexpr double kMostTasks = 1e8; // some gigabytes
+  constexpr double kMostTasks = 1e8; // a few GB
   if (static_cast<double>(options.stages) * options.micro_batches * chunks > kMostTasks) {
     throw InputError({"schedule", 0, 0}, "stages x micro-batches x chunks is too large; allowed: at most 100000000");
   }

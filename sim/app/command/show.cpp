@@ -94,7 +94,7 @@ std::string show_study(const Study& study) {
          " numbers of micro-batches\n";
 }
 
-// Only what a model sums up to has a JSON form.
+// Throws for JSON, which only the summary of a model has.
 void refuse_json(const ShowCommand& options) {
   if (options.output.format == "json") {
     throw InputError({"--format json", 0, 0}, "'" + options.what + "' is no model; allowed: table");

@@ -1,11 +1,9 @@
-// stagecraft sweep: what-if studies without end.
+// stagecraft sweep: runs a study for many values of its keys.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <csignal>
 #include <utility>
 
 #include "sim/app/common/given_study.hpp"
@@ -14,6 +12,7 @@
 #include "sim/app/common/point_lines.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/base/interrupt.hpp"
 #include "sim/base/process/worker_pool.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
@@ -77,7 +76,7 @@ Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::st
     table.columns.push_back({column, Align::right});
   }
   const bool has_score =
-      goal.objective->name != "iteration" && goal.objective->name != "throughput"; // a column of its own
+      goal.objective->name != "iteration" && goal.objective->name != "throughput"; // these two have a column already
   if (has_score) {
     table.columns.push_back({std::string(goal.objective->name), Align::right});
   }
@@ -127,14 +126,14 @@ std::string points_in_words(std::uint64_t count) { return std::to_string(count) 
 std::string counts_of(const SweepOutcome& outcome) {
   const std::uint64_t all = outcome.feasible + outcome.infeasible + outcome.failed;
   const std::uint64_t met = outcome.computed + outcome.found;
-  const std::uint64_t again = met > all ? std::min(met - all, outcome.found) : 0; // draws may repeat
+  const std::uint64_t again = met > all ? std::min(met - all, outcome.found) : 0; // random draws may repeat a point
   return points_in_words(all) + ": " + std::to_string(outcome.feasible) + " feasible, " +
          std::to_string(outcome.infeasible) + " infeasible, " + std::to_string(outcome.failed) + " failed; " +
          std::to_string(outcome.computed) + " computed now, " + std::to_string(outcome.found - again) + " were there" +
          (again > 0 ? "; " + std::to_string(again) + " came more than once" : "") + "\n";
 }
 
-// What a study names, where that is one name; an axis may say otherwise.
+// The name that a study gives for a key, where it is a single name; null otherwise. An axis may replace it.
 Json name_in(const yaml::Node& study, const char* key) {
   const yaml::Node* named = study.find(key);
   return named != nullptr && named->kind == yaml::Node::Kind::scalar ? Json(named->text) : Json();
@@ -174,7 +173,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
         " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
 }
 
-// The file, or the one in the folder that is made where it is missing.
+// The results file: the one given, or the one in the given folder, which is made where it is missing.
 fs::path results_file(const SweepCommand& options) {
   if (options.output.file.empty() == options.results.empty()) {
     throw InputError({"-o", 0, 0},
@@ -190,35 +189,6 @@ fs::path results_file(const SweepCommand& options) {
   }
   return fs::path(options.results) / "sweep.sqlite";
 }
-
-volatile std::sig_atomic_t is_interrupted = 0;
-
-// The first interrupt, or a batch system's notice that time is up, ends the sweep in good order; a second the program.
-class Interrupts {
-public:
-  Interrupts() {
-    is_interrupted = 0;
-    for (auto& [number, previous] : handlers_) {
-      previous = std::signal(number, [](int) {
-        is_interrupted = 1;
-        restore();
-      });
-    }
-  }
-  ~Interrupts() { restore(); }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
-private:
-  static void restore() {
-    for (const auto& [number, previous] : handlers_) {
-      std::signal(number, previous);
-    }
-  }
-
-  using Handler = void (*)(int);
-  static inline std::array<std::pair<int, Handler>, 2> handlers_{{{SIGINT, SIG_DFL}, {SIGTERM, SIG_DFL}}};
-};
 
 // "2 x + 3 y x 4 runs = 24 points, then the best 5 of them by simgrid".
 std::string plan_of(SweepPoints& points) {
@@ -258,17 +228,17 @@ ExitStatus run(const SweepCommand& options) {
                    .shard = parse_shard(options.shard),
                    .retry = options.retry,
                    .study = options.study};
-  points.check_values(); // before the file is made
+  points.check_values(); // before the results file is made
   SweepStore store(results, SweepStore::Mode::write);
   if (!options.output.quiet) {
     remark(plan_of(points));
   }
   const SweepOutcome outcome = [&] {
-    const Interrupts interrupts;
+    const InterruptNote note; // an interrupt ends the sweep in good order
     Progress progress(options.output.quiet);
     how.progress = [&](std::uint64_t done, std::uint64_t all) {
       progress.show(std::min(done, all), all);
-      return is_interrupted == 0;
+      return !note.was_interrupted();
     };
     return run_sweep(points, store, how);
   }();
@@ -281,7 +251,7 @@ ExitStatus run(const SweepCommand& options) {
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
   show(options, results, inputs.sweep, outcome, best);
   const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
-  if (!has_points && how.shard.count > 1) { // the others have them
+  if (!has_points && how.shard.count > 1) { // the other shards have the points
     return kDone;
   }
   return outcome.failed > 0 ? kSomeFailed : best.empty() ? kNothingFeasible : kDone;

@@ -40,14 +40,14 @@ void add_flags(Flags& flags, TrainCommand& options) {
             {.check = whole_number(1, kMostSteps), .shows_default = true});
 }
 
-constexpr int kMostLayers = 4; // of a stage: more teach nothing new
+constexpr int kMostLayers = 4; // layers of a stage: more would show nothing new
 
-/// What came of one schedule, or why nothing did.
+/// The result of one schedule, or why there is none.
 struct Outcome {
   std::string schedule, why_not;
   bool synchronous = true;
   int micro_batches = 1;
-  double difference = 0; ///< largest, of a weight, from gradient accumulation on one device
+  double difference = 0; ///< largest difference of a weight from gradient accumulation on one device
   pipeline::TrainingResult result;
 };
 

@@ -1,4 +1,4 @@
-// stagecraft validate: predict measured runs, and say how far off; or one real run task by task.
+// stagecraft validate: predicts measured runs and says how far off the predictions are; or one real run task by task.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 

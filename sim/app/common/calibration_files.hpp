@@ -16,17 +16,17 @@ namespace stagecraft {
 
 /// The folder of the shipped device files.
 std::filesystem::path devices_folder();
-/// The device file of a name there, or the file itself. InputError where there is neither.
+/// The shipped device file with this name, or the file with this path. InputError where there is neither.
 std::filesystem::path device_file(const std::string& name);
 DeviceType load_device(const std::filesystem::path& file);
 
 /// The tables that flags name.
 struct TableOptions {
-  std::map<std::string, std::vector<std::string>> files; ///< by the name of their kind
-  std::string select;                                    ///< the device, of tables that hold several
+  std::map<std::string, std::vector<std::string>> files; ///< by the kind of table
+  std::string select;                                    ///< the device, for tables that hold several
 };
 
-/// A flag for each kind of table, as --gemm, and --select.
+/// Adds a flag for each kind of table, such as --gemm, and --select.
 void add_table_flags(Flags& flags, TableOptions& options);
 
 /// A table of measured kernels, and where it comes from.
@@ -35,7 +35,7 @@ struct NamedTable {
   fit::KernelTable table;
 };
 
-/// Reads the tables. Of those that hold several devices it takes the one of --select, or of this name.
+/// Reads the tables. From a table with several devices it takes the one that --select names, or else `device_name`.
 std::vector<NamedTable> read_tables(const TableOptions& options, const std::string& device_name);
 
 } // namespace stagecraft

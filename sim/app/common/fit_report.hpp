@@ -26,10 +26,10 @@ struct PredictedTable {
 
 FitError error_of(const std::vector<fit::PredictedRow>& rows);
 nlohmann::ordered_json json_of_rows(const std::vector<fit::PredictedRow>& rows);
-/// The errors of each table; with `all_rows` below every row.
+/// The errors of each table; with `all_rows`, followed by every row.
 std::string text_of(const std::vector<PredictedTable>& tables, bool all_rows);
 
-/// Draws the errors of the rows into a folder; nothing without a folder.
+/// Draws the errors of the rows into a folder; does nothing where `folder` is "".
 void draw_errors(const std::string& folder, const std::string& title, const std::string& name,
                  const std::vector<fit::PredictedRow>& rows);
 

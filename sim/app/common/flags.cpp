@@ -4,11 +4,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <sstream>
 #include <type_traits>
 
+#include "sim/app/common/output.hpp"
 #include "sim/base/error.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 
@@ -66,6 +69,9 @@ void add_to(CLI::App& app, const std::string& name, T& target, const std::string
     if constexpr (kIsVector<T>) {
       option.take_all();
     }
+    if (value.dash) {
+      option.transform([](const std::string& text) { return text == "-" ? std::string() : text; });
+    }
     if (value.commas) {
       option.delimiter(',');
     }
@@ -89,7 +95,19 @@ Flags Flags::command(const std::string& name, const std::string& help, const std
   return Flags(group.empty() ? *command : *command->group(group));
 }
 
+void Flags::allow_one_command() { app_->require_subcommand(0, 1); }
+
 bool Flags::given() const { return app_->parsed(); }
+
+std::vector<std::string> Flags::given_flags() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->count() > 0) {
+      names.push_back(option->get_name());
+    }
+  }
+  return names;
+}
 
 CommandLine::CommandLine(const std::string& name, const std::string& help, const std::string& version)
     : app_(std::make_unique<CLI::App>(help, name)) {
@@ -101,11 +119,21 @@ CommandLine::CommandLine(const std::string& name, const std::string& help, const
 CommandLine::~CommandLine() = default;
 
 std::optional<ExitStatus> CommandLine::read(int count, const char* const* words) {
+  for (int i = 1; i < count; ++i) {
+    if (first_bad_byte(words[i])) {
+      throw InputError({"command line", 0, 0}, "argument " + std::to_string(i) + " is not UTF-8: '" +
+                                                   on_one_line(words[i]) + "'; allowed: UTF-8");
+    }
+  }
   try {
     app_->parse(count, words);
     return std::nullopt;
-  } catch (const CLI::ParseError& failure) {
-    return app_->exit(failure) == 0 ? kDone : kBadInput;
+  } catch (const CLI::ParseError& failure) { // what it says has words of the command line in it
+    std::ostringstream out, errors;
+    const int status = app_->exit(failure, out, errors);
+    print(out.str());
+    remark(errors.str());
+    return status == 0 ? kDone : kBadInput;
   }
 }
 

@@ -1,5 +1,6 @@
-// The command line, declared flag by flag. CLI11 reads it; flags.cpp alone includes CLI11, which takes seconds to
-// compile. SPDX-License-Identifier: Apache-2.0
+// The command line, declared flag by flag. CLI11 reads it; only flags.cpp includes CLI11, which takes seconds to
+// compile.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -17,10 +18,10 @@ class App;
 
 namespace stagecraft {
 
-/// What a value of a flag must be.
+/// A check of a flag's value.
 struct Check {
-  std::string help;                                            ///< as the help shows it
-  std::function<std::string(const std::string& text)> why_not; ///< "" where the text is such a value
+  std::string help;                                            ///< text of the allowed values in the help
+  std::function<std::string(const std::string& text)> why_not; ///< "" where the text is allowed
 };
 
 Check one_of(const std::vector<std::string>& words);
@@ -32,12 +33,13 @@ Check either(const Check& one, const Check& other);
 
 /// How a flag takes its value.
 struct Value {
-  std::string name{};           ///< in the help, as FILE; none: the name of its type
-  std::optional<Check> check{}; ///< of each value; none: any text or number will do
+  std::string name{};           ///< name in the help, such as FILE; "": the name of its type
+  std::optional<Check> check{}; ///< check of each value; none: any text or number is allowed
   bool required = false;
   bool shows_default = false; ///< in the help
-  bool commas = false;        ///< between several values in one word
-  std::string alone{};        ///< the value of the flag given without one; none: it needs one
+  bool commas = false;        ///< commas may separate several values in one word
+  std::string alone{};        ///< the value where the flag is given without one; "": a value is needed
+  bool dash = false;          ///< "-" stands for stdout and is read as ""
 };
 
 /// Where the value of a flag goes. A flag whose target is a vector may be repeated.
@@ -49,15 +51,20 @@ class Flags {
 public:
   explicit Flags(CLI::App& app) : app_(&app) {}
 
-  /// Adds a flag, "--output" or "-o,--output", or a positional argument, "FILE". The target, which outlives the
-  /// reading, keeps its value where the flag is not given.
+  /// Adds a flag, "--output" or "-o,--output", or a positional argument, "FILE". The target must live until the words
+  /// are read; it keeps its value where the flag is not given.
   void add(const std::string& name, Target target, const std::string& help, const Value& value = {});
 
-  /// Adds a command below this one. Commands of a group stand together in the help; without one they join this one's.
+  /// Adds a command below this one. Commands of a group stand together in the help; without a group the command joins
+  /// this one's.
   Flags command(const std::string& name, const std::string& help, const std::string& group = "");
 
+  /// At most one of the commands below this one may be named.
+  void allow_one_command();
   /// Whether the command line names this command.
   bool given() const;
+  /// The flags of this command that the command line gives, by their long names, as "--threads".
+  std::vector<std::string> given_flags() const;
 
 private:
   CLI::App* app_;
@@ -74,8 +81,8 @@ public:
 
   Flags flags() { return Flags(*app_); }
 
-  /// Reads the words. Nothing: a command is to be run. Else help, the version or an error has been printed, and the
-  /// program ends with this status.
+  /// Reads the words. Returns nothing where a command is to be run. Otherwise it has printed help, the version or an
+  /// error, and the program ends with this status.
   std::optional<ExitStatus> read(int count, const char* const* words);
 
 private:

@@ -72,7 +72,7 @@ Prepared replay_given(const RunOptions& options, const Study& study) {
   given.put_into(scenario);
   scenario.micro_batches = choose_micro_batches(memo, scenario);
   std::vector<Prepared> prepared = prepare(memo, {scenario});
-  if (orders && !orders->defects.empty()) { // the simulator sees none of the file's messages
+  if (orders && !orders->defects.empty()) { // the simulator never sees the file's messages
     Prepared& broken = prepared.front();
     broken = {.run = broken.run};
     broken.run.why_not = "the schedule cannot run: " + join(schedule_defects(*orders), "; ");

@@ -1,4 +1,4 @@
-// What --strategy or --plan, and --schedule, say: the one run of replay, explain, execute, train and export.
+// The run that --strategy or --plan and --schedule describe, for replay, explain, execute, train and export.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace stagecraft {
 
-/// What --strategy or --plan, and --schedule, say.
+/// The values of --strategy, --plan, --plan-format and --schedule.
 struct RunOptions {
   std::string strategy, plan, plan_format;
-  std::string schedule; ///< a name, or a file: .csv
+  std::string schedule; ///< a name, or a .csv file
 };
 
 /// --strategy, --plan and --plan-format.
@@ -21,25 +21,26 @@ void add_plan_flags(Flags& flags, RunOptions& options);
 void add_plan_format_flag(Flags& flags, std::string& format);
 /// --schedule of a run: a name or a file.
 void add_run_schedule_flag(Flags& flags, std::string& schedule, bool required = true);
-/// --schedule of a plan: whose memory it must fit.
+/// --schedule of a plan: the schedule under which the plan must fit memory.
 void add_memory_schedule_flag(Flags& flags, std::string& schedule);
 
-/// What --strategy or --plan says.
+/// The strategy or plan that --strategy or --plan gives.
 struct GivenPlan {
-  const StrategyRow* strategy = nullptr; ///< none: of a file
-  Plan plan;                             ///< of the file
+  const StrategyRow* strategy = nullptr; ///< null: the plan is from a file
+  Plan plan;                             ///< from the file
 
-  /// Has the scenario, which must not outlive this, use it.
+  /// Puts it into the scenario, which must not outlive it.
   void put_into(Scenario& scenario) const;
 };
 
-/// Reads the one of --strategy and --plan that is there; InputError where both are or none.
+/// Reads --strategy or --plan, whichever is given; InputError where both or neither are.
 GivenPlan given_plan(const RunOptions& options, const Study& study);
 
-/// The orders of a schedule's file, where `name` is one: .csv.
+/// The orders of a schedule file, where `name` is one (.csv).
 std::optional<ScheduleFile> given_orders(const std::string& name);
 
-/// The schedule named; 1f1b where none is, whose memory rules are those of a plan without a schedule.
+/// The schedule with this name; 1f1b where the name is empty, since a plan without a schedule follows the memory rules
+/// of 1f1b.
 const ScheduleRow& given_schedule(const std::string& name);
 
 /// Adds the files of --plan and --schedule to those that a study read.

@@ -2,6 +2,7 @@
 #include "sim/app/common/given_study.hpp"
 
 #include "sim/app/common/program.hpp"
+#include "sim/base/physical_ranges.hpp"
 #include "sim/base/units.hpp"
 
 namespace stagecraft {
@@ -119,7 +120,7 @@ ImportOptions import_options(const ModelReading& reading) {
   }
   if (!reading.cost_scale.empty()) {
     yaml::Node scale = text_node(reading.cost_scale, "--cost-scale");
-    options.cost_scale = yaml::number(scale, "cost_scale", yaml::kPositive);
+    options.cost_scale = yaml::number(scale, "cost_scale", physical::kFactor);
   }
   return options;
 }

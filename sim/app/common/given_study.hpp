@@ -1,4 +1,4 @@
-// The study that the command line describes: a study file, or a model with a platform; and what flags change of it.
+// The study that the command line describes: a study file, or a model with a platform; and what flags change in it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace stagecraft {
 
-/// What --set says, and the flags that stand for the most common keys.
+/// The values of --set and of the flags for the most common keys.
 struct SettingOptions {
   std::vector<std::string> set;
   std::string engine, cost_model, seed;
-  std::string confidence; ///< where a command has it
+  std::string confidence; ///< for commands that have it
 };
 
 /// How a model's file is read: --dim and --cost-scale.
@@ -24,7 +24,7 @@ struct ModelReading {
   std::string cost_scale;
 };
 
-/// What MODEL says, and --platform, or --devices and what those are like.
+/// The values of MODEL and of --platform, or of --devices and the flags that describe them.
 struct ModelOptions {
   std::string model, platform;
   int devices = 0;
@@ -41,14 +41,14 @@ void add_model_flags(Flags& flags, ModelOptions& options, bool required = true);
 /// KEY=VALUE of --set.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
 
-/// What flags change of a study: --set, and those that stand for one of its keys. InputError where --set is malformed.
+/// What flags change in a study: --set, and the flags for single keys. InputError where --set is malformed.
 std::vector<Setting> settings_of(const SettingOptions& options);
 /// The same and --micro-batches.
 std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model);
 
-/// A model as a study names it, with what --dim and --cost-scale say of it.
+/// A model as a study names it, with the values of --dim and --cost-scale.
 yaml::Node model_node(const std::string& model, const ModelReading& reading);
-/// What --dim and --cost-scale say to an importer.
+/// The options that --dim and --cost-scale give an importer.
 ImportOptions import_options(const ModelReading& reading);
 
 /// A study, and the files that it was made from, as results name them.
@@ -60,7 +60,7 @@ struct GivenStudy {
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings);
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings);
 
-/// Where the names in a study file lead: beside the file, or to what is shipped.
+/// The folders for names in a study file: the file's own, and the shipped one.
 Folders folders_of(const std::string& study_file);
 /// The study file and the files that were asked for, as results name them.
 std::vector<std::string> inputs_of(const std::string& study_file, const InputFiles& files);

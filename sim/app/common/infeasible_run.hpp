@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// Writes why a run is infeasible: JSON says it in `why_not`, CSV in its column, and a remark where a table is asked
-/// for.
+/// Writes why a run is infeasible: JSON says it in `why_not`, CSV in its column, and a remark says it where a table is
+/// asked for.
 ExitStatus report_infeasible(const OutputOptions& options, const Run& run, const RunOrigin& origin);
 
 } // namespace stagecraft

@@ -1,4 +1,4 @@
-// A model summed up: its operators, their sums, and what was measured of it.
+// A summary of a model: its operators, their sums, and what was measured of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Writes the sums as JSON, or with a table of the operators as text.
+/// Writes the sums as JSON, or as text with a table of the operators.
 void emit_model(const OutputOptions& options, const ModelGraph& model);
 
 } // namespace stagecraft

@@ -15,7 +15,8 @@ namespace stagecraft {
 
 void add_output_flags(Flags& flags, OutputOptions& options, const std::vector<std::string>& formats) {
   flags.add("--format", &options.format, "format of the result", {.check = one_of(formats), .shows_default = true});
-  flags.add("-o,--output", &options.file, "write the result to this file instead of stdout", {.name = "FILE"});
+  flags.add("-o,--output", &options.file, "write the result to this file instead of stdout, which is -",
+            {.name = "FILE", .dash = true});
   flags.add("--quiet", &options.quiet, "print no progress and no remarks on stderr");
 }
 
@@ -40,7 +41,7 @@ void print(const std::string& text) {
   }
 }
 
-void remark(const std::string& text) { std::cerr << printable(text, use_color()) << std::flush; }
+void remark(const std::string& text) { std::cerr << printable(text, false) << std::flush; }
 
 void emit(const OutputOptions& options, const std::string& text) {
   if (options.file.empty()) {

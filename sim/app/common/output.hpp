@@ -11,22 +11,22 @@
 
 namespace stagecraft {
 
-/// What --format, -o and --quiet say.
+/// The values of --format, -o and --quiet.
 struct OutputOptions {
   std::string format = "table";
   std::string file; ///< none: stdout
   bool quiet = false;
 };
 
-/// --format, one of `formats`, -o and --quiet.
+/// Adds --format (one of `formats`), -o and --quiet.
 void add_output_flags(Flags& flags, OutputOptions& options, const std::vector<std::string>& formats);
-/// --figures, into `folder`; `what` they show.
+/// Adds --figures, which sets `folder`; `what` says what the figures show.
 void add_figures_flag(Flags& flags, std::string& folder, const std::string& what);
 
-/// Throws InputError where the output is one of the inputs, which would be lost.
+/// Throws InputError where the output is one of the inputs, which would be overwritten.
 void keep_inputs(const std::string& output, const std::vector<std::string>& inputs);
 
-/// Prints to stdout, control bytes of names written out; InputError where the text is lost there.
+/// Prints to stdout, with control bytes in names escaped; InputError where stdout does not take the text.
 void print(const std::string& text);
 /// Prints to stderr, in the same way.
 void remark(const std::string& text);
@@ -38,17 +38,17 @@ void emit(const OutputOptions& options, const std::string& text);
 struct ResultForms {
   std::function<std::string()> table, json, csv;
 };
-/// Writes the form asked for. With -o the file holds a document, JSON where no CSV is asked for, and the terminal still
-/// shows a table that is asked for.
+/// Writes the form asked for. With -o the file gets a document (CSV if asked for, else JSON), and a table asked for
+/// still goes to the terminal.
 void emit(const OutputOptions& options, const ResultForms& forms);
 
-/// Draws figures into a folder, and says where; or why not, and where the scripts are. Without a folder it does
-/// nothing.
+/// Draws figures into a folder and says where; where it cannot, says why and where the scripts are. Does nothing
+/// without a folder.
 void draw_figures(const std::string& folder, const std::vector<Figure>& figures);
 
-/// Whether stdout may be coloured: a terminal, and NO_COLOR not set.
+/// Whether stdout may be coloured: it is a terminal and NO_COLOR is not set.
 bool use_color();
-/// Columns of the terminal; 120 where there is none.
+/// The columns of the terminal; 120 where stdout is none.
 int terminal_width();
 
 } // namespace stagecraft

@@ -34,7 +34,7 @@ Json json_of(const PointRow& row) {
 
 namespace {
 
-constexpr std::string_view kEngineColumn = "engine"; // of a point, and a key that an axis may have: sweep.engine
+constexpr std::string_view kEngineColumn = "engine"; // a column of every point, so an axis `engine` is sweep.engine
 
 } // namespace
 

@@ -11,10 +11,10 @@
 
 namespace stagecraft {
 
-/// As docs/formats/sweep.md has it; figures that are not known are null.
+/// A point as docs/formats/sweep.md has it; unknown figures are null.
 nlohmann::ordered_json json_of(const PointRow& row);
 
-/// A table of points by the keys of axes: its first line, and a point's.
+/// A CSV table of points with a column for each axis key: its first line, and the line of a point.
 std::string csv_head(const std::vector<std::string>& axes);
 std::string csv_line(const PointRow& row, const std::vector<std::string>& axes);
 

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-// The plan of a strategy that asks for replays of its plans and gets real runs.
+// The plan of a strategy that searches by replays, and here gets real runs in their place.
 PlanResult plan_by_runs(const RealRunOptions& options, bool quiet, const pipeline::BackendRow& row, const Study& study,
                         const Scenario& scenario, StudyMemo& memo) {
   if (!scenario.strategy->searches || scenario.schedule == nullptr) {
@@ -47,7 +47,7 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
                                  const RealRunOptions& options, bool quiet) {
   PreparedRealRun ready{std::move(given_study), {}, {}, {}};
   ready.study.training.blocking_sends |= row.holds_cores;
-  ready.study.training.ordered_sends = true; // as connections are
+  ready.study.training.ordered_sends = true; // because connections keep the order of sends
   const Study& study = ready.study;
   Scenario scenario;
   ready.orders = given_orders(run.schedule);

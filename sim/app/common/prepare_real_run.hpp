@@ -1,4 +1,4 @@
-// A plan and a schedule made ready to run for real: what execute runs here, and export pipeline elsewhere.
+// Makes a plan and a schedule ready to run for real: `execute` runs them here, `export pipeline` elsewhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// What --plan or --strategy and --schedule say, ready to run for real; or why it cannot.
+/// The run that --plan or --strategy and --schedule ask for, ready to run for real; or why it cannot.
 struct PreparedRealRun {
   Study study;
   GivenPlan given;
@@ -20,8 +20,8 @@ struct PreparedRealRun {
   const Run& run() const { return prepared.front().run; }
 };
 
-/// Replays what the flags ask for; with `options.measured` by the plan that comes of real runs. `quiet`: without a
-/// remark on each of those. InputError where flags do not go together.
+/// Prepares and replays the run that the flags ask for. With `options.measured` real runs decide its plan, with a
+/// remark on each unless `quiet`. InputError where flags contradict each other.
 PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_study, const RunOptions& run,
                                  const RealRunOptions& options, bool quiet);
 

@@ -1,4 +1,4 @@
-// What belongs to the program as it was built: its version, and the files that come with it.
+// What comes with the program as it was built: its version and its files.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,10 +10,11 @@ namespace stagecraft {
 
 std::string_view program_version();
 
-/// The folder of the shipped models and platforms: beside the build's sources, as installed, or as told.
+/// The folder of the shipped models and platforms: beside the build's sources, where it was installed, or where the
+/// user says.
 std::filesystem::path shipped_folder();
 
-/// The path of a file below a folder; "" of a file elsewhere.
+/// The path of a file relative to a folder that it is below; "" for a file elsewhere.
 std::string path_below(const std::filesystem::path& folder, const std::filesystem::path& file);
 
 /// A file as results name it: a shipped one by its path in the shipped folder.

@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// Shows nothing for work that takes less than half a second, nothing when quiet, and clears its line at the end.
+/// Shows nothing when quiet or in the first half second, and clears its line at the end.
 class Progress {
 public:
   explicit Progress(bool quiet);

@@ -33,9 +33,9 @@ void add_pipeline_flags(Flags& flags, RealRunOptions& options) {
 
 namespace {
 
-constexpr double kDisturbed = 0.03; // of a device's time, and more
+constexpr double kDisturbed = 0.03; // of a device's time: a run with more was disturbed
 
-// A positive factor, or what the run chooses itself.
+// The factor given, which must be positive, or `otherwise` where none or "auto" is.
 double factor_of(const std::string& text, const char* flag, double otherwise) {
   if (text.empty() || text == "auto") {
     return otherwise;
@@ -48,8 +48,8 @@ double factor_of(const std::string& text, const char* flag, double otherwise) {
   return factor;
 }
 
-// By how much an emulated run takes longer: to a second an iteration, and up to five where transfers that fill a tenth
-// of it or more are so short that a few packets would decide.
+// How many times as long an emulated run takes. Normally an iteration takes a second. Where a channel's transfers fill
+// more than a tenth of the iteration and are so short that a few packets would decide, it takes up to five seconds.
 double slowness(const TaskGraph& graph, double makespan) {
   constexpr double kIteration = 1, kMost = 5, kTransfer = 20e-3; // s
   constexpr double kShare = 0.1;
@@ -65,7 +65,8 @@ double slowness(const TaskGraph& graph, double makespan) {
   return std::min(kTransfer / shortest, kMost / makespan);
 }
 
-// Times as above; and so narrow that this machine carries what all devices can send at once.
+// The run's scale: times by slowness(), and bandwidths so low that this machine can carry what all devices send at
+// once.
 pipeline::Scale scale_of(const RealRunOptions& options, const Prepared& prepared, const pipeline::BackendRow& backend) {
   constexpr double kFastest = 60e6, kTogether = 250e6; // B/s
   const auto given = [](const std::string& scale) { return !scale.empty() && scale != "auto"; };
@@ -104,7 +105,7 @@ RunInputs inputs_of(const Study& study, const Prepared& prepared) {
           .orders = to_csv(prepared.schedule)};
 }
 
-// What a backend that computes is to run; nothing for one that emulates.
+// The kernels that a computing backend runs; none for a backend that emulates.
 std::vector<std::vector<cpu::KernelRun>> kernels_for(const Study& study, const Prepared& prepared,
                                                      const TaskGraph& graph, const pipeline::BackendRow& row) {
   if (row.emulates) {
@@ -169,7 +170,8 @@ pipeline::Execution RealRun::execute() {
   return pipeline::execute(setting_, *backend_, {options_.iterations, true, row_.holds_cores});
 }
 
-// Again while something else had the processor, which sleepers tell; what disturbs may pass.
+// Repeats the run while something else has the processor, which late sleepers show. It waits before it repeats, as the
+// disturbance may pass.
 void RealRun::record_once() {
   constexpr int kMostPause = 3000; // ms
   record_.parts = row_.measure(setting_, *backend_, true);
@@ -192,7 +194,8 @@ void RealRun::record_once() {
 }
 
 // A shared machine's speed changes by a tenth within a second, so runs and measurements of the parts alternate, and the
-// median of each counts. What was disturbed, which is known without asking how long it took, does not, unless all was.
+// median of each counts. Disturbed runs do not count unless all were disturbed; whether a run was disturbed does not
+// depend on how long it took.
 void RealRun::record_alternately(bool quiet) {
   std::vector<PartTimes> parts = {row_.measure(setting_, *backend_, true)};
   std::vector<pipeline::Execution> clean, disturbed;
@@ -226,7 +229,7 @@ gpu::Pipeline RealRun::pipeline() const {
                                     inputs.schedule);
 }
 
-// By calibrate_gpu on this machine, or by what it has made of the same pipeline on another.
+// Takes the times from calibrate_gpu on this machine, or from a file that it wrote for the same pipeline on another.
 void RealRun::record_elsewhere() {
   const gpu::Pipeline pipeline = this->pipeline();
   std::string file = options_.carried_out, text;
@@ -287,7 +290,7 @@ Evaluation RealRun::evaluate() {
   }
   std::sort(runs.begin(), runs.end(), sooner);
   Timeline& middle = runs[(runs.size() - 1) / 2].timeline;
-  middle.window = std::max(1, middle.iterations - 1); // the first is not yet the steady state
+  middle.window = std::max(1, middle.iterations - 1); // the first iteration is not yet the steady state
   const Metrics metrics = measure(record_.graph, middle, record_.platform);
   const double model = 1 / record_.time_scale;
   Evaluation measured{.iteration = model * metrics.iteration, .devices = record_.graph.devices};

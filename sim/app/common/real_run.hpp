@@ -1,4 +1,4 @@
-// A prepared run carried out by a backend: its graph at the backend's scale, what its works are, and what came of it.
+// A prepared run carried out by a backend: its graph at the backend's scale, its kernels, and the record of the run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,34 +14,34 @@ namespace stagecraft {
 /// How a run is carried out.
 struct RealRunOptions {
   int iterations = 3;                      ///< in a row
-  int attempts = 3;                        ///< until nothing disturbs the run, where computations sleep
-  int runs = 7;                            ///< where cores compute; the median counts
-  bool measured = false;                   ///< a strategy that measures its plans measures real runs instead of replays
+  int attempts = 3;                        ///< at most, until nothing disturbs the run, where computations sleep
+  int runs = 7;                            ///< runs where cores compute; the median counts
+  bool measured = false;                   ///< a strategy that searches measures real runs instead of replays
   std::string time_scale, bandwidth_scale; ///< "", "auto", or a number
-  std::string copies = "device";           ///< of backend gpu: the route of copies
-  std::string carried_out;                 ///< of backend gpu: a file of times measured elsewhere
+  std::string copies = "device";           ///< for backend gpu: the route of copies
+  std::string carried_out;                 ///< for backend gpu: a file of times measured elsewhere
   std::string gpu_binary;
 };
 
-/// --iterations and --copies: the pipeline that backend gpu carries out.
+/// Adds --iterations and --copies, which describe the pipeline for backend gpu.
 void add_pipeline_flags(Flags& flags, RealRunOptions& options);
 
-/// Everything that one plan needs to run for real. InputError where it cannot be run so; pipeline::Unavailable where
+/// Everything that one plan needs to run for real. InputError where it cannot run for real; pipeline::Unavailable where
 /// this machine lacks something.
 class RealRun {
 public:
-  /// All outlive it. `prepared` has a graph and was replayed.
+  /// All arguments must outlive it. `prepared` must have a graph and be replayed.
   RealRun(const RealRunOptions& options, const pipeline::BackendRow& row, const Study& study, const Prepared& prepared);
   RealRun(const RealRun&) = delete;
   RealRun& operator=(const RealRun&) = delete;
 
-  /// Runs it, measures its parts, and writes down both. `quiet`: without remarks on runs that were disturbed.
+  /// Runs it, measures its parts, and records both. `quiet`: no remarks on disturbed runs.
   RunRecord record(bool quiet);
 
   /// What backend `gpu` carries out.
   gpu::Pipeline pipeline() const;
 
-  /// Runs it and says what that measured, at the scale of the model: the median of several runs where they vary.
+  /// Runs it and returns the measurements at the model's scale: the median of several runs where runs vary.
   Evaluation evaluate();
 
 private:

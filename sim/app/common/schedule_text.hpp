@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// What --dialect and --messages say.
+/// The values of --dialect and --messages.
 struct ScheduleTextOptions {
   std::string dialect = "stagecraft";
   bool messages = false;

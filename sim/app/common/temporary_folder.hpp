@@ -1,4 +1,4 @@
-// A folder for the time of a command.
+// A folder that exists as long as a command runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// A folder that goes with this, for one point's files. Throws InputError where none can be made.
+/// A folder for one point's files, removed with this object. Throws InputError where none can be made.
 class TemporaryFolder {
 public:
   TemporaryFolder() {

@@ -20,6 +20,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/base/interrupt.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -172,8 +174,7 @@ private:
   [[noreturn]] void be_a_worker(pid_t parent, int tasks, int answers) const noexcept {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0); // an interrupt from a terminal or a batch system goes to the parent alone, which ends its workers
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGTERM, SIG_IGN);
+    ignore_interrupts();
     if (getppid() != parent) {
       _exit(0);
     }

@@ -8,13 +8,15 @@
 #include <limits>
 
 #include "sim/base/error.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/limits.hpp"
 #include "sim/base/units.hpp"
 #include "sim/report/page/json_document.hpp"
 
 namespace stagecraft {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// A kind of document. It is recognised by keys that no kind before it has.
 struct DocumentRow {
@@ -35,13 +37,13 @@ constexpr std::array kDocuments = {
     DocumentRow{"a trace", {"traceEvents", "traceEvents"}, trace_page},
 };
 
-std::int32_t whole_at(const json& value, const char* key, std::int32_t otherwise) {
+std::int32_t whole_at(const Json& value, const char* key, std::int32_t otherwise) {
   const auto found = value.find(key);
   return found != value.end() && found->is_number_integer() ? found->get<std::int32_t>() : otherwise;
 }
 
 // The id of a process or thread.
-std::int64_t id_at(const json& value, const char* key, TrackReader& reader) {
+std::int64_t id_at(const Json& value, const char* key, TrackReader& reader) {
   const auto found = value.find(key);
   if (found == value.end()) {
     return 0;
@@ -50,7 +52,7 @@ std::int64_t id_at(const json& value, const char* key, TrackReader& reader) {
                                     : reader.number_of(found->is_string() ? found->get<std::string>() : found->dump());
 }
 
-TrackReader::Event event_of(const json& value, TrackReader& reader) {
+TrackReader::Event event_of(const Json& value, TrackReader& reader) {
   TrackReader::Event event;
   const std::string phase = text_at(value, "ph");
   event.phase = phase.empty() ? '\0' : phase.front();
@@ -87,17 +89,20 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
   int depth_of_events = kNowhere;
   bool expected = false;
   TrackReader reader;
-  const auto visit = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::key) {
+  const auto visit = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > limits::kDepth) {
+      throw InputError({file, 0, 0}, "values lie more than " + std::to_string(limits::kDepth) + " deep");
+    }
+    if (event == Json::parse_event_t::key) {
       expected = depth_of_events == kNowhere && parsed == "traceEvents";
-    } else if (event == json::parse_event_t::array_start && expected) {
+    } else if (event == Json::parse_event_t::array_start && expected) {
       expected = false;
       depth_of_events = depth + 1;
       reader = {};
-    } else if (event == json::parse_event_t::object_end && depth == depth_of_events) {
+    } else if (event == Json::parse_event_t::object_end && depth == depth_of_events) {
       reader.take(event_of(parsed, reader));
       return false;
-    } else if (event == json::parse_event_t::array_end && depth == depth_of_events - 1) {
+    } else if (event == Json::parse_event_t::array_end && depth == depth_of_events - 1) {
       depth_of_events = kNowhere;
       parsed = document.timelines.size();
       document.timelines.push_back(reader.finish());
@@ -105,11 +110,13 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
     return true;
   };
   try {
-    document.content = std::make_shared<const json>(json::parse(text, visit));
-  } catch (const json::exception& failure) {
+    document.content = std::make_shared<const Json>(Json::parse(text, visit));
+  } catch (const Json::exception& failure) {
     const std::string_view what = failure.what();
-    throw InputError({file, 0, 0}, "no JSON: " + std::string(what.substr(what.find("] ") + 2)) +
-                                       "; allowed: what commands write with --format json, or compare with -o");
+    const auto* syntax = dynamic_cast<const Json::parse_error*>(&failure);
+    const Where where = syntax != nullptr ? json::Source(text, file).place_of_byte(syntax->byte) : Where{file};
+    throw InputError(where, "no JSON: " + std::string(what.substr(what.find("] ") + 2)) +
+                                "; allowed: what commands write with --format json, or compare with -o");
   }
   if (document.json().is_array()) { // a trace without an object around it
     throw InputError({file, 0, 0}, "a list; allowed: an object, as results and traces with traceEvents are");
@@ -133,38 +140,38 @@ DocumentPage read_document(const std::string& file, const std::string& text) {
     DocumentPage page = row->page(document);
     page.inputs = texts_at(document.json(), "inputs");
     return page;
-  } catch (const json::exception& failure) {
+  } catch (const Json::exception& failure) {
     throw InputError({file, 0, 0}, "not as `" + std::string(row->command) + "` writes it: " + failure.what());
   }
 }
 
-double number_at(const json& value, const char* key) {
+double number_at(const Json& value, const char* key) {
   const auto found = value.find(key);
   return found != value.end() && found->is_number() ? found->get<double>() : Mark::kNone;
 }
 
-std::string text_at(const json& value, const char* key) {
+std::string text_at(const Json& value, const char* key) {
   const auto found = value.find(key);
   return found != value.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-const json& list_at(const json& value, const char* key) {
-  static const json kNone = json::array();
+const Json& list_at(const Json& value, const char* key) {
+  static const Json kNone = Json::array();
   const auto found = value.find(key);
   return found != value.end() && found->is_array() ? *found : kNone;
 }
 
-std::vector<std::string> texts_at(const json& value, const char* key) {
+std::vector<std::string> texts_at(const Json& value, const char* key) {
   std::vector<std::string> texts;
-  for (const json& one : list_at(value, key)) {
+  for (const Json& one : list_at(value, key)) {
     texts.push_back(one.is_string() ? one.get<std::string>() : one.dump());
   }
   return texts;
 }
 
-std::vector<double> numbers_at(const json& value, const char* key) {
+std::vector<double> numbers_at(const Json& value, const char* key) {
   std::vector<double> numbers;
-  for (const json& one : list_at(value, key)) {
+  for (const Json& one : list_at(value, key)) {
     numbers.push_back(one.is_number() ? one.get<double>() : Mark::kNone);
   }
   return numbers;
@@ -194,10 +201,10 @@ Chart bars_of(const std::string& name, const std::string& title, const std::stri
   return chart;
 }
 
-void add_timeline(const JsonDocument& document, const json& run, const std::string& title,
+void add_timeline(const JsonDocument& document, const Json& run, const std::string& title,
                   std::vector<PageTimeline>& timelines) {
   const auto timeline = run.find("timeline");
-  const json& holder = timeline == run.end() ? run : *timeline;
+  const Json& holder = timeline == run.end() ? run : *timeline;
   if (holder.is_object() && holder.contains("traceEvents")) {
     timelines.push_back({title, document.timelines.at(holder.at("traceEvents").get<std::size_t>())});
   }

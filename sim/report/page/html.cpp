@@ -9,6 +9,7 @@
 #include <set>
 
 #include "sim/base/digest.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/report/page/assets.hpp"
 #include "sim/report/page/page.hpp"
 
@@ -19,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 std::string escaped(const std::string& text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : with_visible_controls(text)) {
     switch (c) {
     case '&':
       safe += "&amp;";
@@ -43,8 +44,24 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+// Puts words in place of all controls in texts, which the scripts show as they are.
+void make_controls_visible(Json& value) {
+  if (value.is_structured()) {
+    for (Json& part : value) {
+      make_controls_visible(part);
+    }
+  } else if (auto* text = value.get_ptr<std::string*>(); text != nullptr && !is_plain(*text)) {
+    *text = with_visible_controls(*text);
+  }
+}
+
 // JSON that HTML parsers do not take for markup.
-std::string in_script(const Json& value) {
+std::string in_script(Json value) {
+  make_controls_visible(value);
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
   safe.reserve(text.size());
@@ -261,8 +278,10 @@ Chart with_note(Chart chart, const std::string& note) {
 
 } // namespace
 
+std::string drawn_data(const Page& page) { return in_script(drawn(page)); }
+
 std::string to_html(const Page& page) {
-  const std::string data = in_script(drawn(page));
+  const std::string data = drawn_data(page);
   // Nonce of the scripts: only scripts with this word run, and no text among the inputs can contain it.
   const std::string word = to_text(Fingerprint().add(data).digest());
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

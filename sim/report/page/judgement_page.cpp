@@ -25,7 +25,8 @@ std::vector<std::string> winners(const json& planners) {
 PageTable planners_table(const json& planners) {
   PageTable table{.title = "Planners",
                   .columns = {"planner", "cases", "with a plan that fits", "wins", "median regret [%]",
-                              "95 % regret [%]", "median over bound [%]", "median bias [%]", "rank correlation"}};
+                              "95 % regret [%]", "median over bound [%]", "median bias [%]", "rank correlation",
+                              "remarks"}};
   for (const json& one : planners) {
     std::vector<PageCell> row = {{text_at(one, "planner")}};
     for (const char* key : {"cases", "feasible", "wins"}) {
@@ -35,6 +36,7 @@ PageTable planners_table(const json& planners) {
       row.push_back(percent_cell(number_at(one, key)));
     }
     row.push_back(number_cell(number_at(one, "spearman")));
+    row.push_back({text_at(one, "why_not")});
     table.rows.push_back(std::move(row));
   }
   return table;

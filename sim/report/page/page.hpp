@@ -60,6 +60,9 @@ struct Page {
   std::vector<PageLink> inputs = {};
 };
 
+/// What the page's scripts draw, as JSON that may stand in HTML; to_html() embeds it.
+std::string drawn_data(const Page& page);
+
 /// The complete file. Texts are escaped, whatever they contain.
 std::string to_html(const Page& page);
 

@@ -1,4 +1,4 @@
-// The cells of a schedule file: lines of tokens between commas, blanks around them, empty ones skipped.
+// The cells of a schedule file: tokens separated by commas. Blanks around tokens are dropped, empty cells skipped.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

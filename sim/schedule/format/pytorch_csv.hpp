@@ -19,8 +19,9 @@ enum class PytorchDialect { current, old };
 struct PytorchSchedule {
   Schedule schedule; ///< without messages; a whole backward pass among split ones becomes a B with its W fused to it
   PytorchDialect dialect = PytorchDialect::current;
-  bool messages = false;            ///< whether the file has SEND and RECV
-  std::vector<std::string> defects; ///< defects of the messages: one without its peer, one out of place, or a deadlock
+  bool messages = false; ///< whether the file has SEND and RECV
+  std::vector<ScheduleDefect>
+      defects; ///< defects of the messages: one without its peer, one out of place, or a deadlock
 };
 
 /// Whether a text has this format: its first token begins with a stage or a parenthesis.

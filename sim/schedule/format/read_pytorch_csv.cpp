@@ -159,7 +159,7 @@ class MessageChecker {
 public:
   explicit MessageChecker(const Orders& orders) : orders_(orders) {}
 
-  std::vector<std::string> find_defects() {
+  std::vector<ScheduleDefect> find_defects() {
     find_homes();
     check_pairs();
     for (std::size_t rank = 0; rank < orders_.size(); ++rank) {
@@ -186,6 +186,8 @@ private:
     return {kPeers[index], token.stage + there, token.micro_batch};
   }
 
+  void note(std::size_t rank, const std::string& text) { defects_.push_back({text, static_cast<int>(rank)}); }
+
   void find_homes() {
     for (std::size_t rank = 0; rank < orders_.size(); ++rank) {
       for (const Token& token : orders_[rank]) {
@@ -200,7 +202,7 @@ private:
     for (std::size_t rank = 0; rank < orders_.size(); ++rank) {
       for (const Token& token : orders_[rank]) {
         if (token.messages() && !place_.try_emplace(key_of(token), rank).second) {
-          defects_.push_back(name_of(token) + " appears more than once, again on rank " + std::to_string(rank));
+          note(rank, name_of(token) + " appears more than once, again on rank " + std::to_string(rank));
         }
       }
     }
@@ -208,9 +210,9 @@ private:
       const Key peer = peer_of({std::get<0>(key), std::get<1>(key), std::get<2>(key), false, {}});
       const auto found = place_.find(peer);
       if (found == place_.end()) {
-        defects_.push_back(text_of(key) + " on rank " + std::to_string(rank) + " has no " + text_of(peer));
+        note(rank, text_of(key) + " on rank " + std::to_string(rank) + " has no " + text_of(peer));
       } else if (found->second == rank && std::get<0>(key) < std::get<0>(peer)) {
-        defects_.push_back(text_of(key) + " and " + text_of(peer) + " are both on rank " + std::to_string(rank));
+        note(rank, text_of(key) + " and " + text_of(peer) + " are both on rank " + std::to_string(rank));
       }
     }
   }
@@ -222,11 +224,11 @@ private:
       const int s = token.stage;
       const int m = token.micro_batch;
       if (token.word == Word::send_f && !done.contains({Word::forward, s, m})) {
-        defects_.push_back(name_of(token) + " on rank " + std::to_string(rank) + " stands before " +
-                           name_of(Word::forward, s, m) + ", whose data it sends");
+        note(rank, name_of(token) + " on rank " + std::to_string(rank) + " stands before " +
+                       name_of(Word::forward, s, m) + ", whose data it sends");
       } else if (token.word == Word::send_b && !done.contains({Word::backward, s, m})) {
-        defects_.push_back(name_of(token) + " on rank " + std::to_string(rank) +
-                           " stands before the backward whose data it sends");
+        note(rank,
+             name_of(token) + " on rank " + std::to_string(rank) + " stands before the backward whose data it sends");
       } else if (token.word == Word::forward) {
         check_input(token, rank, Word::recv_f, s - 1, done);
       } else if (is_backward(token.word)) {
@@ -241,8 +243,7 @@ private:
     const auto home = home_.find({from_stage, token.micro_batch});
     const Key key{receive, token.stage, token.micro_batch};
     if (home != home_.end() && home->second != rank && !done.contains(key)) {
-      defects_.push_back(name_of(token) + " on rank " + std::to_string(rank) + " has no " + text_of(key) +
-                         " before it");
+      note(rank, name_of(token) + " on rank " + std::to_string(rank) + " has no " + text_of(key) + " before it");
     }
   }
 
@@ -267,7 +268,7 @@ private:
     }
     for (std::size_t rank = 0; rank < orders_.size(); ++rank) {
       if (cursor[rank] < orders_[rank].size()) {
-        defects_.push_back("deadlock: " + cycle_from(rank, cursor));
+        note(rank, "deadlock: " + cycle_from(rank, cursor));
         return;
       }
     }
@@ -294,7 +295,7 @@ private:
   const Orders& orders_;
   std::map<Task, std::size_t> home_; // rank of the forward
   std::map<Key, std::size_t> place_; // rank of each message
-  std::vector<std::string> defects_;
+  std::vector<ScheduleDefect> defects_;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/schedule/format/csv_cells.hpp"
 #include "sim/schedule/format/pytorch_csv.hpp"
 
@@ -40,10 +41,23 @@ void read_cell(std::string_view cell, const Where& where, Schedule& schedule) {
 
 } // namespace
 
-std::vector<std::string> schedule_defects(const ScheduleFile& file) {
-  std::vector<std::string> defects = schedule_defects(file.schedule);
+std::vector<ScheduleDefect> find_defects(const ScheduleFile& file) {
+  std::vector<ScheduleDefect> defects = find_defects(file.schedule);
   defects.insert(defects.end(), file.defects.begin(), file.defects.end());
   return defects;
+}
+
+std::vector<std::string> schedule_defects(const ScheduleFile& file) {
+  std::vector<std::string> texts;
+  for (ScheduleDefect& defect : find_defects(file)) {
+    texts.push_back(std::move(defect.text));
+  }
+  return texts;
+}
+
+Where place_of(const ScheduleDefect& defect, const ScheduleFile& read, const std::string& file) {
+  const auto rank = static_cast<std::size_t>(defect.rank); // -1: beyond all
+  return rank < read.lines.size() ? Where{file, read.lines[rank], 1} : Where{file, 0, 0};
 }
 
 std::string to_csv(const Schedule& schedule) {
@@ -76,7 +90,9 @@ std::variant<std::string, Infeasible> to_csv(const Schedule& schedule, std::stri
 }
 
 ScheduleFile read_schedule(std::string_view text, const std::string& file) {
+  check_utf8(text, file);
   ScheduleFile read{.dialect = std::string(kOurs)};
+  for_each_line(text, [&](std::string_view, int number) { read.lines.push_back(number); });
   if (is_pytorch_csv(text)) {
     PytorchSchedule foreign = read_pytorch_csv(text, file);
     read.schedule = std::move(foreign.schedule);

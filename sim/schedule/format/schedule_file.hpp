@@ -23,12 +23,16 @@ std::span<const ScheduleDialect> schedule_dialects();
 struct ScheduleFile {
   Schedule schedule;
   std::string dialect; ///< dialect of the file
-  std::vector<std::string>
-      defects; ///< defects of messages that the file spells out; schedule_defects() finds the others
+  /// Defects of messages that the file spells out; schedule_defects() finds the others.
+  std::vector<ScheduleDefect> defects;
+  std::vector<int> lines; ///< [rank]: the line of its order
 };
 
 /// Every reason why the schedule cannot run.
-std::vector<std::string> schedule_defects(const ScheduleFile& file);
+std::vector<ScheduleDefect> find_defects(const ScheduleFile& file);
+std::vector<std::string> schedule_defects(const ScheduleFile& file); ///< their texts
+/// The place of a defect: the line of its rank, or the file.
+Where place_of(const ScheduleDefect& defect, const ScheduleFile& read, const std::string& file);
 
 /// One line per rank, tokens like F0@1 joined by commas.
 std::string to_csv(const Schedule& schedule);

@@ -1,4 +1,4 @@
-// Edges for a task graph whose tasks are there already.
+// Adds edges to a task graph that already has its tasks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ struct Edge {
   TaskId from, to;
 };
 
-/// Adds edges in any order, behind those that the graph has; it may have none at all yet. O(tasks + edges).
+/// Adds edges, given in any order, after those that the graph has, if any. O(tasks + edges).
 void add_edges(TaskGraph& graph, std::span<const Edge> edges);
 
 } // namespace stagecraft

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// Transfers between stages, behind the computations that make their data.
+/// Finds the transfers between stages, after the computations that make their data.
 class Carriers {
 public:
   explicit Carriers(const TaskGraph& graph) : graph_(graph) {
@@ -19,8 +19,8 @@ public:
     }
   }
 
-  /// Calls visit(transfer, place of its maker in the programs), in the order of the programs; later legs after earlier
-  /// ones. A transfer that several computations feed is visited behind each of them.
+  /// Calls visit(transfer, place of its maker in the programs), in the order of the programs, and for a leg before the
+  /// legs after it. A transfer that several computations feed is visited after each of them.
   template <class Visit> void for_each(const Visit& visit) const {
     for (std::size_t at = 0; at < graph_.program.size(); ++at) {
       visit_behind(graph_.program[at], static_cast<std::int32_t>(at), visit);
@@ -92,7 +92,7 @@ TaskGraph chain_transfers(TaskGraph graph) {
   constexpr std::int32_t kDone = -1;
   const Channels channels = channels_of(graph);
   const Carriers carriers(graph);
-  std::vector<std::int32_t> last_maker(graph.tasks(), kDone); // its place: what several make is sent after the last
+  std::vector<std::int32_t> last_maker(graph.tasks(), kDone); // [task]: its last maker's place, after which it is sent
   carriers.for_each(
       [&](TaskId transfer, std::int32_t at) { last_maker[transfer] = std::max(last_maker[transfer], at); });
   std::vector<TaskId> sent(channels.work_of.size(), -1); // [channel]: the last transfer

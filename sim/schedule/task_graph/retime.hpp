@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// Gives each forward and backward the seconds that `seconds_of` says; tasks of one kind and stage with equal times
-/// share a work. All else stays.
+/// share a work. Nothing else changes.
 void retime(TaskGraph& graph, const std::function<Seconds(TaskKind kind, int stage, int micro_batch)>& seconds_of);
 
 } // namespace stagecraft

@@ -54,7 +54,7 @@ void TaskGraphBuilder::list_devices() {
   }
 }
 
-// Room for every block, so that nothing is copied while the graph grows.
+// Reserves room for the blocks, so that little is copied while the graph grows.
 void TaskGraphBuilder::reserve() {
   std::size_t replicas = 0;
   for (const StageCost& stage : cost_.stages) {
@@ -66,8 +66,7 @@ void TaskGraphBuilder::reserve() {
     recomputes_ = recomputes_ || std::any_of(order.begin(), order.end(),
                                              [](const Action& action) { return action.kind == TaskKind::recompute; });
   }
-  const std::size_t blocks =
-      4 * replicas + 2 * cost_.edges.size(); // of one replica and leg; more only grow as they must
+  const std::size_t blocks = 4 * replicas + 2 * cost_.edges.size(); // enough for one replica pair and leg per edge
   graph_.work.reserve(blocks * micro_batches_ + 2 * replicas);
   graph_.micro_batch.reserve(blocks * micro_batches_ + 2 * replicas);
   graph_.program.reserve(actions + replicas);
@@ -103,7 +102,7 @@ void TaskGraphBuilder::write_edges() {
   graph_.waits.assign(tasks, 0);
   graph_.successor_begin.assign(tasks + 1, 0);
   std::int32_t* const begin = graph_.successor_begin.data();
-  for (const EdgeRun& run : edge_runs_) { // each array for itself, so that several at once are counted
+  for (const EdgeRun& run : edge_runs_) { // one loop per array, so that each can count several at once
     std::for_each_n(begin + run.from + 1, run.count, [](std::int32_t& count) { ++count; });
     std::for_each_n(graph_.waits.data() + run.to, run.count, [](std::int32_t& count) { ++count; });
   }

@@ -15,23 +15,24 @@ using TaskId = std::int32_t;
 /// What all tasks of one kind of work share; most works have one task per micro-batch.
 struct Work {
   TaskKind kind = TaskKind::forward;
-  std::int32_t device = -1; ///< index into TaskGraph::devices of the computing device; of the sender for a transfer
-  std::int32_t leg = -1;    ///< of a transfer; -1: computation, or a join that takes no time
-  std::int32_t node = -1;   ///< whose core a batch is loaded on
+  std::int32_t device = -1; ///< the computing device, or a transfer's sender: an index into TaskGraph::devices
+  std::int32_t leg = -1;    ///< a transfer's leg; -1: a computation, a load, or a join, which takes no time
+  std::int32_t node = -1;   ///< the node on whose cores a batch is loaded; -1: not a load
   std::int32_t stage = 0;
-  std::int32_t to_stage = 0; ///< of a transfer
-  std::int32_t channel = -1; ///< of a transfer whose bytes follow those sent before it in its channel; -1: of any other
-  Seconds seconds;           ///< of a computation or load; of a transfer that has its links for itself
-  Seconds latency;           ///< of a transfer, paid before its bytes flow
-  double bytes = 0;          ///< of a transfer, a whole number
+  std::int32_t to_stage = 0; ///< a transfer's receiving stage
+  std::int32_t channel = -1; ///< the channel of a transfer whose bytes follow those sent before it; -1: none
+  Seconds seconds;           ///< time of a computation or load, or of a transfer that has its links for itself
+  Seconds latency;           ///< a transfer's latency, paid before its bytes flow
+  double bytes = 0;          ///< a transfer's bytes, a whole number
   Bytes acquire, release;    ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
   bool transfers() const { return leg >= 0; }
-  bool loads() const { return node >= 0; } ///< on a host core, which ties keep for it
+  bool loads() const { return node >= 0; } ///< on a host core, which ties reserve for it
 };
 
-/// An order that edges cannot say: task `to`, `iterations` later, starts no earlier than another ends, or starts.
+/// A dependency that edges cannot express: task `to`, `iterations` later, starts no earlier than the tie's task ends,
+/// or, with `from_start`, starts.
 struct Tie {
   TaskId to = 0;
   std::int32_t iterations = 0;
@@ -45,8 +46,8 @@ struct FixedMemory {
   Bytes total() const { return weights + gradients + optimizer + buffers; }
 };
 
-/// Flat arrays over tasks. A device runs its program in order; a task also waits for all tasks that it succeeds.
-/// Iterations repeat the graph: they are bound by program order, and by ties where there is a loader.
+/// Flat arrays over tasks. A device runs its program in order; a task also waits for all its predecessors. Iterations
+/// repeat the graph; program order and ties connect them.
 struct TaskGraph {
   std::vector<Work> works;
   std::vector<Leg> legs;                     ///< of transfers
@@ -59,13 +60,13 @@ struct TaskGraph {
   std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
   std::vector<FixedMemory> fixed_memory; ///< [device]
-  int channels = 0;                      ///< on which transfers follow one another
+  int channels = 0;                      ///< number of channels
   int joins = 0;                         ///< tasks that only join others
   bool overlaps = false;                 ///< iterations follow one another without a pause
-  std::vector<std::int32_t> ahead;     ///< [task]: iterations that it runs before its own, where they overlap; or empty
-  std::vector<std::int32_t> tie_begin; ///< [task], and the end; empty where there are no ties
+  std::vector<std::int32_t> ahead;       ///< [task]: iterations that it runs before its own, if they overlap; or empty
+  std::vector<std::int32_t> tie_begin;   ///< [task], and the end; empty if there are no ties
   std::vector<Tie> ties;
-  int workers = 0, queue = 0;           ///< of each loader; 0: data is at hand
+  int workers = 0, queue = 0;           ///< workers and queue of each loader; 0: no loader, data is always ready
   int cycle = 1;                        ///< iterations after which a loader's pattern repeats
   HostWait host = HostWait::unmodelled; ///< what waiting cores do
 
@@ -81,7 +82,7 @@ struct TaskGraph {
     return tie_begin.empty() ? std::span<const Tie>{}
                              : std::span{ties.data() + tie_begin[task], ties.data() + tie_begin[task + 1]};
   }
-  /// Of each iteration and task the number of predecessors, ties from earlier iterations among them.
+  /// [iteration * tasks + task]: the number of predecessors, including ties from earlier iterations.
   template <class Count> std::vector<Count> waits_over(int iterations) const; ///< std::int32_t or double
 };
 
@@ -92,14 +93,14 @@ struct TaskGraphRequest {
   bool barrier = true; ///< optimiser steps wait for all stages
   bool blocking_sends = false;
   bool early_recompute = true;
-  double fused = 1;                  ///< time of a fused forward and backward, in parts of both one after the other
+  double fused = 1;                  ///< time of a fused forward and backward, relative to one after the other
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
-  const Loading* loading = nullptr;  ///< nothing: data is at hand
+  const Loading* loading = nullptr;  ///< nullptr: data is always ready
 };
 
 /// The shared pass behind every schedule: adds transfers (each tensor once per destination device, resharding between
-/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader. Unless told,
-/// rank r is the r-th device where there is a rank per device, else the devices of stage r.
+/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader. Without
+/// `rank_of`, rank r is the r-th device if there is a rank per device, and otherwise the devices of stage r.
 TaskGraph make_task_graph(const TaskGraphRequest& request);
 
 } // namespace stagecraft

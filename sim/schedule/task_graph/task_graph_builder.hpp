@@ -24,10 +24,10 @@ public:
 private:
   static constexpr TaskId kNone = -1;
 
-  // Which micro-batches a replica runs that takes whole ones in turn.
+  // The micro-batches of a replica that takes whole ones in turn.
   struct Turns {
     std::vector<std::int32_t> micro_batches; // ascending
-    std::vector<std::int32_t> place;         // of each micro-batch among them, or -1
+    std::vector<std::int32_t> place;         // [micro-batch]: its place among them, or -1
   };
 
   // The tasks of a stage on one device, a replica or a shard of one: blocks of one task per micro-batch that it runs.
@@ -35,9 +35,9 @@ private:
     int device = 0; // index into the graph's devices
     TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
     TaskId last = kNone;                  // task after which the stage's gradients are complete
-    std::vector<TaskId> parts;            // of the last backward, one per bucket of gradients; none: it is one
-    const Turns* turns = nullptr;         // nothing: all micro-batches
-    std::vector<std::int32_t> recomputed; // of each micro-batch its place in the block of R, or -1; empty: no R
+    std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
+    const Turns* turns = nullptr;         // nullptr: all micro-batches
+    std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
 
     std::int32_t place(std::int32_t micro_batch) const {
       return turns != nullptr ? turns->place[micro_batch] : micro_batch;
@@ -50,8 +50,8 @@ private:
     std::int32_t count;
   };
 
-  // What B takes (gradients that W needs, where they outweigh what B frees) or frees of a micro-batch that holds `all`,
-  // and what W frees.
+  // How B changes the memory of a micro-batch that holds `all`. `more`: what B takes, if W needs more than `all`;
+  // `less`: what B frees otherwise; `rest`: what W frees.
   struct Handover {
     Bytes more, less, rest;
   };
@@ -89,7 +89,7 @@ private:
   void wait_for_gradient(const ReplicaTasks& replica, TaskId gradient, const std::vector<std::int32_t>& common);
   void block_sends();
 
-  // task_graph_programs.cpp: what each device runs, in which order, and what is one task of it
+  // task_graph_programs.cpp: what each device runs, in which order, and which actions form one task
   TaskId task_of(const ReplicaTasks& replica, TaskKind kind, std::int32_t micro_batch) const {
     switch (kind) {
     case TaskKind::forward:
@@ -110,7 +110,7 @@ private:
   void join_fused();
   void shorten_fused(const std::vector<TaskId>& head);
 
-  // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and what of the next one begins before it
+  // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and the overlap with the next one
   TaskId add_join(TaskKind kind, int count);
   void finish_iteration();
   TaskId complete(const ReplicaTasks& replica) const;
@@ -130,11 +130,12 @@ private:
   std::vector<int> index_of_;
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
-  bool recomputes_ = false;         // any micro-batch
-  std::vector<int> backwards_left_; // [stage], while a program is written, where any is divided
+  bool recomputes_ = false; // whether any micro-batch is recomputed
+  std::vector<int>
+      backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
   std::vector<EdgeRun> edge_runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
-  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may be short
+  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may end early
   std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
 };
 

@@ -1,4 +1,4 @@
-// The end of an iteration: gradients, optimizers, and what of the next one begins before it.
+// The end of an iteration: gradients, optimizers, and the overlap with the next one.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -35,7 +35,8 @@ void TaskGraphBuilder::finish_iteration() {
   }
 }
 
-// The task after which a replica's gradients are complete, of the iteration; or the block of them, of micro-batches.
+// The task that completes a replica's gradients of the iteration; or, with a step per micro-batch, the block of tasks
+// that complete those of each micro-batch.
 TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
   if (!request_.schedule.steps_each_micro_batch) {
     return replica.last;
@@ -43,9 +44,9 @@ TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
   return replica.weight != kNone ? replica.weight : replica.backward;
 }
 
-// A ring over the replicas' shards of one rank: each sends 2 (r-1)/r of the gradients to its neighbour, all at once
-// or bucket by bucket; a join stands before and after. `steps` times an iteration. Returns the block of the joins
-// after.
+// Reduces gradients in a ring over the replicas' shards of one rank, `steps` times an iteration: each sends 2 (r-1)/r
+// of the gradients to its neighbour, all at once or bucket by bucket, between two joins. Returns the block of the joins
+// at the end.
 TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
   std::vector<const ReplicaTasks*> ring;
   for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
@@ -72,7 +73,7 @@ TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
   return before;
 }
 
-// One ring of `gradients` once all of `made` are; returns the block of the joins after it.
+// Adds one ring that reduces `gradients` once all of `made` have ended; returns the block of the joins at its end.
 TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
                                   const std::vector<TaskId>& made, int steps) {
   const int ranks = static_cast<int>(ring.size());
@@ -92,7 +93,8 @@ TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTask
   return end;
 }
 
-// Where iterations overlap, an edge from a task that runs ahead of its iteration leads into a later one.
+// If iterations overlap, an edge from a task that runs ahead of its iteration leads into a later one, and so becomes a
+// tie.
 void TaskGraphBuilder::overlap_iterations() {
   graph_.overlaps = true;
   ahead_.resize(graph_.work.size(), 0);
@@ -102,7 +104,7 @@ void TaskGraphBuilder::overlap_iterations() {
       maker[run.to + i] = run.from + i;
     }
   }
-  for (TaskId task = 0; task < graph_.tasks(); ++task) { // what is made early leaves early; legs stand in order
+  for (TaskId task = 0; task < graph_.tasks(); ++task) { // a transfer runs as far ahead as its maker
     if (maker[task] != kNone && graph_.works[graph_.work[task]].transfers()) {
       ahead_[task] = ahead_[maker[task]];
     }

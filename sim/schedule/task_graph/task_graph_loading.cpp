@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-// Each device of the first stage has a loader: read, load and copy before each of its forwards. The ties keep its
-// workers and its queue: batch n waits until its worker is done with batch n - workers, and until batch n - queue is
-// taken, which is when that one's forward starts. Batches come in the order in which the device takes them.
+// Each device of the first stage has a loader: read, load and copy before each of its forwards. Ties model its workers
+// and its queue: batch n waits until its worker is done with batch n - workers, and until batch n - queue is taken,
+// which is when the forward of that batch starts. Batches come in the order in which the device takes them.
 void TaskGraphBuilder::load_batches(const Loading& loading) {
   graph_.workers = loading.workers;
   graph_.queue = loading.queue;
@@ -49,7 +49,7 @@ void TaskGraphBuilder::load_batches(const Loading& loading) {
   }
 }
 
-// One transfer per micro-batch for a device's loader; none where it takes no time.
+// Adds one transfer per micro-batch for a device's loader; none if it takes no time.
 TaskId TaskGraphBuilder::add_copies(TaskKind kind, const ReplicaTasks& replica, const Leg& leg, Bytes bytes) {
   if (bytes.value < 1 || std::isinf(leg.bandwidth.value)) {
     return kNone;

@@ -1,4 +1,4 @@
-// What each device runs, in which order, and what is one task of it.
+// What each device runs, in which order, and which actions form one task.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -10,23 +10,29 @@
 namespace stagecraft {
 
 void TaskGraphBuilder::write_programs() {
-  std::vector<ReplicaTasks*> replica_of(stages());
+  std::vector<std::vector<std::pair<int, ReplicaTasks*>>> stages_on(graph_.devices.size()); // ascending
+  for (int s = 0; s < stages(); ++s) {
+    for (ReplicaTasks& replica : replicas_[s]) {
+      stages_on[replica.device].emplace_back(s, &replica);
+    }
+  }
+  if (std::any_of(cost_.stages.begin(), cost_.stages.end(),
+                  [](const StageCost& stage) { return stage.buckets.size() > 1; })) {
+    backwards_left_.assign(stages(), 0);
+  }
+  std::vector<ReplicaTasks*> replica_of(stages(), nullptr);
   for (int device = 0; device < static_cast<int>(graph_.devices.size()); ++device) {
-    std::fill(replica_of.begin(), replica_of.end(), nullptr);
-    for (auto& replicas : replicas_) {
-      for (ReplicaTasks& replica : replicas) {
-        if (replica.device == device) {
-          replica_of[&replicas - replicas_.data()] = &replica;
-        }
-      }
+    for (const auto& [stage, replica] : stages_on[device]) {
+      replica_of[stage] = replica;
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
     write_program(request_.schedule.orders[rank_of(device)], replica_of);
-    for (std::size_t s = 0; s < replica_of.size(); ++s) {
-      if (ReplicaTasks* replica = replica_of[s]; replica != nullptr && replica->optimizer == kNone) {
-        replica->optimizer = add_optimizer(static_cast<int>(s), *replica);
+    for (const auto& [stage, replica] : stages_on[device]) {
+      if (replica->optimizer == kNone) {
+        replica->optimizer = add_optimizer(stage, *replica);
         graph_.program.push_back(replica->optimizer);
       }
+      replica_of[stage] = nullptr;
     }
   }
   graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
@@ -36,10 +42,8 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
   const Schedule& schedule = request_.schedule;
   const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
-  const bool divides = std::any_of(cost_.stages.begin(), cost_.stages.end(),
-                                   [](const StageCost& stage) { return stage.buckets.size() > 1; });
+  const bool divides = !backwards_left_.empty();
   if (divides) {
-    backwards_left_.assign(replica_of.size(), 0);
     for (const Action& action : order) {
       backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
     }
@@ -67,8 +71,8 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
   }
 }
 
-// The last backward of a stage that reduces its gradients bucket by bucket is one task per bucket. Activations are
-// kept until the last of them.
+// If a stage reduces its gradients bucket by bucket, its last backward is divided into one task per bucket. Activations
+// are kept until the last of them.
 void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets) {
   if (buckets.size() < 2 || request_.schedule.steps_each_micro_batch) {
     return;
@@ -95,7 +99,7 @@ void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<Grad
   }
 }
 
-// Tasks run so many iterations before the one that their micro-batch belongs to.
+// Notes that a task runs this many iterations before the one that its micro-batch belongs to.
 void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
   if (iterations > 0) {
     ahead_.resize(graph_.work.size(), 0);
@@ -104,17 +108,17 @@ void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
 }
 
 TaskId TaskGraphBuilder::add_optimizer(int stage, const ReplicaTasks& replica) {
-  Seconds seconds;
-  for (const ReplicaCost& cost : cost_.stages[stage].replicas) {
-    seconds = index_of_[cost.device] == replica.device ? cost.optimizer : seconds;
-  }
-  return add(
-      {.kind = TaskKind::optimizer, .device = replica.device, .stage = stage, .to_stage = stage, .seconds = seconds},
-      1);
+  const ReplicaCost& cost = cost_.stages[stage].replicas[&replica - replicas_[stage].data()];
+  return add({.kind = TaskKind::optimizer,
+              .device = replica.device,
+              .stage = stage,
+              .to_stage = stage,
+              .seconds = cost.optimizer},
+             1);
 }
 
-// Fused tasks are one: the first waits for what any of them needs, and what any of them makes leaves after the last.
-// Forward and backward together take `fused` of the time that they take one after the other.
+// Fused tasks act as one: the first waits for what any of them needs, and what any of them makes leaves after the last.
+// Forward and backward together take `fused` times as long as one after the other.
 void TaskGraphBuilder::join_fused() {
   std::vector<TaskId> head(graph_.work.size());
   std::iota(head.begin(), head.end(), 0);
@@ -148,7 +152,7 @@ void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
   }
   std::map<std::int32_t, std::int32_t> shorter; // work -> the same in a group of both kinds
   for (const auto& [first, group] : groups) {
-    const auto has = [&](TaskKind kind) {
+    const auto has = [&, &group = group](TaskKind kind) { // Clang 14 captures no structured binding
       return std::any_of(group.begin(), group.end(), [&](TaskId task) { return kind_of(task) == kind; });
     };
     if (request_.fused == 1 || !has(TaskKind::forward) || !has(TaskKind::backward)) {

@@ -21,7 +21,7 @@ void TaskGraphBuilder::make_replicas() {
   }
 }
 
-// What the order of the replica's rank says of the stage: the micro-batches it runs, and which of them again.
+// Reads from the order of the replica's rank which micro-batches of the stage it runs, and which of them it recomputes.
 void TaskGraphBuilder::read_orders(int stage, ReplicaTasks& replica) {
   const bool in_turn = cost_.stages[stage].in_turn;
   if (!in_turn && !recomputes_) {
@@ -111,7 +111,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   }
 }
 
-// The replica's R; micro-batches without one hold all their activations from F on.
+// Adds the replica's R. Micro-batches without R hold all their activations from F on.
 void TaskGraphBuilder::add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica) {
   const auto count = static_cast<int>(
       std::count_if(replica.recomputed.begin(), replica.recomputed.end(), [](int n) { return n >= 0; }));
@@ -152,8 +152,8 @@ const TaskGraphBuilder::ReplicaTasks* TaskGraphBuilder::replica_on(int stage, in
   return nullptr;
 }
 
-// The schedule's rank of a device: as given; else its own where ranks are devices, that of its first stage where
-// replicas share one.
+// The schedule's rank of a device: the one given; otherwise the device's own number if ranks are devices, or the rank
+// of its first stage if replicas share a rank.
 std::size_t TaskGraphBuilder::rank_of(int device) const {
   if (!request_.rank_of.empty()) {
     return request_.rank_of[graph_.devices[device]];

@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-// Adds the legs between two devices as a chain of transfers, `count` of each, of the micro-batches given or of all in
-// order; returns {first block, last block}, or none where nothing moves.
+// Adds the legs between two devices as a chain of blocks of `count` transfers, for the given micro-batches or for all
+// in order. Returns {first block, last block}, or none if there is no leg.
 std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from_device, int to_device, int from_stage,
                                                          int to_stage, double bytes, int latencies, int count,
                                                          const std::vector<std::int32_t>& micro_batches) {
@@ -39,7 +39,7 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
   return blocks;
 }
 
-// Sends between the replicas of two stages that share a micro-batch: whose shares of it overlap, or whose turn it is.
+// Connects the replicas of two stages that share a micro-batch: their shares of it overlap, or both run it in turn.
 void TaskGraphBuilder::connect(const StageEdge& edge) {
   const StageCost& sender = cost_.stages[edge.from];
   const StageCost& receiver = cost_.stages[edge.to];
@@ -66,7 +66,7 @@ void TaskGraphBuilder::connect(const StageEdge& edge) {
   }
 }
 
-// Micro-batches that both run; none where both run all.
+// The micro-batches that both replicas run; empty if both run all.
 std::vector<std::int32_t> TaskGraphBuilder::common_turns(const ReplicaTasks& one, const ReplicaTasks& other) const {
   if (one.turns == nullptr || other.turns == nullptr) {
     const Turns* turns = one.turns != nullptr ? one.turns : other.turns;
@@ -78,8 +78,8 @@ std::vector<std::int32_t> TaskGraphBuilder::common_turns(const ReplicaTasks& one
   return common;
 }
 
-// Between two replicas: every rank receives from one, and all ranks of the receiver wait for what any of them
-// receives, since they compute together. `common`: the micro-batches; none where all.
+// Connects two replicas. Every rank receives from one rank, and all ranks of the receiver wait for what any of them
+// receives, since they compute together. `common`: the micro-batches that both run; empty: all.
 void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTasks> from,
                                std::span<const ReplicaTasks> to, double bytes,
                                const std::vector<std::int32_t>& common) {
@@ -89,7 +89,7 @@ void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTas
   for (int i = 0; i < from_degree; ++i) {
     for (int j = 0; j < to_degree; ++j) {
       if (from[i].device == to[j].device) {
-        continue; // program order holds them
+        continue; // program order keeps them in order
       }
       if (sends_to(i, from_degree, j)) {
         const auto activation =
@@ -111,8 +111,8 @@ void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTas
   }
 }
 
-// Edges between two blocks for each micro-batch of `common`. A block of a replica has a task for each of the replica's
-// micro-batches, a block of transfers one for each of `common`.
+// Adds edges between two blocks for each micro-batch of `common`. A block of a replica has a task for each of the
+// replica's micro-batches, a block of transfers one for each of `common`.
 void TaskGraphBuilder::add_runs(TaskId from, const ReplicaTasks* sender, TaskId to, const ReplicaTasks* receiver,
                                 const std::vector<std::int32_t>& common) {
   if (common.empty()) {

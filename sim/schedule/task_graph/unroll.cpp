@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-// Edges stay within an iteration but for ties.
+// Edges stay within an iteration; only ties lead into a later one.
 std::vector<Edge> edges_over(const TaskGraph& graph, int iterations) {
   std::vector<Edge> edges;
   for (int iteration = 0; iteration < iterations; ++iteration) {

@@ -6,8 +6,9 @@
 
 namespace stagecraft {
 
-/// A graph whose one iteration is so many of `graph`: task i of iteration n becomes task n * tasks + i, with a work of
-/// its own, so that its time can be its own. std::invalid_argument for a graph with a loader, whose ties are no edges.
+/// A graph of which one iteration is `iterations` iterations of `graph`: task i of iteration n becomes task n * tasks +
+/// i, with a work of its own, so that it can have a time of its own. std::invalid_argument for a graph with a loader,
+/// whose ties may start from the start of a task, as no edge can.
 TaskGraph unroll(const TaskGraph& graph, int iterations);
 
 } // namespace stagecraft

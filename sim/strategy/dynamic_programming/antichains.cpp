@@ -43,7 +43,7 @@ BitRows rows_of(std::vector<std::vector<char>> ideals, int bits) {
   return rows;
 }
 
-// The ideals of a coarser graph in operators of the model, and all prefixes of the topological order.
+// The ideals of a coarser graph, as sets of the model's operators, and all prefixes of the topological order.
 BitRows contracted_states(const ModelGraph& model, int cap) {
   const int n = model.size();
   const Blocks blocks = contract_branches(model, std::max(1, cap - n));
@@ -132,7 +132,8 @@ struct StateSums {
   Activations stash;
 };
 
-// The least time over device types, each in units of the type's time for the whole model (kernels it has).
+// For each operator, the least over device types of its time relative to the type's time for the whole model, without
+// the kernels that the type lacks.
 std::vector<double> weights_of_operators(const Problem& problem) {
   std::vector<double> weights(problem.model.size(), 0.0);
   std::vector<double> whole;

@@ -41,10 +41,10 @@ struct AntichainStates {
   int count() const { return ideals.rows(); }
 };
 
-/// All ideals of the graph, breadth first by size. The empty state serves as the virtual source of no cost that
-/// several sources need. Where there are more than `cap`, the states are those of the graph with its parallel branches
-/// contracted (contract_branches.hpp) and the prefixes of the topological order; at most `cap`, or size + 1 if that is
-/// more.
+/// All ideals of the graph, breadth first by size. If the graph has several sources, the empty state serves as their
+/// virtual source, at no cost. If there are more than `cap`, the states are those of the graph with its parallel
+/// branches contracted (contract_branches.hpp) and the prefixes of the topological order; at most `cap`, or size + 1 if
+/// that is more.
 AntichainStates antichain_states(const ModelGraph& model, int cap);
 
 /// The note for a plan made from these states, or "".
@@ -64,8 +64,8 @@ struct StateCosts {
   std::vector<double> parameters, resident_bytes, cut_bytes; ///< [state]
   std::vector<Activations> stash;                            ///< [state]
   std::vector<double> input_bytes;                           ///< [state]: of the model's input, fed to sources inside
-  /// [state]: sum over the ideal of the least time / time of the whole model over device types; a device that runs for
-  /// s seconds does at most s / time of the whole model of it.
+  /// [state]: sum over the ideal of the least, over device types, of an operator's time / the type's time for the whole
+  /// model. A device that takes T for the whole model does at most s / T of this work in s seconds.
   std::vector<double> weighted;
   std::vector<std::vector<std::int32_t>> above; ///< states_above()
   std::size_t pairs = 0;

@@ -36,7 +36,7 @@ std::vector<std::vector<char>> ideals_of(const Predecessors& graph, int cap) {
 
 namespace {
 
-// Operators that run one after the other as `blocks` blocks: a connected part of a region.
+// A connected part of a region, or several that were merged. Its operators are cut, in order, into `blocks` blocks.
 struct Branch {
   std::vector<OperatorId> operators; // ascending
   int blocks = 1;
@@ -48,19 +48,19 @@ struct Region {
   int ideals = 0;
 };
 
-// The trunk: operators that are an ancestor or a descendant of every other one. All before an operator are its
-// ancestors when each has a successor no later than it, as following such successors leads to it; likewise all behind
-// it.
+// The trunk: operators that are an ancestor or a descendant of every other one. All operators before an operator are
+// its ancestors if each of them has a successor no later than it, since following such successors leads to it. The same
+// holds, reversed, for the operators after it.
 std::vector<char> trunk_of(const ModelGraph& model) {
   const int n = model.size();
   std::vector<char> trunk(n, 0);
-  OperatorId reached = 0; // the latest of the first successors of the operators before
+  OperatorId reached = 0; // the latest of the first successors of the operators before `op`
   for (OperatorId op = 0; op < n; ++op) {
     trunk[op] = reached <= op ? 1 : 0;
     const auto& next = model.successors[op];
     reached = std::max(reached, next.empty() ? n : *std::min_element(next.begin(), next.end()));
   }
-  OperatorId needed = n - 1; // the earliest of the last predecessors of the operators behind
+  OperatorId needed = n - 1; // the earliest of the last predecessors of the operators after `op`
   for (OperatorId op = n - 1; op >= 0; --op) {
     trunk[op] = trunk[op] != 0 && needed >= op ? 1 : 0;
     const auto& before = model.predecessors[op];
@@ -114,10 +114,10 @@ std::vector<Region> regions_of(const ModelGraph& model, const std::vector<char>&
   return regions;
 }
 
-// The block within its branch of the i-th of n operators cut into `blocks` runs, as even as can be.
+// The block, within its branch, of the i-th of n operators that are cut into `blocks` runs as evenly as possible.
 int block_of(int i, int n, int blocks) { return static_cast<int>(static_cast<long>(i) * blocks / n); }
 
-// The graph of blocks: `of` says each operator's, or -1 for operators that are left out.
+// The graph of blocks. `of` gives each operator's block, or -1 if the operator is left out.
 Predecessors quotient(const ModelGraph& model, const std::vector<int>& of, int blocks) {
   Predecessors graph(blocks);
   for (OperatorId op = 0; op < model.size(); ++op) {
@@ -146,7 +146,7 @@ int number_blocks(const Region& region, int first, std::vector<int>& of) {
   return first;
 }
 
-// Ideals of a region's blocks, but never more than one beyond `cap`.
+// The number of ideals of a region's blocks, without the empty one; at most `cap` + 1.
 int count_ideals(const ModelGraph& model, const Region& region, int cap) {
   std::vector<int> of(model.size(), -1);
   const int blocks = number_blocks(region, 0, of);

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// Nodes of a graph by their predecessors; nodes are in topological order.
 using Predecessors = std::vector<std::vector<int>>;
 
-/// Ideals of a graph as rows of flags, breadth first by size, or nothing when there are more than `cap` beside the
-/// empty one.
+/// Ideals of a graph as rows of flags, breadth first by size; empty if there are more than `cap` besides the empty
+/// ideal.
 std::vector<std::vector<char>> ideals_of(const Predecessors& graph, int cap);
 
 /// A partition of the operators into convex blocks: the block of each operator, blocks in topological order.
@@ -23,8 +23,9 @@ struct Blocks {
 };
 
 /// Contracts parallel branches until the blocks have at most `cap` ideals. Operators that are comparable with all
-/// others stay blocks of their own; between two of them the branch with most blocks is cut into half as many, in the
-/// region that has most ideals, and when all branches are single blocks the two lightest become one.
+/// others stay blocks of their own; regions lie between them. Each step takes the region with most ideals and cuts its
+/// branch with most blocks into half as many; once all branches there are single blocks, the two with the fewest
+/// operators become one.
 Blocks contract_branches(const ModelGraph& model, int cap);
 
 } // namespace stagecraft

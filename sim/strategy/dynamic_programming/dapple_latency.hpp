@@ -17,7 +17,7 @@ struct PipelinePart {
 ///
 ///   L = sum_{s<=Q} F_s + (M-1)(F_Q+B_Q) + max_s (R_s + (s <= Q ? sum_{a=s..Q} B_a : -sum_{a=Q+1..s} B_a)).
 ///
-/// 2 to 6 % too low for 1F1B over uneven stages. `parts` are stages and transfers in turn, at least one.
+/// It is 2 to 6 % too low for 1F1B over uneven stages. `parts` are stages and transfers in turn, at least one.
 double dapple_latency(std::span<const PipelinePart> parts, int micro_batches);
 
 /// The score by which the public planner ranks: (M-1) block + sum c + max_i max(0, R_i - i block), where c is forward +

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kMostNodes = 200'000;
 
-// One node per vector of used counts and class used last, breadth first by stages. Of twin classes the earlier is
-// opened first. Empty when there are too many.
+// One node for each combination of devices used per class and class used last, breadth first by stages. Of two twin
+// classes the earlier is opened first. Empty if there are too many nodes.
 DeviceChoices class_choices(const Problem& problem, const TypeSpeeds& speeds, const DeviceClasses& device_classes) {
   const auto& classes = device_classes.members;
   DeviceChoices choices;
-  // Sums what is left afresh: memory may be unlimited, which no subtraction brings back.
+  // Sums up anew what is left: memory may be unlimited, and subtracting from that would leave it unlimited.
   const auto make_node = [&](DeviceId last, int stages, const std::vector<int>& used) {
     DeviceChoices::Node node{.device = last, .stages = stages};
     for (std::size_t c = 0; c < classes.size(); ++c) {

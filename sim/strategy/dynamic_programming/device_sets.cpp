@@ -11,7 +11,7 @@ namespace {
 enum class Policy { fresh_first, append_first, scatter_first };
 
 using Units = std::vector<std::vector<std::vector<DeviceId>>>; // [server][unit]
-using Used = std::vector<int>;                                 // units in use of each server, its first ones
+using Used = std::vector<int>;                                 // [server]: units in use, its first ones
 
 Units units_of(const Problem& problem, const std::vector<DeviceId>& devices, int grain) {
   std::map<int, std::size_t> of_node;
@@ -30,7 +30,8 @@ Units units_of(const Problem& problem, const std::vector<DeviceId>& devices, int
   return servers;
 }
 
-// One more unit by the policy, for a stage that began when `before` was in use; -1 when none is left.
+// The server that gives the next unit, by the policy, to a stage that began when `before` was in use; -1 if no unit is
+// left.
 int next_server(const Units& servers, const Used& before, const Used& now, Policy policy) {
   int best = -1;
   const auto is_better = [&](std::size_t a, std::size_t b) { // strictly, so that the first server wins a tie
@@ -71,7 +72,7 @@ std::optional<DeviceSets> device_sets(const Problem& problem, const std::vector<
                                       std::size_t most_edges) {
   const Units servers = units_of(problem, devices, grain);
   DeviceSets sets;
-  // By the number of units in use, so that edges lead to later nodes.
+  // Sorted by the number of units in use, so that edges lead to later nodes.
   std::map<std::pair<int, Used>, std::vector<Used>> reached = {{{0, Used(servers.size(), 0)}, {}}};
   std::size_t edges = 0;
   for (auto& [node, targets] : reached) {

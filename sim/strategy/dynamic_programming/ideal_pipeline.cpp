@@ -20,7 +20,8 @@ public:
     measure_work();
   }
 
-  // With `total` stages in all and memory respected, or (total 0) any number and memory ignored; at most `at_most`.
+  // The pipeline with the least bottleneck that is at most `at_most`: with `total` stages that fit in memory, or, if
+  // `total` is 0, with any number of stages and no memory limit.
   std::optional<IdealPipeline> run(int total, int exact_stages, double at_most) {
     total_ = total;
     constexpr double kMost = std::numeric_limits<double>::max(); // finite: it is multiplied by 0
@@ -70,8 +71,9 @@ private:
     }
   }
 
-  // Bytes that a stage between two states needs, but for its borders: differences of `upto`. `after` is the least of
-  // `upto` from a state on. Without a memory limit both are 0.
+  // upto_: its difference between two states is the memory of a stage between them, without its borders. after_: the
+  // least of upto_ from a state on. left_bytes_: the least memory of all stages after a state. Without a memory limit
+  // all are 0.
   void measure_memory(int stage) {
     upto_.assign(states_, 0.0);
     left_bytes_.assign(states_, 0.0);
@@ -167,7 +169,7 @@ private:
           .total(request_.in_flight(stage, total_), request_.versions);
     };
     const Bytes input{costs_.input_bytes[j] - costs_.input_bytes[k]};
-    // Tensors that pass by on their way to later stages cross both cuts, but not the stage's border.
+    // Tensors that bypass the stage cross both cuts, but not the stage's border.
     return needs(Bytes{costs_.cut_bytes[k]} + input, Bytes{costs_.cut_bytes[j]}) <= memory_of(device) ||
            (needs(input, Bytes{0}) <= memory_of(device) && exact_need(k, j, needs) <= memory_of(device));
   }
@@ -325,7 +327,7 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
     memory[i] = memory[i + 1] + problem.platform.type_of(devices[i]).memory;
   }
   choices.nodes.push_back({-1, 0, speed[0], memory[0], {}});
-  // Node of "n stages, device i last": i runs over n-1 … count-1, or is n-1 when none may be left out.
+  // Node of "n stages, device i last": i runs over n-1 … count-1, or is n-1 if no device may be left out.
   std::vector<std::vector<int>> node(count + 1, std::vector<int>(count, -1));
   for (int n = 1; n <= count; ++n) {
     for (int i = n - 1; i < (all ? n : count); ++i) {

@@ -9,15 +9,16 @@
 
 namespace stagecraft {
 
-/// Weights by device type for the work bound of sim/plan/estimate.hpp: 1 / time of the whole model, 0 without a kernel.
+/// How fast each device type is: 1 / time of the whole model, counting the operators whose kernel it has; 0 if there
+/// are none. The search uses it to bound the work that the devices left can do.
 struct TypeSpeeds {
   std::vector<double> of_type;
   double of(const Problem& problem, DeviceId device) const { return of_type[problem.type_index(device)]; }
 };
 TypeSpeeds type_speeds(const Problem& problem, const StateCosts& costs);
 
-/// The devices that are used when a stage ends: a node for each "these devices so far, this one last". Node 0 is the
-/// start.
+/// The devices that may be used, stage by stage. A node stands for the devices used so far and the one used last; node
+/// 0 is the start.
 struct DeviceChoices {
   struct Next {
     int node = 0;
@@ -34,26 +35,27 @@ struct DeviceChoices {
   int most_stages = 0;
 };
 
-/// The stages found: state s[i] ends stage i on the device of node d[i].
+/// The stages found: stage i ends at states[i] and runs on the device of nodes[i].
 struct IdealPipeline {
   std::vector<int> states, nodes;
   double bottleneck = 0;
   bool memory_bound = false; ///< a better one does not fit
 };
 
-/// More devices than this are refused: the choices alone grow with their square and cube.
+/// More devices than this are refused: the number of choices alone grows with their square and cube.
 inline constexpr std::size_t kMostPipelineDevices = 256;
 /// The reason when a request has more, or "".
 std::string too_many_devices(const PlanRequest& request);
 
-/// Steps that the search takes at worst, and what we let it take: about ten seconds if nothing were pruned.
+/// The steps that the search takes at worst, and the most that are allowed: about ten seconds if nothing is pruned.
 double work_of(const DeviceChoices& choices, const StateCosts& costs);
 inline constexpr double kMostPipelineWork = 1e10;
 
-/// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of
-/// 2 (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks
-/// for so many. Nothing when none fits, or none is as good as `at_most`. Cost: at worst edges of the choices * pairs of
-/// states, and again per number of stages where memory binds; the work left against the speed left prunes most of it.
+/// Finds the pipeline with the least bottleneck, max over stages of forward + backward time and over boundaries of 2
+/// (latency + cut bytes / bandwidth), whose stages fit in memory; ties go to fewer stages. `exact_stages` > 0 asks for
+/// exactly that many. No value if none fits, or none is as good as `at_most`. Cost at worst: edges of the choices *
+/// pairs of states, and again for each number of stages if memory binds. Comparing the work left with the speed left
+/// prunes most of it.
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most);
@@ -67,8 +69,8 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
 Plan make_ideal_plan(const PlanRequest& request, const AntichainStates& states, const IdealPipeline& pipeline,
                      const std::vector<DeviceId>& devices);
 
-/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out. Of devices
-/// of one class, the first that comes is taken: leaving it out for a later one would change nothing.
+/// Devices in the order given, each used at most once, any of them left out; or, with `all`, none left out. Among
+/// devices of one class the first is taken: using a later one instead would change nothing.
 DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, const std::vector<DeviceId>& devices,
                               bool all);
 

@@ -16,7 +16,7 @@ public:
     seconds_.assign(static_cast<std::size_t>(chain.parts) * width_ * width_, kInfinity);
     transfer_.assign(static_cast<std::size_t>(chain.parts) * width_, 0.0);
     for (int part = 0; part < chain.parts; ++part) {
-      const int later = chain.parts - 1 - part; // each has a layer
+      const int later = chain.parts - 1 - part; // later parts, each with at least one layer
       for (int first = part; first <= (part == 0 ? 0 : chain.layers - 1 - later); ++first) {
         transfer_[part * width_ + first] = part > 0 ? chain.transfer(part, first) : 0;
         for (int last = later == 0 ? chain.layers : first + 1; last <= chain.layers - later; ++last) {
@@ -82,7 +82,7 @@ private:
     return cuts;
   }
 
-  // Bottlenecks strictly between two: no sum is below that of the upper one.
+  // Searches bottlenecks strictly between `low` and `high`; none has a sum below `least_sum`, which is that of `high`.
   void halve(double low, double high, double least_sum) {
     if (!improves(chain_.repeats * low + least_sum, best_.latency) || high - low <= kTie * high) {
       return;

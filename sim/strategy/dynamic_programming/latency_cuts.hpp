@@ -1,4 +1,4 @@
-// Cuts of a chain that make a pipeline's latency least: the dynamic program of AMP (Li et al. 2022).
+// Cuts of a chain with the least pipeline latency: the dynamic program of AMP (Li et al. 2022).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace stagecraft {
 
-/// A chain of layers to be cut into as many parts, none empty.
+/// A chain of layers to be cut into `parts` parts, none of them empty.
 struct LatencyChain {
   int layers = 1, parts = 1;
   double repeats = 0; ///< M - 1: how often the slowest part counts on top of the sum
-  /// Seconds of layers [first, last) as a part; infinite where it may not be. More layers take no less.
+  /// Seconds of layers [first, last) as one part; infinite if that part is not allowed. More layers never take less.
   std::function<double(int part, int first, int last)> seconds;
-  /// Seconds between part - 1 and part when `cut` layers stand before; counted once.
+  /// Seconds of the transfer between part - 1 and part if `cut` layers come before it; counted once.
   std::function<double(int part, int cut)> transfer;
 };
 
@@ -25,9 +25,10 @@ struct LatencyCuts {
   double latency = 0;      ///< repeats * bottleneck + sum
 };
 
-/// The least latency to 10^-9: for a bottleneck beta the least sum with no part above it is a shortest path, O(parts
-/// layers^2). Betas are halved, and of two halves those kept where repeats * lower end + sum at the upper end, which no
-/// beta in between can beat, is below the best so far. Nothing where no cuts are allowed.
+/// The cuts with the least latency, to 10^-9. For a given bottleneck beta, the least sum with no part above it is a
+/// shortest path, O(parts layers^2). The interval of beta is halved again and again; a half is searched only if repeats
+/// * its lower end + the sum at its upper end, which no beta in it can beat, is below the best latency so far. No value
+/// if no cuts are allowed.
 std::optional<LatencyCuts> latency_cuts(const LatencyChain& chain);
 
 } // namespace stagecraft

@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// A route without its last link, or, `inbound`, without its first; a lone link stays.
+// The cost of a route without its last link, or, if `inbound`, without its first; a single link stays.
 PathCost without_far_link(const Platform& platform, const Route& route, bool inbound) {
   std::size_t links = 0;
   for (const Leg& leg : route.legs) {
@@ -290,7 +290,8 @@ private:
     }
   }
 
-  // Whether some group could run the difference in less than the best known, and whether it is a difference at all.
+  // Whether `before` is a subset of `ideal`, and some group could run what lies between them in less than the best
+  // known load.
   bool may_improve(int before, int ideal) const {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (sums_.seconds[g][ideal] - sums_.seconds[g][before] < below_ &&
@@ -306,8 +307,8 @@ private:
     int transfers = 0;
   };
 
-  // Tensors with an end in the stage and one outside: those open at one of its two borders, less those open at both
-  // that only pass by.
+  // Tensors with an end in the stage and one outside: those open at either border. A tensor that is open at both counts
+  // once if it has an end in the stage, and not at all if it bypasses the stage.
   Crossing crossing(int before, int ideal) const {
     Crossing sum{sums_.open_bytes[before] + sums_.open_bytes[ideal],
                  sums_.open_transfers[before] + sums_.open_transfers[ideal]};
@@ -360,7 +361,7 @@ private:
     }
   }
 
-  // The same where memory counts; whether a stage fits depends on its place alone, and is asked once.
+  // The same with a memory limit. Whether this stage fits depends on its place alone, so that is asked once per place.
   void relax_limited(std::size_t g, int before, int ideal, double time) {
     const double* from = dp(before);
     double* here = dp(ideal);
@@ -414,7 +415,7 @@ private:
     return inside;
   }
 
-  // The stages behind dp[all][c], found again from the values: of equal ones the first ideal, the first group.
+  // The stages of dp[all][c], found again from the values: among equals the first ideal, then the first group.
   LoadSplit trace(std::size_t c) {
     LoadSplit split;
     std::vector<std::size_t> taken(groups_.size());
@@ -492,7 +493,8 @@ std::string why_no_kernel(const PlanRequest& request) {
   return "no chain of stages over these devices finds every kernel: " + able_devices(request).lacks;
 }
 
-// Stages of the least max-load whatever memory there is do not fit: one search for each number of stages.
+// The best split over all numbers of stages, each searched by itself. Needed if memory depends on a stage's place and
+// the split found without that does not fit.
 std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearch& search, double below) {
   std::optional<LoadSplit> best;
   for (int total = 1; total <= static_cast<int>(request.devices.size()); ++total) {
@@ -505,7 +507,8 @@ std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearc
   return best;
 }
 
-// Numbers that the program holds, and visits at worst: 1 GiB, and a minute or so if nothing drops out.
+// The reason if the dynamic program would be too large. Its limits are about 1 GiB of values, and visits that take a
+// minute or so if nothing is pruned.
 std::string too_large(std::size_t ideals, std::size_t counts) {
   constexpr double kMostCells = 1.3e8;
   constexpr double kMostVisits = 3e10;

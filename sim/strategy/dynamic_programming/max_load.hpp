@@ -12,9 +12,9 @@
 
 namespace stagecraft {
 
-/// Devices that a load does not tell apart: of one type, and as far from all others. `route` is the slowest of the
-/// routes to and from the other devices, without the link next to the other device where there are more (on a star: the
-/// device's own link). A processor on a free link pays no communication.
+/// Devices on which a stage has the same load: those of one type with equal routes. `route` is the slowest of the
+/// routes to and from the other devices, without the link next to the other device if the route has more links (on a
+/// star: the device's own link). A processor on a free link pays no communication.
 struct LoadGroup {
   int type = 0;
   PathCost route;
@@ -32,7 +32,7 @@ struct CrossingTensor {
 std::vector<CrossingTensor> crossing_tensors(const Problem& problem);
 
 /// Seconds of forward and backward of the operators in `inside`, and of every tensor with ends inside and outside,
-/// once.
+/// which counts once.
 double stage_load(const Problem& problem, const LoadGroup& group, const std::vector<CrossingTensor>& tensors,
                   const std::vector<char>& inside);
 
@@ -54,7 +54,7 @@ struct LoadResult {
 /// best known, or the devices left could not do the rest in that time.
 LoadResult least_max_load(const PlanRequest& request, const BitRows& ideals, double below);
 
-/// Kahn's order with a stack: whatever became ready last comes next, so that branches follow one another whole.
+/// Kahn's order with a stack: whatever became ready last comes next, so that branches follow one another as a whole.
 std::vector<OperatorId> depth_first_order(const ModelGraph& model);
 
 } // namespace stagecraft

@@ -43,8 +43,9 @@ private:
   bool is_chain_ = true;
 };
 
-// Which pieces of a plan can be of use when a plan of `seconds` is known already: no P workers do more than P * seconds
-// of work in that time or hold more than P times the memory, neither those of the piece nor those left for the rest.
+// Which pieces of a plan can still be useful once a plan of `seconds` is known. In that time P workers do at most P *
+// seconds of work, and they hold at most P times the memory of one; both limits apply to the workers of the piece and
+// to those left for the rest.
 class Limits {
 public:
   Limits(const LevelStates& states, std::span<const Level> levels, const LevelOptions& options, double seconds)
@@ -60,8 +61,8 @@ public:
     }
   }
 
-  /// The most seconds that the operators between two states may take on all units of a level; 0 where they are of no
-  /// use. Groups of the level may be replicas of each other, as many as what stands before and after leaves.
+  /// The most seconds that the operators between two states may take on all units of a level; 0 if they cannot be
+  /// useful. There may be several such groups, replicas of each other: as many as the operators before and after leave.
   double most_seconds(int level, int from, int to) const {
     const int last = static_cast<int>(states_.seconds.size()) - 1;
     const double groups = workers_ / group_[level] - groups_for(level, 0, from) - groups_for(level, to, last);
@@ -76,7 +77,8 @@ public:
                                     capacity_;
   }
 
-  /// Whether one stage of innermost units can hold them at all, before `after` more units.
+  /// Whether one stage of `replicas` innermost units, with `after` more units after it, can hold the operators between
+  /// two states.
   bool may_fit(int from, int to, int replicas, int after) const {
     return memory_ == nullptr ||
            memory_->fixed[to] - memory_->fixed[from] +
@@ -87,7 +89,7 @@ public:
 private:
   static constexpr double kRounding = 1e-6;
 
-  // Whole groups of a level that are needed for them at least.
+  // The least number of whole groups of a level that the operators between two states need.
   double groups_for(int level, int from, int to) const {
     const double workers = std::max((states_.seconds[to] - states_.seconds[from]) / seconds_, memory_workers(from, to));
     return from == to ? 0 : std::max(1.0, std::ceil(workers / group_[level]));
@@ -101,8 +103,8 @@ private:
   double least_held_ = 0, capacity_ = kInfinity;
 };
 
-// How the least time of a cell comes about: the last stage has `last` units, the ones before it end at `split` on
-// `left` units. Without a split there is only one stage.
+// The least time of a cell, and how it comes about: the last stage has `last` units, the ones before it end at `split`
+// on `left` units. Without a split there is only one stage.
 struct Cell {
   double seconds = kInfinity;
   std::int32_t split = -1;
@@ -123,7 +125,7 @@ public:
     }
   }
 
-  // Fills the cells of the states above `start` as far as any of them is of use.
+  // Fills the cells of the states above `start`, as far as any of them can be useful.
   void solve(int start) {
     start_ = start;
     limit_ = 0;
@@ -216,8 +218,8 @@ private:
     }
   }
 
-  // No stage on n units takes less than its share of the work, so only splits whose two sides can both be done in less
-  // than the incumbent's time are looked at.
+  // No stage on n units takes less than its share of the work, so only those splits are tried whose two sides can both
+  // be done in less than the best time so far.
   void try_splits(int to, int units, int last, Cell& cell) const {
     const auto below = order_.below(to);
     const double end_sending = to + 1 < static_cast<int>(count_) ? sending(to, last) : 0;
@@ -274,7 +276,7 @@ private:
   std::vector<double> unit_seconds_; // [from * count + to]; empty at the innermost level
   std::vector<Cell> cells_;
   int start_ = 0;
-  double limit_ = kInfinity, furthest_ = kInfinity; // for `start_`: seconds of a cell, work up to a state
+  double limit_ = kInfinity, furthest_ = kInfinity; // limits for `start_`: seconds of a cell, work up to a state
 };
 
 std::vector<LevelStage> trace(std::vector<LevelSolver>& solvers, std::size_t level, int from, int to) {
@@ -291,7 +293,7 @@ std::vector<LevelStage> trace(std::vector<LevelSolver>& solvers, std::size_t lev
 
 namespace {
 
-// Whether the ideal holds the first operator and all others hang on it, edges taken without direction.
+// Whether the ideal holds the first operator and is connected, with edges taken without direction.
 bool hangs_together(const ModelGraph& model, std::span<const std::uint64_t> ideal) {
   std::vector<char> reached(model.size(), 0);
   std::vector<OperatorId> open;
@@ -387,7 +389,7 @@ std::optional<LevelPlan> search(const LevelStates& states, std::span<const Level
   return LevelPlan{seconds, trace(solvers, levels.size() - 1, 0, last)};
 }
 
-// About so many states, each of which holds all operators of those before it.
+// About `count` states, each of which holds all operators of those before it.
 std::vector<std::int32_t> nested_states(const LevelStates& states, std::size_t count) {
   std::vector<std::int32_t> nested = {0};
   while (!states.above[nested.back()].empty()) {

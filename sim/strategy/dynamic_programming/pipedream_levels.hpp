@@ -23,10 +23,10 @@ struct LevelStates {
   std::vector<std::vector<std::int32_t>> above; ///< [state]: the states that hold all its operators and more, ascending
 };
 
-/// The states that PipeDream's optimiser looks at: where a model has several sources, only ideals that hold the first
-/// operator and hang together, because the search begins at that source and meets another one where their data join.
-/// The empty state and the last one are always there. Beyond `cap` states, or where the model itself does not hang
-/// together, those of antichain_states().
+/// The states that PipeDream's optimiser considers. If a model has several sources, these are only the connected ideals
+/// that hold the first operator, because the search begins at that source and reaches another one where their data
+/// join. The empty state and the last one are always included. With more than `cap` states, or if the model itself is
+/// not connected, they are those of antichain_states().
 AntichainStates pipedream_states(const ModelGraph& model, int cap);
 
 /// Figures of each operator for one minibatch.
@@ -34,29 +34,29 @@ struct OperatorFigures {
   std::vector<double> seconds, parameter_bytes, output_bytes;
 };
 
-/// Sums over the states of a graph. The bytes of an augmented antichain count a tensor again that one of several
-/// branches has used up already; PipeDream's published plans carry this, so it is kept.
+/// Sums over the states of a graph. The bytes of an augmented antichain also count tensors that the operators of one
+/// branch have used up already; PipeDream's published plans carry this, so it is kept.
 LevelStates level_states(const ModelGraph& model, const AntichainStates& states, const OperatorFigures& figures);
 
-/// Groups of workers, innermost level first: so many of the units of the level below, joined by links that give each
-/// unit so much.
+/// A group of workers: `units` units of the level below, joined by links that give each unit `bandwidth`. The innermost
+/// level comes first.
 struct Level {
   int units = 1;
   BytesPerSecond bandwidth;
-  int most_replicas = std::numeric_limits<int>::max(); ///< replicas of one stage over the units, at most
+  int most_replicas = std::numeric_limits<int>::max(); ///< the most replicas of one stage over the units
 };
 
-/// A stage that may be: it ends at state `to`, begins at `from`, runs on `replicas` units of a level (0: innermost),
-/// and `after` more units of its group run later stages.
+/// A possible stage: it begins at state `from`, ends at `to`, and runs on `replicas` units of a level (0: innermost);
+/// `after` more units of its group run later stages.
 struct StageCandidate {
   int level, from, to, replicas, after;
 };
 
-/// What a stage needs at least on each of its workers: `fixed`, and of what is held per micro-batch in flight its
-/// replica's share, both differences of sums over states.
+/// The least memory of a stage on each of its workers: `fixed`, and its replica's share of `per_micro_batch` for each
+/// micro-batch in flight. Both are differences of sums over states.
 struct LevelMemory {
   std::vector<double> fixed, per_micro_batch; ///< [state], bytes
-  std::vector<double> held;                   ///< [innermost units of the group that run later stages]: in flight
+  std::vector<double> held;                   ///< [innermost units after it in its group]: micro-batches in flight
   double capacity = 0;                        ///< bytes of a worker
 };
 
@@ -66,7 +66,7 @@ struct LevelOptions {
   bool straight = false;                           ///< no stage is replicated
   bool fewer_units = false;                        ///< units may stay idle
   std::function<bool(const StageCandidate&)> fits; ///< none: memory has no limit
-  std::optional<LevelMemory> memory;               ///< where `fits` asks for no less; only makes the search shorter
+  std::optional<LevelMemory> memory;               ///< a lower bound on what `fits` asks for; shortens the search
 };
 
 /// Stages of one level, and how each is split over the units that one replica has.
@@ -88,10 +88,9 @@ struct LevelPlan {
 ///   one stage:  (U(i,j) + 4 (m-1) w(i,j) / (B m u)) / m
 ///   split at k: max(A(i,k,m-n), (U(k,j) + 4 (n-1) w(k,j) / (B n)) / n, 2 out(k) / (B n), 2 out(j) / (B n)),
 ///
-/// the last term only where j is not the end. A split replaces one stage only if it is better by more than 1e-9 of it.
-/// Nothing where no plan fits or the units cannot all be used. Cost: states^2 * units^2 at the outermost level,
-/// states^3
-/// * units^2 below it, of which bounds on the work left of and right of a split prune most.
+/// the last term only if j is not the end. A split replaces one stage only if it is better by more than 1e-9 of its
+/// value. No value if no plan fits or the units cannot all be used. Cost: states^2 * units^2 at the outermost level and
+/// states^3 * units^2 below it; bounds on the work to the left and right of a split prune most of it.
 std::optional<LevelPlan> pipedream_plan(const LevelStates& states, std::span<const Level> levels,
                                         const LevelOptions& options);
 

@@ -36,7 +36,8 @@ std::vector<int> types_of(const Problem& problem, const std::vector<DeviceId>& d
   return {types.begin(), types.end()};
 }
 
-// Whether groups of so many devices fit into the nodes without a rest.
+// Whether the nodes can be divided into groups of `degree` devices without remainder; on a single node, whether one
+// group fits.
 bool divides_nodes(const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
   std::map<int, int> count;
   for (const DeviceId device : devices) {
@@ -78,8 +79,8 @@ PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, 
   return made;
 }
 
-// Configurations from the cost model. Recompute is an option of an operator only where its inputs are less than its
-// stash: they stay.
+// Configurations from the cost model. An operator may be recomputed only if its inputs, which then stay in memory, are
+// smaller than its stash.
 PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& devices, const std::vector<int>& types,
                            int degree) {
   const ModelGraph& model = problem.model;
@@ -128,7 +129,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
       one.recompute = true;
       one.seconds += slowest.forward;
       one.per_micro_batch = forced ? Bytes{0} : input;
-      one.resident += stash; // brought back for one micro-batch
+      one.resident += stash; // restored for one micro-batch at a time
       options.push_back(one);
     }
   }

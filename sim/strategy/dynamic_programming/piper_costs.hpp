@@ -14,11 +14,12 @@ namespace stagecraft {
 /// The ways to run each operator at one tensor degree: at most one without recompute and one with.
 struct PiperDegree {
   int degree = 1;
-  std::vector<std::vector<Configuration>> options; ///< [operator]; none where it cannot run so
-  std::vector<double> forward;                     ///< [operator], seconds; only where not given
+  std::vector<std::vector<Configuration>> options; ///< [operator]; empty if it cannot run at this degree
+  std::vector<double> forward;                     ///< [operator], seconds; only if not `given`
 };
 
-/// Equal devices, as Piper takes them: of several types each operator has its slowest time, and memory is the least.
+/// Equal devices, as Piper assumes them: among several types each operator takes its slowest time, and memory is the
+/// smallest.
 struct PiperInstance {
   const Problem& problem;
   std::vector<DeviceId> devices;
@@ -26,14 +27,14 @@ struct PiperInstance {
   double memory = 0;                ///< bytes of each device
   double seconds_per_byte = 0;      ///< over the slowest pair of devices
   /// As in Piper's own files: a replica takes every d-th micro-batch whole, each edge is paid for, and the in-flight
-  /// count is ceil(s / d) with s the replicas of this stage and all later ones. Otherwise a replica takes 1/d of each
-  /// micro-batch, tensors are paid for once a stage, buffers count, and the count is the schedule's, s being the number
-  /// of stages from here on.
+  /// count is ceil(s / d), where s is the number of replicas of this stage and all later ones. Otherwise a replica
+  /// takes 1/d of each micro-batch, tensors are paid for once per stage, buffers count, and the in-flight count is the
+  /// schedule's, where s is the number of stages from here on.
   bool given = false;
-  std::vector<double> in_flight; ///< [s], of whole micro-batches; where not given
+  std::vector<double> in_flight; ///< [s], in whole micro-batches; only if not `given`
 
   int step(int replicas) const { return given ? replicas : 1; }
-  /// Micro-batches, in whole ones, that a device of a stage holds.
+  /// The micro-batches, counted as whole ones, that a device of a stage holds.
   double held(int s, int replicas) const;
   bool allows_replicas(int replicas) const;
 };

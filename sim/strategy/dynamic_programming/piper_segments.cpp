@@ -142,7 +142,7 @@ void PiperSegment::set(int lower, int upper, int degree) {
   }
 }
 
-// A tensor is paid for once a stage, or in Piper's own files once an edge.
+// A tensor is paid for once per stage, or in Piper's own files once per edge.
 void PiperSegment::measure_borders() {
   const auto below = sums_.states().ideals.row(lower_);
   const auto upto = sums_.states().ideals.row(upper_);
@@ -240,7 +240,8 @@ double PiperSegment::fastest(int replicas) {
   return fastest_seconds_;
 }
 
-// The swaps of operators that exchange; returns how much more all of them save than the sums over states say.
+// Sets the swaps of operators that exchange tensors; returns how much more all of them save than the sums over states
+// say.
 double PiperSegment::own_swaps(double held) {
   own_swaps_.clear();
   double more = 0;
@@ -254,7 +255,7 @@ double PiperSegment::own_swaps(double held) {
   return more;
 }
 
-// Sets the load; false where not even the least memory fits.
+// Sets the load; false if not even the least memory fits.
 bool PiperSegment::choose(double held, Taken* taken) {
   seconds_ = fastest_seconds_;
   swapped_ = false;
@@ -289,14 +290,14 @@ bool PiperSegment::choose(double held, Taken* taken) {
   return true;
 }
 
-// The whole stage recomputed: only what enters it stays, which no choice per operator sees.
+// Recomputes the whole stage: only what enters it stays, which no choice per operator accounts for.
 bool PiperSegment::choose_all_recomputed(double held, double limit) {
   const Problem& problem = instance_.problem;
   if (instance_.given || problem.training.recompute.what == Recompute::full) {
     return false;
   }
   const double seconds = fastest_seconds_ + between(sums_.forward(degree_)) / weighed_;
-  const double memory = entering_ * held + fastest_resident_ + fastest_held_ / weighed_; // all back for one micro-batch
+  const double memory = entering_ * held + fastest_resident_ + fastest_held_ / weighed_; // restored one at a time
   if (memory > instance_.memory || !improves(seconds, limit)) {
     return false;
   }

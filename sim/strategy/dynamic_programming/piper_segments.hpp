@@ -19,14 +19,14 @@ struct PiperItem {
   double memory(double held) const { return per_micro_batch * held + resident; }
 };
 
-/// One tensor degree with so many replicas; sums are of the fastest options.
+/// One tensor degree with one number of replicas; sums are over the fastest options.
 struct PiperWay {
   std::vector<std::vector<PiperItem>> items;              ///< [operator][option]
-  std::vector<int> fastest;                               ///< [operator]: option; -1 where there is none
+  std::vector<int> fastest;                               ///< [operator]: option; -1 if there is none
   std::vector<double> seconds, per_micro_batch, resident; ///< [state], over its ideal
 };
 
-/// Another option for an operator than its fastest one, which takes less memory.
+/// An option for an operator that takes less memory than its fastest one.
 struct PiperSwap {
   double price = 0; ///< seconds per byte saved
   OperatorId op = 0;
@@ -49,9 +49,9 @@ public:
   const PiperInstance& instance() const { return instance_; }
   const AntichainStates& states() const { return states_; }
   const PiperWay& way(int degree, int replicas);
-  /// Good until the next call.
+  /// Valid until the next call.
   const PiperSwaps& swaps(int degree, int replicas, double held);
-  /// [state], seconds of the forward passes at a degree; only where not given.
+  /// [state], seconds of the forward passes at a degree; only if the costs are not `given`.
   const std::vector<double>& forward(int degree);
   /// [state]: operators that run on one device only.
   const std::vector<double>& indivisible() const { return indivisible_; }
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  struct Step { // the ideal of an earlier state and these
+  struct Step { // a state's ideal is that of the earlier state `from` with `added`
     int from = 0;
     std::vector<OperatorId> added;
   };
@@ -90,15 +90,15 @@ private:
   std::map<std::tuple<int, int, double>, PiperSwaps> swaps_;
 };
 
-/// A way to run one stage.
+/// How one stage runs.
 struct PiperStage {
   double load = 0; ///< seconds per micro-batch
   Recompute recompute = Recompute::none;
-  std::vector<OperatorId> recomputed; ///< where selective
+  std::vector<OperatorId> recomputed; ///< the operators, if `recompute` is selective
 };
 
-/// The operators between two states at one degree. Takes no longer than the tensors at its borders are many, unless
-/// memory binds.
+/// The operators between two states at one degree. Unless memory binds, calls take time in proportion to the number of
+/// tensors at the borders.
 class PiperSegment {
 public:
   explicit PiperSegment(PiperSums& sums);
@@ -106,20 +106,20 @@ public:
   /// `upper` holds all of `lower`; degrees by their index.
   void set(int lower, int upper, int degree);
 
-  /// The least load with d replicas, were memory without limit.
+  /// The least load with d replicas if memory had no limit.
   double fastest(int replicas);
   /// The least load that memory allows with d replicas and `held` micro-batches in flight, options chosen by the
   /// original's heuristic: start from the fastest, then take the swaps that cost least time per byte saved, in order,
-  /// until it fits. Infinite where nothing fits.
+  /// until it fits. Infinite if nothing fits.
   double load(int replicas, double held);
-  /// The same with the choice.
+  /// The same, with the options chosen.
   PiperStage stage(int replicas, double held);
 
   /// Ascending.
   std::vector<OperatorId> operators() const;
 
 private:
-  // An operator whose group exchanges tensors because a border parts it from others.
+  // An operator whose group exchanges tensors because a border separates it from some of its neighbours.
   struct Exchange {
     OperatorId op = 0;
     std::vector<double> bytes;    // [option]
@@ -144,12 +144,12 @@ private:
   int lower_ = 0, upper_ = 0, degree_ = 0;
   std::vector<std::uint64_t> inside_;
   double border_in_ = 0, border_out_ = 0; // bytes of tensors in and out, without exchanges
-  double entering_ = 0;                   // the model's input among the former
+  double entering_ = 0;                   // border_in_ and the model's input
   bool indivisible_ = false;              // an operator that runs on one device only
   std::vector<Exchange> exchanges_;
   int weighed_ = 0;
   double fastest_seconds_ = 0, fastest_held_ = 0, fastest_resident_ = 0;
-  std::vector<PiperSwap> own_swaps_; // of `exchanges_`
+  std::vector<PiperSwap> own_swaps_; // swaps of the operators in `exchanges_`
   double seconds_ = 0;
   bool swapped_ = false, all_recomputed_ = false;
 };

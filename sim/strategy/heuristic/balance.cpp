@@ -102,7 +102,7 @@ void Balancer::set_devices(std::vector<DeviceId> devices) {
   forget();
 }
 
-// A new search, with the weights as they are.
+// Starts a new search with the present weights.
 void Balancer::forget() {
   best_.reset();
   seen_.clear();
@@ -180,7 +180,7 @@ void Balancer::observe(const Evaluation& measured) {
   rounds_.push_back(std::move(round));
 }
 
-// T, or what a device contributes to it, is not what it was.
+// Whether T or a device's busy time differs from what was measured before.
 bool Balancer::differs_from_record(const BalanceRound& round, double noise) const {
   const Seconds most = std::max(options_.changed, kNoiseMargin * noise) * best_->iteration;
   const auto differ = [&](Seconds a, Seconds b) { return std::max(a - b, b - a) > most; };
@@ -220,7 +220,7 @@ void Balancer::search_on(const BalanceRound& round, std::string& action) {
   action += "new weights, the largest waiting is " + percent(excess, 1) + " above the mean";
 }
 
-// False, and as it was, when it would become too small to matter.
+// Returns false, and leaves the step as it is, if it would become too small to matter.
 bool Balancer::halve_step() {
   if (step_ / 2 < kLeastStep) {
     return false;

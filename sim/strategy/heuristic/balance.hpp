@@ -1,5 +1,5 @@
-// Dynamic load balancing (a 2022 patent): weights per device follow from waiting times, and the next split from the
-// weights, until nothing changes. The balancer proposes plans and is told what they measured; it measures nothing.
+// Dynamic load balancing (a 2022 patent): waiting times give weights per device, and the weights give the next split,
+// until nothing changes. The balancer proposes plans and is told what they measured; it measures nothing itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,18 +11,19 @@
 
 namespace stagecraft {
 
-/// Devices that each operator may run on (present, kernel, memory).
+/// The devices that each operator may run on: those present, with its kernel and room for it.
 std::vector<Candidates> candidate_devices(const PlanRequest& request);
 
-/// The loop as a state machine: propose(), run, observe(), again. It holds the best plan when the load is balanced, the
-/// plan stays the same three times, or steps have become too small; it searches anew when what it holds measures
-/// otherwise than before, or when devices come or go. docs/model.md has the rules one by one.
+/// The loop as a state machine: propose(), run, observe(), again. It holds the best plan once the load is balanced, the
+/// plan has stayed the same three times, steps have become too small, or the rounds are used up. It searches again if
+/// the plan that it holds measures differently than before, or if devices come or go. docs/model.md has the rules one
+/// by one.
 class Balancer {
 public:
   /// The request's devices are those present; its problem must outlive the balancer.
   explicit Balancer(PlanRequest request, const BalanceOptions& options = {});
 
-  /// The plan of the next round. Infeasible when no placement works, or a plan without rival does not run.
+  /// The plan of the next round. Infeasible if no placement works, or if the only plan does not run.
   PlanResult propose();
   /// Takes the measurements of the proposed plan.
   void observe(const Evaluation& measured);
@@ -59,7 +60,7 @@ private:
   std::optional<Measured> best_;
   std::vector<std::vector<Stage>> seen_; ///< plans measured in this search
   std::vector<Stage> previous_;
-  int unchanged_ = 0; ///< rounds in which the plan was the one before
+  int unchanged_ = 0; ///< successive rounds with the same plan as the one before
   int searched_ = 0;  ///< rounds of this search
   bool holding_ = false;
   std::string failure_; ///< why the only plan there is fails

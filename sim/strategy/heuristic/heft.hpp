@@ -15,7 +15,7 @@ struct HeftTasks {
   std::vector<std::vector<int>> predecessors, successors;
   std::function<double(int from, int to)> mean_transfer;                 ///< seconds, for the ranks
   std::function<double(int from, int to, int here, int there)> transfer; ///< seconds between different processors
-  std::vector<Bytes> bytes;                                              ///< [task]: what it needs wherever it is
+  std::vector<Bytes> bytes;                                              ///< [task]: memory needed on any processor
   std::vector<Bytes> room;                                               ///< [processor]
 };
 
@@ -29,8 +29,9 @@ struct HeftSchedule {
   std::vector<Bytes> held; ///< [processor], by the tasks placed
 };
 
-/// Takes the tasks by descending upward rank, each to the processor where it finishes earliest, in the first gap
-/// between the tasks there that is long enough. Ties within 1e-9: lower task, lower processor. O(tasks^2 processors).
+/// Takes the tasks by descending upward rank and gives each to the processor where it finishes earliest, in the first
+/// gap between the tasks there that is long enough. Ties within 1e-9 go to the lower task and the lower processor.
+/// O(tasks^2 processors).
 HeftSchedule heft(const HeftTasks& tasks);
 
 } // namespace stagecraft

@@ -13,7 +13,7 @@ namespace stagecraft {
 
 struct MetropolisOptions {
   int proposals = 200;
-  double theta = 0.02; ///< temperature, as a part of the start's value; 0: only what is no worse is accepted
+  double theta = 0.02; ///< temperature, relative to the start's value; 0: only states that are no worse are accepted
 };
 
 template <class State> struct Valued {
@@ -21,10 +21,10 @@ template <class State> struct Valued {
   double value = 0; ///< infinite: not allowed
 };
 
-/// Walks from `start`: a proposed state of value T' replaces the current one of value T when T' <= T, else with
-/// probability exp(-(T' - T) / (T_start theta)); one that is not allowed never does. Returns the best state seen, the
-/// first of equals, so never a worse one than `start`. A draw of `propose` may come
-/// to nothing, then it draws again. Values within kTie are equal.
+/// Walks from `start`: a proposed state of value T' replaces the current one of value T if T' <= T, else with
+/// probability exp(-(T' - T) / (T_start theta)); a state that is not allowed never does. Returns the best state seen,
+/// the first among equals, so never a worse one than `start`. If `propose` returns nothing, it draws again, at most 16
+/// times per proposal. Values within kTie are equal.
 template <class State>
 Valued<State> metropolis(const Valued<State>& start, const MetropolisOptions& options, Random& random,
                          const std::function<std::optional<State>(const State&, Random&)>& propose,

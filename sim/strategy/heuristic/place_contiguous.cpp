@@ -1,5 +1,5 @@
-// Contiguous placement by weights: in a running pipeline a device finishes M times its load, so the greedy gives each
-// device in turn as much as it finishes by a common time, the earliest by which everything is placed.
+// Contiguous placement by weights. In a running pipeline a device takes M times its load to finish, so the greedy gives
+// each device in turn as much as it finishes within a common limit, the smallest one with which everything is placed.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,8 @@ public:
     fill_cuts();
   }
 
-  /// The first operator of each device and the end, where all are placed by `limit`; else as far as it goes.
+  /// The first operator of each device, and the end of the last one's operators. If `limit` is too small to place all
+  /// operators, that end comes before the end of the order.
   std::vector<int> ends(double limit, bool& memory_bound) const {
     std::vector<int> ends = {0};
     for (int d = 0; d < devices_; ++d) {
@@ -34,7 +35,8 @@ public:
 
   bool is_whole(const std::vector<int>& ends) const { return ends.back() == static_cast<int>(order_.size()); }
 
-  /// Time of one micro-batch that is enough for every operator on every device that has its kernel.
+  /// A limit that is enough for any split: each operator on the slowest device that has its kernel, and any cut over
+  /// any hop.
   double enough() const {
     double sum = 0;
     for (const OperatorId op : order_) {
@@ -73,7 +75,7 @@ public:
     for (int d = 0; d < devices_; ++d) {
       need.push_back(memory(d, ends[d], ends[d + 1]) + placed_bytes(request_, op, held(d)));
     }
-    // Devices before it may have room, but what stands behind this operator's predecessors is not theirs any more.
+    // Earlier devices may have room, but in a contiguous plan this operator can no longer go there.
     const auto last = std::find(ends.begin() + 1, ends.end(), ends.back()) - ends.begin() - 1;
     return why_no_device(request_, op, static_cast<int>(last), need);
   }
@@ -107,7 +109,7 @@ private:
 
   double held(int d) const { return request_.in_flight(d, devices_); }
 
-  // Of the operators at positions first … end - 1 as one stage on device d.
+  // The memory of the operators at positions first … end - 1 as one stage on device d.
   Bytes memory(int d, int first, int end) const {
     double parameters = 0;
     Activations stash;
@@ -120,8 +122,8 @@ private:
         .total(held(d), request_.versions);
   }
 
-  // The largest end that device d finishes by `limit`, has memory for, and whose cut the next hop carries by then both
-  // ways. A larger end is never worse for the devices behind, so taking the largest finds a split if there is one.
+  // The largest end with which device d stays within `limit` and its memory, and the next hop carries the cut both ways
+  // within `limit`. A larger end is never worse for later devices, so taking the largest finds a split if there is one.
   int end_of(int d, int first, double limit, bool& memory_bound) const {
     int best = first;
     double load = 0;
@@ -161,7 +163,7 @@ PlanResult place_contiguous(const PlanRequest& request, std::span<const double> 
   if (!fill.is_whole(ends)) {
     return Infeasible{fill.reason(ends)};
   }
-  constexpr double kPrecision = 1e-10; // relative; nearer limits give the same split but for rounding
+  constexpr double kPrecision = 1e-10; // relative; closer limits differ only by rounding
   while (high - low > kPrecision * high) {
     const double middle = (low + high) / 2;
     std::vector<int> tried = fill.ends(middle, memory_bound);

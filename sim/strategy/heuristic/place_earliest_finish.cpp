@@ -39,7 +39,7 @@ public:
       : request_(request), problem_(request.problem), weights_(weights), rule_(rule), parts_(problem_.model.size()),
         free_(request.devices.size(), 0.0), memory_(request.devices.size()) {}
 
-  // The reason when an operator finds no device, else "".
+  // Places all operators; returns the reason if one finds no device, else "".
   std::string run() {
     const PathCost path = mean_path(request_);
     const auto transfer = [&](int from, int) { return path.time(problem_.output_bytes(from)).value; };
@@ -62,8 +62,8 @@ public:
   }
 
 private:
-  // Each device that may take all of `op`, the earliest finish first; of equals the earlier start, the faster, the
-  // lower.
+  // The devices that may take all of `op`, earliest finish first; among equals the earlier start, then the faster, then
+  // the lower device.
   std::vector<Choice> single_devices(OperatorId op) {
     std::vector<Choice> singles;
     for (int d = lowest_device(op); d < static_cast<int>(request_.devices.size()); ++d) {
@@ -84,8 +84,8 @@ private:
     return singles;
   }
 
-  // Over the first, the first two, … of those devices, shares in proportion to their weighted speed, where that
-  // finishes earlier.
+  // The best of the first device alone and a division over the first two, three, … of those devices, with shares in
+  // proportion to weighted speed.
   Choice best_division(OperatorId op, const std::vector<Choice>& singles) const {
     Choice best = singles.front();
     std::vector<Part> devices;
@@ -147,7 +147,7 @@ private:
     }
   }
 
-  // Contiguous plans never go back behind the device of an input.
+  // In a contiguous plan no operator is on a device before that of one of its inputs.
   int lowest_device(OperatorId op) const {
     int lowest = 0;
     for (const OperatorId maker : problem_.model.predecessors[op]) {
@@ -161,7 +161,8 @@ private:
     return share_seconds(problem_, type, op, part.end - part.begin) / weights_[part.device];
   }
 
-  // When the inputs of the first micro-batch's samples are there, from each device that makes some of them.
+  // When the inputs of the part's samples of the first micro-batch have arrived, from each device that makes some of
+  // them.
   double ready(OperatorId op, const Part& part) const {
     double ready = 0;
     for (const OperatorId maker : problem_.model.predecessors[op]) {
@@ -178,8 +179,8 @@ private:
     return ready;
   }
 
-  // The activations in flight are those of the schedule where each device holds one stage, of all micro-batches where
-  // the order of work is not known yet.
+  // If each device holds one stage, the activations in flight are the schedule's; otherwise they are those of all
+  // micro-batches, since the order of work is not known yet.
   Bytes bytes(OperatorId op, const Part& part) const {
     const double held = rule_ == Rule::contiguous
                             ? request_.in_flight(part.device, static_cast<int>(request_.devices.size()))
@@ -214,7 +215,7 @@ private:
     return plan;
   }
 
-  // Operators with the same devices stand in one place: a device's own index, or one of its own for every set of them.
+  // Operators with the same devices have one place: a device's index, or a new number for each set of several devices.
   Plan plan_by_level() const {
     std::vector<std::vector<int>> places;
     std::map<std::vector<int>, int> place_of;

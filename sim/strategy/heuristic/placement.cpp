@@ -144,11 +144,11 @@ std::vector<Segment> segments_by_level(const ModelGraph& model, std::span<const 
   return all;
 }
 
-// One segment for each place, in topological order, the place of the earliest operator first among those ready; nothing
-// where data returns to a place.
+// One segment for each place, in topological order; among places that are ready, the one with the earliest operator
+// comes first. Empty if data returns to a place that it left.
 std::vector<Segment> segments_by_place(const ModelGraph& model, std::span<const int> place) {
   const int places = place.empty() ? 0 : *std::max_element(place.begin(), place.end()) + 2;
-  std::vector<Segment> segments(places); // of place -1 first
+  std::vector<Segment> segments(places); // [place + 1]
   std::vector<std::set<int>> targets(places);
   for (OperatorId op = 0; op < model.size(); ++op) {
     segments[place[op] + 1].place = place[op];

@@ -25,14 +25,16 @@ struct PlacementRow {
   PlaceFunction place;
 };
 inline constexpr std::array kPlacements = {
-    PlacementRow{"contiguous", "each device in turn takes what it finishes by the earliest time that all can keep",
+    PlacementRow{"contiguous",
+                 "each device in turn takes what it finishes within a common limit, the smallest that works",
                  PlacementRule::contiguous, place_contiguous},
     PlacementRow{"earliest-finish", "each operator where it finishes earliest in a running pipeline, as eft",
                  PlacementRule::earliest_finish, place_earliest_finish},
-    PlacementRow{"earliest-finish-contiguous", "the same, devices never going back along a path, as eft-contiguous",
+    PlacementRow{"earliest-finish-contiguous",
+                 "the same, but data never goes back to an earlier device, as eft-contiguous",
                  PlacementRule::earliest_finish_contiguous, place_earliest_finish_contiguous},
     PlacementRow{"earliest-finish-divided",
-                 "as earliest-finish, an operator's samples shared out by weight where it finishes earlier so",
+                 "as earliest-finish, with an operator's samples divided by weight if it then finishes earlier",
                  PlacementRule::earliest_finish_divided, place_earliest_finish_divided},
 };
 

@@ -122,7 +122,7 @@ std::optional<StageGroups> split_stage(const StageGroups& from, Random& random) 
     }
     std::sort(second.begin(), second.end());
   }
-  to.groups.insert(to.groups.begin() + stage + random.below(2), second); // before the rest or behind it
+  to.groups.insert(to.groups.begin() + stage + random.below(2), second); // before the rest or after it
   return to;
 }
 

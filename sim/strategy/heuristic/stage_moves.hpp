@@ -21,18 +21,18 @@ struct StageGroups {
 };
 
 /// A random boundary moves by one operator, or, half of the time, anywhere between its neighbours. Like all moves,
-/// nothing where what was drawn cannot be done.
+/// returns nothing if what was drawn cannot be done.
 std::optional<StageGroups> shift_boundary(const StageGroups& from, Random& random);
 
-/// Two random devices of different stages, or one of them idle, change places.
+/// Two random devices change places; they are in different stages, or one of them is idle.
 std::optional<StageGroups> swap_devices(const StageGroups& from, Random& random);
 
-/// A random device goes to another stage or becomes idle, or an idle one goes to a stage. The operators of a stage that
-/// loses its last device join those of a neighbour: of the one it goes to, where it goes to a neighbour.
+/// A random device goes to another stage or becomes idle, or an idle one goes to a stage. If a stage loses its last
+/// device, its operators join a neighbouring stage: the one that gets the device, if that is a neighbour.
 std::optional<StageGroups> move_device(const StageGroups& from, Random& random);
 
-/// A random stage is cut in two at a random place. The new one gets a random part of the group or, of a group of one,
-/// an idle device.
+/// A random stage is cut in two at a random place. The new one gets a random part of the group or, if the group has one
+/// device, an idle device.
 std::optional<StageGroups> split_stage(const StageGroups& from, Random& random);
 
 /// One of the four: half of the time a boundary, else one of the others.

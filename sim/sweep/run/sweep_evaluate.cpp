@@ -20,7 +20,7 @@ struct Bench {
   std::size_t first = 0; // its first point
 };
 
-// Of a run that was planned, and never replayed.
+// The result of a run that was planned but not replayed: its estimate.
 PointResult estimate_of(const Study& study, const Prepared& prepared) {
   Prepared estimated;
   estimated.run = prepared.run;
@@ -37,7 +37,7 @@ PointResult estimate_of(const Study& study, const Prepared& prepared) {
   return {PointStatus::feasible, estimated.run.order, "", figures};
 }
 
-// Benches wait for one replay of them all where an engine is dear to start.
+// Where an engine is slow to start, benches wait until one replay does them all.
 class PointEvaluation {
 public:
   PointEvaluation(const SweepInputs& inputs, const std::string& engine, ScheduleCounts& counts)
@@ -71,7 +71,7 @@ private:
       return;
     }
     constexpr long kMostTasks = 200'000; // some hundred bytes each
-    if (tasks_ > kMostTasks || !waiting_.back()->study.engine->dear_to_start) {
+    if (tasks_ > kMostTasks || !waiting_.back()->study.engine->slow_to_start) {
       replay();
     }
   }
@@ -100,7 +100,7 @@ private:
     }
   }
 
-  // All that wait for one engine, at once; where that fails, one after the other.
+  // Replays all benches that wait for one engine at once; where that fails, one after the other.
   void replay() {
     std::vector<std::unique_ptr<Bench>> benches;
     benches.swap(waiting_);
@@ -158,7 +158,7 @@ private:
       if (bench.study.confidence > 0) {
         add_confidence(bench.memo->costs, bench.prepared);
       }
-    } catch (const std::exception& failure) { // its graphs are as drawn: they cannot be replayed again
+    } catch (const std::exception& failure) { // its graphs still have drawn times and cannot be replayed again
       fail(bench.first, bench.first + bench.prepared.size(), failure);
       return;
     }

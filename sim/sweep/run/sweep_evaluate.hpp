@@ -1,4 +1,4 @@
-// From a combination's runs to their results: what a worker of a sweep does.
+// From a combination's runs to their results: the work of a sweep's worker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,38 +15,39 @@
 
 namespace stagecraft {
 
-/// Some runs of a combination, to be done by an engine.
+/// Some runs of a combination, for an engine to do.
 struct CombinationRuns {
   Combination combination;
   std::vector<std::uint32_t> runs; ///< indices into scenarios_of() its study
 };
 
-/// What came of a point.
+/// The result of a point.
 struct PointResult {
   PointStatus status = PointStatus::failed;
   std::string order, reason;
   Figures figures{};
 };
 
-/// A sweep on top of a study's settings.
+/// A sweep, and the settings that apply to all its points.
 struct SweepInputs {
   Sweep sweep;
   std::vector<Setting> settings; ///< of the command line
   Folders folders;               ///< with files
 };
 
-/// The study of a combination, with what changes a model or a platform after what says which. Throws InputError.
+/// The study of a combination. Settings that choose a model or a platform come before those that change it. Throws
+/// InputError.
 Study study_of(const SweepInputs& inputs, const Combination& combination);
 
-/// Makes a point's engine the study's: a name, kEstimate, or "" for its own. A first pass by another draws none of the
-/// cost model's errors.
+/// Gives the study a point's engine: a name, kEstimate, or "" for the study's own. With another engine than its own the
+/// study draws no errors of the cost model.
 void set_engine(Study& study, const std::string& engine);
 
-/// What came of a run that was prepared and, by another engine than kEstimate, replayed.
+/// The result of a run that was prepared and, unless the engine is kEstimate, replayed.
 PointResult result_of(const Study& study, const Prepared& prepared, std::string_view engine);
 
-/// Results of runs, in their order, one combination after the other. `engine` is a name, or "" for the study's own.
-/// What fails is a result with its reason; only a crash is none. `counts` is for one call after the other.
+/// Results of runs, in their order, one combination after the other. `engine` is a name, or "" for the study's own. A
+/// failure is a result with its reason; only a crash gives no result. `counts` carries over from one call to the next.
 std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,
                                   std::span<const CombinationRuns> combinations, ScheduleCounts& counts);
 

@@ -21,7 +21,7 @@ std::string json_of(std::span<const Setting> settings) {
     }
     for (const std::string* word : {&setting.key, &setting.value}) {
       const bool plain = std::none_of(word->begin(), word->end(), [](char letter) {
-        return letter < ' ' || letter > '~' || letter == '"' || letter == '\\'; // what JSON may write otherwise
+        return letter < ' ' || letter > '~' || letter == '"' || letter == '\\'; // what JSON may have to escape
       });
       text += word == &setting.value ? ":" : text.size() > 1 ? "," : "";
       text += plain ? '"' + *word + '"' : nlohmann::json(*word).dump();
@@ -32,13 +32,14 @@ std::string json_of(std::span<const Setting> settings) {
 
 namespace {
 
-// Keys whose values runs say themselves, so that more of them make no other point.
+// Keys whose values each run has itself. They stay out of the combination's key, so that listing more values does not
+// make a point another one.
 bool is_of_runs(const std::string& key) {
   return key.starts_with("compare") || key == "training.micro_batches" || key == "training.recompute" ||
          key == "engine";
 }
 
-constexpr std::size_t kMostChecked = 200; // values of one axis, of a longer one both ends; or combinations
+constexpr std::size_t kMostChecked = 200; // values of one axis (both ends of a longer one), or combinations
 
 std::size_t sizes_to_check(const SweepAxis& axis) {
   return axis.interval || axis.size() > kMostChecked ? 2 : axis.size();
@@ -48,8 +49,9 @@ std::size_t value_to_check(const SweepAxis& axis, std::size_t at) {
   return axis.interval || axis.size() <= kMostChecked ? at : at * (axis.size() - 1);
 }
 
-// Settings in one order, whatever order they came in, without those that a later one of the same key or above it
-// undoes: what is left of a mapping stands before what changes it. Which model or platform it is, is said first.
+// Settings sorted by key, so that a mapping stands before what changes it, whatever order they came in; without those
+// that a later setting of the same key or of a key above it replaces. A setting that only says which model or platform
+// it is does not replace the settings below it.
 std::vector<const Setting*> effective(const std::vector<Setting>& first, const std::vector<Setting>& then) {
   std::vector<const Setting*> all;
   for (const std::vector<Setting>* settings : {&first, &then}) {
@@ -64,7 +66,7 @@ std::vector<const Setting*> effective(const std::vector<Setting>& first, const s
   return all;
 }
 
-// Keys that change which runs there are; texts may name other files.
+// Whether a key changes which runs there are. One with texts does, as they may name other files.
 bool tells_kind(const AxisKey& key) {
   const bool numbers = !key.values.empty() && std::all_of(key.values.begin(), key.values.end(), [](const auto& value) {
     return value.kind == yaml::Node::Kind::scalar && find_amount(value.text);
@@ -139,7 +141,7 @@ std::shared_ptr<const SweepPoints::Kind> SweepPoints::kind_of(const Combination&
     kinds_.clear();
   }
   auto kind = std::make_shared<const Kind>(find_kind(combination));
-  if (kind->error.empty()) { // else numbers may be at fault, and others may do
+  if (kind->error.empty()) { // an error may come from numbers, and other numbers may work
     kinds_.emplace(std::move(values), kind);
   }
   return kind;
@@ -208,7 +210,7 @@ std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run
   row.settings = settings;
   row.engine = engine.empty() ? kind->engine : engine;
   Fingerprint key = fingerprint;
-  if (!runs) { // its own values stand for them
+  if (!runs) { // without runs the combination's own values are the key
     for (const Setting& setting : combination.settings) {
       key.add(setting.key).add(setting.value);
     }
@@ -225,7 +227,7 @@ std::optional<PointRow> SweepPoints::row(const Opened& opened, std::uint32_t run
   key.add(row.strategy).add(row.schedule).add(static_cast<std::uint64_t>(row.micro_batches));
   key.add(row.recompute).add(row.engine);
   if (row.engine != kind->engine && may_draw(combination)) {
-    key.add("no draws"); // of a first pass: another point than the study's own by this engine
+    key.add("no draws"); // a first pass: another point than the study's own run by this engine, which draws
   }
   row.key = key.digest();
   return row;
@@ -240,13 +242,13 @@ std::optional<InputError> SweepPoints::failure_of(const Combination& combination
   return std::nullopt;
 }
 
-// Whether a combination makes a good study, or none as a condition rules it out.
+// Whether a combination makes a valid study, or a condition rules it out.
 bool SweepPoints::does(const Combination& combination) const {
   return !is_allowed(inputs_.sweep, combination) || !failure_of(combination);
 }
 
-// Whether some values of the other axes, and no condition, let the study be a good one: any of them, or of a large
-// number of combinations any of some from all over them.
+// Whether some values of the other axes make a valid study that no condition rules out. Tries all their combinations
+// or, of a large number, a sample spread over all of them.
 bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) const {
   const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
   double all = 1;
@@ -254,7 +256,7 @@ bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) cons
     all *= &one == &axes[axis] ? 1.0 : static_cast<double>(std::max<std::size_t>(1, one.size()));
   }
   for (std::uint64_t attempt = 0; static_cast<double>(attempt) < std::min<double>(kMostChecked, all); ++attempt) {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U; // no two digits of its multiples go together
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U; // spreads the attempts over all axes
     std::uint64_t rest = all > kMostChecked ? attempt * kOdd >> 1U : attempt;
     for (std::size_t other = 0; other < axes.size(); ++other) {
       const std::uint64_t size = std::max<std::size_t>(1, axes[other].size());
@@ -271,7 +273,8 @@ bool SweepPoints::may_do(std::vector<std::size_t> values, std::size_t axis) cons
   return false;
 }
 
-// Blames a value without which the study has another fault or none, first the one asked for: that of an axis, if any.
+// Throws, blaming a value without which the study has another fault or none. Tries the values of `axis` first, then the
+// others.
 void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis) const {
   const std::vector<SweepAxis>& axes = inputs_.sweep.axes;
   const Combination whole = combination_of(inputs_.sweep, values);
@@ -296,8 +299,8 @@ void SweepPoints::blame(const std::vector<std::size_t>& values, std::size_t axis
   throw failure;
 }
 
-// Each value with the first and with the last values of all other axes. Bad in both, and with others too, it is
-// refused: it, or what else is at fault whatever it is.
+// Tries each value with the first and with the last values of all other axes. A value that fails with both and with
+// every other choice tried is refused, or whatever else is at fault is.
 void SweepPoints::check_values() {
   if (are_checked_) {
     return;
@@ -359,7 +362,7 @@ std::uint64_t SweepPoints::count_all() {
   };
   bool fails = false;
   const std::uint64_t points = count(fails);
-  return fails ? count(fails) : points; // what failed may be of a kind that was met later
+  return fails ? count(fails) : points; // the first count may meet one before its kind is known
 }
 
 std::string SweepPoints::product() {
@@ -379,7 +382,7 @@ std::string SweepPoints::product() {
   for (std::uint64_t number = 0; number < combinations(sweep); ++number) {
     const std::optional<Combination> one = combination(sweep, number);
     const std::size_t runs = one ? kind_of(*one)->runs.size() : 0;
-    if (runs > 0) { // of the first that has any
+    if (runs > 0) { // of the first combination that has any
       text += (text.empty() ? "" : " x ") + std::to_string(runs) + (runs == 1 ? " run" : " runs");
       break;
     }

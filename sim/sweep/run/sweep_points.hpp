@@ -1,4 +1,4 @@
-// The points of a sweep: which there are, what each is called, and the key it is stored by.
+// The points of a sweep: which there are, what each is called, and the key under which it is stored.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-/// Settings as a JSON object of texts; of several of one key the last.
+/// Settings as a JSON object of texts. Where several have the same key, the last counts.
 std::string json_of(std::span<const Setting> settings);
 
 /// A file for the store, with its bytes up to 16 MiB.
@@ -24,10 +24,10 @@ KeptFile kept_file(const std::filesystem::path& path, const Digest& digest, cons
 /// The points of a sweep, found one after the other; nothing is kept per point.
 class SweepPoints {
 public:
-  /// `inputs` must stay. `program` is the version that results depend on.
+  /// `inputs` must outlive it. `program` is the program's version, which results depend on.
   SweepPoints(const SweepInputs& inputs, std::string program);
 
-  /// What stands behind several combinations that differ in numbers alone: their runs, or why they have none.
+  /// What combinations that differ only in numbers have in common: their runs, or why they have none.
   struct Kind {
     std::vector<RunWords> runs;
     std::vector<std::string> recompute; ///< of each run, in words
@@ -43,27 +43,27 @@ public:
     Fingerprint fingerprint; ///< what all their keys begin with
     std::string settings;    ///< as rows have them
 
-    /// How many there are, conditions on runs aside: its runs, or one that says why there are none.
+    /// The number of points, ignoring conditions on runs: one per run, or a single one that says why there are none.
     std::uint32_t points() const;
   };
 
-  /// Throws InputError where a value of an axis is bad whatever the others are, or a key is. Looks at them once.
+  /// Throws InputError where a key is bad, or a value of an axis is bad whatever the other values are. Checks once.
   void check_values();
-  /// The combination of a number; nothing where a condition rules it out.
+  /// The combination with this number; nothing where a condition rules it out.
   std::optional<Opened> open(std::uint64_t number);
-  /// The row of a point before its result is known; `engine` as in evaluate(). Of a combination without runs: the row
-  /// itself. Nothing where a condition rules the run out.
+  /// The row of a point before its result is known; `engine` as in evaluate(). For a combination without runs this row
+  /// is the result. Nothing where a condition rules the run out.
   std::optional<PointRow> row(const Opened& opened, std::uint32_t run, const std::string& engine) const;
-  /// The number of points, and in words of what they are the product.
+  /// The number of points, and in words the product that gives it.
   std::uint64_t count();
   std::string product();
   /// The name of the study's engine, in the first combination that has runs; "" where none has.
   std::string engine();
-  /// Whether points are run by another engine than their own first; a screen by their own leaves one pass.
+  /// Whether another engine than the points' own makes a first pass. Screening by their own engine takes only one pass.
   bool has_first_pass();
   /// The sweep as it was asked for.
   SweepRecord record();
-  /// The files met so far and not asked for before, for the store.
+  /// The files met since the last call, for the store.
   std::vector<KeptFile> new_files();
 
   const SweepInputs& inputs() const { return inputs_; }
@@ -81,7 +81,7 @@ private:
 
   const SweepInputs& inputs_;
   std::string program_;
-  Fingerprint of_study_; ///< the program and the study, without what runs say themselves
+  Fingerprint of_study_; ///< the program and the study, without the keys that each run has itself
   std::map<std::string, std::shared_ptr<const Kind>> kinds_;
   std::vector<char> tells_kind_; ///< [setting of a combination]
   std::map<std::filesystem::path, Digest> digests_, told_;

@@ -18,27 +18,41 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Where each kept file lies now: shipped ones below folder/shipped, the others beside those of their own folder.
+// Whether a path of a results file names one file or folder and nothing else: its parts are what a stranger wrote.
+bool is_plain(const fs::path& part) {
+  return !part.empty() && part != "." && part != ".." && part.native().find('/') == std::string::npos &&
+         part.native().find('\0') == std::string::npos;
+}
+
+// Writes each kept file and says where it lies now: shipped files below folder/shipped, the others with the files of
+// their original folder. Only the names of files, and of folders below the shipped one, come from the results; none of
+// them leads out of `folder`, which holds nothing but what is written here.
 std::map<fs::path, fs::path> lay_out(const SweepStore::Found& point, const fs::path& folder) {
   std::map<fs::path, fs::path> places;
   std::map<fs::path, int> folders;
   for (const KeptFile& file : point.files) {
-    const fs::path was = file.path;
+    const fs::path was = fs::path(file.path).lexically_normal();
     if (!file.bytes) {
       throw InputError({file.path, 0, 0}, "the file was too large to keep; allowed: the study itself, once more");
     }
     const fs::path below = was.lexically_relative(point.sweep.shipped_folder);
     const bool shipped = !below.empty() && *below.begin() != "..";
     const int number = folders.emplace(was.parent_path(), static_cast<int>(folders.size())).first->second;
-    const fs::path now = shipped ? folder / "shipped" / below : folder / std::to_string(number) / was.filename();
-    fs::create_directories(now.parent_path());
+    const fs::path place = shipped ? "shipped" / below : fs::path(std::to_string(number)) / was.filename();
+    if (!was.is_absolute() || !std::all_of(place.begin(), place.end(), is_plain)) {
+      throw InputError({point.file, 0, 0}, "table files: the path '" + file.path +
+                                               "' does not name a file; allowed: absolute paths, as sweeps store");
+    }
+    const fs::path now = folder / place;
+    std::error_code failure;
+    fs::create_directories(now.parent_path(), failure);
     write_file(now, *file.bytes);
     places[was] = now;
   }
   return places;
 }
 
-// A name of a file becomes the place where that lies now.
+// Replaces the name of a file by the place where the file lies now.
 void rename(yaml::Node* node, std::string_view kind, const SweepStore::Found& point,
             const std::map<fs::path, fs::path>& places) {
   if (node == nullptr || node->kind != yaml::Node::Kind::scalar) {
@@ -79,8 +93,8 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
     throw InputError({"point " + to_text(point.row.key), 0, 0}, "it has no run: " + point.row.reason);
   }
   const std::map<fs::path, fs::path> places = lay_out(point, folder);
-  yaml::Node document = yaml::parse(point.sweep.document, "study");
-  std::vector<Setting> later; // below the names of files
+  yaml::Node document = yaml::parse(point.sweep.document, point.file + ", table sweeps, column document");
+  std::vector<Setting> later; // keys below a model or platform, set once file names are replaced
   for (const std::string* text : {&point.sweep.settings, &point.row.settings}) {
     const auto object = nlohmann::ordered_json::parse(*text);
     for (const auto& [key, value] : object.items()) {
@@ -89,7 +103,7 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
       below ? later.push_back(setting) : apply(document, setting);
     }
   }
-  for (auto setting = later.begin(); setting != later.end();) { // below mappings of the study itself
+  for (auto setting = later.begin(); setting != later.end();) { // those below mappings of the study are set at once
     const yaml::Node* top = document.find(setting->key.substr(0, setting->key.find('.')));
     const bool of_study = top != nullptr && top->kind == yaml::Node::Kind::map;
     if (of_study) {
@@ -99,7 +113,8 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   }
   rename_files(document, point, places);
   ReplayedPoint replayed;
-  replayed.study = std::make_unique<Study>(load_study(document, {folder, folder / "shipped"}, later));
+  replayed.study = std::make_unique<Study>(
+      load_study(document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later));
   set_engine(*replayed.study, point.row.engine);
   const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
   if (point.row.run >= scenarios.size()) {
@@ -114,12 +129,12 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   if (replayed.study->confidence > 0) {
     add_confidence(memo.costs, prepared);
     if (std::optional<RunConfidence>& own = prepared.front().run.confidence) {
-      own->best = std::numeric_limits<double>::quiet_NaN(); // nothing else is there to be faster
+      own->best = std::numeric_limits<double>::quiet_NaN(); // there is no other run to compare with
     }
   }
   replayed.result = result_of(*replayed.study, prepared.front(), point.row.engine);
   replayed.prepared = std::move(prepared.front());
-  replayed.prepared.run.strategy = point.row.strategy; // a plan may be called after the folder where it lay
+  replayed.prepared.run.strategy = point.row.strategy; // a plan's name may have its old folder in it
   return replayed;
 }
 

@@ -1,4 +1,4 @@
-// One point of a sweep alone, from the inputs that its results keep.
+// Runs one point of a sweep again, from the inputs that its results keep.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,12 +11,12 @@ namespace stagecraft {
 /// A run, the study that it points into, and what a sweep would store of it.
 struct ReplayedPoint {
   std::unique_ptr<Study> study;
-  Prepared prepared; ///< of a point by closed forms: not replayed
+  Prepared prepared; ///< not replayed where the point is by closed forms
   PointResult result;
 };
 
-/// Runs a point again by its engine, whole, with names and bounds. Its files are laid out below `folder`, which must be
-/// there and empty. Throws InputError, also where a file was too large to keep.
+/// Runs a point again by its engine, in full, with names and bounds. Writes its files below `folder`, which must exist
+/// and be empty. Throws InputError, also where a file was too large to keep.
 ReplayedPoint replay_point(const SweepStore::Found& point, const std::filesystem::path& folder);
 
 } // namespace stagecraft

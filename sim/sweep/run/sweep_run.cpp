@@ -15,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-// One pass over points by one engine: gives them out, and stores what comes back.
+// One pass over points by one engine: gives them to workers and stores their results.
 class SweepPass {
 public:
   SweepPass(SweepPoints& points, SweepStore& store, const SweepOptions& options, const std::string& engine,
@@ -25,7 +25,7 @@ public:
     give_back({.end = combinations(points.inputs().sweep)});
   }
 
-  /// These points alone, instead of all.
+  /// Limits the pass to these points.
   void only(std::vector<Point> chosen) {
     std::sort(chosen.begin(), chosen.end(),
               [](const Point& a, const Point& b) { return std::pair(a.number, a.run) < std::pair(b.number, b.run); });
@@ -60,8 +60,8 @@ private:
     }
   }
 
-  // The first units that wait: fewer near the end, so that all workers end together (guided self-scheduling,
-  // Polychronopoulos and Kuck 1987). A worker that cannot do them in time gives back the others.
+  // Takes the first units that wait: fewer near the end, so that all workers end together (guided self-scheduling,
+  // Polychronopoulos and Kuck 1987). A worker gives back the units that it cannot do in time.
   std::optional<std::string> next() {
     if (waiting_.empty()) {
       return std::nullopt;
@@ -98,8 +98,8 @@ private:
     return tick();
   }
 
-  // A worker died over a task: its parts are tried again, until the one point that kills its worker is alone; it has
-  // failed then.
+  // A worker died over a task. The task's parts are tried again until the point that kills its worker is alone; that
+  // point has failed.
   void lost(const std::string& bytes, const std::string& why) {
     const SweepTask task = task_from(bytes);
     if (task.units() > 1) {
@@ -130,7 +130,8 @@ private:
     }
   }
 
-  // Points that stand there already, as another combination's or by another process, were not computed for it.
+  // Counts points as found rather than computed where the store already had them, from another combination or another
+  // process.
   void count(std::uint64_t doubles) {
     outcome_.computed -= doubles;
     outcome_.found += doubles;
@@ -145,11 +146,11 @@ private:
     committed_ = Clock::now();
   }
 
-  // Each commit writes the pages of the keys' index that its points are on, soon all of them.
+  // Commits seldom: each commit writes every page of the keys' index that its points touch, which soon is all of them.
   bool tick() {
-    constexpr double kBetween = 1;           // second: what an end of this process costs at worst, in work to do again
-    constexpr std::size_t kAtOnce = 4096;    // points: workers have something to do while they are written
-    constexpr std::size_t kTogether = 16384; // some mebibytes
+    constexpr double kBetween = 1;           // second: the most work to repeat when this process is killed
+    constexpr std::size_t kAtOnce = 4096;    // points: few enough that workers stay busy while they are written
+    constexpr std::size_t kTogether = 16384; // points, a few MiB
     if (seconds_since(committed_) > kBetween || written_ + store_.added() >= kTogether) {
       commit();
     } else if (store_.added() >= kAtOnce) {
@@ -161,23 +162,23 @@ private:
   }
 
   static constexpr int kMostDeaths = 3;
-  static constexpr std::uint64_t kMostUnits = 1000; // of a task
+  static constexpr std::uint64_t kMostUnits = 1000; // in a task
 
   SweepPoints& points_;
   SweepStore& store_;
   const SweepOptions& options_;
   SweepOutcome& outcome_;
   std::string engine_;
-  SweepWorker worker_;    // what forked children start with
+  SweepWorker worker_;    // forked children start with a copy
   std::uint64_t all_ = 0; // points
   std::deque<SweepTask> waiting_;
   std::uint64_t waiting_units_ = 0;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, int> deaths_; // of a point
+  std::map<std::pair<std::uint64_t, std::uint32_t>, int> deaths_; // by point
   std::size_t written_ = 0;                                       // points since the last commit
   Clock::time_point committed_ = Clock::now();
 };
 
-// What the first pass leaves for the second: the best, as many as asked for.
+// The points that the first pass keeps for the second: the best ones, as many as asked for.
 std::vector<Point> survivors(const Sweep& sweep, SweepStore& store, const SweepOutcome& outcome,
                              const SweepShard& shard) {
   const Sweep::Screen& screen = *sweep.screen;
@@ -211,7 +212,7 @@ SweepOutcome run_sweep(SweepPoints& points, SweepStore& store, const SweepOption
     first.run(all);
     if (outcome.whole) {
       const std::vector<Point> chosen = survivors(sweep, store, outcome, options.shard);
-      SweepOptions unsharded = options; // these are ours already
+      SweepOptions unsharded = options; // the chosen points are all this shard's
       unsharded.shard = {};
       SweepPass second(points, store, unsharded, "", outcome);
       second.only(chosen);

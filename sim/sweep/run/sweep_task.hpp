@@ -1,4 +1,4 @@
-// What the parent of a sweep and its workers say to each other.
+// What a sweep's parent process and its workers send each other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ struct Point {
   std::uint32_t run = 0;    ///< index into scenarios_of() the combination's study
 };
 
-/// What a worker is to do: all points of the combinations first … end - 1 that are this sweep's, or these points.
+/// What a worker is to do: all of this shard's points of the combinations first … end - 1, or these points.
 struct SweepTask {
   std::uint64_t first = 0, end = 0;
   std::vector<Point> points;
@@ -25,20 +25,20 @@ struct SweepTask {
 
   /// How many units there are: combinations, or points.
   std::uint64_t units() const { return points.empty() ? end - first : points.size(); }
-  /// Parts with the first units, and with the others.
+  /// The task in two: its first units, and the others.
   std::pair<SweepTask, SweepTask> split(std::uint64_t units) const;
 };
 
-/// What came of a task: points done, and such as the results may have already.
+/// The result of a task: points done, and points that the results may already have.
 struct TaskResult {
   struct Known {
     Point point;
     Digest key;
   };
-  std::uint64_t units = 0; ///< that were dealt with, the first ones: a worker ends in time
+  std::uint64_t units = 0; ///< done, from the first on: a worker stops when its time is up
   PackedPoints done;
   std::vector<Known> known;
-  std::vector<Point> left; ///< of those units, for other workers: a combination may have many
+  std::vector<Point> left; ///< points of those units left for other workers: a combination may have many
 };
 
 std::string to_bytes(const SweepTask& task);

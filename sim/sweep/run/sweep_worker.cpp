@@ -20,10 +20,10 @@ TaskResult SweepWorker::work(const SweepTask& task) {
   return std::move(result_);
 }
 
-// Finds the points of a slice from a unit on; gives the unit after it. Of a combination with more runs the others are
-// left.
+// Finds the points of a slice, starting at a unit; returns the unit after it. Runs of a combination that do not fit
+// into the slice are left for other workers.
 std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
-  constexpr std::uint64_t kMostUnits = 1000; // that may have no points at all
+  constexpr std::uint64_t kMostUnits = 1000; // units looked at, as they may have no points at all
   asked_.clear();
   rows_.clear();
   const std::uint64_t end = std::min(task.units(), unit + kMostUnits);
@@ -53,7 +53,7 @@ std::uint64_t SweepWorker::find(const SweepTask& task, std::uint64_t unit) {
   return unit;
 }
 
-// Slices grow while they are quick, as an engine that is dear to start is started once for each.
+// Slices grow while they are quick: an engine that is slow to start is started once for each slice.
 void SweepWorker::run() {
   constexpr std::size_t kMostTogether = 256;
   constexpr double kQuick = 0.02, kSlow = 0.05; // seconds

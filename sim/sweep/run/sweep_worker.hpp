@@ -15,13 +15,13 @@ namespace stagecraft {
 
 class SweepWorker {
 public:
-  /// `stored` has the keys of all points that the results have; `engine` as in evaluate(). All but the engine must
-  /// stay.
+  /// `stored` has the keys of all points in the results; `engine` as in evaluate(). All arguments but the engine must
+  /// outlive it.
   SweepWorker(SweepPoints& points, const KeyFilter& stored, const SweepShard& shard, std::string engine)
       : points_(points), stored_(stored), shard_(shard), engine_(std::move(engine)) {}
 
-  /// Some first part of a task, for about a tenth of a second. What fails is a point with its reason; only a crash is
-  /// none.
+  /// Does the first part of a task, for about a tenth of a second. A failure is a point with its reason; only a crash
+  /// gives no point.
   TaskResult work(const SweepTask& task);
 
 private:
@@ -36,8 +36,8 @@ private:
   ScheduleCounts counts_;
   std::size_t slice_ = 4; // points that are run together
   TaskResult result_;
-  std::vector<CombinationRuns> asked_; // of a slice
-  std::vector<PointRow> rows_;         // of their runs, one after the other
+  std::vector<CombinationRuns> asked_; // the runs of a slice
+  std::vector<PointRow> rows_;         // the rows of those runs, one after the other
 };
 
 } // namespace stagecraft

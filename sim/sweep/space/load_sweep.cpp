@@ -11,14 +11,15 @@
 namespace stagecraft {
 namespace {
 
-// The keys of `sweep` that are no axes; no key of a study is called so.
+// The keys of `sweep` that are not axes. No key of a study has one of these names.
 constexpr std::string_view kSweepKey = "sweep";
 constexpr std::array<std::string_view, 6> kWords = {"zip", "where", "sample", "screen", "objective", "constraints"};
 constexpr std::array<std::string_view, 18> kStudyKeys = {
     "model",  "platform",   "training", "loader", "compare", "perturb", "confidence", "believed",  "dynamic",
     "engine", "cost_model", "seed",     "zip",    "where",   "sample",  "screen",     "objective", "constraints"};
 
-// How dear a key is to change: a model is read anew, a platform built anew, the rest is settings.
+// How expensive an axis is to change, the most expensive first: a new model is read, a new platform is built, the rest
+// is settings.
 int rank_of(const SweepAxis& axis) {
   int rank = 2;
   for (const AxisKey& key : axis.keys) {
@@ -35,7 +36,8 @@ void check_key(const AxisKey& key) {
   }
 }
 
-// Settings come before axes; but those below a model or a platform change what the axis names.
+// Throws where a setting also sets an axis's key. A setting below a model or a platform is allowed: it changes the one
+// that the axis names.
 void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     if (setting.key == key.key || (!says_which(key.key) && is_below(setting.key, key.key))) {
@@ -46,7 +48,7 @@ void check_key_is_free(const AxisKey& key, const std::vector<Setting>& settings)
   }
 }
 
-// The value of a key, dots and all; a mapping is put there where it is not.
+// The value of a key, whose dots are part of its name; an empty mapping is added where there is no such key.
 yaml::Node& entry_of(yaml::Node& node, const std::string& key, const Where& where) {
   const auto found = std::find_if(node.entries.begin(), node.entries.end(),
                                   [&](const yaml::Node::Entry& entry) { return entry.key == key; });
@@ -57,7 +59,8 @@ yaml::Node& entry_of(yaml::Node& node, const std::string& key, const Where& wher
   return node.entries.back().value;
 }
 
-// A change of the sweep itself: of all of it, of one of its words, of an axis whose key has dots, or of what such has.
+// Applies a setting to the sweep itself: to one of its words, to an axis (whose key has dots), or to a word of an
+// axis's range.
 void apply_to_sweep(yaml::Node& document, const Setting& setting) {
   const std::string rest = setting.key.substr(kSweepKey.size() + 1);
   const Where where{"--set " + setting.key, 0, 0};
@@ -78,18 +81,27 @@ void apply_to_sweep(yaml::Node& document, const Setting& setting) {
 }
 
 void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Sweep& sweep) {
+  std::size_t values = 0;
+  const auto add = [&](SweepAxis axis) {
+    values += axis.size() * axis.keys.size();
+    if (values > kMostSweepValues) {
+      throw InputError(axis.keys.front().where, "the axes up to here have " + std::to_string(values) +
+                                                    " values; allowed: at most " + std::to_string(kMostSweepValues));
+    }
+    sweep.axes.push_back(std::move(axis));
+  };
   for (const yaml::Node::Entry& entry : node.entries) {
     if (std::find(kWords.begin(), kWords.end(), entry.key) == kWords.end()) {
-      check_key({entry.key, entry.where, {}}); // a misspelt word is told before its values are
-      sweep.axes.push_back(read_axis(entry.key, entry.where, entry.value));
+      check_key({entry.key, entry.where, {}}); // a misspelt word is reported before its values
+      add(read_axis(entry.key, entry.where, entry.value));
     }
   }
   if (const yaml::Node* zip = node.find("zip")) {
     if (zip->kind == yaml::Node::Kind::map) {
-      sweep.axes.push_back(read_zip(*zip));
+      add(read_zip(*zip));
     }
     for (const yaml::Node& item : zip->items) {
-      sweep.axes.push_back(read_zip(item));
+      add(read_zip(item));
     }
   }
   std::vector<std::string> keys;
@@ -107,7 +119,7 @@ void read_axes(const yaml::Node& node, const std::vector<Setting>& settings, Swe
                    [](const SweepAxis& one, const SweepAxis& other) { return rank_of(one) < rank_of(other); });
 }
 
-// The plain values below a key, by dotted key, but for those of axes and those that a later setting replaces.
+// Adds the plain values below a key, by dotted key, except those of axes and those that a later setting replaces.
 void add_constants(const yaml::Node& node, const std::string& key, std::span<const Setting> later, Sweep& sweep) {
   const auto replaces = [&](const Setting& setting) { return key == setting.key || is_below(key, setting.key); };
   if (std::any_of(later.begin(), later.end(), replaces)) {
@@ -123,7 +135,7 @@ void add_constants(const yaml::Node& node, const std::string& key, std::span<con
   }
 }
 
-// Of the study, and of the command line, whose last word on a key holds.
+// Adds the values of the study and of the command line, whose last setting of a key counts.
 void add_constants(std::span<const Setting> settings, Sweep& sweep) {
   add_constants(sweep.document, "", settings, sweep);
   for (std::size_t at = 0; at < settings.size(); ++at) {
@@ -135,7 +147,7 @@ void add_constants(std::span<const Setting> settings, Sweep& sweep) {
   }
 }
 
-// No run is called otherwise, unless by a plan file.
+// Throws for a strategy or schedule that does not exist. Only a plan file can give a run another name.
 void check_names(const Condition& condition, const Where& where, const Sweep& sweep) {
   const bool has_plans = std::any_of(sweep.words.begin(), sweep.words.end(),
                                      [](const std::string& word) { return word == "compare.plans"; });
@@ -223,7 +235,7 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
   sweep.screen = screen;
 }
 
-// All that says which points there are and what their numbers are, first passes among them.
+// The part of the sweep that decides which points there are and what their numbers are, including the first pass.
 std::string text_of_points(yaml::Node node) {
   erase(node, {"objective", "constraints"});
   for (yaml::Node::Entry& entry : node.entries) {
@@ -244,7 +256,7 @@ std::size_t Sweep::keys() const {
   return count;
 }
 
-// A first pass must know what it picks by.
+// A first pass by estimates must know the figures that it picks by.
 void check_screen(const yaml::Node& node, const Sweep& sweep) {
   if (!sweep.screen || sweep.screen->engine != kEstimate) {
     return;

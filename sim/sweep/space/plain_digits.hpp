@@ -6,8 +6,8 @@
 
 namespace stagecraft {
 
-/// As to_digits(), but 0.00002 and 12346, with four digits, where that has an exponent: all digits before the point are
-/// written. Below 1e-30 there is an exponent after all.
+/// As to_digits(), but without an exponent: with four digits, 0.00002 and 12346. All digits before the point are
+/// written. Numbers below 1e-30 still have an exponent.
 std::string plain_digits(double value, int digits);
 
 } // namespace stagecraft

@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// The engine that a point is done by where it is not replayed at all.
+/// The engine of a point that is only estimated, without a replay.
 inline constexpr std::string_view kEstimate = "estimate";
 
 enum class Sampling { grid, random, latin_hypercube };
@@ -33,9 +33,9 @@ inline constexpr std::array kSamplings = {
                 Sampling::latin_hypercube},
 };
 
-/// The key, read. Right by construction but for the values, which only a study can judge.
+/// The key as read. Valid by construction, except for the values, which only a study can check.
 struct Sweep {
-  /// A first pass over every point by a quick engine; what it leaves is replayed by the study's.
+  /// A first pass over every point by a quick engine; the points that it keeps are replayed by the study's engine.
   struct Screen {
     std::string engine = "analytic";
     std::uint64_t keep = 0; ///< points
@@ -45,31 +45,31 @@ struct Sweep {
   yaml::Node document; ///< the study without the sweep
   std::string asked;   ///< the sweep as YAML on one line, without what ranks its points
   std::string name;
-  std::vector<SweepAxis> axes;           ///< those that are dear to change first: the model, the platform, all else
-  std::vector<std::string> words;        ///< that conditions know: keys of axes, kRunWords, then the study's own keys
+  std::vector<SweepAxis> axes;    ///< the most expensive to change first: the model, the platform, all else
+  std::vector<std::string> words; ///< words that conditions may use: keys of axes, kRunWords, then the study's own keys
   std::vector<ConditionValue> constants; ///< of the study's own keys
   std::vector<Condition> conditions;
-  std::map<std::string, ConditionValue> values; ///< what conditions make of the axes' values
+  std::map<std::string, ConditionValue> values; ///< the axes' values, parsed for conditions
   Sampling sampling = Sampling::grid;
   std::uint64_t samples = 0; ///< combinations to draw
   std::uint64_t seed = 1;
   std::optional<Screen> screen;
   SweepGoal goal;
 
-  /// The number of keys that all axes have together.
+  /// The number of keys of all axes together.
   std::size_t keys() const;
 };
 
-/// What conditions may say of a run beside the axes.
+/// The words of a run that conditions may use beside the axes.
 inline constexpr std::array<std::string_view, 3> kRunWords = {"strategy", "schedule", "micro_batches"};
 
 /// Whether a key stands below another: "platform.network" below "platform".
 bool is_below(std::string_view key, std::string_view above);
 
-/// Whether a key says which model or platform it is; what is below that changes whichever it is.
+/// Whether a key chooses the model or platform; the keys below it change the chosen one.
 bool says_which(std::string_view key);
 
-/// Whether a setting is of the key `sweep` or of something below it, which load_sweep() takes.
+/// Whether a setting is for the key `sweep` or a key below it, which load_sweep() applies.
 bool is_of_sweep(const Setting& setting);
 
 /// Reads a study's key `sweep`; settings are those of the command line. Throws InputError.
@@ -81,11 +81,11 @@ struct Combination {
   std::vector<Setting> settings;
 };
 
-/// How many combinations there are, conditions aside.
+/// How many combinations there are, ignoring conditions.
 std::uint64_t combinations(const Sweep& sweep);
-/// The combination of a number; nothing where a condition that does not speak of runs rules it out.
+/// The combination with this number; nothing where a condition without words of a run rules it out.
 std::optional<Combination> combination(const Sweep& sweep, std::uint64_t number);
-/// The values of the given indices, one for each axis.
+/// The combination of the values with these indices, one for each axis.
 Combination combination_of(const Sweep& sweep, std::span<const std::size_t> indices);
 /// Whether the conditions without words of a run hold.
 bool is_allowed(const Sweep& sweep, const Combination& combination);
@@ -95,7 +95,7 @@ struct RunWords {
   std::string strategy, schedule;
   int micro_batches = 1;
 };
-/// Whether the conditions that speak of runs hold.
+/// Whether the conditions with words of a run hold.
 bool is_allowed(const Sweep& sweep, const Combination& combination, const RunWords& run);
 
 } // namespace stagecraft

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostValues = 1e7;
+constexpr double kMostAmount = 1e18; // of a range, in its unit: values are written without exponents
 
 // "10 Gb/s" in two parts: 10 and " Gb/s".
 struct Amount {
@@ -23,13 +23,13 @@ Amount read_amount(yaml::Map& map, std::string_view key) {
   const std::string& text = yaml::scalar(map.node(key), key);
   const std::size_t end = text.find_first_not_of("+-.0123456789eE");
   std::size_t digits = std::min(end, text.size());
-  while (digits > 0 && (text[digits - 1] == 'e' || text[digits - 1] == 'E')) { // of a unit
+  while (digits > 0 && (text[digits - 1] == 'e' || text[digits - 1] == 'E')) { // a unit may begin with e
     --digits;
   }
   return {parse_number(text.substr(0, digits), map.where(key)), text.substr(digits)};
 }
 
-// An amount in the unit of another.
+// Converts an amount to the unit of another.
 Amount in_unit_of(const Amount& one, Amount amount, std::string_view key, const Where& where) {
   if (amount.unit != one.unit) {
     const std::optional<AnyQuantity> its = find_quantity("1" + amount.unit), wanted = find_quantity("1" + one.unit);
@@ -65,10 +65,11 @@ std::vector<double> spaced(double from, double to, int count, bool logarithmic) 
   return numbers;
 }
 
-// So many that rounding moves no number by more than a thousandth of the way to the next.
+// How many significant digits to keep, so that rounding moves no number by more than a thousandth of the step to the
+// next.
 int digits_of(const std::vector<double>& numbers) {
   constexpr int kLeast = 4;
-  constexpr double kPart = 1e-3, kHalf = 5; // of the last digit, of a number that begins with 1
+  constexpr double kPart = 1e-3, kHalf = 5; // rounding is at most kHalf / 10^digits of a number
   double apart = 1;
   for (std::size_t i = 1; i < numbers.size(); ++i) {
     const double larger = std::max(std::abs(numbers[i]), std::abs(numbers[i - 1]));
@@ -81,8 +82,9 @@ int digits_of(const std::vector<double>& numbers) {
 std::vector<double> stepped(double from, double to, double step, const Where& where) {
   constexpr double kRounding = 1e-9;
   const double steps = std::floor((to - from) / step + kRounding);
-  if (steps < 0 || steps >= kMostValues) {
-    throw InputError(where, "the step leads nowhere; allowed: one from 'from' to 'to', in at most 10000000 steps");
+  if (!(steps >= 0 && steps < kMostSweepValues)) { // NaN where there is no way to go and the step is 0
+    throw InputError(where, "the step leads nowhere; allowed: one from 'from' to 'to', in at most " +
+                                std::to_string(kMostSweepValues) + " steps");
   }
   std::vector<double> numbers;
   for (int i = 0; i <= static_cast<int>(steps); ++i) {
@@ -97,6 +99,12 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
   yaml::Map map(node, "range");
   const Amount from = read_amount(map, "from");
   const Amount to = in_unit_of(from, read_amount(map, "to"), "to", map.where("to"));
+  for (const auto& [end, amount] : {std::pair{"from", from.number}, {"to", to.number}}) {
+    if (!(std::abs(amount) <= kMostAmount)) {
+      throw InputError(map.where(end), "'" + std::string(end) + "' is too large for a range; allowed: at most 1e18" +
+                                           from.unit.substr(0, 60));
+    }
+  }
   const bool logarithmic = map.choice("scale", kScales, "linear").logarithmic;
   if (logarithmic && (from.number <= 0 || to.number <= 0)) {
     throw InputError(map.where("scale"), "a logarithmic range has ends that are not positive; allowed: linear");
@@ -109,7 +117,7 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
     throw InputError(map.where("step"), "'step' stands beside 'count'; allowed: one of them");
   }
   if (counted) {
-    numbers = spaced(from.number, to.number, map.integer("count", 1, static_cast<int>(kMostValues)), logarithmic);
+    numbers = spaced(from.number, to.number, map.integer("count", 1, kMostSweepValues), logarithmic);
   } else if (map.has("step")) {
     const Amount step = in_unit_of(from, read_amount(map, "step"), "step", map.where("step"));
     if (logarithmic) {
@@ -124,7 +132,7 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
   map.finish();
   const int digits = counted && !whole_ends ? digits_of(numbers) : kAllDigits;
   for (double number : numbers) {
-    number = whole_ends && counted ? std::round(number) : number; // whole ends, whole values
+    number = whole_ends && counted ? std::round(number) : number; // whole ends give whole values
     const bool is_end = number == from.number || number == to.number;
     yaml::Node value = amount_node(number, from.unit, node.where, is_end ? kAllDigits : digits);
     if (axis.keys[0].values.empty() || axis.keys[0].values.back().text != value.text) {
@@ -161,6 +169,10 @@ SweepAxis read_zip(const yaml::Node& node) {
                                               "; allowed: as many, since they advance together");
     }
     together.keys.push_back(std::move(axis.keys.front()));
+    if (together.size() * together.keys.size() > kMostSweepValues) {
+      throw InputError(entry.value.where, "the keys up to here have more than " + std::to_string(kMostSweepValues) +
+                                              " values; allowed: at most as many");
+    }
   }
   if (together.keys.empty()) {
     throw InputError(node.where, "'zip' is a list of mappings from keys to their values");

@@ -11,6 +11,9 @@
 
 namespace stagecraft {
 
+/// The most values that all axes of a sweep have together; their combinations may be many more.
+inline constexpr int kMostSweepValues = 1'000'000;
+
 /// A key and the values that it takes.
 struct AxisKey {
   std::string key;
@@ -18,7 +21,7 @@ struct AxisKey {
   std::vector<yaml::Node> values; ///< empty where the axis is continuous
 };
 
-/// Where a continuous axis takes its values: any between two ends.
+/// The range of a continuous axis: any value between two ends.
 struct Interval {
   double low = 0, high = 0;
   bool logarithmic = false;
@@ -28,7 +31,7 @@ struct Interval {
 /// One axis: a key, or several whose values advance together.
 struct SweepAxis {
   std::vector<AxisKey> keys;
-  std::optional<Interval> interval; ///< continuous, for sampling alone
+  std::optional<Interval> interval; ///< set for a continuous axis, which only sampling may have
 
   std::size_t size() const { return interval ? 0 : keys.front().values.size(); }
 };
@@ -38,7 +41,7 @@ SweepAxis read_axis(const std::string& key, const Where& where, const yaml::Node
 /// Reads axes that advance together.
 SweepAxis read_zip(const yaml::Node& node);
 
-/// The value of a continuous axis at a part of its way, 0 to 1, with five significant digits.
+/// The value of a continuous axis at a fraction, 0 to 1, of its range, with five significant digits.
 yaml::Node value_at(const SweepAxis& axis, double part);
 
 } // namespace stagecraft

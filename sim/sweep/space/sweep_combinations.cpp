@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-// The product of the axes' sizes; the largest number where it has no room.
+// The product of the axes' sizes; the largest integer where it would overflow.
 std::uint64_t grid_size(const Sweep& sweep) {
   std::uint64_t size = 1;
   for (const SweepAxis& axis : sweep.axes) {
@@ -69,7 +69,7 @@ void add(Combination& combination, const SweepAxis& axis, std::size_t index) {
   }
 }
 
-// Each axis at its part of the way, 0 up to 1.
+// The combination with each axis at its fraction, 0 to 1, of its range.
 Combination at_parts(const Sweep& sweep, std::uint64_t number, const std::vector<double>& parts) {
   Combination drawn{number, {}};
   for (std::size_t i = 0; i < sweep.axes.size(); ++i) {

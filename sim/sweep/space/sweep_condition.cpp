@@ -107,7 +107,7 @@ private:
         if (operation != "==" && operation != "!=") {
           must_be_known(*left);
           must_be_known(*right);
-        } else { // a text is compared with what may be one
+        } else { // a text may stand only beside a known word
           if (right->known < 0) {
             must_be_known(*left);
           }
@@ -201,7 +201,7 @@ private:
     return term;
   }
 
-  // Recursion ends before the stack does.
+  // Limits the depth of recursion, so that the stack does not overflow.
   struct Depth {
     explicit Depth(Parser& parser) : parser_(parser) {
       constexpr int kMost = 200;

@@ -48,7 +48,7 @@ public:
   }
 
 private:
-  // Of what is reckoned with; nothing of 0, which is of any kind.
+  // The dimension of an operand of arithmetic; nothing for 0, which is of any kind.
   using Kind = std::optional<Dimension>;
 
   [[noreturn]] void refuse(const std::string& what, const std::string& allowed) const {
@@ -75,7 +75,7 @@ private:
     return name + " (" + words + ")";
   }
 
-  // Of both operands, which must have one.
+  // The common kind of both operands; throws where they differ.
   Kind like_with_like(const Term& left, const Term& right, const char* verb) {
     const Kind one = kind(left);
     const Kind other = kind(right);
@@ -109,7 +109,7 @@ private:
     return term.operation == "*" ? *left * *right : *left / *right;
   }
 
-  // Whether other values of a word are of this one's kind.
+  // Whether some other value of the word is of the same kind as `like`.
   bool may_be(const Term& term, const ConditionValue& like) const {
     if (term.known < 0) {
       return false;
@@ -149,7 +149,7 @@ private:
 // Values of an axis, one for each of its keys.
 using Values = std::vector<ConditionValue>;
 
-// The first of those that no condition with these texts tells apart, but for their numbers.
+// Finds the first of the choices that a condition with these texts cannot tell apart, except by their numbers.
 class Alike {
 public:
   explicit Alike(const std::set<std::string>& texts) : texts_(texts) {}
@@ -183,7 +183,7 @@ Values values_at(const SweepAxis& axis, std::size_t index) {
   return values;
 }
 
-// One of each kind; 0 alone where there is no other number.
+// One value of each kind. 0 stands for the numbers only where there is no other number.
 std::vector<ConditionValue> kinds_of(const std::vector<Values>& choices, std::size_t key) {
   std::vector<ConditionValue> kinds;
   for (const bool zeros : {false, true}) {
@@ -200,7 +200,7 @@ std::vector<ConditionValue> kinds_of(const std::vector<Values>& choices, std::si
   return kinds;
 }
 
-// Every choice of the axes' values that a condition may tell apart.
+// Goes through every choice of the axes' values that a condition may tell apart.
 class AllKinds {
 public:
   AllKinds(const Sweep& sweep, const Condition& condition) : condition_(condition) {
@@ -263,7 +263,7 @@ private:
     }
   }
 
-  // Where every word has one kind, all parts of the condition must do for it, whatever texts rule out.
+  // Where every word has a single kind, all parts of the condition are checked, whatever texts rule out.
   void forget_texts() {
     for (Axis& axis : axes_) {
       std::vector<Values> choices;

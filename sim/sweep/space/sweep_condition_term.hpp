@@ -1,4 +1,4 @@
-// A condition's tree, for those who read, evaluate and check it.
+// A condition's tree, for the code that reads, evaluates and checks it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@ namespace stagecraft {
 
 /// An operator with its operands, a known word, or a value.
 struct Condition::Term {
-  std::string_view operation; ///< "" of a word or value
+  std::string_view operation; ///< "" for a word or a value
   int known = -1;
   ConditionValue value;
   std::vector<std::unique_ptr<Term>> operands;

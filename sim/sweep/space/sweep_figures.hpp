@@ -16,7 +16,7 @@ inline constexpr std::size_t kFigures = kFigureRows.size();
 constexpr std::span<const Metric, kFigures> figures() { return kFigureRows; }
 
 using Figures = std::array<double, kFigures>;
-/// Of a feasible run; NaN: it has none.
+/// The figures of a feasible run; NaN where it has none.
 Figures figures_of(const Prepared& prepared);
 /// One of them, by the name of its row.
 double figure(const Figures& values, std::string_view name);

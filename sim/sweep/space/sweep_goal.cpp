@@ -29,8 +29,8 @@ template <const char* kUnit> std::string write_rate(double value) {
 
 constexpr std::string_view kSamples = ":samples";
 
-// Which way is better of an expression: 1 is more, -1 is less, 0 is neither. It multiplies and divides numbers,
-// :samples and columns of points, of which the first tells; another name does not compile.
+// Whether more (1) or less (-1) of an expression is better, or neither (0). The expression multiplies and divides
+// numbers, :samples and columns of points; its first column decides. Another name does not compile.
 consteval int better_of(std::string_view expression) {
   int better = 0;
   bool divides = false;

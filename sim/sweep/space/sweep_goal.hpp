@@ -16,12 +16,12 @@ struct ObjectiveRow {
   std::string_view name, help;
   std::string_view expression;
   std::string (*write)(double value); ///< with its unit
-  bool largest;                       ///< rather than least: as its metrics are better
-  bool needs_samples;                 ///< so many are to be trained
+  bool largest;                       ///< rather than least; follows from what is better for its metric
+  bool needs_samples;                 ///< the goal must say how many samples to train
 };
 std::span<const ObjectiveRow> objectives();
 
-/// What a constraint limits from above, likewise.
+/// What a constraint limits from above, as an expression of the same kind.
 struct ConstraintRow {
   std::string_view name, help;
   std::string_view expression;
@@ -34,16 +34,17 @@ struct SweepGoal {
   struct Limit {
     const ConstraintRow* row;
     double most;
-    std::string text; ///< the same as it was written, with its unit
+    std::string text; ///< the limit as it was written, with its unit
   };
 
   const ObjectiveRow* objective = nullptr;
   double samples = 0; ///< to train; 0: not said
   std::vector<Limit> limits;
-  std::string document; ///< YAML on one line that read_goal() makes the same of
+  std::string document; ///< YAML on one line, from which read_goal() makes this goal again
 };
 
-/// Keys `objective` and `constraints` of a sweep; without them the least time of an iteration. Throws InputError.
+/// Reads keys `objective` and `constraints` of a sweep; without them the goal is the least time of an iteration. Throws
+/// InputError.
 SweepGoal read_goal(const yaml::Node& sweep);
 
 /// In words: "least time to train 1000 samples, with memory at most 16 GB".

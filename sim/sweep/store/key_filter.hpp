@@ -1,4 +1,4 @@
-// Which keys a set of them surely lacks.
+// Tells which keys are certainly not in a set.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace stagecraft {
 
-/// Keys of points: what was never added is not there, what was may be (Bloom 1970). Two mebibytes, good for some
-/// millions of points; of more it only helps less. All bits of a key lie in one word, for one fetch from memory (Putze,
-/// Sanders, Singler 2007).
+/// A Bloom filter over keys of points (Bloom 1970): it never denies a key that was added, and denies most that were
+/// not. It takes 2 MiB, enough for some millions of points; with more it only helps less. All bits of a key lie in one
+/// word, for one fetch from memory (Putze, Sanders, Singler 2007).
 class KeyFilter {
 public:
   void add(const Digest& key) {

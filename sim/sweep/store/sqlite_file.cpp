@@ -8,6 +8,8 @@
 #include <system_error>
 
 #include "sim/base/error.hpp"
+#include "sim/base/limits.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 
@@ -15,13 +17,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A file with a write-ahead log takes others beside it, also to be read.
+constexpr const char* kInMemory = ":memory:"; // SQLite's name for a database without a file
+
+// A file with a write-ahead log needs other files beside it, even for reading.
 bool may_write(const fs::path& path) {
   return access(path.c_str(), W_OK) == 0 && access(fs::absolute(path).parent_path().c_str(), W_OK) == 0;
 }
 
-// What SQLite calls a file that is there: its path; or, where nothing can be written and nothing waits in its log, a
-// name that says that it does not change (sqlite.org/uri.html).
+// The name under which SQLite opens an existing file: its path; or, where nothing can be written and its log is empty,
+// a name that says the file does not change (sqlite.org/uri.html).
 std::string name_to_read(const fs::path& path) {
   const std::string plain = fs::absolute(path).string();
   std::error_code failure;
@@ -47,10 +51,12 @@ SqliteFile::SqliteFile(const fs::path& path, Mode mode, const SqliteFormat& form
   const bool writes = mode == Mode::write || may_write(path);
   const int flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
                     (mode == Mode::write ? SQLITE_OPEN_CREATE : 0);
-  const std::string name = mode == Mode::write ? fs::absolute(path).string() : name_to_read(path);
+  const std::string name = path == kInMemory     ? kInMemory
+                           : mode == Mode::write ? fs::absolute(path).string()
+                                                 : name_to_read(path);
   sqlite3* opened = nullptr;
   const int result = sqlite3_open_v2(name.c_str(), &opened, flags, nullptr);
-  connection_.reset(opened); // also where it failed, which SQLite tells us by it
+  connection_.reset(opened); // also where opening failed: SQLite reports the error through it
   if (result != SQLITE_OK) {
     const std::string why = opened != nullptr ? sqlite3_errmsg(opened) : "no memory";
     throw InputError({path.string(), 0, 0}, "cannot be opened: " + why);
@@ -78,7 +84,7 @@ SqliteStatement& SqliteFile::statement(std::string_view words) {
 
 std::int64_t SqliteFile::number(std::string_view words) {
   SqliteStatement& asked = statement(words);
-  const std::int64_t value = asked.step() ? asked.integer(0) : 0;
+  const std::int64_t value = asked.step() && !asked.is_null(0) ? asked.integer(0) : 0;
   asked.reset();
   return value;
 }
@@ -151,9 +157,51 @@ void SqliteFile::fail(int result, const std::string& why) {
                                                 : why);
 }
 
+// What a stranger's file could make SQLite do beyond reading its rows.
+void SqliteFile::trust_nothing() {
+  constexpr int kMebibyte = 1024 * 1024;
+  sqlite3_limit(connection_.get(), SQLITE_LIMIT_LENGTH, limits::kFileMebibytes * kMebibyte);
+  sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  execute("pragma trusted_schema = off");
+  execute("pragma cell_size_check = on");
+}
+
+namespace {
+
+constexpr const char* kSchema = "select type || ' ' || name || ': ' || ifnull(sql, '') from sqlite_schema order by 1";
+
+} // namespace
+
+// Its tables must be those that this program makes, no more: a trigger or a view of another meaning would be run. What
+// they hold must be a sound file to SQLite, and JSON where it must.
+void SqliteFile::check_content(const SqliteFormat& format) {
+  SqliteFile own(kInMemory, Mode::write, format);
+  if (texts(kSchema) != own.texts(kSchema)) {
+    throw InputError({path_.string(), 0, 0}, "its tables are not those that `sweep` makes");
+  }
+  const std::vector<std::string> found = texts("pragma quick_check(1)");
+  if (found != std::vector<std::string>{"ok"}) {
+    throw InputError({path_.string(), 0, 0}, "the file is damaged: " + (found.empty() ? "" : found.front()));
+  }
+  for (const SqliteJson& column : format.json) {
+    SqliteStatement& bad =
+        statement("select rowid from " + column.table + " where not json_valid(" + column.column + ") or json_type(" +
+                  column.column + ") <> '" + column.type + "' or exists (select 1 from json_each(" + column.column +
+                  ") where type <> 'text') limit 1");
+    if (bad.step()) {
+      const std::string row = std::to_string(bad.integer(0));
+      bad.reset();
+      throw InputError({path_.string(), 0, 0}, "table " + column.table + ", row " + row + ", column " + column.column +
+                                                   ": not what `sweep` writes; allowed: a JSON " + column.type +
+                                                   " of texts");
+    }
+  }
+}
+
 void SqliteFile::prepare(Mode mode, const SqliteFormat& format) {
   constexpr int kPatience = 60'000; // milliseconds
   sqlite3_busy_timeout(connection_.get(), kPatience);
+  trust_nothing();
   const bool made = number("select count(*) from sqlite_schema") > 0;
   if (made && number("pragma application_id") != format.application) {
     throw InputError({path_.string(), 0, 0}, "a database of something else; allowed: a new name, or a file that "
@@ -166,20 +214,23 @@ void SqliteFile::prepare(Mode mode, const SqliteFormat& format) {
   if (mode == Mode::read && !made) {
     throw InputError({path_.string(), 0, 0}, "no file of results");
   }
-  execute("pragma cache_size = -65536"); // KiB, whatever the number of points
+  if (made) {
+    check_content(format);
+  }
+  execute("pragma cache_size = -65536"); // KiB, for any number of points
   execute("pragma temp_store = file");
   if (mode == Mode::read) {
     return;
   }
-  execute("pragma page_size = 16384"); // bytes, of a new file: fewer and larger writes
+  execute("pragma page_size = 16384"); // bytes, in a new file: fewer and larger writes
   execute("pragma journal_mode = wal");
-  execute("pragma synchronous = normal");     // a killed process loses nothing committed
+  execute("pragma synchronous = normal");     // a killed process loses nothing that was committed
   execute("pragma wal_autocheckpoint = 512"); // pages, 8 MiB: little is left for the end
   if (made) {
     return;
   }
   begin();
-  if (number("select count(*) from sqlite_schema") == 0) { // or another process was faster
+  if (number("select count(*) from sqlite_schema") == 0) { // else another process was faster
     execute("pragma application_id = " + std::to_string(format.application));
     execute("pragma user_version = " + std::to_string(format.schema));
     execute(format.tables);
@@ -198,6 +249,7 @@ void SqliteStatement::Finalize::operator()(sqlite3_stmt* made) const { sqlite3_f
 bool SqliteStatement::step() {
   const int result = sqlite3_step(made_.get());
   if (result == SQLITE_ROW) {
+    ++row_;
     return true;
   }
   if (result != SQLITE_DONE) {
@@ -209,7 +261,10 @@ bool SqliteStatement::step() {
   return false;
 }
 
-void SqliteStatement::reset() { sqlite3_reset(made_.get()); }
+void SqliteStatement::reset() {
+  sqlite3_reset(made_.get());
+  row_ = 0;
+}
 
 void SqliteStatement::set(int at, std::int64_t value) { sqlite3_bind_int64(made_.get(), at, value); }
 void SqliteStatement::set(int at, double value) { sqlite3_bind_double(made_.get(), at, value); }
@@ -231,27 +286,66 @@ int SqliteStatement::place(const std::string& name) const {
   return sqlite3_bind_parameter_index(made_.get(), name.c_str());
 }
 
-std::int64_t SqliteStatement::integer(int at) const { return sqlite3_column_int64(made_.get(), at); }
+void SqliteStatement::refuse(int at, const std::string& allowed) const {
+  const auto word = [](const char* text, const char* otherwise) { return std::string(text ? text : otherwise); };
+  throw InputError({file_->path_.string(), 0, 0}, "table " +
+                                                      word(sqlite3_column_table_name(made_.get(), at), "of results") +
+                                                      ", row " + std::to_string(row_) + " of those read, column " +
+                                                      word(sqlite3_column_name(made_.get(), at), "?") +
+                                                      ": not what `sweep` writes; allowed: " + allowed);
+}
 
-double SqliteStatement::real(int at) const { return sqlite3_column_double(made_.get(), at); }
+std::int64_t SqliteStatement::integer(int at) const {
+  if (sqlite3_column_type(made_.get(), at) != SQLITE_INTEGER) {
+    refuse(at, "an integer");
+  }
+  return sqlite3_column_int64(made_.get(), at);
+}
+
+std::int64_t SqliteStatement::integer(int at, std::int64_t low, std::int64_t high) const {
+  const std::int64_t value = integer(at);
+  if (value < low || value > high) {
+    refuse(at, std::to_string(low) + " to " + std::to_string(high));
+  }
+  return value;
+}
+
+double SqliteStatement::real(int at) const {
+  const int type = sqlite3_column_type(made_.get(), at);
+  if (type != SQLITE_FLOAT && type != SQLITE_INTEGER) {
+    refuse(at, "a number");
+  }
+  return sqlite3_column_double(made_.get(), at);
+}
 
 std::string SqliteStatement::text(int at) const {
-  const unsigned char* text = sqlite3_column_text(made_.get(), at);
-  return text != nullptr ? reinterpret_cast<const char*>(text) : "";
+  if (sqlite3_column_type(made_.get(), at) != SQLITE_TEXT) {
+    refuse(at, "a text");
+  }
+  const auto* letters = reinterpret_cast<const char*>(sqlite3_column_text(made_.get(), at));
+  std::string text(letters, static_cast<std::size_t>(sqlite3_column_bytes(made_.get(), at)));
+  if (first_bad_byte(text) || text.find('\0') != std::string::npos) {
+    refuse(at, "UTF-8 text");
+  }
+  return text;
 }
 
 std::string SqliteStatement::bytes(int at) const {
-  const void* bytes = sqlite3_column_blob(made_.get(), at);
+  if (sqlite3_column_type(made_.get(), at) != SQLITE_BLOB) {
+    refuse(at, "bytes");
+  }
+  const void* bytes = sqlite3_column_blob(made_.get(), at); // nullptr: none
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(made_.get(), at));
   return bytes != nullptr ? std::string(static_cast<const char*>(bytes), size) : "";
 }
 
 Digest SqliteStatement::digest(int at) const {
   Digest digest;
-  const void* bytes = sqlite3_column_blob(made_.get(), at);
-  if (bytes != nullptr && sqlite3_column_bytes(made_.get(), at) == static_cast<int>(digest.bytes.size())) {
-    std::memcpy(digest.bytes.data(), bytes, digest.bytes.size());
+  const std::string read = bytes(at);
+  if (read.size() != digest.bytes.size()) {
+    refuse(at, "a digest of " + std::to_string(digest.bytes.size()) + " bytes");
   }
+  std::memcpy(digest.bytes.data(), read.data(), read.size());
   return digest;
 }
 

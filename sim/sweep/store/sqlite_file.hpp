@@ -1,5 +1,6 @@
-// One SQLite file of ours: its connection, statements as they are made, and what to say when it refuses. Nothing else
-// knows SQLite (docs/decisions/0012-sqlite.md).
+// One SQLite file: its connection, its statements, and the errors to throw when it refuses. A file that was there
+// already may be a stranger's, so it is checked before anything is read from it. No other code knows SQLite
+// (docs/decisions/0012-sqlite.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,18 +14,18 @@
 
 #include "sim/base/digest.hpp"
 
-struct sqlite3; // SQLite's own, which no caller sees
+struct sqlite3; // SQLite's own type, which no caller sees
 struct sqlite3_stmt;
 
 namespace stagecraft {
 
 class SqliteFile;
 
-/// A statement of a file: values go in, rows come out. It is the file's, and lives as long.
+/// A statement of a file: values go in, rows come out. The file owns it.
 class SqliteStatement {
 public:
-  /// A value for parameter `at`, from 1. Texts, digests and bytes must live until the statement is carried out, but for
-  /// a copy.
+  /// A value for parameter `at`, from 1. Texts, digests and bytes must live until the statement is carried out, except
+  /// with set_copy().
   void set(int at, std::int64_t value);
   void set(int at, double value);
   void set(int at, std::string_view text);
@@ -35,18 +36,22 @@ public:
   /// The parameter called `name`, as ":limit"; 0 where there is none.
   int place(const std::string& name) const;
 
-  /// Carries the statement out as far as its next row; false: it has no more. Throws as SqliteFile does.
+  /// Runs the statement up to its next row; false where there is none. Throws as SqliteFile does.
   bool step();
-  /// Ends it before its last row: nobody waits for it any more.
+  /// Ends it before its last row, so that nobody waits for it any more.
   void reset();
 
-  /// Column `at` of the row, from 0.
+  /// Column `at` of the row, from 0. SQLite keeps values of any type in any column, so each getter throws InputError
+  /// with the file, the table and the row where the value is of another type than it gives.
   std::int64_t integer(int at) const;
-  double real(int at) const;
-  std::string text(int at) const;
+  std::int64_t integer(int at, std::int64_t low, std::int64_t high) const; ///< the same within bounds
+  double real(int at) const;                                               ///< an integer is one too
+  std::string text(int at) const;                                          ///< UTF-8 without a NUL
   std::string bytes(int at) const;
-  Digest digest(int at) const; ///< zeros where there is none
+  Digest digest(int at) const;
   bool is_null(int at) const;
+  /// Throws InputError about column `at` of the row.
+  [[noreturn]] void refuse(int at, const std::string& allowed) const;
 
 private:
   friend class SqliteFile;
@@ -57,29 +62,38 @@ private:
   };
   SqliteFile* file_;
   std::unique_ptr<sqlite3_stmt, Finalize> made_;
+  std::uint64_t row_ = 0; // of those that it gave, from 1
 };
 
-/// What a file must be, and what is made where it is absent.
+/// A column whose texts are JSON: "object" or "array", of texts alone.
+struct SqliteJson {
+  std::string table, column, type;
+};
+
+/// The format that a file must have, and the tables that a new file gets.
 struct SqliteFormat {
   std::int32_t application = 0; ///< SQLite's application_id
   int schema = 0;               ///< user_version
   std::string tables;           ///< statements that make them
+  std::vector<SqliteJson> json = {};
 };
 
 class SqliteFile {
 public:
   enum class Mode { write, read };
-  /// Opens a file, for writing makes it where it is absent; for reading it may lie where nothing can be written.
-  /// Whatever is refused, here and below, throws InputError with the file's name, and ends a transaction without it.
+  /// Opens a file. For writing, makes it where it is absent; for reading, it may lie where nothing can be written. Any
+  /// refusal, here and below, throws InputError with the file's name and rolls back an open transaction.
   SqliteFile(const std::filesystem::path& path, Mode mode, const SqliteFormat& format);
   SqliteFile(const SqliteFile&) = delete;
   SqliteFile& operator=(const SqliteFile&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
+
   /// Carries out a statement without values or rows.
   void execute(const std::string& words);
-  /// A statement for these words, ready for values; made once.
+  /// The statement with these words, ready for values; it is made once.
   SqliteStatement& statement(std::string_view words);
-  /// The first column of a statement's first row; 0 where there is none.
+  /// The first column of a statement's first row; 0 where there is none, or no value in it.
   std::int64_t number(std::string_view words);
   /// The first column of all rows.
   std::vector<std::string> texts(std::string_view words);
@@ -93,7 +107,7 @@ public:
 
   /// Begins a transaction where none is open.
   void begin();
-  /// Ends it where one is: safe from any end of this process.
+  /// Ends the open transaction, if any. Its data then survives the death of this process.
   void commit();
 
 private:
@@ -102,6 +116,8 @@ private:
   std::string reason(int result) const;
   [[noreturn]] void fail(int result, const std::string& why);
   void prepare(Mode mode, const SqliteFormat& format);
+  void trust_nothing();
+  void check_content(const SqliteFormat& format);
 
   struct Close {
     void operator()(sqlite3* connection) const;
@@ -109,7 +125,7 @@ private:
   std::filesystem::path path_;
   std::unique_ptr<sqlite3, Close> connection_;
   bool writing_ = false;
-  std::map<std::string, SqliteStatement, std::less<>> statements_; // which go before the connection
+  std::map<std::string, SqliteStatement, std::less<>> statements_; // destroyed before the connection
 };
 
 } // namespace stagecraft

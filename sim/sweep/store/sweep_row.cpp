@@ -26,7 +26,7 @@ bool SweepShard::has(const Digest& key) const {
   return (key.bytes[0] * kByte + key.bytes[1]) % count == index - 1;
 }
 
-// A point's length, the point: first its key.
+// Writes the point's length, then the point, which begins with its key.
 void PackedPoints::add(const PointRow& row) {
   const std::size_t start = bytes_.size();
   put(bytes_, std::uint32_t{0});

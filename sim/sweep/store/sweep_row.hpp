@@ -21,7 +21,7 @@ inline constexpr std::array<PointStatus, kStatuses> kAllStatuses = {PointStatus:
                                                                     PointStatus::failed};
 std::string_view name_of(PointStatus status);
 
-/// This part of all points is ours: those whose key modulo `count` is `index` - 1.
+/// The part of all points that this process does: those whose key modulo `count` is `index` - 1.
 struct SweepShard {
   int index = 1, count = 1;
 
@@ -38,27 +38,27 @@ struct PointNumbers {
   Figures figures{}; ///< where feasible
 };
 
-/// One point, one row. The text is its own, or somebody else's.
+/// One point, one row. It owns its texts, or views those of another object.
 template <class Text> struct BasicPointRow : PointNumbers {
   Text settings; ///< of the axes, a JSON object of texts
   Text strategy, schedule, recompute, engine;
-  Text order;  ///< that ran: the schedule's name, or list
+  Text order;  ///< the order that ran: the schedule's name, or list
   Text reason; ///< why it is infeasible or failed
 };
 using PointRow = BasicPointRow<std::string>;
 using PointView = BasicPointRow<std::string_view>;
 
-/// Points as bytes, for pipes, and to be stored without a copy of each text.
+/// Points as bytes, to be sent through pipes and stored without copying each text.
 class PackedPoints {
 public:
   PackedPoints() = default;
-  /// From bytes() and size() of others.
+  /// From bytes() and size() of another object.
   PackedPoints(std::string bytes, std::size_t size) : bytes_(std::move(bytes)), size_(size) {}
 
   void add(const PointRow& row);
   std::size_t size() const { return size_; }
   const std::string& bytes() const { return bytes_; }
-  /// Adds each one's bytes to a list; they are this object's memory. Throws std::logic_error when bytes are missing.
+  /// Adds each point's bytes to a list; this object keeps owning them. Throws std::logic_error when bytes are missing.
   void list(std::vector<std::string_view>& points) const;
 
 private:
@@ -66,7 +66,7 @@ private:
   std::size_t size_ = 0;
 };
 
-/// A point of such a list, and its key alone.
+/// A point of such a list, and only its key.
 PointView view_of(std::string_view point);
 Digest key_of(std::string_view point);
 

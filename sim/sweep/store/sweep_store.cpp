@@ -10,7 +10,7 @@
 #include <fstream>
 #include <span>
 
-#include "sim/sweep/store/sqlite_file.hpp"
+#include "sim/sweep/store/sweep_tables.hpp"
 
 namespace stagecraft {
 
@@ -18,151 +18,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kTables = R"(
-create table sweeps (
-  id integer primary key, digest blob not null unique, name text not null, program text not null,
-  document text not null, settings text not null, keys text not null, goal text not null, screen text not null,
-  study_folder text not null,
-  shipped_folder text not null);
-create table files (
-  sweep integer not null references sweeps(id), path text not null, digest blob not null,
-  primary key (sweep, path)) without rowid;
-create table contents (digest blob primary key, bytes blob not null);
-create table also (
-  sweep integer not null references sweeps(id), point integer not null, number integer not null, run integer not null,
-  primary key (sweep, point)) without rowid;
-create view members as
-  select sweep, id as point, number, run from points union all select sweep, point, number, run from also;
-)";
-
-std::string create_points() {
-  std::string text = "create table points (id integer primary key, key blob not null unique, sweep integer not null "
-                     "references sweeps(id), number integer not null, run integer not null, settings text not null, "
-                     "strategy text not null, schedule text not null, micro_batches integer not null, recompute text "
-                     "not null, engine text not null, status text not null, ran text not null, reason text not null";
-  for (const Metric& figure : figures()) {
-    text += ", " + std::string(figure.name) + " real";
-  }
-  return text + ");";
-}
-
-SqliteFormat format() {
-  return {.application = 0x53746763 /* "Stgc" */, .schema = 3, .tables = create_points() + kTables};
-}
-
-// Columns of points after id, key and sweep.
-std::string columns(const std::string& prefix) {
-  std::string text;
-  for (const char* column : {"number", "run", "settings", "strategy", "schedule", "micro_batches", "recompute",
-                             "engine", "status", "ran", "reason"}) {
-    text += (text.empty() ? "" : ", ") + prefix + column;
-  }
-  for (const Metric& figure : figures()) {
-    text += ", " + prefix + std::string(figure.name);
-  }
-  return text;
-}
-
-constexpr int kPlainColumns = 11;
-
-// Assigns each column of what became of a point, in the order of set_result(): another row's, or, "", a parameter.
-std::string assignments(const std::string& row) {
-  std::string words;
-  const auto add = [&](std::string_view column) {
-    words +=
-        (words.empty() ? "" : ", ") + std::string(column) + " = " + (row.empty() ? "?" : row + std::string(column));
-  };
-  for (const char* column : {"status", "ran", "reason"}) {
-    add(column);
-  }
-  for (const Metric& figure : figures()) {
-    add(figure.name);
-  }
-  return words;
-}
-
-// A statement for so many points at once; those that are there stay. (One that could fail half-way, as an upsert can,
-// would keep a journal of its own: three times the bytes.)
-std::string insertion(std::size_t points) {
-  std::string row = ", (?, ?";
-  for (std::size_t i = 0; i < kPlainColumns + kFigures; ++i) {
-    row += ", ?";
-  }
-  row += ")";
-  std::string rows;
-  for (std::size_t i = 0; i < points; ++i) {
-    rows += row;
-  }
-  return "insert or ignore into points (key, sweep, " + columns("") + ") values " + rows.substr(2);
-}
-
-// Another in the place of a point that has failed, and that no later one than `newest` is.
+// Replaces a failed point whose id is at most `newest`.
 const std::string kReplacement =
-    "update points set " + assignments("") + " where key = ? and id <= :newest and status = 'failed'";
-
-// Binds what became of a point to the statement's parameters from `at` on; gives the first parameter after it.
-int set_result(SqliteStatement& statement, int at, const PointView& row) {
-  statement.set(at++, name_of(row.status));
-  statement.set(at++, row.order);
-  statement.set(at++, row.reason);
-  for (const double figure : row.figures) {
-    if (row.status == PointStatus::feasible && std::isfinite(figure)) {
-      statement.set(at++, figure);
-    } else {
-      statement.set_null(at++);
-    }
-  }
-  return at;
-}
-
-// The same for a whole point.
-int set_point(SqliteStatement& insertion, int at, std::int64_t sweep, const PointView& row) {
-  insertion.set_copy(at++, row.key); // the view goes before the statement is carried out
-  insertion.set(at++, sweep);
-  insertion.set(at++, static_cast<std::int64_t>(row.number));
-  insertion.set(at++, static_cast<std::int64_t>(row.run));
-  insertion.set(at++, row.settings);
-  insertion.set(at++, row.strategy);
-  insertion.set(at++, row.schedule);
-  insertion.set(at++, static_cast<std::int64_t>(row.micro_batches));
-  insertion.set(at++, row.recompute);
-  insertion.set(at++, row.engine);
-  return set_result(insertion, at, row);
-}
-
-PointStatus status_of(const std::string& name) {
-  const auto found = std::find_if(kAllStatuses.begin(), kAllStatuses.end() - 1,
-                                  [&](PointStatus status) { return name_of(status) == name; });
-  return *found;
-}
-
-// From a row whose columns from `at` on are key and columns().
-PointRow row_at(const SqliteStatement& statement, int at) {
-  PointRow row;
-  row.key = statement.digest(at++);
-  row.number = static_cast<std::uint64_t>(statement.integer(at++));
-  row.run = static_cast<std::uint32_t>(statement.integer(at++));
-  row.settings = statement.text(at++);
-  row.strategy = statement.text(at++);
-  row.schedule = statement.text(at++);
-  row.micro_batches = static_cast<int>(statement.integer(at++));
-  row.recompute = statement.text(at++);
-  row.engine = statement.text(at++);
-  row.status = status_of(statement.text(at++));
-  row.order = statement.text(at++);
-  row.reason = statement.text(at++);
-  for (double& figure : row.figures) {
-    figure = statement.is_null(at) ? std::nan("") : statement.real(at);
-    ++at;
-  }
-  return row;
-}
+    "update points set " + point_assignments("") + " where key = ? and id <= :newest and status = 'failed'";
 
 } // namespace
 
 SweepStore::SweepStore(const fs::path& path, Mode mode)
     : file_(std::make_unique<SqliteFile>(path, mode == Mode::write ? SqliteFile::Mode::write : SqliteFile::Mode::read,
-                                         format())) {}
+                                         sweep_format())) {}
 SweepStore::~SweepStore() = default;
 
 bool SweepStore::is_one(const fs::path& path) {
@@ -272,7 +136,7 @@ std::uint64_t SweepStore::commit() {
 
 namespace {
 
-// As a number that sorts as the bytes do.
+// The key's first bytes, as a number that sorts as they do.
 std::uint64_t first_bytes(const Digest& key) {
   std::uint64_t number = 0;
   constexpr unsigned kByte = 8;
@@ -295,7 +159,7 @@ struct Placed {
 
 } // namespace
 
-// In the order of keys, so that each page of their index is changed once.
+// Inserts in the order of keys, so that each page of their index changes only once.
 std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
   std::uint64_t doubles = 0;
   std::vector<Placed> sorted;
@@ -309,10 +173,10 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
     }
   }
   std::sort(sorted.begin(), sorted.end());
-  constexpr std::size_t kAtOnce = 32; // a statement costs as much to begin as some columns of a point
-  static const std::string kOne = insertion(1), kMany = insertion(kAtOnce);
+  constexpr std::size_t kAtOnce = 32; // starting a statement costs as much as a few columns of a point
+  static const std::string kOne = point_insertion(1), kMany = point_insertion(kAtOnce);
   file_->begin();
-  std::int64_t newest = file_->number("select max(id) from points"); // of those before this statement
+  std::int64_t newest = file_->number("select max(id) from points"); // of the points before this statement
   SqliteStatement& one = file_->statement(kOne);
   SqliteStatement& many = file_->statement(kMany);
   for (std::size_t first = 0; first < sorted.size();) {
@@ -329,7 +193,7 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
     }
     statement.step();
     const std::uint64_t changed = file_->changes();
-    if (changed < count) { // another process or another combination was faster, or they had failed
+    if (changed < count) { // another process or combination was faster, or the points were there as failed
       doubles += count - changed;
       for (const auto& [bytes, point, sweep] : now) {
         doubles -= settle(sweep, view_of(point), newest) ? 1 : 0;
@@ -341,12 +205,12 @@ std::uint64_t SweepStore::insert(const std::vector<Added>& added) {
   return doubles;
 }
 
-// What becomes of a point that may have been there already: it counts for this sweep too, or takes the place of one
-// that had failed, which is one of the first `newest`. Gives whether it did that.
+// Settles a point that may have been there already. The point counts for this sweep too; where the stored one had
+// failed and its id is at most `newest`, this result replaces it. Returns whether it did.
 bool SweepStore::settle(std::int64_t sweep, const PointView& row, std::int64_t newest) {
   has(sweep, row.key, row.number, row.run, false);
   SqliteStatement& update = file_->statement(kReplacement);
-  update.set(set_result(update, 1, row), row.key);
+  update.set(set_point_result(update, 1, row), row.key);
   update.set(update.place(":newest"), newest);
   update.step();
   return file_->changes() > 0;
@@ -354,7 +218,7 @@ bool SweepStore::settle(std::int64_t sweep, const PointView& row, std::int64_t n
 
 namespace {
 
-// A condition on points: SweepShard::has() of their keys.
+// The SQL condition on points that is SweepShard::has() of their keys.
 std::string of_shard(const SweepShard& shard) {
   if (shard.count == 1) {
     return "";
@@ -405,14 +269,14 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
   for (std::size_t i = 0; i < goal.limits.size(); ++i) {
     within += " and " + std::string(goal.limits[i].row->expression) + " <= :limit" + std::to_string(i);
   }
-  // Ranked by what ranks alone, then read whole.
+  // First ranks by the score alone, then reads whole rows.
   const std::string ranked = "select id, number, run, " + score + " as score from points where sweep = :sweep" +
                              within + " union all select p.id, a.number, a.run, " + score +
                              " from also a join points p on p.id = a.point where a.sweep = :sweep" + within +
                              " order by score" + way + ", number, run limit :most";
   SqliteStatement& statement = file_->statement(
-      "select p.key, r.number, r.run, " + columns("p.").substr(std::strlen("p.number, p.run, ")) + ", r.score from (" +
-      ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
+      "select p.key, r.number, r.run, " + point_columns("p.").substr(std::strlen("p.number, p.run, ")) +
+      ", r.score from (" + ranked + ") r join points p on p.id = r.id order by r.score" + way + ", r.number, r.run");
   const auto place = [&](const std::string& name) { return statement.place(name); };
   statement.set(place(":sweep"), sweep);
   statement.set(place(":engine"), engine);
@@ -423,17 +287,17 @@ std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& g
   for (std::size_t i = 0; i < goal.limits.size(); ++i) {
     statement.set(place(":limit" + std::to_string(i)), goal.limits[i].most);
   }
-  constexpr int kScore = 1 + kPlainColumns + static_cast<int>(kFigures);
+  constexpr int kScore = 1 + kPlainPointColumns + static_cast<int>(kFigures);
   std::vector<RankedPoint> points;
   while (statement.step()) {
-    points.push_back({row_at(statement, 0), statement.real(kScore)});
+    points.push_back({point_at(statement, 0), statement.real(kScore)});
   }
   return points;
 }
 
 namespace {
 
-// Of a point p of a sweep s: a first pass found it, and no other sweep asked for it as its own.
+// True for a feasible point p from the first pass of its sweep s, unless the point is a final one of another sweep.
 constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and p.status = 'feasible' and not exists "
                                     "(select 1 from sweeps t join also "
                                     "a on a.sweep = t.id and a.point = p.id where t.screen <> p.engine))";
@@ -442,11 +306,11 @@ constexpr const char* kIsScreened = "(s.screen <> '' and p.engine = s.screen and
 
 void SweepStore::for_each(const std::function<void(const PointRow&)>& visit, bool last_pass) {
   SqliteStatement& statement =
-      file_->statement("select p.key, " + columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
+      file_->statement("select p.key, " + point_columns("p.") + " from points p join sweeps s on s.id = p.sweep" +
                        (last_pass ? std::string(" where not ") + kIsScreened : "") +
                        " order by s.digest, p.number, p.run, p.engine, p.key");
   while (statement.step()) {
-    visit(row_at(statement, 0));
+    visit(point_at(statement, 0));
   }
 }
 
@@ -459,7 +323,8 @@ std::vector<SweepStore::Asked> SweepStore::asked() {
   std::vector<Asked> asked;
   SqliteStatement& statement = file_->statement("select id, name, goal from sweeps order by digest");
   while (statement.step()) {
-    asked.push_back({statement.integer(0), statement.text(1), statement.text(2)});
+    const std::string place = file_->path().string() + ", table sweeps, column goal";
+    asked.push_back({statement.integer(0), statement.text(1), read_goal(yaml::parse(statement.text(2), place))});
   }
   return asked;
 }
@@ -485,7 +350,7 @@ std::vector<std::string> SweepStore::axis_keys() {
 }
 
 SweepStore::Found SweepStore::find(const std::string& digits) {
-  SqliteStatement& statement = file_->statement("select p.key, " + columns("p.") +
+  SqliteStatement& statement = file_->statement("select p.key, " + point_columns("p.") +
                                                 ", s.id, s.digest, s.name, s.program, s.document, s.settings, s.keys, "
                                                 "s.study_folder, s.shipped_folder from points p join sweeps s on "
                                                 "s.id = p.sweep where lower(hex(p.key)) between ?1 and ?1 || 'g' "
@@ -496,9 +361,9 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
   std::vector<Found> found;
   std::int64_t sweep = 0;
   while (statement.step()) {
-    int at = 1 + kPlainColumns + static_cast<int>(kFigures);
+    int at = 1 + kPlainPointColumns + static_cast<int>(kFigures);
     sweep = statement.integer(at++);
-    Found one{row_at(statement, 0), {}, {}};
+    Found one{.file = file_->path().string(), .row = point_at(statement, 0)};
     one.sweep.digest = statement.digest(at++);
     for (std::string* text : {&one.sweep.name, &one.sweep.program, &one.sweep.document, &one.sweep.settings,
                               &one.sweep.keys, &one.sweep.study_folder, &one.sweep.shipped_folder}) {
@@ -525,7 +390,7 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
 }
 
 std::uint64_t SweepStore::merge(const fs::path& other) {
-  { const SweepStore read(other, Mode::read); } // it is one of ours, and its journal is taken in
+  { const SweepStore read(other, Mode::read); } // throws unless it is a file of results, and reads in its journal
   file_->attach(other, "other");
   file_->begin();
   file_->execute("insert or ignore into sweeps (digest, name, program, document, settings, keys, goal, "
@@ -536,12 +401,12 @@ std::uint64_t SweepStore::merge(const fs::path& other) {
   file_->execute("insert or ignore into contents select * from other.contents");
   file_->execute("insert or ignore into files select t.here, f.path, f.digest from other.files f join of_sweep t "
                  "on t.there = f.sweep");
-  const std::string names = columns("");
+  const std::string names = point_columns("");
   file_->execute(
-      "insert into points (key, sweep, " + names + ") select p.key, t.here, " + columns("p.") +
+      "insert into points (key, sweep, " + names + ") select p.key, t.here, " + point_columns("p.") +
       " from other.points p join of_sweep t on t.there = p.sweep where true order by p.id on conflict (key) do "
       "update set " +
-      assignments("excluded.") +
+      point_assignments("excluded.") +
       " where points.status = 'failed' and excluded.status <> "
       "'failed'");
   const std::uint64_t added = file_->changes();

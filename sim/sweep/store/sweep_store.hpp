@@ -1,4 +1,4 @@
-// Results of sweeps on disk: one SQLite file in which every point stands once, however often it was begun.
+// Results of sweeps on disk: one SQLite file that has every point once, however often a sweep was started.
 // docs/formats/sweep.md has the tables.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -32,10 +32,10 @@ struct SweepRecord {
   std::string study_folder, shipped_folder;
 };
 
-/// A point that is among the best.
+/// One of the best points.
 struct RankedPoint {
   PointRow row;
-  double score = 0; ///< by the objective, in its unit
+  double score = 0; ///< value of the objective, in its unit
 };
 
 /// A file that a sweep read.
@@ -47,31 +47,32 @@ struct KeptFile {
 
 class SweepStore {
 public:
-  /// Whether a file is a database at all, by how it begins; the constructor tells whether it is one of ours.
+  /// Whether a file begins as a database does; only the constructor tells whether it holds results of sweeps.
   static bool is_one(const std::filesystem::path& path);
 
   enum class Mode { write, read };
-  /// Opens a file, for writing makes it where it is absent. Throws InputError when it is none of ours.
+  /// Opens a file; for writing, makes it where it is absent. Throws InputError where it does not hold results of
+  /// sweeps.
   SweepStore(const std::filesystem::path& path, Mode mode);
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
 
-  /// The sweep's number in this file; the same for equal digests, whatever they look for: the last goal stays.
+  /// The sweep's number in this file; the same for equal digests, whatever their goals: the last goal is kept.
   std::int64_t add_sweep(const SweepRecord& record);
   void add_file(std::int64_t sweep, const KeptFile& file);
 
-  /// The keys of all points, but for those that others have added since it was first asked for.
+  /// The keys of all points, except those that other processes added after the first call.
   const KeyFilter& keys();
-  /// Whether the point is there; if so, it counts for this sweep too. Failed ones are not with `retry`.
+  /// Whether the point is there; if so, it counts for this sweep too. With `retry`, failed points count as absent.
   bool has(std::int64_t sweep, const Digest& key, std::uint64_t number, std::uint32_t run, bool retry);
-  /// Adds points where they are not there, or have failed. Questions see them after the next write().
+  /// Adds points that are absent or have failed. Queries see them after the next write().
   void add(std::int64_t sweep, PackedPoints points);
   void add(std::int64_t sweep, const PointRow& row);
-  /// Puts what was added into the file; gives how many of the points were there already. Other processes wait for the
-  /// next commit() to write to it.
+  /// Writes what was added into the file; returns how many of the points were there already. Until the next commit()
+  /// other processes cannot write to it.
   std::uint64_t write();
-  /// The same, and makes everything written safe from any end of this process. Throws InputError when the disk is full;
+  /// The same; everything written then survives the death of this process. Throws InputError when the disk is full;
   /// what was committed before stays.
   std::uint64_t commit();
   /// How many points were added since the last write.
@@ -80,44 +81,46 @@ public:
   /// How many points of a sweep (0: of all) have each status, in the order of PointStatus; of one engine, or of all.
   std::array<std::uint64_t, kStatuses> counts(std::int64_t sweep, const std::string& engine = "",
                                               const SweepShard& shard = {});
-  /// The same of one status.
+  /// The same for one status.
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "",
                       const SweepShard& shard = {});
-  /// The best points of a sweep by the objective within the constraints, of one engine or, "", of all but that of a
-  /// first pass; ties by number. Points without a figure for the objective are none.
+  /// The best points of a sweep by the objective within the constraints, of one engine or, where that is "", of all but
+  /// the first pass's; ties are ordered by number. Points without a figure for the objective are left out.
   std::vector<RankedPoint> best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
                                 std::uint64_t most, const SweepShard& shard = {});
-  /// All points in a fixed order: sweeps, numbers, runs, engines. With `last_pass` without the feasible ones of a first
-  /// pass, of which there are screened().
+  /// Visits all points in a fixed order: by sweep, number, run and engine. With `last_pass` it leaves out the feasible
+  /// points of a first pass; there are screened() of those.
   void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
   std::uint64_t screened();
-  /// All sweeps, their numbers, names and documents of what they look for.
+  /// All sweeps: their numbers, names and goals.
   struct Asked {
     std::int64_t sweep;
-    std::string name, goal;
+    std::string name;
+    SweepGoal goal;
   };
   std::vector<Asked> asked();
   /// The names of all sweeps, each once.
   std::vector<std::string> names();
   /// The files that sweeps read, each once.
   std::vector<std::string> paths();
-  /// Keys of axes of all sweeps, each once.
+  /// The keys of all sweeps' axes, each once.
   std::vector<std::string> axis_keys();
 
-  /// The one point whose key begins with these digits, the sweep it came from, and that one's files. Throws InputError
-  /// where there is none or several.
+  /// The one point whose key begins with these digits, its sweep, and that sweep's files. Throws InputError where there
+  /// is no such point or several.
   struct Found {
+    std::string file; ///< the results themselves, to blame
     PointRow row;
     SweepRecord sweep;
     std::vector<KeptFile> files;
   };
   Found find(const std::string& digits);
 
-  /// Adds everything of another file; what is in both stays once. Returns how many points were new.
+  /// Adds everything from another file; what is in both stays once. Returns how many points were new.
   std::uint64_t merge(const std::filesystem::path& other);
 
 private:
-  // Points that were added, to be written.
+  // Points that were added and not yet written.
   struct Added {
     std::int64_t sweep;
     PackedPoints points;
@@ -126,7 +129,7 @@ private:
   bool settle(std::int64_t sweep, const PointView& row, std::int64_t newest);
 
   std::unique_ptr<SqliteFile> file_;
-  std::optional<KeyFilter> keys_; // where asked for
+  std::optional<KeyFilter> keys_; // once asked for
   std::vector<Added> added_;
   std::size_t added_count_ = 0;
 };

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "sim/base/file.hpp"
-#include "sim/workload/import/json_document.hpp"
+#include "sim/base/json.hpp"
 
 namespace stagecraft {
 namespace {
@@ -56,6 +56,7 @@ ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& op
   const std::string suffix = path.extension().string();
   std::vector<std::string> suffixes;
   std::vector<std::string> keys;
+  const std::string file = path.string();
   std::string bytes;
   json::Value document;
   for (const ModelFormat& format : kModelFormats) {
@@ -69,7 +70,7 @@ ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& op
       bytes = read_file(path);
     }
     if (!format.key.empty()) {
-      document = document.is_null() ? json::parse(bytes, path.string()) : document;
+      document = document.is_null() ? json::parse({bytes, file}) : document;
       keys.push_back("'" + std::string(format.key) + "' (" + std::string(format.name) + ")");
     }
     if (format.key.empty() || (document.is_object() && document.contains(format.key))) {

@@ -11,18 +11,20 @@
 #include <set>
 
 #include "sim/base/improves.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/physical_ranges.hpp"
 #include "sim/workload/import/import.hpp"
-#include "sim/workload/import/json_document.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr double kMillisecond = 1e-3;
-constexpr double kElementBytes = 4;          // fp32
-constexpr double kBandwidth = 2147483648.0;  // B/s; turns the file's costs into bytes: 2 GiB/s, the authors' value
-constexpr double kSmallest = 1e-6;           // ms; a node that takes less counts as taking no time
-constexpr double kLargest = 1e15;            // upper limit of every amount, so that sums stay finite
-constexpr const char* kAccelerator = "fpga"; // device types as the file names them
+constexpr double kElementBytes = 4;         // fp32
+constexpr double kBandwidth = 2147483648.0; // B/s; turns the file's costs into bytes: 2 GiB/s, the authors' value
+constexpr double kSmallest = 1e-6;          // ms; a node that takes less counts as taking no time
+constexpr double kLargestSize = 1e15;       // bytes
+constexpr double kLongest = physical::kLongestTime / kMillisecond; // ms; there is no least: short nodes are added up
+constexpr const char* kAccelerator = "fpga";                       // device types as the file names them
 constexpr const char* kProcessor = "cpu";
 
 struct Node {
@@ -44,30 +46,33 @@ struct PartitioningDocument {
   int groups = 0;
 };
 
-double amount(json::Object& object, const std::string& key, double otherwise) {
+double size(json::Object& object, const std::string& key, double otherwise) {
   const double value = object.amount(key, otherwise);
-  if (value > kLargest) {
+  if (value > kLargestSize) {
     throw object.error(key, "must be at most 1e15");
   }
   return value;
 }
 
-double amount(json::Object& object, const std::string& key) {
-  object.value(key); // throws where the key is missing
-  return amount(object, key, 0);
+double milliseconds(json::Object& object, const std::string& key) {
+  const double value = object.amount(key);
+  if (value > kLongest) {
+    throw object.error(key, "must be at most 1e12");
+  }
+  return value;
 }
 
 // Reads nodes. Numbers their groups: first the colour classes, ascending, then the nodes without a class in the order
 // of the file.
 class NodeReader {
 public:
-  NodeReader(const std::string& file, PartitioningDocument& document) : file_(file), document_(document) {}
+  NodeReader(const json::Source& source, PartitioningDocument& document) : source_(source), document_(document) {}
 
   void read(const json::Value& list) {
     constexpr int kLowest = std::numeric_limits<int>::min();
     std::vector<std::optional<int>> colors;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      json::Object object(list[i], file_, "nodes[" + std::to_string(i) + "]");
+      json::Object object(list[i], source_, "nodes[" + std::to_string(i) + "]");
       const int id = object.integer("id", kLowest);
       if (!index_.emplace(id, static_cast<int>(i)).second) {
         throw object.error("id", "is " + std::to_string(id) + ", like that of nodes[" + std::to_string(index_.at(id)) +
@@ -78,10 +83,10 @@ public:
       node.name += names_.insert(node.name).second ? "" : " (" + std::to_string(id) + ")";
       names_.insert(node.name);
       node.on_accelerator = object.flag("supportedOnFpga");
-      node.processor_ms = amount(object, "cpuLatency");
-      node.accelerator_ms = amount(object, "fpgaLatency");
+      node.processor_ms = milliseconds(object, "cpuLatency");
+      node.accelerator_ms = milliseconds(object, "fpgaLatency");
       node.backward = object.flag("isBackwardNode");
-      node.size = amount(object, "size", 0);
+      node.size = size(object, "size", 0);
       colors.push_back(object.has("colorClass") ? std::optional(object.integer("colorClass", kLowest)) : std::nullopt);
       object.find("layerId"); // not needed
       object.finish();
@@ -115,63 +120,65 @@ private:
     }
   }
 
-  const std::string& file_;
+  const json::Source& source_;
   PartitioningDocument& document_;
   std::map<int, int> index_;
   std::set<std::string> names_;
 };
 
-void read_edges(const json::Value& list, const std::string& file, const NodeReader& nodes, double scale,
+void read_edges(const json::Value& list, const json::Source& source, const NodeReader& nodes, double scale,
                 PartitioningDocument& document) {
   constexpr double kTolerance = 1e-6; // ms, before scaling
   std::vector<bool> known(document.nodes.size(), false);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    json::Object object(list[i], file, "edges[" + std::to_string(i) + "]");
+    json::Object object(list[i], source, "edges[" + std::to_string(i) + "]");
     const int from = nodes.find(object, "sourceId");
     const int to = nodes.find(object, "destId");
-    const double cost = amount(object, "cost");
+    const double cost = milliseconds(object, "cost");
     object.find("size"); // not needed: the cost implies it
     object.finish();
-    Node& source = document.nodes[from];
-    if (known[from] && std::abs(source.output_ms - cost * scale) > kTolerance * scale) {
-      throw object.error("cost", "differs from that of another edge out of '" + source.name +
+    Node& begin = document.nodes[from];
+    if (known[from] && std::abs(begin.output_ms - cost * scale) > kTolerance * scale) {
+      throw object.error("cost", "differs from that of another edge out of '" + begin.name +
                                      "'; allowed: the same for all, the cost of its one output");
     }
-    if (source.backward && !document.nodes[to].backward) {
-      throw object.error("", "leads from the backward node '" + source.name + "' to the forward node '" +
+    if (begin.backward && !document.nodes[to].backward) {
+      throw object.error("", "leads from the backward node '" + begin.name + "' to the forward node '" +
                                  document.nodes[to].name + "'; allowed: forward to any, backward to backward");
     }
-    source.output_ms = known[from] ? source.output_ms : cost * scale;
+    begin.output_ms = known[from] ? begin.output_ms : cost * scale;
     known[from] = true;
     document.edges.emplace_back(from, to);
   }
 }
 
-PartitioningDocument read_document(std::string_view text, const std::string& file, double scale) {
+PartitioningDocument read_document(const json::Source& source, double scale) {
   constexpr int kMostDevices = 100'000;
-  const json::Value value = json::parse(text, file);
-  json::Object object(value, file, "");
+  const json::Value value = json::parse(source);
+  json::Object object(value, source, "");
   PartitioningDocument document;
-  document.memory = amount(object, "maxSizePerFPGA");
+  object.value("maxSizePerFPGA"); // must be there
+  document.memory = size(object, "maxSizePerFPGA", 0);
   document.accelerators = object.integer("maxFPGAs", 0, kMostDevices);
   document.processors = object.integer("maxCPUs", 0, kMostDevices);
   if (document.accelerators + document.processors == 0) {
     throw object.error("maxFPGAs", "and maxCPUs are 0; allowed: at least one device");
   }
-  NodeReader nodes(file, document);
+  NodeReader nodes(source, document);
   nodes.read(object.list("nodes"));
-  read_edges(object.list("edges"), file, nodes, scale, document);
+  read_edges(object.list("edges"), source, nodes, scale, document);
   object.finish();
   return document;
 }
 
 // Throws InputError naming the nodes of a cycle, if there is one.
-void check_acyclic(const PartitioningDocument& document, const Where& where) {
+void check_acyclic(const PartitioningDocument& document, const json::Source& source) {
   std::vector<Operator> operators(document.nodes.size());
   for (std::size_t i = 0; i < operators.size(); ++i) {
     operators[i].name = document.nodes[i].name;
   }
-  make_graph("", std::move(operators), document.edges, {}, where);
+  make_graph("", std::move(operators), document.edges, {}, {source.file(), 1, 1},
+             [&](int node) { return source.place("nodes[" + std::to_string(node) + "]"); });
 }
 
 // Groups of nodes that stay together, merged step by step. Only forward nodes give an order: a group's backward nodes
@@ -400,9 +407,10 @@ std::vector<SharedTensor> shared_tensors(const PartitioningDocument& document, c
 } // namespace
 
 ModelGraph import_dnn_partitioning(std::string_view text, const std::string& file, const ImportOptions& options) {
-  const Where whole{file, 0, 0};
-  const PartitioningDocument document = read_document(text, file, options.cost_scale.value_or(1));
-  check_acyclic(document, whole);
+  const Where whole{file, 1, 1};
+  const json::Source source(text, file);
+  const PartitioningDocument document = read_document(source, options.cost_scale.value_or(1));
+  check_acyclic(document, source);
   const Groups groups(document);
   Contracted contracted = contract(document, groups);
   const auto forward_ends = ends_of(document, contracted.of_node, true);

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/base/physical_ranges.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/import/pipedream.hpp"
 
@@ -15,6 +17,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kProfiledElementBytes = 4; // profiles are taken in fp32
+constexpr double kSecondsInMillisecond = 1e-3;
 constexpr std::string_view kSeparator = " -- ";
 
 struct ProfiledNode {
@@ -84,8 +87,13 @@ std::string in_quotes(std::string_view text) { return "'" + std::string(text.sub
 
 double parse_amount(const Piece& piece, std::string_view key) {
   const double value = parse_number(piece.text, piece.where);
-  if (value < 0) {
-    throw InputError(piece.where, "'" + std::string(key) + "' must be 0 or more, got " + in_quotes(piece.text));
+  const bool is_time = key.ends_with("_time");
+  const bool allowed =
+      is_time ? physical::is_time(value * kSecondsInMillisecond) : physical::holds(physical::kSize, value);
+  if (!allowed) {
+    throw InputError(piece.where, "'" + std::string(key) + "' must be " +
+                                      (is_time ? "0, or 1e-6 ms to 1e12 ms" : physical::kSize.text) + ", got " +
+                                      in_quotes(piece.text));
   }
   return value;
 }
@@ -203,6 +211,7 @@ struct ProfileDocument {
 };
 
 ProfileDocument parse_document(std::string_view text, const std::string& file) {
+  check_utf8(text, file);
   ProfileDocument document;
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -317,9 +326,8 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file) {
   const std::vector<std::pair<int, int>> all_edges = resolve_edges(document);
   const std::vector<bool> kept = nodes_kept(document, all_edges);
 
-  constexpr double kMillisecond = 1e-3;
   std::vector<Operator> operators;
-  std::vector<int> position(kept.size());
+  std::vector<int> position(kept.size(), -1);
   Profile profile;
   double input_elements = 0;
   for (size_t v = 0; v < kept.size(); ++v) {
@@ -327,7 +335,8 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file) {
     if (kept[v]) {
       position[v] = static_cast<int>(operators.size());
       operators.push_back(make_operator(node));
-      profile.times.push_back({Seconds{node.forward * kMillisecond}, Seconds{node.backward * kMillisecond}});
+      profile.times.push_back(
+          {Seconds{node.forward * kSecondsInMillisecond}, Seconds{node.backward * kSecondsInMillisecond}});
     } else if (node.description.starts_with("Input")) {
       input_elements += node.activation / kProfiledElementBytes;
     }
@@ -342,7 +351,12 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file) {
       }
     }
   }
-  ModelGraph graph = make_graph(name_of(file), std::move(operators), std::move(edges), {std::move(profile)}, whole);
+  const auto place_of = [&](int op) {
+    const auto node = std::find(position.begin(), position.end(), op) - position.begin();
+    return document.nodes[static_cast<size_t>(node)].where;
+  };
+  ModelGraph graph =
+      make_graph(name_of(file), std::move(operators), std::move(edges), {std::move(profile)}, whole, place_of);
   graph.description = "PipeDream profile; a sample is one whole minibatch";
   graph.input_elements = input_elements;
   return graph;

@@ -9,8 +9,9 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/physical_ranges.hpp"
 #include "sim/workload/import/import.hpp"
-#include "sim/workload/import/json_document.hpp"
 
 namespace stagecraft {
 namespace {
@@ -39,13 +40,13 @@ struct ReadNode {
 class PiperReader {
 public:
   PiperReader(const std::string& bytes, const std::string& file, double scale)
-      : file_(file), scale_(scale), document_(json::parse(bytes, file)) {}
+      : file_(file), source_(bytes, file), scale_(scale), document_(json::parse(source_)) {}
 
   ModelGraph read() {
-    json::Object whole(document_, file_, "");
+    json::Object whole(document_, source_, "");
     const int devices = whole.integer("maxDevices", 1, kMostPiperDevices);
-    const double memory = positive(whole, "maxMemoryPerDevice");
-    const double bandwidth = positive(whole, "bandwidth");
+    const double memory = within(whole, "maxMemoryPerDevice", physical::kCapacity);
+    const double bandwidth = within(whole, "bandwidth", physical::kBandwidth);
     const int micro_batches = whole.integer("mbsInBatch", 1, kMostPiperDevices * 1000);
     read_nodes(whole);
     read_edges(whole);
@@ -58,10 +59,10 @@ public:
   }
 
 private:
-  static double positive(json::Object& object, const std::string& key) {
-    const double value = object.amount(key);
-    if (!(value > 0)) {
-      throw object.error(key, "must be more than 0");
+  static double within(json::Object& object, const std::string& key, const yaml::Range& range, double scale = 1) {
+    const double value = object.amount(key) * scale;
+    if (!physical::holds(range, value)) {
+      throw object.error(key, std::string("must be ") + range.text);
     }
     return value;
   }
@@ -69,7 +70,7 @@ private:
   void read_nodes(json::Object& whole) {
     const json::Value& nodes = whole.list("nodes");
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      json::Object node(nodes[i], file_, "nodes[" + std::to_string(i) + "]");
+      json::Object node(nodes[i], source_, "nodes[" + std::to_string(i) + "]");
       ReadNode read;
       read.id = node.integer("id", 0);
       if (!position_.emplace(read.id, static_cast<int>(i)).second) {
@@ -94,10 +95,10 @@ private:
       const std::string path = node.path("TMPCs") + "." + key;
       const int degree = number_of(key, path, 1, kMostPiperDevices);
       if (!list.is_array()) {
-        throw InputError({file_, 0, 0}, path + ": must be an array, got " + list.type_name());
+        throw source_.error(path, std::string("must be an array, got ") + list.type_name());
       }
       for (std::size_t i = 0; i < list.size(); ++i) {
-        json::Object entry(list[i], file_, path + "[" + std::to_string(i) + "]");
+        json::Object entry(list[i], source_, path + "[" + std::to_string(i) + "]");
         read.configurations.push_back(read_configuration(entry, degree, read));
       }
     }
@@ -118,9 +119,12 @@ private:
       }
     }
     plain.seconds = Seconds{entry.amount("timePerSample")};
-    plain.parameters = Bytes{entry.amount("parameterSize")};
-    plain.per_micro_batch = Bytes{entry.amount("memoryUsageA")};
-    plain.resident = Bytes{entry.amount("memoryUsageB")};
+    if (!physical::is_time(plain.seconds.value)) {
+      throw entry.error("timePerSample", std::string("must be ") + physical::kTimeText);
+    }
+    plain.parameters = Bytes{within(entry, "parameterSize", physical::kSize)};
+    plain.per_micro_batch = Bytes{within(entry, "memoryUsageA", physical::kSize)};
+    plain.resident = Bytes{within(entry, "memoryUsageB", physical::kSize)};
     made.incoming = read_exchanges(entry, "syncTimeFw");
     made.outgoing = read_exchanges(entry, "syncTimeBw");
     entry.finish();
@@ -129,19 +133,19 @@ private:
 
   std::map<int, double> read_exchanges(json::Object& entry, const std::string& key) {
     std::map<int, double> exchanges;
-    json::Object object(entry.value(key), file_, entry.path(key));
+    json::Object object(entry.value(key), source_, entry.path(key));
     for (const auto& [other, value] : entry.value(key).items()) {
       exchanges[number_of(other, object.path(other), 0, std::numeric_limits<int>::max())] =
-          object.amount(other) * scale_;
+          within(object, other, physical::kSize, scale_);
     }
     return exchanges;
   }
 
   int number_of(const std::string& key, const std::string& path, int low, int high) const {
     try {
-      return parse_integer(key, low, high, {file_, 0, 0});
+      return parse_integer(key, low, high, {});
     } catch (const InputError&) {
-      throw InputError({file_, 0, 0}, path + ": a key that must be a whole number of at least " + std::to_string(low));
+      throw source_.error(path, "a key that must be a whole number of at least " + std::to_string(low));
     }
   }
 
@@ -149,7 +153,7 @@ private:
     const json::Value& edges = whole.list("edges");
     std::map<std::pair<int, int>, int> seen;
     for (std::size_t i = 0; i < edges.size(); ++i) {
-      json::Object edge(edges[i], file_, "edges[" + std::to_string(i) + "]");
+      json::Object edge(edges[i], source_, "edges[" + std::to_string(i) + "]");
       const auto end = [&](const char* key) {
         const auto found = position_.find(edge.integer(key, 0));
         if (found == position_.end()) {
@@ -157,7 +161,7 @@ private:
         }
         return found->second;
       };
-      const PiperEdge read{end("sourceId"), end("destId"), edge.amount("communicationCost") * scale_};
+      const PiperEdge read{end("sourceId"), end("destId"), within(edge, "communicationCost", physical::kSize, scale_)};
       edge.finish();
       if (!seen.emplace(std::pair(read.from, read.to), 0).second) {
         throw edge.error("", "joins two nodes for the second time; allowed: once");
@@ -180,8 +184,8 @@ private:
       const bool same = std::equal(exchanges.begin(), exchanges.end(), ends.begin(), ends.end(),
                                    [](const auto& exchange, int end) { return exchange.first == end; });
       if (!same) {
-        throw InputError({file_, 0, 0}, "nodes[" + std::to_string(node) + "]: " + key +
-                                            " does not name the node's neighbours; allowed: one entry per edge");
+        throw source_.error("nodes[" + std::to_string(node) + "]",
+                            std::string(key) + " does not name the node's neighbours; allowed: one entry per edge");
       }
     };
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -273,7 +277,8 @@ private:
       bytes_of[{edge.from, edge.to}] = edge.bytes;
     }
     const std::string name = std::filesystem::path(file_).stem().string();
-    ModelGraph model = make_graph(name, make_operators(), std::move(ends), {}, {file_, 0, 0});
+    ModelGraph model = make_graph(name, make_operators(), std::move(ends), {}, {file_, 1, 1},
+                                  [&](int node) { return source_.place("nodes[" + std::to_string(node) + "]"); });
     std::vector<int> node_of; // node of each operator: the graph is sorted, the nodes are not
     for (const Operator& op : model.operators) {
       node_of.push_back(position_.at(std::stoi(op.name)));
@@ -301,6 +306,7 @@ private:
   }
 
   const std::string& file_;
+  json::Source source_;
   double scale_;
   json::Value document_;
   std::vector<ReadNode> nodes_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/physical_ranges.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/layer/expand_blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
@@ -139,7 +140,7 @@ private:
     profile.device = map.text("device", "");
     profile.precision = map.choice("precision", kPrecisions, "fp32").precision;
     for (const yaml::Node* size : map.list("samples")) {
-      profile.samples = yaml::number(*size, "samples", yaml::kPositive);
+      profile.samples = yaml::number(*size, "samples", physical::kFactor);
       if (!profiles_.empty() && profile.samples <= profiles_.back().samples) {
         throw InputError(size->where, "the sizes in 'samples' do not ascend; allowed: each once, as [1, 2, 4]");
       }
@@ -167,8 +168,8 @@ private:
     const auto forward = per_profile(map, "forward_time"), backward = per_profile(map, "backward_time");
     const auto spread = map.has("spread") ? per_profile(map, "spread") : std::vector<const yaml::Node*>();
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
-      MeasuredTime time{yaml::quantity<Seconds>(*forward[i], "forward_time", yaml::kNotNegative),
-                        yaml::quantity<Seconds>(*backward[i], "backward_time", yaml::kNotNegative)};
+      MeasuredTime time{physical::read_time(*forward[i], "forward_time"),
+                        physical::read_time(*backward[i], "backward_time")};
       time.spread = spread.empty() ? 0 : yaml::number(*spread[i], "spread", {0, 10, true, "0 to 10"});
       profiles_[i].times.push_back(time);
     }
@@ -223,14 +224,14 @@ private:
   void read_numbers(yaml::Map& map, CostedLayer& layer) {
     Operator& op = layer.op;
     op.kind = op.type == kCustom ? KernelKind::other : map.choice("kind", kKernelKinds).kind;
-    const auto forward = map.quantity<Flops>("forward", yaml::kNotNegative);
+    const auto forward = map.quantity<Flops>("forward", physical::kWork);
     op.parameters = map.number("parameters", kCount, 0);
     Flops backward_input, backward_weight;
     if (map.has("backward_input") || map.has("backward_weight")) {
-      backward_input = map.quantity<Flops>("backward_input", yaml::kNotNegative);
-      backward_weight = map.quantity<Flops>("backward_weight", yaml::kNotNegative, Flops{0});
+      backward_input = map.quantity<Flops>("backward_input", physical::kWork);
+      backward_weight = map.quantity<Flops>("backward_weight", physical::kWork, Flops{0});
     } else {
-      const auto backward = map.quantity<Flops>("backward", yaml::kNotNegative, 2 * forward);
+      const auto backward = map.quantity<Flops>("backward", physical::kWork, 2 * forward);
       backward_weight = op.parameters > 0 ? backward / 2 : Flops{0};
       backward_input = backward - backward_weight;
     }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "sim/base/process/child.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
@@ -275,6 +276,12 @@ std::vector<OnnxNode> read_nodes(const onnx::GraphProto& graph, const Where& whe
     }
     OnnxNode node;
     node.name = from.name().empty() || names.contains(from.name()) ? from.output(0) : from.name();
+    for (const std::string& text : {node.name, from.op_type(), from.domain()}) {
+      if (first_bad_byte(text)) {
+        throw InputError(where, "'" + on_one_line(text) + "' in node " + std::to_string(nodes.size()) +
+                                    " is not UTF-8; allowed: names in UTF-8");
+      }
+    }
     names.insert(node.name);
     const bool standard = from.domain().empty() || from.domain() == "ai.onnx";
     node.type = standard ? from.op_type() : from.domain() + "." + from.op_type();

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/sweep/store/read_sweep_results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "sim/report/page/sweep_scale.hpp"
+#include "sim/sweep/space/sweep_condition.hpp"
+#include "sim/sweep/space/sweep_figures.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+
+bool same_limits(const SweepGoal& one, const SweepGoal& other) {
+  return std::equal(one.limits.begin(), one.limits.end(), other.limits.begin(), other.limits.end(),
+                    [&](const SweepGoal::Limit& a, const SweepGoal::Limit& b) {
+                      return a.row == b.row && a.most == b.most &&
+                             (!a.row->needs_samples || one.samples == other.samples);
+                    });
+}
+
+std::string limits_in_words(const SweepGoal& goal) {
+  std::string words;
+  for (const SweepGoal::Limit& limit : goal.limits) {
+    words += (words.empty() ? "" : " and ") + std::string(limit.row->name) + " at most " + limit.text;
+  }
+  return words;
+}
+
+// Checks points against a goal's constraints. Their SQL expressions are read as conditions, so that each has only one
+// definition.
+class Limits {
+public:
+  explicit Limits(const SweepGoal& goal) : values_(kFigures + 2) {
+    std::vector<std::string> known;
+    for (const Metric& row : figures()) {
+      known.emplace_back(row.name);
+    }
+    known.insert(known.end(), {"samples", "limit"});
+    for (ConditionValue& value : values_) {
+      value.numeric = true;
+    }
+    values_[kFigures].number = goal.samples;
+    for (const SweepGoal::Limit& limit : goal.limits) {
+      std::string text = std::string(limit.row->expression) + " <= limit";
+      std::erase(text, ':'); // in :samples
+      conditions_.emplace_back(Condition(text, {}, known), limit.most);
+    }
+  }
+
+  bool hold(const Figures& figures) {
+    for (std::size_t i = 0; i < kFigures; ++i) {
+      values_[i].number = figures.at(i);
+    }
+    return std::all_of(conditions_.begin(), conditions_.end(), [&](const auto& one) {
+      values_.back().number = one.second;
+      return one.first.holds([&](std::size_t known) -> const ConditionValue& { return values_[known]; });
+    });
+  }
+
+private:
+  std::vector<std::pair<Condition, double>> conditions_; // each with its limit
+  std::vector<ConditionValue> values_;                   // figures, samples, limit
+};
+
+// The best points of a sweep.
+struct Best {
+  std::string sweep;
+  SweepGoal goal;
+  std::vector<RankedPoint> points;
+};
+
+class Reader {
+public:
+  /// `best`: the best points by each sweep's goal; the answers say their rank.
+  Reader(const std::vector<std::string>& keys, const std::vector<Best>& best) {
+    for (const auto& [name, goal, points] : best) {
+      SweepAnswer& answer = results_.answers.emplace_back();
+      answer.sweep = name;
+      answer.words = stagecraft::in_words(goal);
+      for (const RankedPoint& point : points) {
+        places_[point.row.key].emplace_back(results_.answers.size() - 1, answer.best.size());
+        answer.best.push_back({0, point.score, goal.objective->write(point.score)});
+      }
+    }
+    for (const std::string& key : keys) {
+      results_.axes.push_back({key, {}});
+    }
+    for (const std::string_view key : kRunAxes) {
+      results_.axes.push_back({std::string(key), {}});
+    }
+    numbers_.resize(results_.axes.size());
+    heed_limits(best);
+  }
+
+  void add(const PointRow& row) {
+    if (row.status != PointStatus::feasible) {
+      ++(row.status == PointStatus::failed ? results_.failed : results_.infeasible);
+      SweepReason& reason = reasons_[row.reason];
+      if (reason.points++ == 0) {
+        reason.reason = row.reason;
+        reason.one = in_words(row);
+      }
+      return;
+    }
+    if (const auto ranked = places_.find(row.key); ranked != places_.end()) {
+      for (const auto& [answer, rank] : ranked->second) {
+        results_.answers[answer].best[rank].point = results_.points();
+      }
+    }
+    const Json settings = Json::parse(row.settings);
+    const std::size_t keys = results_.axes.size() - kRunAxes.size();
+    for (std::size_t axis = 0; axis < keys; ++axis) {
+      const std::string& key = results_.axes[axis].key;
+      settings.contains(key) ? add_value(axis, settings[key].get<std::string>()) : results_.value.push_back(kNoValue);
+    }
+    add_value(keys, row.strategy);
+    add_value(keys + 1, row.schedule);
+    add_value(keys + 2, std::to_string(row.micro_batches));
+    add_value(keys + 3, row.recompute);
+    results_.iteration.push_back(figure(row.figures, "iteration_seconds"));
+    results_.samples_per_second.push_back(figure(row.figures, "samples_per_second"));
+    results_.dollars_per_million.push_back(figure(row.figures, "usd_per_million_samples"));
+    results_.joules_per_sample.push_back(figure(row.figures, "joules_per_sample"));
+    results_.peak_memory.push_back(figure(row.figures, "peak_memory_bytes"));
+    if (limits_) {
+      results_.outside.push_back(limits_->hold(row.figures) ? 0 : 1);
+    }
+    constexpr std::size_t kDigits = 8;
+    results_.keys.push_back(to_text(row.key).substr(0, kDigits));
+  }
+
+  SweepResults finish() {
+    constexpr std::size_t kMost = 50;
+    for (auto& [text, reason] : reasons_) {
+      results_.reasons.push_back(std::move(reason));
+    }
+    std::stable_sort(results_.reasons.begin(), results_.reasons.end(),
+                     [](const SweepReason& a, const SweepReason& b) { return a.points > b.points; });
+    results_.reasons.resize(std::min(results_.reasons.size(), kMost));
+    return std::move(results_);
+  }
+
+private:
+  // Takes up the sweeps' limits where all sweeps have the same.
+  void heed_limits(const std::vector<Best>& best) {
+    results_.constraints_differ = std::any_of(
+        best.begin(), best.end(), [&](const Best& one) { return !same_limits(one.goal, best.front().goal); });
+    if (best.empty() || results_.constraints_differ || best.front().goal.limits.empty()) {
+      return;
+    }
+    const SweepGoal& goal = best.front().goal;
+    limits_.emplace(goal);
+    results_.constraints = limits_in_words(goal);
+  }
+
+  // "network.bandwidth 10 Gb/s, uniform, 1f1b, 8 micro-batches": a point that has no row of its own.
+  static std::string in_words(const PointRow& row) {
+    std::string words;
+    const Json settings = Json::parse(row.settings);
+    for (const auto& [key, value] : settings.items()) {
+      words += (words.empty() ? "" : ", ") + short_name(key) + " " + shortened(value.get<std::string>());
+    }
+    if (!row.strategy.empty()) { // empty: no run could be made
+      words += (words.empty() ? "" : ", ") + row.strategy + ", " + row.schedule + ", " +
+               std::to_string(row.micro_batches) + " micro-batches";
+    }
+    return words;
+  }
+
+  void add_value(std::size_t axis, const std::string& text) {
+    auto& values = results_.axes[axis].values;
+    const auto [found, added] = numbers_[axis].try_emplace(text, static_cast<std::uint32_t>(values.size()));
+    if (added) {
+      values.push_back(text);
+    }
+    results_.value.push_back(found->second);
+  }
+
+  SweepResults results_;
+  std::optional<Limits> limits_;
+  std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
+  std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best points: answer and rank
+  std::map<std::string, SweepReason> reasons_;
+};
+
+} // namespace
+
+SweepResults read_sweep_results(SweepStore& store) {
+  constexpr std::uint64_t kBest = 10;
+  std::vector<Best> best;
+  for (const auto& [sweep, name, goal] : store.asked()) {
+    best.push_back({name, goal, {}});
+    best.back().points = store.best(sweep, best.back().goal, "", kBest);
+  }
+  Reader reader(store.axis_keys(), best);
+  store.for_each([&](const PointRow& row) { reader.add(row); }, true);
+  SweepResults results = reader.finish();
+  results.screened = store.screened();
+  for (const std::string& name : store.names()) {
+    results.name += (results.name.empty() ? "" : ", ") + name;
+  }
+  results.inputs = store.paths();
+  return results;
+}
+
+} // namespace stagecraft
