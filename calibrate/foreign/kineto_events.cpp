@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {
 namespace {
@@ -77,7 +78,7 @@ private:
     if (found == object.end() || !found->is_number() || !(found->get<double>() >= 0)) {
       throw error(index, std::string(".") + key,
                   std::string("must be a number of 0 or more") +
-                      (found == object.end() ? ", is missing" : ", got " + found->dump().substr(0, 60)));
+                      (found == object.end() ? ", is missing" : ", got " + excerpt(found->dump())));
     }
     return found->get<double>();
   }
@@ -208,7 +209,7 @@ private:
       return nullptr;
     }
     if (!found->is_array()) {
-      throw error(index, std::string(".args.") + key, "must be an array, got " + found->dump().substr(0, 60));
+      throw error(index, std::string(".args.") + key, "must be an array, got " + excerpt(found->dump()));
     }
     return &*found;
   }

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "sim/base/json.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {
 namespace {
@@ -243,7 +244,7 @@ private:
     std::vector<double> seconds;
     for (const json::Value& time : object.list("times_us")) {
       if (!time.is_number() || time.get<double>() <= 0) {
-        throw object.error("times_us", "must be numbers of more than 0, got " + time.dump().substr(0, 60));
+        throw object.error("times_us", "must be numbers of more than 0, got " + excerpt(time.dump()));
       }
       seconds.push_back(time.get<double>() * 1e-6);
     }

@@ -9,6 +9,7 @@
 
 #include "sim/base/named_table.hpp"
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::foreign {
 namespace {
@@ -63,8 +64,8 @@ Connection connection_of(const Cell& word) {
       return {row.kind, 0};
     }
   }
-  throw InputError(word.where, "'" + word.text.substr(0, 60) +
-                                   "' is no connection of two devices; allowed: " + std::string(kAllowed));
+  throw InputError(word.where,
+                   "'" + excerpt(word.text) + "' is no connection of two devices; allowed: " + std::string(kAllowed));
 }
 
 class MatrixReader {
@@ -121,7 +122,7 @@ private:
   void row(const std::vector<Cell>& words) {
     const std::size_t index = places_.size(), count = matrix_.names.size();
     if (words.front().text != matrix_.names[index]) {
-      throw InputError(words.front().where, "'" + words.front().text.substr(0, 60) + "' instead of the row of '" +
+      throw InputError(words.front().where, "'" + excerpt(words.front().text) + "' instead of the row of '" +
                                                 matrix_.names[index] +
                                                 "'; allowed: the rows in the order of the header");
     }

@@ -25,7 +25,7 @@ struct Subject {
 // Sleeps after the run for as long as it took, since others may need these cores.
 Timeline execute_and_rest(const Subject& subject, const TaskGraph& graph, const Channels& channels) {
   const Setting setting{graph, subject.setting.platform, channels, {}, {}};
-  const Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
+  Timeline timeline = execute(setting, subject.backend, {1, subject.real_time, true}).timeline;
   std::this_thread::sleep_for(std::chrono::duration<double>(timeline.end()));
   return timeline;
 }

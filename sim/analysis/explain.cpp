@@ -188,15 +188,8 @@ private:
   }
 
   std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts, Seconds before) const {
-    std::vector<Sensitivity> ranked;
-    for (const Part& part : parts) {
-      const Seconds faster = replay(with_faster(rig, part, Explanation::kFaster), request_.engine);
-      ranked.push_back({part.name, iteration_ * (faster / before)});
-    }
-    std::stable_sort(ranked.begin(), ranked.end(), [this](const Sensitivity& a, const Sensitivity& b) {
-      return a.iteration.value < b.iteration.value - kNoMatter * iteration_.value;
-    });
-    return ranked;
+    return stagecraft::sensitivities(
+        rig, parts, {request_.engine, request_.timeline.iterations, request_.timeline.window, iteration_, before});
   }
 
   // Makes the most helpful part faster until another part helps more, then goes on with that one.

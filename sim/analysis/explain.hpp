@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/analysis/explain_parts.hpp"
-#include "sim/replay/replay.hpp"
+#include "sim/replay/sensitivities.hpp"
 
 namespace stagecraft {
 
@@ -31,12 +30,6 @@ struct PathShare {
   double steps = 0; ///< tasks per iteration, on average
 };
 
-/// How long an iteration takes when one part of the cluster is faster.
-struct Sensitivity {
-  std::string part;
-  Seconds iteration;
-};
-
 /// What would hold the run back next if a part were faster.
 struct NextBottleneck {
   std::string mended; ///< the part
@@ -46,8 +39,6 @@ struct NextBottleneck {
 };
 
 struct Explanation {
-  static constexpr double kFaster = 1.1; ///< times as fast as it is, for each part in `sensitivities`
-
   Seconds iteration;
   /// Adds up to the iteration. First the mean time that devices compute; then by how much the replay gets longer with
   /// each cause of idle time, added one after the other: fill and drain of the schedule, unequal stages, transfers that

@@ -102,7 +102,7 @@ private:
   int line_ = 1;
 };
 
-std::string in_quotes(const std::string& text) { return "'" + text.substr(0, 60) + "'"; }
+std::string in_quotes(const std::string& text) { return "'" + excerpt(text) + "'"; }
 
 } // namespace
 

@@ -8,6 +8,7 @@
 
 #include "sim/base/limits.hpp"
 #include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::json {
 namespace {
@@ -99,7 +100,7 @@ public:
       keys_.pop_back();
     } else if (event == Event::key && !keys_.back().insert(value.get<std::string>()).second) {
       throw InputError(place(),
-                       "duplicate key '" + value.get<std::string>().substr(0, 60) + "' in one object; allowed: once");
+                       "duplicate key '" + excerpt(value.get<std::string>()) + "' in one object; allowed: once");
     }
     return true;
   }
@@ -260,7 +261,7 @@ const Value& Object::value(const std::string& key) {
 double Object::amount(const std::string& key) {
   const Value& found = value(key);
   if (!found.is_number() || !(found.get<double>() >= 0)) {
-    throw error(key, "must be a number of 0 or more, got " + found.dump().substr(0, 60));
+    throw error(key, "must be a number of 0 or more, got " + excerpt(found.dump()));
   }
   return found.get<double>();
 }
@@ -272,7 +273,7 @@ int Object::integer(const std::string& key, int low, int high) {
   // compared as doubles, which represent every int exactly
   if (!found.is_number_integer() || found.get<double>() < low || found.get<double>() > high) {
     throw error(key, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + ", got " +
-                         found.dump().substr(0, 60));
+                         excerpt(found.dump()));
   }
   return found.get<int>();
 }
@@ -288,7 +289,7 @@ bool Object::flag(const std::string& key) {
 std::string Object::text(const std::string& key, const std::string& otherwise) {
   const Value* found = find(key);
   if (found != nullptr && !found->is_string()) {
-    throw error(key, "must be text, got " + found->dump().substr(0, 60));
+    throw error(key, "must be text, got " + excerpt(found->dump()));
   }
   return found != nullptr ? found->get<std::string>() : otherwise;
 }

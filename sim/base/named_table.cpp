@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/base/utf8.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -45,7 +47,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 std::string unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
   const std::string close = nearest(name, known);
-  return "unknown " + std::string(what) + " '" + std::string(name.substr(0, 60)) + "'; " +
+  return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +
          (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + join(known);
 }
 

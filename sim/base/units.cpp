@@ -8,6 +8,7 @@
 #include <span>
 
 #include "sim/base/dimension.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
@@ -95,10 +96,10 @@ double front_number(std::string_view text, std::string_view& rest, const Where& 
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || !std::isfinite(value)) {
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a finite number");
+    throw InputError(where, "'" + excerpt(text) + "' is not a finite number");
   }
   if (has_leading_zero(text)) {
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' has a leading zero; write it without");
+    throw InputError(where, "'" + excerpt(text) + "' has a leading zero; write it without");
   }
   rest = text.substr(static_cast<size_t>(end - text.data()));
   return value;
@@ -131,12 +132,11 @@ template <class Q> Q parse_quantity(std::string_view text, const Where& where) {
   const std::span<const Unit> units = units_of<Q>();
   const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& known) { return known.name == unit; });
   if (found == units.end()) {
-    const std::string problem =
-        unit.empty() ? "needs a unit" : "has the unknown unit '" + std::string(unit.substr(0, 20)) + "'";
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' " + problem + "; allowed: " + names(units));
+    const std::string problem = unit.empty() ? "needs a unit" : "has the unknown unit '" + excerpt(unit, 20) + "'";
+    throw InputError(where, "'" + excerpt(text) + "' " + problem + "; allowed: " + names(units));
   }
   if (!std::isfinite(value * found->factor)) {
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a finite number");
+    throw InputError(where, "'" + excerpt(text) + "' is not a finite number");
   }
   return Q{value * found->factor};
 }
@@ -158,7 +158,7 @@ double parse_number(std::string_view text, const Where& where) {
   std::string_view rest;
   const double value = front_number(text, rest, where);
   if (!rest.empty()) {
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not a number");
+    throw InputError(where, "'" + excerpt(text) + "' is not a number");
   }
   return value;
 }
@@ -215,7 +215,7 @@ int parse_integer(std::string_view text, int low, int high, const Where& where) 
   const std::string_view digits = text.substr(!text.empty() && text.front() == '-' ? 1 : 0);
   const bool leading_zero = digits.size() > 1 && digits[0] == '0';
   if (failure != std::errc{} || end != text.data() + text.size() || value < low || value > high || leading_zero) {
-    throw InputError(where, "'" + std::string(text.substr(0, 60)) + "' is not allowed; allowed: " + range +
+    throw InputError(where, "'" + excerpt(text) + "' is not allowed; allowed: " + range +
                                 (leading_zero ? ", without leading zeros" : ""));
   }
   return value;

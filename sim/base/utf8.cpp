@@ -85,6 +85,18 @@ void check_utf8(std::string_view text, const std::string& file) {
                    "the byte 0x" + in_hex(byte_at(text, *bad), 2) + " is not UTF-8; allowed: text in UTF-8");
 }
 
+std::string excerpt(std::string_view text, std::size_t most) {
+  if (text.size() <= most) {
+    return std::string(text);
+  }
+  const auto continues = [](char letter) { return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U; };
+  std::size_t end = most;
+  while (end > 0 && continues(text[end])) {
+    --end;
+  }
+  return std::string(text.substr(0, end));
+}
+
 bool is_control(char32_t code) {
   const auto between = [code](char32_t first, char32_t last) { return code >= first && code <= last; };
   const bool is_terminal = code < 0x20U || between(0x7fU, 0x9fU);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/base/file.hpp"
+#include "sim/base/utf8.hpp"
 
 namespace stagecraft::yaml {
 
@@ -134,7 +135,7 @@ int integer(const Node& node, std::string_view what, int low, int high) {
     return parse_integer(scalar(node, what), low, high, node.where);
   } catch (const InputError&) {
     throw InputError(node.where, "'" + std::string(what) + "' must be an integer in [" + std::to_string(low) + ", " +
-                                     std::to_string(high) + "], got '" + scalar(node, what).substr(0, 60) + "'");
+                                     std::to_string(high) + "], got '" + excerpt(scalar(node, what)) + "'");
   }
 }
 
@@ -148,7 +149,7 @@ void check_range(const Node& node, std::string_view what, double value, const Ra
   const bool above = range.low_included ? value >= range.low : value > range.low;
   if (!above || value > range.high) {
     throw InputError(node.where,
-                     "'" + std::string(what) + "' must be " + range.text + ", got '" + node.text.substr(0, 60) + "'");
+                     "'" + std::string(what) + "' must be " + range.text + ", got '" + excerpt(node.text) + "'");
   }
 }
 
@@ -209,8 +210,7 @@ bool Map::boolean(std::string_view key, bool otherwise) {
   }
   const std::string& text = scalar(*found, key);
   if (text != "true" && text != "false") {
-    throw InputError(found->where,
-                     "'" + std::string(key) + "' must be true or false, got '" + text.substr(0, 60) + "'");
+    throw InputError(found->where, "'" + std::string(key) + "' must be true or false, got '" + excerpt(text) + "'");
   }
   return text == "true";
 }

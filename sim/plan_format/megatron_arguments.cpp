@@ -5,6 +5,7 @@
 #include <array>
 
 #include "sim/base/named_table.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_names.hpp"
 
 namespace stagecraft {
@@ -153,7 +154,7 @@ MegatronArguments::MegatronArguments(const PlanSource& source) : whole_{source.f
     } else if (const MegatronFlag* flag = find_flag(name)) {
       add(*flag, words, i);
     } else if (places_layers(name)) {
-      throw InputError(words[i].where, "unknown argument '--" + name.substr(0, 60) + "'; known of those that place " +
+      throw InputError(words[i].where, "unknown argument '--" + excerpt(name) + "'; known of those that place " +
                                            "layers: " + join(names_of(kFlags)));
     }
   }
@@ -196,7 +197,7 @@ void MegatronArguments::add(const MegatronFlag& flag, const std::vector<ShellWor
     name = name.starts_with('{') && name.ends_with('}') ? name.substr(1, name.size() - 2) : name;
     const auto found = variables_.find(name);
     if (found == variables_.end()) {
-      throw InputError(value.where, "the variable '" + value.text.substr(0, 60) + "' is not set in this file; " +
+      throw InputError(value.where, "the variable '" + excerpt(value.text) + "' is not set in this file; " +
                                         "allowed: a value, or NAME=value before it");
     }
     value.text = found->second.text;

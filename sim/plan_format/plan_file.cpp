@@ -53,7 +53,7 @@ Plan read_plan(const yaml::Node& document, const ModelGraph& model, const Platfo
   }
   names.refuse(unknown);
   if (const std::string schema = map.text("schema", kSchema); schema != kSchema) {
-    throw InputError(map.where("schema"), "'schema' is '" + schema.substr(0, 60) + "'; allowed: " + kSchema);
+    throw InputError(map.where("schema"), "'schema' is '" + excerpt(schema) + "'; allowed: " + kSchema);
   }
   for (const char* derived :
        {"bottleneck_seconds", "objective", "estimate_seconds", "lower_bound_seconds", "note", "timing"}) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/schema.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/megatron_arguments.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/workload/layer/blocks.hpp"
@@ -244,7 +245,7 @@ Recompute read_recompute(const MegatronArguments& arguments, std::string& note) 
   }
   if (!granularity.empty() && granularity != "selective") {
     throw InputError(arguments.where("recompute-granularity"),
-                     "unknown granularity '" + granularity.substr(0, 60) + "'; known: full, selective");
+                     "unknown granularity '" + excerpt(granularity) + "'; known: full, selective");
   }
   if (granularity == "selective" || arguments.has("recompute-activations")) {
     note += "; selective recompute counted as none";
@@ -302,7 +303,7 @@ Plan read_megatron_plan(const PlanSource& source) {
   if (layers != row.layers.size()) {
     const bool laid = arguments.has("pipeline-model-parallel-layout");
     throw InputError(arguments.where(laid ? "pipeline-model-parallel-layout" : "num-layers"),
-                     std::to_string(layers) + " transformer layers here, and '" + source.model.name.substr(0, 60) +
+                     std::to_string(layers) + " transformer layers here, and '" + excerpt(source.model.name) +
                          "' has " + std::to_string(row.layers.size()) + " numbered blocks; allowed: the same number");
   }
   Plan plan;

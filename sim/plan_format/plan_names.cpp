@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/base/utf8.hpp"
 #include "sim/workload/layer/blocks.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,7 @@ std::string unknown_in(const Index& index, const std::string& name, std::string_
     return unknown_name(what, name, known);
   }
   const std::string close = nearest(name, known);
-  return "unknown " + std::string(what) + " '" + name.substr(0, 60) + "'; " +
+  return "unknown " + std::string(what) + " '" + excerpt(name) + "'; " +
          (close.empty() ? "" : "did you mean '" + close + "'? ") + "known: " + std::to_string(known.size()) +
          ", which `stagecraft show` lists";
 }
@@ -98,7 +99,7 @@ void PlanNames::refuse(const std::vector<const yaml::Node*>& unknown) const {
   constexpr std::size_t kMostTold = 8;
   std::vector<std::string> others;
   for (std::size_t i = 1; i < unknown.size() && i < kMostTold; ++i) {
-    others.push_back("'" + unknown[i]->text.substr(0, 60) + "' in line " + std::to_string(unknown[i]->where.line));
+    others.push_back("'" + excerpt(unknown[i]->text) + "' in line " + std::to_string(unknown[i]->where.line));
   }
   if (unknown.size() > kMostTold) {
     others.push_back(std::to_string(unknown.size() - kMostTold) + " more");
@@ -135,9 +136,9 @@ std::vector<std::vector<OperatorId>> layers_by_count(const ModelGraph& model, lo
       return std::move(*layers);
     }
   }
-  throw InputError(where, std::to_string(count) + " layers are counted here, and '" + model.name.substr(0, 60) +
-                              "' has " + std::to_string(operators.size()) + " operators, " +
-                              std::to_string(blocks.size()) + " blocks, " + std::to_string(numbered.size()) +
+  throw InputError(where, std::to_string(count) + " layers are counted here, and '" + excerpt(model.name) + "' has " +
+                              std::to_string(operators.size()) + " operators, " + std::to_string(blocks.size()) +
+                              " blocks, " + std::to_string(numbered.size()) +
                               " of them numbered; allowed: one of these numbers" +
                               (loss ? ", with or without the loss" : ""));
 }

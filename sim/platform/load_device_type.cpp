@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/measurements.hpp"
@@ -152,7 +153,7 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
     yaml::scalar(entry.value, entry.key);
     if (find_dotted(document, entry.key) == nullptr) {
       throw InputError(entry.where,
-                       "a source for '" + entry.key.substr(0, 60) +
+                       "a source for '" + excerpt(entry.key) +
                            "', which this device type does not give; allowed: its keys, such as 'peak.fp16'");
     }
   }

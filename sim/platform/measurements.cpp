@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/statistics.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/platform/copy_ends.hpp"
 
 namespace stagecraft {
@@ -208,8 +209,7 @@ const Where& last_place(const yaml::Node& node) {
 void check_schema(yaml::Map& map, const yaml::Node& document) {
   const std::string schema = map.text("schema");
   if (schema != kSchemaName) {
-    throw InputError(map.where("schema"),
-                     "schema '" + schema.substr(0, 60) + "'; allowed: " + std::string(kSchemaName));
+    throw InputError(map.where("schema"), "schema '" + excerpt(schema) + "'; allowed: " + std::string(kSchemaName));
   }
   if (!map.boolean("complete", false)) {
     throw InputError(last_place(document), "the measurements end here without 'complete: true', so they were cut off; "

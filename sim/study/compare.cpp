@@ -60,6 +60,20 @@ std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) 
   return differing;
 }
 
+// Of a winner only: each part takes a replay. Few single parts, as a group of them helps at least as much.
+std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const ComparisonResult& result) {
+  constexpr std::size_t kSingle = 8;
+  const Run& best = result.comparison.runs.front();
+  if (result.comparison.runs.size() < 2 || !best.feasible) {
+    return {};
+  }
+  const Prepared& winner = result.prepared[result.of_run.front()];
+  const Seconds iteration = best.metrics.iteration;
+  return sensitivities(
+      {*winner.graph, study.platform}, parts_of(*winner.graph, study.platform, kSingle),
+      {study.engine->replay, winner.timeline.iterations, winner.timeline.window, iteration, iteration});
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios_of(const Study& study) {
@@ -118,7 +132,7 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
     result.comparison.runs.push_back(prepared.run);
     result.of_run.push_back(prepared.twin >= 0 ? prepared.twin : at);
   }
-  result.comparison.verdict = make_verdict(result.comparison);
+  result.comparison.verdict = make_verdict(result.comparison, sensitivities_of_winner(study, result));
   return result;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/replay/sensitivities.hpp"
 #include "sim/study/prepare.hpp"
 
 namespace stagecraft {
@@ -21,8 +22,9 @@ std::vector<Scenario> scenarios_of(const Study& study);
 ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
-/// holds it back, and what would let the others fit.
-std::vector<std::string> make_verdict(const Comparison& comparison);
+/// would make it faster, and what would let the others fit. `sensitivities` are the winner's, the most helpful first;
+/// without them nothing is said of faster parts.
+std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities = {});
 
 /// The ranked run to compare the winner with: the best run of `uniform`, the split without planning; where there is
 /// none, the slowest feasible run; -1 when nothing is feasible.

@@ -29,7 +29,7 @@ Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& sche
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }
-  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const auto& graph = std::get<TaskGraph>(made);
   return evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
 }
 
@@ -40,7 +40,7 @@ std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const S
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return std::vector(speeds.size(), Evaluation{.why_not = reason->reason});
   }
-  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const auto& graph = std::get<TaskGraph>(made);
   std::vector<std::vector<SpeedChange>> changes(speeds.size());
   std::vector<ReplayRequest> requests;
   for (std::size_t i = 0; i < speeds.size(); ++i) {

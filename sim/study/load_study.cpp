@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "sim/base/utf8.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/input_files.hpp"
@@ -46,7 +47,7 @@ std::filesystem::path find_plan(const Folders& folders, const std::string& name,
       return candidate.lexically_normal();
     }
   }
-  throw InputError(where, "no such plan file '" + name.substr(0, 200) + "'; it is looked for in the study's folder");
+  throw InputError(where, "no such plan file '" + excerpt(name, 200) + "'; it is looked for in the study's folder");
 }
 
 void note(const Folders& folders, const std::filesystem::path& read) {

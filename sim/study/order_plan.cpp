@@ -90,7 +90,7 @@ double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan o
   if (std::holds_alternative<Infeasible>(made)) {
     return kInfinity;
   }
-  const TaskGraph& graph = std::get<TaskGraph>(made);
+  const auto& graph = std::get<TaskGraph>(made);
   const Evaluation found = evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
   return found.why_not.empty() ? found.iteration.value : kInfinity;
 }

@@ -97,7 +97,7 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return *reason;
   }
-  OrderedPlan& ordered = std::get<OrderedPlan>(made);
+  auto& ordered = std::get<OrderedPlan>(made);
   prepared.plan = ordered.plan;
   prepared.schedule = ordered.schedule;
   note_order(study, problem, ordered, prepared.brief, run);

@@ -7,6 +7,7 @@
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
+#include "tests/study/studies.hpp"
 
 namespace stagecraft {
 namespace {
@@ -125,6 +126,27 @@ TEST_CASE("shares and the path add up to the iteration, whatever the schedule an
       }
     }
   }
+}
+
+// One source for both: what the verdict of a comparison says of its winner is the first of explain's list.
+TEST_CASE("the verdict and the explanation name the same part", "[explain]") {
+  const std::string model = GENERATE("resnet50", "squeezenet", "gpt2");
+  const std::string platform = GENERATE("mixed-v100-p100", "ethernet-t4-cluster");
+  const ComparisonResult result =
+      test::compare_text("model: " + model + "\nplatform: " + platform +
+                         "\ntraining: {global_batch: 64, micro_batches: [8]}\n"
+                         "compare: {strategies: [uniform, data-parallel, antichain], schedules: [1f1b]}\n");
+  const Prepared& winner = result.prepared[result.of_run.front()];
+  const Study study = test::study("model: " + model + "\nplatform: " + platform + "\n");
+  const Explanation explanation = explain({*winner.graph, winner.timeline, study.platform, study.engine->replay});
+  const Sensitivity& first = explanation.sensitivities.front();
+  CAPTURE(model, platform, first.part, result.comparison.verdict);
+  CHECK(
+      std::any_of(result.comparison.verdict.begin(), result.comparison.verdict.end(), [&](const std::string& sentence) {
+        return sentence.find("What would help most is a faster part '" + first.part +
+                             "': 10 % faster, an iteration takes " +
+                             percent(1 - first.iteration / explanation.iteration, 1) + " less.") != std::string::npos;
+      }));
 }
 
 } // namespace

@@ -75,5 +75,17 @@ TEST_CASE("a text in double quotes is a string of JSON and YAML", "[base][utf8]"
   CHECK(in_double_quotes("\xff") == "\"\xef\xbf\xbd\"");
 }
 
+TEST_CASE("an excerpt ends between two characters", "[base][utf8]") {
+  CHECK(excerpt("short") == "short");
+  const std::string sixty(60, 'x');
+  CHECK(excerpt(sixty) == sixty);
+  CHECK(excerpt(sixty + "y") == sixty);
+  CHECK(excerpt("abc\xc3\xa9", 4) == "abc"); // e with an accent has two bytes
+  CHECK(excerpt("abc\xc3\xa9", 5) == "abc\xc3\xa9");
+  for (std::size_t most = 1; most < 4; ++most) {
+    CHECK(excerpt("\xf0\x9f\x98\x80", most).empty());
+  }
+}
+
 } // namespace
 } // namespace stagecraft

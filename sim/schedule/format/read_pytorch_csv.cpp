@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/schedule/format/csv_cells.hpp"
 #include "sim/schedule/format/pytorch_csv.hpp"
 
@@ -47,7 +48,7 @@ std::string name_of(Word word, int stage, int micro_batch) {
 std::string name_of(const Token& token) { return name_of(token.word, token.stage, token.micro_batch); }
 
 [[noreturn]] void refuse(std::string_view text, const Where& where) {
-  throw InputError(where, "'" + std::string(text.substr(0, 40)) +
+  throw InputError(where, "'" + excerpt(text, 40) +
                               "' is no task; allowed: a stage, F, I, B, BW, W, SEND_F, RECV_F, SEND_B, RECV_B, "
                               "UNSHARD, RESHARD or REDUCE_GRAD, and a micro-batch, as 0F3; or (0F7;7B3)OVERLAP_F_B");
 }

@@ -20,7 +20,7 @@ Action read_action(std::string_view token, const Where& where) {
   const std::size_t kind = token.empty() ? std::string_view::npos : kKinds.find(token.front());
   const std::size_t at = token.find('@');
   if (kind == std::string_view::npos || at == std::string_view::npos) {
-    throw InputError(where, "'" + std::string(token.substr(0, 40)) +
+    throw InputError(where, "'" + excerpt(token, 40) +
                                 "' is no task; allowed: F, B, W or R, a micro-batch, @ and a stage, as F0@1");
   }
   return {static_cast<TaskKind>(kind), parse_integer(token.substr(1, at - 1), 0, kMostNumber, where),

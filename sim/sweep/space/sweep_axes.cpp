@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/base/dimension.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
 
 namespace stagecraft {
@@ -102,7 +103,7 @@ SweepAxis read_range(const std::string& key, const Where& where, const yaml::Nod
   for (const auto& [end, amount] : {std::pair{"from", from.number}, {"to", to.number}}) {
     if (!(std::abs(amount) <= kMostAmount)) {
       throw InputError(map.where(end), "'" + std::string(end) + "' is too large for a range; allowed: at most 1e18" +
-                                           from.unit.substr(0, 60));
+                                           excerpt(from.unit));
     }
   }
   const bool logarithmic = map.choice("scale", kScales, "linear").logarithmic;

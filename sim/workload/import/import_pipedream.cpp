@@ -83,7 +83,7 @@ std::vector<Piece> split(const Piece& piece, std::string_view separator) {
   return parts;
 }
 
-std::string in_quotes(std::string_view text) { return "'" + std::string(text.substr(0, 60)) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + excerpt(text) + "'"; }
 
 double parse_amount(const Piece& piece, std::string_view key) {
   const double value = parse_number(piece.text, piece.where);

@@ -11,6 +11,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/physical_ranges.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
 
 namespace stagecraft {
@@ -110,7 +111,7 @@ private:
     plain.tensor_parallel = degree;
     const std::string id = entry.text("id", "vanilla");
     if (id != "vanilla" && id != "activation recomp") {
-      throw entry.error("id", "is '" + id.substr(0, 60) + "'; allowed: vanilla, activation recomp");
+      throw entry.error("id", "is '" + excerpt(id) + "'; allowed: vanilla, activation recomp");
     }
     plain.recompute = id != "vanilla";
     for (const ReadConfiguration& earlier : node.configurations) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/layer/expand_blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
@@ -104,7 +105,7 @@ private:
       known.push_back(name);
     }
     const std::string close = nearest(reference.candidates.back(), known);
-    throw InputError(reference.where, "unknown layer '" + reference.candidates.back().substr(0, 60) + "'; " +
+    throw InputError(reference.where, "unknown layer '" + excerpt(reference.candidates.back()) + "'; " +
                                           (close.empty() ? "allowed: 'input', or the name of a layer or block"
                                                          : "did you mean '" + close + "'?"));
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "sim/base/utf8.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -104,7 +106,7 @@ private:
   static std::string read_name(yaml::Map& map, const std::vector<std::string>& scopes) {
     const std::string name = map.text("name");
     if (name.empty() || name == kModelInputName || name.find_first_of("$, \t\n") != std::string::npos) {
-      throw InputError(map.where("name"), "a layer cannot be called '" + name.substr(0, 60) +
+      throw InputError(map.where("name"), "a layer cannot be called '" + excerpt(name) +
                                               "'; allowed: text without '$', commas and spaces, but not 'input'");
     }
     return scopes.front() + name;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/analysis/explain_parts.hpp"
+#include "sim/replay/sensitivities.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include "sim/base/improves.hpp"
+#include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostSingle = 64;
-
-// The ids with the largest weights, at most kMostSingle, in the order of ids.
-template <class Id> std::vector<Id> heaviest(std::vector<std::pair<double, Id>> weighted) {
+// The ids with the largest weights, at most so many, in the order of ids.
+template <class Id> std::vector<Id> heaviest(std::vector<std::pair<double, Id>> weighted, std::size_t most) {
   std::stable_sort(weighted.begin(), weighted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  weighted.resize(std::min(weighted.size(), kMostSingle));
+  weighted.resize(std::min(weighted.size(), most));
   std::vector<Id> ids;
   for (const auto& [weight, id] : weighted) {
     ids.push_back(id);
@@ -46,7 +45,8 @@ Usage usage_of(const TaskGraph& graph, const Platform& platform) {
   return usage;
 }
 
-void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& usage, std::vector<Part>& parts) {
+void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& usage, std::size_t most_single,
+                 std::vector<Part>& parts) {
   std::map<int, std::vector<DeviceId>> of_type;
   std::vector<std::pair<double, DeviceId>> weighted;
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
@@ -59,7 +59,7 @@ void add_devices(const TaskGraph& graph, const Platform& platform, const Usage& 
       parts.push_back({"all " + (name.empty() ? "devices" : name), devices, {}});
     }
   }
-  for (const DeviceId device : heaviest(weighted)) {
+  for (const DeviceId device : heaviest(weighted, most_single)) {
     parts.push_back({platform.devices[device].name, {device}, {}});
   }
 }
@@ -82,7 +82,7 @@ std::string group_of(const Platform& platform, const Link& link) {
                                                                             : "all links within nodes";
 }
 
-void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& parts) {
+void add_links(const Platform& platform, const Usage& usage, std::size_t most_single, std::vector<Part>& parts) {
   std::map<std::string, std::vector<LinkId>> groups;
   std::map<std::pair<int, int>, std::vector<LinkId>> wires; // by the vertices at their ends
   std::map<std::pair<int, int>, double> bytes;
@@ -105,7 +105,7 @@ void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& 
   for (const auto& [ends, carried] : bytes) {
     weighted.emplace_back(carried, ends);
   }
-  for (const auto& ends : heaviest(weighted)) {
+  for (const auto& ends : heaviest(weighted, most_single)) {
     const std::string name = knows_places(platform)
                                  ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
                                  : platform.links[ends.first].name;
@@ -162,12 +162,12 @@ void shorten_latencies(Rig& rig, double factor) {
 
 } // namespace
 
-std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform) {
+std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform, std::size_t most_single) {
   const Usage usage = usage_of(graph, platform);
   std::vector<Part> parts;
-  add_devices(graph, platform, usage, parts);
+  add_devices(graph, platform, usage, most_single, parts);
   const std::size_t before = parts.size();
-  add_links(platform, usage, parts);
+  add_links(platform, usage, most_single, parts);
   if (parts.size() > before) {
     parts.push_back({.name = "latencies of all links", .latencies = true});
   }
@@ -191,6 +191,24 @@ Rig with_faster(Rig rig, const Part& part, double factor) {
     shorten_latencies(rig, factor);
   }
   return rig;
+}
+
+std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts,
+                                       const SensitivityRequest& request) {
+  constexpr double kNoMatter = 1e-9; // of an iteration
+  std::vector<Sensitivity> ranked;
+  for (const Part& part : parts) {
+    const Rig faster = with_faster(rig, part, Sensitivity::kFaster);
+    const ReplayRequest again{faster.graph, faster.platform, request.iterations};
+    Timeline timeline = std::move(request.engine({&again, 1}).front());
+    timeline.window = request.window;
+    const Seconds now = measure(faster.graph, timeline, faster.platform).iteration;
+    ranked.push_back({part.name, request.iteration * (now / request.replayed)});
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [&](const Sensitivity& a, const Sensitivity& b) {
+    return a.iteration.value < b.iteration.value - kNoMatter * request.iteration.value;
+  });
+  return ranked;
 }
 
 } // namespace stagecraft
