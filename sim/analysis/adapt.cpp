@@ -230,7 +230,7 @@ AdaptPolicy run_never(StudyMemo& memo, const Bench& bench, const History& histor
   const Study& study = memo.costs.study();
   const Problem& believed = memo.costs.believed(count);
   Balancer balancer(plan_request(memo, believed, *study.adapt->schedule, history.present(0)), study.balance);
-  const PlanResult first = balancer.propose();
+  PlanResult first = balancer.propose();
   return run_policy({"never", false, [&](int) { return first; }, [](const Evaluation&) { return "stay"; }}, study,
                     bench, memo.costs.problem(count), history);
 }

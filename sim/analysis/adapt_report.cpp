@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "sim/analysis/adapt.hpp"
@@ -68,8 +69,8 @@ Table rounds_picture(const AdaptPolicy& policy) {
   constexpr double kWidth = 40;
   for (std::size_t r = 0; r < policy.rounds.size(); ++r) {
     const AdaptRound& round = policy.rounds[r];
-    const auto whole = static_cast<std::size_t>(kWidth * (round.iteration / longest) + 0.5);
-    const auto waits = static_cast<std::size_t>(kWidth * (round.largest_waiting / longest) + 0.5);
+    const auto whole = static_cast<std::size_t>(std::lround(kWidth * (round.iteration / longest)));
+    const auto waits = static_cast<std::size_t>(std::lround(kWidth * (round.largest_waiting / longest)));
     table.rows.push_back({{std::to_string(r)},
                           {std::to_string(round.first) + "-" + std::to_string(round.first + round.iterations - 1)},
                           {to_text(round.iteration)},

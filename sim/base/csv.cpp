@@ -171,7 +171,7 @@ const CsvCell& CsvTable::at(std::size_t row, std::string_view column) const {
 }
 
 std::string csv_cell(const std::string& text) {
-  const std::string safe = (is_formula(text) ? "'" : "") + text;
+  std::string safe = (is_formula(text) ? "'" : "") + text;
   if (safe.find_first_of(",\"\r\n") == std::string::npos) {
     return safe;
   }

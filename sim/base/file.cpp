@@ -8,7 +8,7 @@
 namespace stagecraft {
 
 std::string read_file(const std::filesystem::path& path, int most) {
-  constexpr std::uintmax_t kMebibyte = 1024 * 1024;
+  constexpr std::uintmax_t kMebibyte = std::uintmax_t{1} << 20U;
   const Where where{path.string(), 0, 0};
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(path, failure);

@@ -69,7 +69,7 @@ private:
 // The reason in nlohmann's message, without its prefix: "[json.exception.parse_error.101] parse error at line 1, column
 // 2: syntax error while …" gives "syntax error while …".
 std::string reason_of(const nlohmann::json::exception& failure) {
-  const std::string text = failure.what();
+  std::string text = failure.what();
   for (const std::string_view front : {": ", "] "}) {
     if (const std::size_t at = text.find(front); at != std::string::npos) {
       return text.substr(at + front.size());

@@ -250,13 +250,13 @@ ExitStatus run(const ScheduleCommand& options) {
   if (const Infeasible* reason = std::get_if<Infeasible>(&placed)) {
     throw InputError({"schedule", 0, 0}, reason->reason);
   }
-  const auto& [plan, ranks] = std::get<PlacedPlan>(placed);
+  const auto& placed_plan = std::get<PlacedPlan>(placed);
   const bool recomputes = !options.recompute.empty() && options.recompute != "none";
   const Platform platform =
       make_star_platform(DeviceType{}, options.stages, BytesPerSecond{std::numeric_limits<double>::infinity()},
                          Seconds{options.hop_latency});
   Router router(platform);
-  const PlanCost cost = cost_of_times(times, plan, chunks, recomputes);
+  const PlanCost cost = cost_of_times(times, placed_plan.plan, chunks, recomputes);
   const auto replay = [&](const Schedule& schedule, int iterations) {
     drawn.graph = make_task_graph({.cost = cost,
                                    .schedule = schedule,
@@ -264,7 +264,7 @@ ExitStatus run(const ScheduleCommand& options) {
                                    .barrier = false,
                                    .early_recompute = options.recompute != "lazy",
                                    .fused = fused_part(times, options),
-                                   .rank_of = ranks});
+                                   .rank_of = placed_plan.rank_of});
     const ReplayRequest request{drawn.graph, platform, iterations};
     drawn.timeline = replay_analytic(std::span(&request, 1)).front();
     return measure(drawn.graph, drawn.timeline, platform);

@@ -32,7 +32,7 @@ PlanResult plan_by_runs(const RealRunOptions& options, bool quiet, const pipelin
     if (!run.feasible) {
       return {.why_not = run.why_not};
     }
-    const Evaluation measured = RealRun(options, row, study, prepared).evaluate();
+    Evaluation measured = RealRun(options, row, study, prepared).evaluate();
     if (!quiet) {
       remark("a plan measured: " + to_text(measured.iteration) + " an iteration\n");
     }

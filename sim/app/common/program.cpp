@@ -29,9 +29,9 @@ std::string input_name(const std::filesystem::path& file) {
 }
 
 std::string gpu_program(const std::string& given) {
-  const std::string file =
-      !given.empty() ? given
-                     : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "calibrate_gpu").string();
+  std::string file = !given.empty()
+                         ? given
+                         : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "calibrate_gpu").string();
   if (access(file.c_str(), X_OK) != 0) {
     throw InputError({"--backend gpu", 0, 0},
                      "no program " + file +
