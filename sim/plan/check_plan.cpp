@@ -74,13 +74,14 @@ std::vector<OperatorId> path_out_and_back(const ModelGraph& model, const std::ve
       visit(op);
     }
   }
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    for (const OperatorId user : model.successors[reached[i]]) {
+  for (std::size_t next = 0; next < reached.size();) { // visit() adds to them
+    const OperatorId op = reached[next++];
+    for (const OperatorId user : model.successors[op]) {
       if (home[user] == s) {
-        return back(reached[i], user);
+        return back(op, user);
       }
     }
-    visit(reached[i]);
+    visit(op);
   }
   return {};
 }

@@ -27,7 +27,8 @@ std::vector<double> shares_by_speed(const Problem& problem, std::vector<double> 
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return speeds[a] * samples - whole[a] > speeds[b] * samples - whole[b] + 1e-12;
   });
-  for (std::size_t i = 0; given < samples - 0.5; ++i, ++given) {
+  const double left = std::ceil(samples - 0.5 - given);
+  for (std::size_t i = 0; static_cast<double>(i) < left; ++i) {
     whole[order[i]] += 1;
   }
   for (double& share : whole) {

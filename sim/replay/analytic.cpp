@@ -160,8 +160,9 @@ private:
   }
 
   [[gnu::noinline]] void release_pending(std::size_t base) {
-    for (std::size_t at = 0; at < pending_.size(); ++at) { // in the order in which they finished
-      pass_on(base, pending_[at], finish_[base + pending_[at]]);
+    for (std::size_t next = 0; next < pending_.size();) { // in the order in which they finished; more may follow
+      const TaskId task = pending_[next++];
+      pass_on(base, task, finish_[base + task]);
     }
     pending_.clear();
   }

@@ -37,7 +37,8 @@ std::vector<double> mean_staleness(const Schedule& schedule, int stages, int mic
   for (const auto& order : schedule.orders) {
     for (const Action& action : order) {
       if (action.kind == TaskKind::forward) {
-        staleness[action.stage] += static_cast<double>(action.micro_batch / micro_batches) / micro_batches;
+        const int rounds = action.micro_batch / micro_batches;
+        staleness[action.stage] += static_cast<double>(rounds) / micro_batches;
       }
     }
   }

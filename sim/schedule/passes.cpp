@@ -75,7 +75,7 @@ double change_of(const Schedule& schedule, TaskKind kind, double kept) {
 double count_held(const Schedule& schedule, std::span<const Action> order, double kept, std::vector<double>& held) {
   double now = 0;
   for (const Action& action : order) { // what earlier rounds have left, if iterations overlap
-    const double rounds = action.micro_batch / schedule.micro_batches;
+    const int rounds = action.micro_batch / schedule.micro_batches;
     held[action.stage] += rounds * change_of(schedule, action.kind, kept);
     now += rounds * change_of(schedule, action.kind, kept);
   }

@@ -148,8 +148,8 @@ private:
       entering_.push_back(entering[edge.to]++);
     }
     const double all = *std::max_element(used.begin(), used.end());
-    for (std::size_t node = 0; node < used.size(); ++node) {
-      memory_left_.push_back(std::isinf(all) ? kInfinity : (all - used[node]) + kTie * all);
+    for (const double before : used) {
+      memory_left_.push_back(std::isinf(all) ? kInfinity : (all - before) + kTie * all);
     }
     for (const DeviceSets::Edge& edge : sets_.edges) {
       paths_.emplace_back(entering[edge.from]);

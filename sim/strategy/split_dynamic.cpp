@@ -29,7 +29,7 @@ Evaluation estimate(const Problem& problem, const Plan& plan) {
 PlanResult split_dynamic(const PlanRequest& request) {
   Balancer balancer(request, request.balance);
   while (!balancer.holds() && static_cast<int>(balancer.rounds().size()) < request.budget) {
-    const PlanResult proposed = balancer.propose();
+    PlanResult proposed = balancer.propose();
     if (std::holds_alternative<Infeasible>(proposed)) {
       return proposed;
     }

@@ -341,7 +341,7 @@ Plan make_piper_plan(PiperSums& sums, const Solution& solution) {
 
 // As many states as the dynamic program can hold and pair.
 int state_cap(const PlanRequest& request) {
-  const double n = static_cast<double>(request.devices.size());
+  const auto n = static_cast<double>(request.devices.size());
   const double by_work = std::sqrt(2 * kMostWork / (n * n * 4 * (std::log2(n) + 1)));
   return static_cast<int>(std::min(
       {static_cast<double>(request.state_cap), static_cast<double>(kMostPiperStates), by_work, kMostCells / (n * n)}));

@@ -22,6 +22,7 @@ constexpr DeviceLimit kEachNumber{512, "its table has an entry for each number o
     return function(request);                                                                                          \
   }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::span<const StrategyRow> strategies() {
   static constexpr std::array kRows = {
       StrategyRow{.name = "single",

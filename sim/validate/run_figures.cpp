@@ -88,7 +88,7 @@ private:
   void add(const Timeline& timeline, std::size_t base) {
     constexpr double kDigit = 8, kPlot = 850; // pixels
     for (std::size_t entry = 0; entry < entries_; ++entry) {
-      const TaskId task = static_cast<TaskId>(entry % graph_.tasks());
+      const auto task = static_cast<TaskId>(entry % graph_.tasks());
       const Work& work = graph_.works[graph_.work[task]];
       const double start = unit_.per_second * timeline.start[entry], finish = unit_.per_second * timeline.finish[entry];
       if (!work.computes()) {

@@ -87,7 +87,7 @@ Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
       validation.baselines["a slowdown per device"].push_back(row);
     }
   }
-  validation.notes.push_back(
+  validation.notes.emplace_back(
       "Predictions are made from the times of computations and transfers measured alone beside each run; nothing is "
       "fitted. 'own durations' is no prediction: it replays a run's own durations, and so tells what order alone is "
       "worth.");

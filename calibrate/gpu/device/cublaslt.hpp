@@ -12,7 +12,7 @@
 
 namespace stagecraft::gpu::lt {
 
-using Handle = struct HandleOpaque*;
+using Handle = struct LibraryContext*;
 using Description = struct DescriptionOpaque*;
 using Layout = struct LayoutOpaque*;
 using Preference = struct PreferenceOpaque*;

@@ -2,6 +2,7 @@
 #include "calibrate/gpu/device/session.hpp"
 
 #include <cstdint>
+#include <utility>
 
 namespace stagecraft::gpu {
 namespace {
@@ -16,9 +17,9 @@ int ask_version(cudaError_t (*ask)(int*)) {
 
 } // namespace
 
-Session::Session(int device_number, const std::vector<std::string>& library_folders)
-    : device(device_number), folders(library_folders), facts(describe_device(device)), nvml(folders, facts.bus_id),
-      lt(open_cublaslt(folders)), dnn(open_cudnn(folders)),
+Session::Session(int device_number, std::vector<std::string> library_folders)
+    : device(device_number), folders(std::move(library_folders)), facts(describe_device(device)),
+      nvml(folders, facts.bus_id), lt(open_cublaslt(folders)), dnn(open_cudnn(folders)),
       arena(static_cast<std::size_t>(facts.free_memory * kArenaShare)), workspace(kWorkspace) {}
 
 lt::Handle Session::lt_handle() {

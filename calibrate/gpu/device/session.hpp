@@ -16,7 +16,7 @@ namespace stagecraft::gpu {
 /// A device with its library handles, each made once and never destroyed: they end with the process.
 struct Session {
   /// Opens the libraries that are there; a missing one is reported when it is needed.
-  Session(int device, const std::vector<std::string>& folders);
+  Session(int device, std::vector<std::string> folders);
 
   /// The handle, made on the first call; DeviceError with the reason if it cannot be made.
   lt::Handle lt_handle();

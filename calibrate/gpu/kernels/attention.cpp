@@ -54,8 +54,7 @@ Scalars scalars_of(const Kernel& kernel) { return {1 / std::sqrt(static_cast<flo
 std::shared_ptr<Attention> forward_from(Session& session, const Kernel& kernel, const Memory& memory, bool whole) {
   DnnGraph graph(session.dnn);
   const AttentionForward at = whole ? add_attention(graph, kernel) : add_attention_parts(graph, kernel);
-  const auto made =
-      std::make_shared<Attention>(Attention{scalars_of(kernel), DnnPlan(target_of(session), graph, true)});
+  auto made = std::make_shared<Attention>(Attention{scalars_of(kernel), DnnPlan(target_of(session), graph, true)});
   std::vector<std::pair<DnnTensor, void*>> pointers = {{at.q, memory.q},         {at.k, memory.k},
                                                        {at.v, memory.v},         {at.o, memory.o},
                                                        {at.stats, memory.stats}, {at.scale, &made->scalars.scale}};
@@ -82,9 +81,8 @@ std::shared_ptr<Attention> forward(Session& session, const Kernel& kernel, const
 std::shared_ptr<Attention> backward(Session& session, const Kernel& kernel, const Memory& memory, cudaStream_t stream) {
   DnnGraph graph(session.dnn);
   const AttentionBackward at = add_attention_backward(graph, kernel);
-  const auto made =
-      std::make_shared<Attention>(Attention{scalars_of(kernel), DnnPlan(target_of(session), graph, true)});
-  const std::size_t stored = static_cast<std::size_t>(bytes_of(kernel.precision));
+  auto made = std::make_shared<Attention>(Attention{scalars_of(kernel), DnnPlan(target_of(session), graph, true)});
+  const auto stored = static_cast<std::size_t>(bytes_of(kernel.precision));
   const auto taken = [&](std::size_t heads, std::size_t bytes) {
     return session.arena.take(values(kernel, heads) * bytes);
   };

@@ -35,36 +35,37 @@ struct Chain {
   DnnTensor score(dnn::DataType type) { return graph.virtual_tensor(layout.scores(), layout.score_strides(), type); }
   DnnTensor statistic() { return graph.virtual_tensor(layout.statistics(), layout.statistic_strides(), dnn::kFloat); }
   DnnTensor product(const DnnTensor& a, const DnnTensor& b) {
-    const DnnTensor c = score(dnn::kFloat);
+    DnnTensor c = score(dnn::kFloat);
     graph.matmul(a, b, c);
     return c;
   }
   DnnTensor apply(dnn::Pointwise mode, const DnnTensor& x, const DnnTensor& b) {
-    const DnnTensor y = score(dnn::kFloat);
+    DnnTensor y = score(dnn::kFloat);
     graph.pointwise(mode, x, y, &b);
     return y;
   }
   DnnTensor apply(dnn::Pointwise mode, const DnnTensor& x) {
-    const DnnTensor y = score(dnn::kFloat);
+    DnnTensor y = score(dnn::kFloat);
     graph.pointwise(mode, x, y);
     return y;
   }
   DnnTensor index(const DnnTensor& x, std::int64_t axis) {
-    const DnnTensor y = score(dnn::kInt32);
+    DnnTensor y = score(dnn::kInt32);
     graph.pointwise(dnn::kGenerateIndex, x, y, nullptr, nullptr, dnn::kInt32, axis);
     return y;
   }
   /// Keeps values on and below the diagonal.
   DnnTensor mask(const DnnTensor& x, const DnnTensor& minus_infinity) {
     const DnnTensor rows = index(x, kRowAxis), columns = index(x, kColumnAxis);
-    const DnnTensor keep = score(dnn::kBoolean), y = score(dnn::kFloat);
+    const DnnTensor keep = score(dnn::kBoolean);
+    DnnTensor y = score(dnn::kFloat);
     graph.pointwise(dnn::kGreaterOrEqual, rows, keep, &columns, nullptr, dnn::kBoolean);
     graph.pointwise(dnn::kSelect, x, y, &minus_infinity, &keep);
     return y;
   }
   /// The same values with rows and columns exchanged, for a product.
   DnnTensor transpose(const DnnTensor& x) {
-    const DnnTensor y = graph.virtual_tensor(layout.scores(), layout.transposed_score_strides(), layout.type);
+    DnnTensor y = graph.virtual_tensor(layout.scores(), layout.transposed_score_strides(), layout.type);
     graph.reshape(x, y);
     return y;
   }
@@ -79,7 +80,7 @@ DnnTensor softmax(Chain& chain, const DnnTensor& x, const DnnTensor& stats) {
   graph.reduce(dnn::kReduceAdd, exponentials, total);
   graph.pointwise(dnn::kLog, total, logarithm);
   graph.pointwise(dnn::kAdd, most, stats, &logarithm);
-  const DnnTensor y = chain.score(chain.layout.type);
+  DnnTensor y = chain.score(chain.layout.type);
   graph.pointwise(dnn::kDiv, exponentials, y, &total);
   return y;
 }
@@ -88,8 +89,7 @@ DnnTensor softmax(Chain& chain, const DnnTensor& x, const DnnTensor& stats) {
 DnnTensor shared_gradient(Chain& chain, const DnnTensor& a, const DnnTensor& b) {
   const Layout& layout = chain.layout;
   DnnGraph& graph = chain.graph;
-  const DnnTensor gradient =
-      graph.tensor(layout.rows(layout.kv_heads), layout.row_strides(layout.kv_heads), layout.type);
+  DnnTensor gradient = graph.tensor(layout.rows(layout.kv_heads), layout.row_strides(layout.kv_heads), layout.type);
   if (layout.heads == layout.kv_heads) {
     graph.matmul(a, b, gradient);
     return gradient;

@@ -54,8 +54,8 @@ double dapple_score(std::span<const PipelinePart> parts, int micro_batches) {
     total += both_passes(part);
   }
   double exposed = 0;
-  for (std::size_t s = 0; s < parts.size(); s += 2) { // stages; transfers stand between them
-    exposed = std::max(exposed, parts[s].reduction - static_cast<double>(s / 2) * block);
+  for (std::size_t stage = 0; 2 * stage < parts.size(); ++stage) { // transfers stand between stages
+    exposed = std::max(exposed, parts[2 * stage].reduction - static_cast<double>(stage) * block);
   }
   return (micro_batches - 1) * block + total + exposed;
 }

@@ -372,12 +372,9 @@ std::optional<LevelPlan> search(const LevelStates& states, std::span<const Level
   const Order order(states);
   const Limits limits(states, levels, options, limit);
   std::vector<LevelSolver> solvers;
-  std::vector<double> unit_seconds;
   for (std::size_t level = 0; level < levels.size(); ++level) {
+    std::vector<double> unit_seconds = level > 0 ? solvers.back().all_on_all_units() : std::vector<double>{};
     solvers.emplace_back(states, order, levels, static_cast<int>(level), options, limits, std::move(unit_seconds));
-    if (level + 1 < levels.size()) {
-      unit_seconds = solvers.back().all_on_all_units();
-    }
   }
   const int last = static_cast<int>(states.seconds.size()) - 1;
   solvers.back().solve(0);

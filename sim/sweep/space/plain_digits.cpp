@@ -9,7 +9,7 @@ namespace stagecraft {
 
 std::string plain_digits(double value, int digits) {
   constexpr double kSmallest = 1e-30;
-  const std::string text = to_digits(value, digits);
+  std::string text = to_digits(value, digits);
   const double amount = std::abs(value);
   if (text.find('e') == std::string::npos || amount < kSmallest) {
     return text;

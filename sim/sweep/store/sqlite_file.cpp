@@ -27,7 +27,7 @@ bool may_write(const fs::path& path) {
 // The name under which SQLite opens an existing file: its path; or, where nothing can be written and its log is empty,
 // a name that says the file does not change (sqlite.org/uri.html).
 std::string name_to_read(const fs::path& path) {
-  const std::string plain = fs::absolute(path).string();
+  std::string plain = fs::absolute(path).string();
   std::error_code failure;
   const std::uintmax_t waiting = fs::file_size(plain + "-wal", failure);
   if (may_write(path) || (!failure && waiting > 0)) {
