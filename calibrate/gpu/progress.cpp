@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace stagecraft::gpu {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kBar = 24;
 } // namespace
 
 std::string clock_text(double seconds) {
-  const auto whole = static_cast<long>(std::max(seconds, 0.0) + 0.5);
+  const long whole = std::lround(std::max(seconds, 0.0));
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%ld:%02ld", whole / 60, whole % 60);
   return text.data();

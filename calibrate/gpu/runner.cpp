@@ -64,7 +64,7 @@ double moved_by_copy(const Kernel& kernel) {
 std::shared_ptr<CUstream_st> make_stream() {
   cudaStream_t made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-  return std::shared_ptr<CUstream_st>(made, [](cudaStream_t one) { cudaStreamDestroy(one); });
+  return {made, [](cudaStream_t one) { cudaStreamDestroy(one); }};
 }
 
 /// Counts points left out by reason, so that each reason is reported once.

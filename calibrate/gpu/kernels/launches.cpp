@@ -44,7 +44,7 @@ std::shared_ptr<CUgraphExec_st> capture(cudaStream_t stream) {
   const cudaError_t made = cudaGraphInstantiate(&ready, graph, 0);
   cudaGraphDestroy(graph);
   STAGECRAFT_CUDA_CHECK(made);
-  return std::shared_ptr<CUgraphExec_st>(ready, [](cudaGraphExec_t one) { cudaGraphExecDestroy(one); });
+  return {ready, [](cudaGraphExec_t one) { cudaGraphExecDestroy(one); }};
 }
 
 Timing in_a_graph(Sampler& sampler) {

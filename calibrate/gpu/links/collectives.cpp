@@ -41,11 +41,11 @@ struct CollectiveBench::Ranks {
   }
 
   ~Ranks() {
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      nccl.destroy(ranks[i].communicator);
-      cudaFree(ranks[i].from);
-      cudaFree(ranks[i].to);
-      cudaStreamDestroy(ranks[i].stream);
+    for (const auto& rank : ranks) {
+      nccl.destroy(rank.communicator);
+      cudaFree(rank.from);
+      cudaFree(rank.to);
+      cudaStreamDestroy(rank.stream);
     }
   }
 

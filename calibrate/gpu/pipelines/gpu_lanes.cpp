@@ -24,7 +24,7 @@ constexpr std::size_t kWorkspace = std::size_t{512} << 20;
 std::shared_ptr<CUstream_st> plain_stream() {
   cudaStream_t made = nullptr;
   STAGECRAFT_CUDA_CHECK(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-  return std::shared_ptr<CUstream_st>(made, [](cudaStream_t one) { cudaStreamDestroy(one); });
+  return {made, [](cudaStream_t one) { cudaStreamDestroy(one); }};
 }
 
 // One value per step, in pinned memory that host and device see.

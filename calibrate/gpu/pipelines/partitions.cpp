@@ -66,7 +66,7 @@ std::shared_ptr<CUgreenCtx_st> context_on(const Driver& driver, CUdevice device,
   check_driver(driver.describe(&description, units, count), "cuDevResourceGenerateDesc");
   CUgreenCtx context = nullptr;
   check_driver(driver.create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "cuGreenCtxCreate");
-  return std::shared_ptr<CUgreenCtx_st>(context, [destroy = driver.destroy](CUgreenCtx one) { destroy(one); });
+  return {context, [destroy = driver.destroy](CUgreenCtx one) { destroy(one); }};
 }
 
 } // namespace
@@ -103,7 +103,7 @@ std::shared_ptr<CUstream_st> Partitions::stream(std::size_t part) const {
   const std::shared_ptr<CUgreenCtx_st>& context = contexts_.at(part);
   CUstream stream = nullptr;
   check_driver(make_stream_(&stream, context.get(), CU_STREAM_NON_BLOCKING, 0), "cuGreenCtxStreamCreate");
-  return std::shared_ptr<CUstream_st>(stream, [context](CUstream one) { cudaStreamDestroy(one); });
+  return {stream, [context](CUstream one) { cudaStreamDestroy(one); }};
 }
 
 Partition::Partition(int device, int processors) : processors_(processors) {

@@ -216,8 +216,10 @@ std::vector<LaneStep> side_by_side(const Pipeline& pipeline, const std::vector<d
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     for (const int work : works_of(pipeline, device)) {
       steps.push_back({static_cast<int>(device), work, {}});
-      for (until += kSlower * alone[static_cast<std::size_t>(work)]; covered < until; covered += alone[other]) {
+      until += kSlower * alone[static_cast<std::size_t>(work)];
+      while (covered < until) {
         steps.push_back(company);
+        covered += alone[other];
       }
     }
   }
