@@ -14,6 +14,7 @@
 #include "sim/replay/replay.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/schedule/place.hpp"
+#include "sim/study/measure_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -176,6 +177,10 @@ Schedule with_recompute(Schedule schedule, const std::string& mode) {
   return add_recompute(std::move(schedule), all, rule);
 }
 
+std::vector<Timeline> replay_until_steady(std::span<const ReplayRequest> requests) {
+  return replay_steady(replay_analytic, requests);
+}
+
 struct Drawn {
   Schedule schedule; ///< one iteration from empty
   TaskGraph graph;   ///< graph of what is drawn: several iterations, or that one iteration where iterations overlap
@@ -266,13 +271,13 @@ ExitStatus run(const ScheduleCommand& options) {
                                    .fused = fused_part(times, options),
                                    .rank_of = ranks});
     const ReplayRequest request{drawn.graph, platform, iterations};
-    drawn.timeline = replay_analytic(std::span(&request, 1)).front();
+    drawn.timeline = std::move((schedule.flushes ? replay_analytic : replay_until_steady)({&request, 1}).front());
     return measure(drawn.graph, drawn.timeline, platform);
   };
   if (steady.flushes) {
     drawn.metrics = replay(steady, options.iterations);
   } else {
-    const Seconds period = replay(steady, 2 + options.stages).iteration; // by then the pipeline is full
+    const Seconds period = replay(steady, 2 + options.stages).iteration;
     drawn.metrics = replay(drawn.schedule, 1);
     drawn.metrics.iteration = period;
   }
