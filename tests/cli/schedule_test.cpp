@@ -98,6 +98,19 @@ TEST_CASE("a result that cannot be written is an error", "[cli]") {
   CHECK(shop.run("plan " + kChain + " --devices 2 --strategy uniform -o none/plan.yaml").status == 2);
 }
 
+TEST_CASE("replay and schedule write a document to the file of -o, and their picture to the terminal", "[cli]") {
+  const Workshop shop;
+  const std::string replay = "replay " + kChain + " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 " +
+                             "--micro-batches 4 --strategy uniform --schedule gpipe ";
+  CHECK_THAT(shop.succeed(replay + "-o run.json").out, Catch::Contains("F= forward"));
+  CHECK(Json::parse(shop.read("run.json"))["schedule"] == "gpipe");
+  shop.succeed("report run.json -o run.html");
+  CHECK(shop.succeed(replay + "--format csv -o run.csv").out.empty());
+  CHECK_THAT(shop.read("run.csv"), Catch::StartsWith("strategy,"));
+  CHECK_THAT(shop.succeed("schedule 1f1b --stages 2 --micro-batches 4 -o order.json").out, Catch::Contains("makespan"));
+  CHECK(Json::parse(shop.read("order.json"))["stages"] == 2);
+}
+
 // What a replay says but for its timing and its files, of which a schedule in one is another.
 Json replayed(const Workshop& shop, const std::string& command) {
   Json run = without_timing(shop.succeed(command).json());

@@ -281,7 +281,9 @@ ExitStatus run(const ScheduleCommand& options) {
     drawn.metrics = replay(drawn.schedule, 1);
     drawn.metrics.iteration = period;
   }
-  emit(options.output, options.output.format == "json" ? json_of(drawn, options) : picture_of(drawn, options));
+  emit(options.output, {.table = [&] { return picture_of(drawn, options); },
+                        .json = [&] { return json_of(drawn, options); },
+                        .csv = {}}); // written above
   return kDone;
 }
 
