@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <tuple>
 
@@ -120,8 +121,37 @@ std::vector<MeasuredCollective> collectives_of(const KinetoTrace& trace, bool wa
   return rows;
 }
 
+// The words of a name, in lower case: "Tesla V100-SXM2" is tesla, v100, sxm2.
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      words.back() += static_cast<char>(std::tolower(byte));
+    } else {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+// Refuses a device of the catalogue whose chip, the first word of its name with a digit, is not in the trace's name.
+void check_chip(const KinetoTrace& trace, const ForeignOptions& options) {
+  const std::vector<std::string> names = words_of(options.device->name), traced = words_of(trace.device);
+  const auto chip = std::find_if(names.begin(), names.end(), [](const std::string& word) {
+    return std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  });
+  const bool known = options.device_file.empty() && !trace.device.empty() && chip != names.end();
+  if (known && std::find(traced.begin(), traced.end(), *chip) == traced.end()) {
+    throw InputError({"--device", 0, 0}, "the trace was taken on '" + trace.device + "', not on a device of type '" +
+                                             options.device->name +
+                                             "'; allowed: the type that was measured, or a file of your own for it");
+  }
+}
+
 MeasuredDevice device_of(const KinetoTrace& trace, const ForeignOptions& options) {
   if (options.device) {
+    check_chip(trace, options);
     return {.name = options.device->name,
             .vendor = options.device->vendor,
             .description = trace.device,

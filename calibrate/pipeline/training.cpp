@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/schedule/pace.hpp"
+
 namespace stagecraft::pipeline {
 namespace {
 
@@ -46,7 +48,8 @@ Training::Training(const Setting& setting, const Schedule& schedule, TrainingSet
   for (Replica& replica : replicas_) {
     const int begin = std::accumulate(setup_.layers.begin(), setup_.layers.begin() + replica.stage, 0);
     replica.weights.push_back(std::make_shared<Layers>(part_of(whole, begin, setup_.layers[replica.stage])));
-    replica.last_change = replica.gradients[0] = replica.gradients[1] = zeros_like(*replica.weights.front());
+    replica.last_change = zeros_like(*replica.weights.front());
+    replica.gradients.fill(replica.last_change);
     replica.slots.resize(numbers);
     for (Slot& slot : replica.slots) {
       slot.input = slot.output_gradient = MatrixXd::Constant(setup_.width, end_column(replica) - first_column(replica),
@@ -244,16 +247,14 @@ void Training::compute(const Job& job) {
   }
 }
 
-// By how many steps the weights of a forward are older than the newest. In schedules that keep versions and step once a
-// round, a forward uses the weights that all stages have when the round's first micro-batch begins: PipeDream-2BW's two
-// versions (Narayanan et al. 2021b, §3.1). In all others it uses the newest.
-int Training::age(const Replica& replica, int number) const {
-  if (schedule_.versions.empty() || schedule_.steps_each_micro_batch || schedule_.predicts_weights) {
-    return 0;
-  }
-  const int round = number / schedule_.micro_batches;
-  const int wanted = std::max(0, round - static_cast<int>(std::lround(schedule_.staleness[replica.stage])));
-  return replica.steps - std::min(wanted, replica.steps);
+// The number of the step that the gradient of a micro-batch belongs to. A late step belongs to the round before the one
+// in which it runs, so that the first of them does nothing.
+int Training::step_of(const Replica& replica, int number) const {
+  return pace_of(schedule_).steps_late ? number / schedule_.micro_batches + 1 : replica.steps;
+}
+
+Layers& Training::gradients_of(Replica& replica, int step) const {
+  return replica.gradients[static_cast<std::size_t>(step) % replica.gradients.size()];
 }
 
 void Training::run_forward(Replica& replica, const Job& job, int number) {
@@ -263,11 +264,11 @@ void Training::run_forward(Replica& replica, const Job& job, int number) {
   } else {
     gather(replica, number, true);
   }
-  const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[job.task], older = age(replica, number);
+  const int ahead = graph_.ahead.empty() ? 0 : graph_.ahead[job.task];
   slot.used = schedule_.predicts_weights && ahead > 0 // XPipe: predicted along the last step (Guan et al. 2019)
                   ? std::make_shared<Layers>(sum(*replica.weights.front(), ahead, replica.last_change))
-                  : replica.weights.at(older);
-  slot.steps = replica.steps - older;
+                  : replica.weights.front();
+  slot.steps = replica.steps;
   slot.waits = true;
   slot.outputs = pipeline::forward(*slot.used, slot.input, last(replica));
   slot.output = slot.outputs.back();
@@ -315,8 +316,10 @@ void Training::run_backward(Replica& replica, int number) {
 
 void Training::add_gradients(Replica& replica, int number) {
   Slot& slot = replica.slots[number];
-  add_weight_gradients(replica.gradients[replica.steps % 2], slot.input, slot.outputs, slot.gradients);
-  replica.stale_sum += replica.steps - slot.steps;
+  const int step = step_of(replica, number);
+  add_weight_gradients(gradients_of(replica, step), slot.input, slot.outputs, slot.gradients);
+  const bool of_nothing = pace_of(schedule_).steps_late && slot.steps == 0; // the first late step changes no weights
+  replica.stale_sum += step - slot.steps - (of_nothing ? 1 : 0);
   ++replica.updates;
   --replica.held;
   slot.outputs.clear();
@@ -327,7 +330,7 @@ void Training::add_gradients(Replica& replica, int number) {
 void Training::step(Replica& replica) {
   Layers total = zeros_like(*replica.weights.front());
   for (const int other : replicas_of_[replica.stage]) {
-    total = sum(total, 1, replicas_[other].gradients[replica.steps % 2]);
+    total = sum(total, 1, gradients_of(replicas_[other], replica.steps));
   }
   replica.last_change = sum(zeros_like(total), -setup_.rate, total);
   replica.weights.insert(replica.weights.begin(),
@@ -335,7 +338,8 @@ void Training::step(Replica& replica) {
   const std::size_t kept = schedule_.versions.empty() ? 1 : static_cast<std::size_t>(schedule_.versions[replica.stage]);
   replica.weights.resize(std::min(replica.weights.size(), kept));
   ++replica.steps;
-  replica.gradients[replica.steps % 2] = zeros_like(total);
+  gradients_of(replica, replica.steps + (pace_of(schedule_).steps_late ? 1 : 0)) =
+      zeros_like(total); // of the next gradients
 }
 
 void Training::count_versions(Replica& replica, int number) {

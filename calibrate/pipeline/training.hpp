@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -71,7 +72,7 @@ private:
     double begin = 0, end = 1;                          // its part of a micro-batch
     std::vector<std::shared_ptr<const Layers>> weights; // as many versions as the schedule keeps, the newest first
     Layers last_change;                                 // by the last step
-    Layers gradients[2]; // of this step, and of the one before, which others may still read
+    std::array<Layers, 4> gradients; // of this step and of the next, and of those before, which others may still read
     int steps = 0;
     double stale_sum = 0;
     int updates = 0, versions = 1, held = 0, most_held = 0;
@@ -91,7 +92,8 @@ private:
   void copy_columns(const Eigen::MatrixXd& from, const Replica& sender, Eigen::MatrixXd& to,
                     const Replica& receiver) const;
   void gather(Replica& replica, int number, bool forwards);
-  int age(const Replica& replica, int number) const;
+  int step_of(const Replica& replica, int number) const;
+  Layers& gradients_of(Replica& replica, int step) const;
   /// Whether B uses the weights that F used, not the newest ones.
   bool keeps_weights() const {
     return schedule_.flushes || (!schedule_.versions.empty() && !schedule_.predicts_weights);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/study/measure_graph.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/metrics.hpp"
 
@@ -38,6 +39,9 @@ private:
     const ReplayRequest request{rig.graph, rig.platform, request_.timeline.iterations};
     Timeline timeline = std::move(engine({&request, 1}).front());
     timeline.window = request_.timeline.window;
+    if (rig.graph.overlaps) {
+      make_steady(engine, {&request, 1}, {&timeline, 1});
+    }
     return measure(rig.graph, timeline, rig.platform).iteration;
   }
 

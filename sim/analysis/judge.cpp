@@ -10,6 +10,7 @@
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/schedule/pace.hpp"
 #include "sim/strategy/split_by_hand.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/replay_prepared.hpp"
@@ -135,7 +136,8 @@ private:
         choice.why_not = choice.why_not.empty() ? why_not : choice.why_not;
         continue;
       }
-      estimates.push_back(estimate_iteration(problem, *plan, cost_plan(problem, *plan)));
+      const Pace pace = pace_of(*study_.schedule, static_cast<int>(plan->stages.size()), count);
+      estimates.push_back(estimate_period(problem, *plan, cost_plan(problem, *plan), pace));
       plans_.push_back(std::move(*plan));
       answers.push_back({.plan = &plans_.back(), .schedule = study_.schedule, .micro_batches = count});
     }

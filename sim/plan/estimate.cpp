@@ -5,11 +5,24 @@
 #include <map>
 
 #include "sim/collective/collective.hpp"
+#include "sim/plan/steady_estimate.hpp"
 
 namespace stagecraft {
 namespace {
 
-// Time of a transfer over the slowest pair of devices of two stages, in either direction.
+// Per device, the sum over its stages.
+std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
+  std::map<DeviceId, Seconds> busy;
+  for (const StageCost& stage : cost.stages) {
+    for (const ReplicaCost& replica : stage.replicas) {
+      busy[replica.device] += replica.busy();
+    }
+  }
+  return busy;
+}
+
+} // namespace
+
 Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage& to, Bytes bytes) {
   Seconds worst;
   for (std::size_t i = 0; i < from.devices.size(); ++i) {
@@ -25,19 +38,7 @@ Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage&
   return worst;
 }
 
-// Per device, the sum over its stages.
-std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
-  std::map<DeviceId, Seconds> busy;
-  for (const StageCost& stage : cost.stages) {
-    for (const ReplicaCost& replica : stage.replicas) {
-      busy[replica.device] += replica.busy();
-    }
-  }
-  return busy;
-}
-
-// Equal shards of the replicas reduce their gradients, each in a ring of its own.
-Seconds all_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
+Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
   Seconds slowest;
   for (int rank = 0; rank < stage.tensor_parallel; ++rank) {
     std::vector<DeviceId> ring;
@@ -49,8 +50,6 @@ Seconds all_reduce(const Problem& problem, const Stage& stage, const StageCost& 
   }
   return slowest;
 }
-
-} // namespace
 
 Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost) {
   Seconds worst;
@@ -81,7 +80,7 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
     if (s + 1 < plan.stages.size()) {
       total += 2 * slowest_transfer(problem, plan.stages[s], plan.stages[s + 1], cost.cut[s]);
     }
-    reduce = std::max(reduce, all_reduce(problem, plan.stages[s], cost.stages[s]));
+    reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s]));
   }
   return (problem.micro_batches - 1) * largest + total + reduce + step;
 }

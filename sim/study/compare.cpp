@@ -35,7 +35,7 @@ void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector
   std::map<std::tuple<const ScheduleRow*, int, int>, Seconds> proven;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Run& run = prepared[i].run;
-    if (run.strategy == "optimal" && run.feasible && run.note.empty() && run.objective) {
+    if (run.strategy == "optimal" && run.feasible && prepared[i].plan.note.empty() && run.objective) {
       proven[{scenarios[i].schedule, scenarios[i].micro_batches, scenarios[i].recompute}] = run.objective->value;
     }
   }

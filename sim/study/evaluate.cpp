@@ -52,8 +52,8 @@ std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const S
     requests.push_back({graph, study.platform, iterations_of(study, graph), changes[i]});
   }
   std::vector<Evaluation> evaluations;
-  for (Timeline& timeline : study.engine->replay(requests)) {
-    evaluations.push_back(evaluation_of(study.platform, graph, measure_window(study, graph, std::move(timeline))));
+  for (const Timeline& timeline : replay_steady(study.engine->replay, requests)) {
+    evaluations.push_back(evaluation_of(study.platform, graph, measure(graph, timeline, study.platform)));
   }
   return evaluations;
 }

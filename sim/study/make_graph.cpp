@@ -37,10 +37,7 @@ TaskGraph make_graph(const Study& study, const TaskGraphRequest& request) {
 Demand demand_of(const Study& study, const TaskGraphRequest& request, const Loader& loader) {
   Demand demand{.burst = longest_burst(request.schedule)};
   if (!loader.workers) {
-    const TaskGraph unfed = make_graph(study, request);
-    const ReplayRequest replay{unfed, study.platform, iterations_of(study, unfed)};
-    const Timeline timeline = std::move(replay_analytic({&replay, 1}).front());
-    demand.step = measure(unfed, timeline, study.platform).iteration / request.schedule.micro_batches;
+    demand.step = measure_analytic(study, make_graph(study, request)).iteration / request.schedule.micro_batches;
   }
   return demand;
 }

@@ -2,6 +2,9 @@
 #include "sim/study/measure_graph.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "sim/timeline/steady.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,34 +22,81 @@ int settling(const TaskGraph& graph) {
   return (2 * static_cast<int>(graph.devices.size()) + micro_batches - 1) / micro_batches;
 }
 
-} // namespace
-
+// How many of the last iterations are measured, in whole cycles of the graph.
 int window_of(const TaskGraph& graph) {
   constexpr int kLeast = 4;
   const int least = graph.overlaps ? std::max(kLeast, settling(graph)) : graph.workers > 0 ? kLeast : 1;
   return (least + graph.cycle - 1) / graph.cycle * graph.cycle;
 }
 
+// Whether a graph may be replayed over so many iterations for a steady period.
+bool is_affordable(const TaskGraph& graph, int iterations) {
+  constexpr int kMostIterations = 4096;
+  constexpr double kMostTasks = 400'000;
+  return iterations <= kMostIterations && static_cast<double>(graph.tasks()) * iterations <= kMostTasks;
+}
+
+} // namespace
+
 int iterations_of(const Study& study, const TaskGraph& graph) {
   if (graph.workers == 0 && !graph.overlaps) {
     return study.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
   }
   if (graph.workers == 0) {
-    return 1 + settling(graph) + window_of(graph);
+    return 1 + settling(graph) + window_of(graph) + settling(graph); // to fill, to be measured, to run out
   }
   const int begun = graph.workers + graph.queue; // batches, until the queue is full and every worker has had one
   const int micro_batches = micro_batches_of(graph);
   return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
 }
 
-Metrics measure_window(const Study& study, const TaskGraph& graph, Timeline timeline) {
-  timeline.window = window_of(graph);
-  return measure(graph, timeline, study.platform);
+std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayRequest> requests,
+                                std::span<Timeline> timelines) {
+  std::vector<double> spreads(requests.size(), 0.0);
+  std::vector<std::size_t> open; // timelines whose periods are not known yet
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    timelines[i].window = window_of(requests[i].graph);
+    if (requests[i].graph.overlaps) {
+      open.push_back(i);
+    }
+  }
+  while (!open.empty()) {
+    std::vector<ReplayRequest> longer;
+    std::vector<std::size_t> repeated;
+    for (const std::size_t i : open) {
+      const Steadiness steadiness = find_steady(requests[i].graph, timelines[i]);
+      const int iterations = 2 * timelines[i].iterations;
+      if (steadiness.spread > kSteady && is_affordable(requests[i].graph, iterations)) {
+        longer.push_back({requests[i].graph, requests[i].platform, iterations, requests[i].speeds});
+        repeated.push_back(i);
+      } else {
+        cut_short(requests[i].graph, timelines[i], steadiness.iterations);
+        timelines[i].window = steadiness.window;
+        spreads[i] = steadiness.spread > kSteady ? steadiness.spread : 0;
+      }
+    }
+    std::vector<Timeline> replayed = longer.empty() ? std::vector<Timeline>{} : replay(longer);
+    for (std::size_t i = 0; i < replayed.size(); ++i) {
+      timelines[repeated[i]] = std::move(replayed[i]);
+    }
+    open = std::move(repeated);
+  }
+  return spreads;
+}
+
+std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests) {
+  std::vector<Timeline> timelines = replay(requests);
+  make_steady(replay, requests, timelines);
+  return timelines;
+}
+
+Metrics measure_graph(const Study& study, const TaskGraph& graph, ReplayFunction replay) {
+  const ReplayRequest request{graph, study.platform, iterations_of(study, graph)};
+  return measure(graph, replay_steady(replay, {&request, 1}).front(), study.platform);
 }
 
 Metrics measure_analytic(const Study& study, const TaskGraph& graph) {
-  const ReplayRequest request{graph, study.platform, iterations_of(study, graph)};
-  return measure_window(study, graph, std::move(replay_analytic({&request, 1}).front()));
+  return measure_graph(study, graph, replay_analytic);
 }
 
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {

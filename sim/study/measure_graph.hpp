@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,21 @@
 
 namespace stagecraft {
 
-/// Iterations to replay until the period is steady.
+/// Iterations to replay: until the period is steady or, where iterations overlap, at first.
 int iterations_of(const Study& study, const TaskGraph& graph);
 
-/// How many of the last iterations are measured: one, or several where there is a loader or iterations overlap; always
-/// whole cycles of the graph.
-int window_of(const TaskGraph& graph);
+/// Sets over how many of the last iterations each timeline is measured: one; several where there is a loader; and where
+/// iterations overlap, as many as find_steady() says. Graphs whose period is not steady are replayed again over twice
+/// the iterations, as long as that is little work. The timelines are those of the requests, with iterations_of()
+/// iterations. Of the last iterations those are cut off in which a device has run out of work. Returns how far each
+/// period may still be off, as a fraction of it; 0 where it is steady.
+std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayRequest> requests,
+                                std::span<Timeline> timelines);
 
-/// Figures of a timeline of iterations_of() iterations, measured over the window.
-Metrics measure_window(const Study& study, const TaskGraph& graph, Timeline timeline);
-/// Replays the graph with the engine `analytic` and measures it in the same way.
+/// Replays graphs until their periods are steady.
+std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests);
+/// Replays the graph until its period is steady, and measures it; with the engine `analytic` unless told otherwise.
+Metrics measure_graph(const Study& study, const TaskGraph& graph, ReplayFunction replay);
 Metrics measure_analytic(const Study& study, const TaskGraph& graph);
 
 /// Which devices overflow, at which task and by how much.

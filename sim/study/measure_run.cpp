@@ -59,7 +59,6 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   const Study& study = costs.study();
   const TaskGraph& graph = *prepared.graph;
   Run& run = prepared.run;
-  prepared.timeline.window = window_of(graph);
   run.metrics = measure(graph, prepared.timeline, study.platform);
   if (!prepared.brief) {
     name_devices(study.platform, graph, run);
@@ -74,8 +73,9 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
     }
     if (study.perturb) {
-      run.perturbed = spread_of(perturbed_iterations(*study.perturb, study.platform, graph, iterations_of(study, graph),
-                                                     window_of(graph), *study.engine, study.seed));
+      run.perturbed =
+          spread_of(perturbed_iterations(*study.perturb, study.platform, graph, prepared.timeline.iterations,
+                                         prepared.timeline.window, *study.engine, study.seed));
     }
   }
   if (alone != nullptr) {

@@ -82,7 +82,7 @@ std::vector<double> hops_of(const OrderedPlan& ordered, const Problem& problem) 
   return hops;
 }
 
-// Seconds of an iteration in this order, by the engine `analytic`; infinite where it cannot run.
+// Seconds of an iteration in this order, by the study's engine; infinite where it cannot run.
 double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan ordered, const Schedule& schedule) {
   ordered.schedule = schedule;
   add_recompute(ordered, problem.training.recompute.rule);
@@ -90,8 +90,9 @@ double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan o
   if (std::holds_alternative<Infeasible>(made)) {
     return kInfinity;
   }
+  const Study& study = costs.study();
   const auto& graph = std::get<TaskGraph>(made);
-  const Evaluation found = evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
+  const Evaluation found = evaluation_of(study.platform, graph, measure_graph(study, graph, study.engine->replay));
   return found.why_not.empty() ? found.iteration.value : kInfinity;
 }
 

@@ -2,6 +2,7 @@
 #include "sim/study/perturb_runs.hpp"
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/study/measure_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -70,10 +71,15 @@ std::vector<double> perturbed_iterations(const PerturbOptions& options, const Pl
     requests.push_back({drawn, disturbed, iterations});
   }
   std::vector<Timeline> timelines = engine.replay(requests);
+  for (Timeline& timeline : timelines) {
+    timeline.window = window;
+  }
+  if (graph.overlaps) {
+    make_steady(engine.replay, requests, timelines);
+  }
   std::vector<double> seconds;
   for (int sample = 0; sample < options.samples; ++sample) {
     const auto draw = static_cast<std::size_t>(sample % draws);
-    timelines[draw].window = window;
     Seconds iteration = measure(graphs[draw], timelines[draw], disturbed).iteration;
     if (options.failures) {
       constexpr std::uint64_t kOfFailures = 1ULL << 32U; // failures draw their own random numbers

@@ -5,7 +5,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
-#include "sim/plan/estimate.hpp"
+#include "sim/schedule/pace.hpp"
 #include "sim/study/evaluate.hpp"
 #include "sim/study/make_graph.hpp"
 
@@ -128,7 +128,8 @@ int choose_micro_batches(StudyMemo& memo, Scenario scenario) {
     const Planned planned = plan_scenario(memo, scenario);
     if (const Plan* plan = std::get_if<Plan>(&planned.result)) {
       const Problem& problem = memo.costs.believed(count, scenario.recompute);
-      const Seconds estimate = estimate_iteration(problem, *plan, cost_plan(problem, *plan));
+      const Pace pace = pace_of(*scenario.schedule, static_cast<int>(plan->stages.size()), count);
+      const Seconds estimate = estimate_period(problem, *plan, cost_plan(problem, *plan), pace);
       if (improves(estimate.value, least.value)) {
         least = estimate;
         best = count;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/result/stage_json.hpp"
+#include "sim/schedule/pace.hpp"
 #include "sim/study/describe_rounds.hpp"
 #include "sim/study/fit_changes.hpp"
 #include "sim/study/make_graph.hpp"
@@ -43,7 +44,7 @@ void note_order(const Study& study, const Problem& problem, const OrderedPlan& o
   run.order = ordered.schedule.name;
   run.staleness = ordered.schedule.staleness;
   run.bottleneck = bottleneck(problem, ordered.plan, ordered.cost);
-  run.estimate = estimate_iteration(problem, ordered.plan, ordered.cost);
+  run.estimate = estimate_period(problem, ordered.plan, ordered.cost, pace_of(ordered.schedule));
   if (!brief) {
     run.stages = describe_stages(problem.model, problem.platform, ordered.plan, ordered.cost);
     for (RunStage& stage : run.stages) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/clock.hpp"
+#include "sim/base/units.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/measure_run.hpp"
 #include "sim/study/prepare.hpp"
@@ -13,6 +14,22 @@ namespace {
 
 std::size_t graphs_in(const std::vector<Prepared>& prepared) {
   return std::count_if(prepared.begin(), prepared.end(), [](const Prepared& one) { return one.graph != nullptr; });
+}
+
+// Says by how much a run's period may be off.
+void note_spread(double spread, Run& run) {
+  constexpr double kPercent = 100;
+  if (spread > 0) {
+    run.note += (run.note.empty() ? "" : "; ") + std::string("its period may be off by ") +
+                to_text(kPercent * spread, 2) + " %, since it was not steady when the replay ended";
+  }
+}
+
+// Of the spreads, one for each graph, that of the graph of run `index`.
+double spread_of_graph(const std::vector<Prepared>& prepared, const std::vector<double>& spreads, int index) {
+  const auto before = std::count_if(prepared.begin(), prepared.begin() + index,
+                                    [](const Prepared& one) { return one.graph != nullptr; });
+  return spreads[static_cast<std::size_t>(before)];
 }
 
 } // namespace
@@ -33,6 +50,9 @@ std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector
 }
 
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds) {
+  const Study& study = costs.study();
+  const std::vector<double> spreads = make_steady(study.engine->replay, replay_requests(study, prepared), timelines);
+  auto spread = spreads.begin();
   auto next = timelines.begin();
   auto alone = next + static_cast<long>(graphs_in(prepared));
   for (Prepared& one : prepared) {
@@ -40,6 +60,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
       one.timeline = std::move(*next++);
       one.run.replay_seconds = seconds;
       measure_run(costs, one, one.alone ? &*alone++ : nullptr);
+      note_spread(*spread++, one.run);
     }
   }
   for (Prepared& one : prepared) {
@@ -47,6 +68,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
       MeasuredRun& measured = one.run;
       const MeasuredRun& of_twin = prepared[one.twin].run;
       measured = of_twin;
+      note_spread(spread_of_graph(prepared, spreads, one.twin), one.run);
     }
   }
 }

@@ -14,7 +14,8 @@ namespace stagecraft {
 void replay(StudyCosts& costs, std::vector<Prepared>& prepared);
 
 /// The same in two halves, so that one batch may hold the work of several studies. The first half lists the replays;
-/// the second takes their timelines in the same order. Each replay took `seconds`.
+/// the second takes their timelines in the same order, and replays again what was not steady. Each replay took
+/// `seconds`.
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared);
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds);
 

@@ -60,6 +60,16 @@ TEST_CASE("validate reports on the runs that execute wrote, together and one by 
   CHECK(shop.run("validate run.json --timeline --format csv").status == 2);
 }
 
+TEST_CASE("report shows a run that execute wrote, beside its prediction", "[cli][execute]") {
+  const Workshop shop;
+  shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");
+  shop.succeed("report run.json -o run.html");
+  const std::string page = shop.read("run.html");
+  for (const char* words : {"iteration_seconds", "measured", "predicted"}) {
+    CHECK(page.find(words) != std::string::npos);
+  }
+}
+
 TEST_CASE("validate draws runs, together and one by one", "[cli][execute][figures]") {
   const Workshop shop;
   shop.succeed(kTwo + kShort + "--backend sleeping -o run.json");

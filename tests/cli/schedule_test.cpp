@@ -98,6 +98,45 @@ TEST_CASE("a result that cannot be written is an error", "[cli]") {
   CHECK(shop.run("plan " + kChain + " --devices 2 --strategy uniform -o none/plan.yaml").status == 2);
 }
 
+// Four devices, F = B = W = 1, 12 micro-batches: 36 of work. ZB-2p has twice the memory of 1F1B and no bubble but while
+// the pipeline fills.
+TEST_CASE("a schedule is asked for under a limit on activations", "[cli]") {
+  const Workshop shop;
+  const auto period = [&](const std::string& name, const std::string& more) {
+    const std::string times = " --stages 4 --micro-batches 12 --backward-input 1 --backward-weight 1 ";
+    return shop.succeed("schedule " + name + times + "--format json " + more).json()["period"].get<double>();
+  };
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Outcome outcome = shop.run("schedule " + arguments);
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Catch::Contains(why));
+  };
+  CHECK(period("zb-auto", "--memory 8") == Approx(36));
+  CHECK(period("zb-auto", "--memory 4") > 36.5);
+  CHECK(period("zb-auto", "--memory 4 --forward 2 --kept 0") < period("zb-auto", "--memory 4 --forward 2"));
+  CHECK(period("1f1b", "--memory 4") > 36);
+  CHECK(period("zb-v", "--memory 4") > 0); // two stages of half a device's activations each
+  refused("1f1b --stages 4 --micro-batches 12 --memory 3.9",
+          "1f1b holds the activations of 4 micro-batches on device 0, more than 3.9");
+  refused("zb-h2 --stages 4 --micro-batches 12 --format csv --memory 6", "zb-h2 holds the activations of 7");
+  refused("zb-auto --stages 4 --micro-batches 12 --memory 0.5", "has no room for the activations");
+  refused("1f1b --stages 4 --micro-batches 12 --memory 0", "the memory must be");
+  refused("1f1b --stages 4 --micro-batches 12 --kept 1.1", "the share must be 0 to 1");
+}
+
+TEST_CASE("replay and schedule write a document to the file of -o, and their picture to the terminal", "[cli]") {
+  const Workshop shop;
+  const std::string replay = "replay " + kChain + " --devices 2 --bandwidth '4 MB/s' --set training.global_batch=4 " +
+                             "--micro-batches 4 --strategy uniform --schedule gpipe ";
+  CHECK_THAT(shop.succeed(replay + "-o run.json").out, Catch::Contains("F= forward"));
+  CHECK(Json::parse(shop.read("run.json"))["schedule"] == "gpipe");
+  shop.succeed("report run.json -o run.html");
+  CHECK(shop.succeed(replay + "--format csv -o run.csv").out.empty());
+  CHECK_THAT(shop.read("run.csv"), Catch::StartsWith("strategy,"));
+  CHECK_THAT(shop.succeed("schedule 1f1b --stages 2 --micro-batches 4 -o order.json").out, Catch::Contains("makespan"));
+  CHECK(Json::parse(shop.read("order.json"))["stages"] == 2);
+}
+
 // What a replay says but for its timing and its files, of which a schedule in one is another.
 Json replayed(const Workshop& shop, const std::string& command) {
   Json run = without_timing(shop.succeed(command).json());

@@ -241,6 +241,24 @@ TEST_CASE("traces that cannot be used are refused", "[foreign][kineto]") {
   CHECK(error(R"({"traceEvents":[]})").find("--device: the trace has no deviceProperties") == 0);
 }
 
+// The trace is of an H200. A chip is a whole word of its name; a file of one's own may be called anything.
+TEST_CASE("a trace is not taken for one of another chip", "[foreign][kineto]") {
+  const std::string text = trace({op(1, "aten::mm", kProduct), kernel(1, 1, 50)});
+  const auto given = [](const std::string& name, const std::string& file) {
+    ForeignOptions options;
+    options.device = DeviceType{};
+    options.device->name = name;
+    options.device_file = file;
+    return options;
+  };
+  CHECK(error(text, given("b200-sxm", "")) ==
+        "--device: the trace was taken on 'NVIDIA H200', not on a device of type 'b200-sxm'; "
+        "allowed: the type that was measured, or a file of your own for it");
+  CHECK(error(text, given("h20-96gb", "")).find("--device: the trace was taken on") == 0);
+  CHECK_NOTHROW(import_kineto(text, "trace.json", given("h200-sxm", "")));
+  CHECK_NOTHROW(import_kineto(text, "trace.json", given("b200-sxm", "b200-sxm.yaml")));
+}
+
 TEST_CASE("the shipped sample of Kineto has a collective, and a kernel without an operator", "[foreign][kineto]") {
   const std::filesystem::path file = STAGECRAFT_SOURCE_DIR "/../shared/samples/kineto.json";
   if (!std::filesystem::exists(file)) {

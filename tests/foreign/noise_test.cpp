@@ -34,7 +34,7 @@ const std::map<std::string_view, std::string> kExamples = {
 const DeviceTypeSource kTypes = device_types_in(STAGECRAFT_SOURCE_DIR "/platforms/devices");
 
 const ForeignOptions& options() {
-  static const ForeignOptions kOptions{.device = load_device_type(kTypes("a100-pcie-80gb", {"test", 0, 0}), kTypes)};
+  static const ForeignOptions kOptions{.device = load_device_type(kTypes("h200-sxm", {"test", 0, 0}), kTypes)};
   return kOptions;
 }
 

@@ -25,7 +25,7 @@ template <class Read> void read_for_gpu(const Read& read) {
 
 // Converts a file of another tool and reads the result back, as `import` does.
 void import_foreign(std::string_view bytes, std::string_view name) {
-  static const foreign::ForeignOptions kOptions{.device = shipped_type("h100-sxm-80gb"),
+  static const foreign::ForeignOptions kOptions{.device = shipped_type("h200-sxm"),
                                                 .nvlink = BytesPerSecond{450e9},
                                                 .pcie = BytesPerSecond{50e9},
                                                 .nodes = 2,

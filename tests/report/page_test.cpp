@@ -521,6 +521,28 @@ TEST_CASE("a sweep as a page", "[report][page]") {
   CHECK(page.sections.back().tables.at(1).rows.at(0).at(2).text == "network bandwidth 100 Gb/s, b");
 }
 
+// Three keys that advance together, one of them the number of micro-batches, which runs repeat: one axis.
+TEST_CASE("an axis of several keys has their names in short, and explains their values", "[report][page]") {
+  SweepResults results{.name = "n",
+                       .axes = {{"platform.network.bandwidth + training.micro_batches + model.dropout_rate",
+                                 {"1.40491809684 GB/s + 4 + 1", "10 Gb/s + 8 + 2"}},
+                                {"micro_batches", {"4", "8"}}}};
+  results.value = {0, 0, 1, 1};
+  results.iteration = {1, 0.5};
+  results.samples_per_second = {10, 20};
+  results.dollars_per_million = results.joules_per_sample = {0, 0};
+  results.peak_memory = {1e9, 1e9};
+  results.keys = {"k0", "k1"};
+  const DocumentPage page = sweep_page(results);
+  const std::vector<std::string>& findings = page.sections.at(0).sentences;
+  CHECK(findings.back() ==
+        "By network bandwidth + micro-batches + dropout rate the best samples per second differ by a "
+        "factor of 2: 10 Gb/s + 8 + 2 best, 1.40491809684 GB/s + 4 + 1 worst.");
+  CHECK(std::count_if(findings.begin(), findings.end(), [](auto& one) { return one.starts_with("By "); }) == 1);
+  const Chart& curve = chart_of(page, "throughput-by-network-bandwidth-micro-batches-dropout-rate");
+  CHECK(curve.x.names == std::vector<std::string>{"1.405 GB/s + 4 + 1", "10 Gb/s + 8 + 2"});
+}
+
 // The second sweep lacks the axis that the first varies. Both vary the number of micro-batches, which runs repeat.
 TEST_CASE("points of a sweep that lacks an axis are on no chart along it", "[report][page]") {
   SweepResults results{.name = "n",

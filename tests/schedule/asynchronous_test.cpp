@@ -185,5 +185,60 @@ TEST_CASE("an order that cannot repeat is a deadlock", "[schedule][asynchronous]
         std::vector<std::string>{"deadlock: F1@1 on rank 1 waits for F1@0, which comes a round later"});
 }
 
+// Stage 0 on two devices that share each micro-batch, and `others` stages behind it on a device each: 1 s forward and 2
+// s backward for each of 4 micro-batches, an optimiser step of `step` seconds on stage 0 and gradients whose ring takes
+// `reduce` seconds.
+double period_with_ring(const char* name, int others, double reduce, double step) {
+  const int stages = 1 + others;
+  PlanCost cost;
+  for (int s = 0; s < stages; ++s) {
+    StageCost& stage = cost.stages.emplace_back();
+    for (int device = s == 0 ? 0 : s + 1; device <= s + 1; ++device) {
+      ReplicaCost replica;
+      replica.device = device;
+      replica.forward = replica.backward_input = replica.backward_weight = Seconds{1};
+      replica.optimizer = Seconds{s == 0 ? step : 0};
+      stage.replicas.push_back(replica);
+    }
+    if (s > 0) {
+      cost.edges.push_back({s - 1, s, Bytes{0}});
+      cost.cut.push_back(Bytes{0});
+    }
+  }
+  cost.stages[0].gradients = Bytes{reduce}; // each of two replicas sends all of it, at 1 B/s
+  const Platform platform = make_star_platform({}, stages + 1, BytesPerSecond{1}, Seconds{0});
+  Router router(platform);
+  const TaskGraph graph =
+      make_task_graph({.cost = cost, .schedule = test::schedule_of(name, stages, 4), .router = router});
+  constexpr int kIterations = 60;
+  const ReplayRequest request{graph, platform, kIterations};
+  const Timeline timeline = replay_analytic({&request, 1}).front();
+  const double* const finish = timeline.finish.data() + graph.program_of(0).back();
+  return (finish[graph.tasks() * (kIterations - 1)] - finish[graph.tasks() * (kIterations / 2 - 1)]) /
+         (kIterations / 2);
+}
+
+// 2BW's two versions leave an iteration for the reduction. The device computes 4 x 3 s and steps; the ring may take as
+// long before anyone waits. Schedules with one version of the weights wait for it.
+TEST_CASE("pipedream-2bw reduces gradients beside the next iteration", "[schedule][asynchronous][closed-form]") {
+  for (const char* name : {"pipemare", "xpipe"}) {
+    CHECK(period_with_ring(name, 0, 9, 1) == near(12 + 9 + 1));
+  }
+  for (const auto& [reduce, period] : {std::pair{0.0, 13.0}, {9.0, 13.0}, {13.0, 13.0}, {14.0, 14.0}, {20.0, 20.0}}) {
+    CAPTURE(reduce);
+    CHECK(period_with_ring("pipedream-2bw", 0, reduce, 1) == near(period));
+  }
+}
+
+// With one stage behind it, stage 0 runs the first forward of the iteration after next one turn of 3 s before the end
+// of the next one. It needs the step, so that only 4 x 3 - 3 s hide the ring; after it comes the last backward, which
+// makes the gradients of the next ring.
+TEST_CASE("a late step is there for the first forward that needs it", "[schedule][asynchronous][closed-form]") {
+  for (const auto& [reduce, period] : {std::pair{5.0, 12.0}, {9.0, 12.0}, {10.0, 13.0}, {17.0, 20.0}}) {
+    CAPTURE(reduce);
+    CHECK(period_with_ring("pipedream-2bw", 1, reduce, 0) == near(period));
+  }
+}
+
 } // namespace
 } // namespace stagecraft

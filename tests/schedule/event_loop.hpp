@@ -77,8 +77,14 @@ private:
     std::vector<Item> round;
     std::set<int> stages;
     std::size_t place = 0;
+    const bool late = schedule_.name == "pipedream-2bw"; // its step comes before the first forward of the next round
+    bool stepped = schedule_.steps_each_micro_batch;
     for (Action action : schedule_.orders[rank]) {
       const int ahead = action.micro_batch / schedule_.micro_batches;
+      if (late && ahead > 0 && !stepped) {
+        round.push_back({0, 0, place++, {}, action.stage});
+        stepped = true;
+      }
       action.micro_batch %= schedule_.micro_batches;
       stages.insert(action.stage);
       if (action.fused) {
@@ -92,7 +98,7 @@ private:
       }
     }
     for (const int stage : stages) { // lowest first
-      if (!schedule_.steps_each_micro_batch) {
+      if (!stepped) {
         round.push_back({0, 0, place++, {}, stage});
       }
     }

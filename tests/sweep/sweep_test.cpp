@@ -763,6 +763,44 @@ TEST_CASE("the report knows which points keep to the constraints", "[study][swee
   }
 }
 
+// A zip has two values, of which one repeats: latency alone would explain nothing, and bandwidth all.
+TEST_CASE("axes that advance together are one axis of the results", "[study][sweep]") {
+  const std::string study = chain_study("training: {global_batch: 4, micro_batches: 4}\n"
+                                        "compare: {strategies: uniform, schedules: gpipe}\nengine: analytic\nsweep:\n",
+                                        "{devices: 2, bandwidth: 4 MB/s}");
+  const std::string zip =
+      "  zip: {platform.bandwidth: [1 MB/s, 1 GB/s, 1 GB/s], platform.latency: [1 us, 1 us, 2 us]}\n";
+  const std::string seed = "  seed: [1, 2]\n";
+  using Keys = std::vector<std::string>;
+  Results results;
+  run(study + zip + seed, results.folder / "a.sqlite");
+  {
+    SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+    CHECK(store.axes() == std::vector<Keys>{{"platform.bandwidth", "platform.latency"}, {"seed"}});
+    CHECK(store.axis_keys() == Keys{"platform.bandwidth", "platform.latency", "seed"});
+    const SweepResults stored = read_sweep_results(store);
+    CHECK(stored.axes.at(0).key == "platform.bandwidth + platform.latency");
+    CHECK(stored.axes.at(0).values == Keys{"1 MB/s + 1 us", "1 GB/s + 1 us", "1 GB/s + 2 us"});
+    CHECK(stored.axes.at(1).key == "seed");
+    std::vector<std::string> by;
+    const DocumentPage page = sweep_page(stored);
+    for (const std::string& sentence : page.sections.at(0).sentences) {
+      if (sentence.starts_with("By ")) {
+        by.push_back(sentence);
+      }
+    }
+    REQUIRE(by.size() == 1);
+    CHECK_THAT(by[0], Catch::StartsWith("By bandwidth + latency the best samples per second differ by a factor of "));
+    CHECK_THAT(by[0], Catch::EndsWith(": 1 GB/s + 1 us best, 1 MB/s + 1 us worst."));
+  }
+  // A second sweep lets them advance apart, so that they are axes of their own.
+  run(study + "  platform.latency: [1 us, 2 us]\n", results.folder / "a.sqlite");
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+  std::vector<Keys> axes = store.axes();
+  std::sort(axes.begin(), axes.end());
+  CHECK(axes == std::vector<Keys>{{"platform.bandwidth"}, {"platform.latency"}, {"seed"}});
+}
+
 TEST_CASE("constraints of several sweeps are heeded where all are the same", "[study][sweep]") {
   for (const auto& [one, other, heeded] :
        {std::tuple{"devices: 1", "devices: 1", true}, std::tuple{"devices: 1", "devices: 2", false},

@@ -8,6 +8,7 @@
 #include "sim/plan/estimate.hpp"
 #include "sim/plan_format/plan_file.hpp"
 #include "sim/report/table.hpp"
+#include "sim/schedule/pace.hpp"
 #include "sim/study/plan_scenario.hpp"
 
 namespace stagecraft {
@@ -80,7 +81,8 @@ ExitStatus run(const PlanCommand& options) {
   const Plan& plan = std::get<Plan>(planned);
   const Problem& problem = memo.costs.problem(micro_batches);
   const PlanCost cost = cost_plan(problem, plan);
-  const PlanFigures figures{bottleneck(problem, plan, cost), estimate_iteration(problem, plan, cost),
+  const Pace pace = pace_of(*scenario.schedule, static_cast<int>(plan.stages.size()), micro_batches);
+  const PlanFigures figures{bottleneck(problem, plan, cost), estimate_period(problem, plan, cost, pace),
                             memo.costs.bound(study.training.step == StepMode::barrier), taken};
   if (options.output.format == "json") {
     emit(options.output, plan_to_json(plan, cost, figures, *study.model, study.platform, true));

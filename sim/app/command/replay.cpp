@@ -74,13 +74,11 @@ ExitStatus run(const ReplayCommand& options) {
   }
   Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
   comparison.verdict = make_verdict(comparison);
-  if (options.output.format == "json") {
-    emit(options.output,
-         to_json(one.run, origin, true,
-                 {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}}));
-  } else if (options.output.format == "csv") {
-    emit(options.output, to_csv(comparison));
-  } else {
+  const auto json = [&] {
+    return to_json(one.run, origin, true,
+                   {{"memory", memory_json(memory, options.timeline)}, {"timeline", options.timeline ? trace : ""}});
+  };
+  const auto table = [&] {
     PictureOptions picture;
     picture.width = terminal_width() - 28;
     picture.color = use_color();
@@ -91,8 +89,9 @@ ExitStatus run(const ReplayCommand& options) {
       text += sentence + "\n";
     }
     text += memory_sentence(memory) + "\n";
-    emit(options.output, text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture));
-  }
+    return text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture);
+  };
+  emit(options.output, {.table = table, .json = json, .csv = [&] { return to_csv(comparison); }});
   return kDone;
 }
 

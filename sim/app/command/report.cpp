@@ -1,13 +1,20 @@
 // stagecraft report: results as one page to look at, and as figures for papers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/file.hpp"
+#include "sim/report/chrome_trace.hpp"
 #include "sim/report/page/documents.hpp"
+#include "sim/report/validation.hpp"
 #include "sim/sweep/store/read_sweep_results.hpp"
+#include "sim/validate/run_accuracy.hpp"
+#include "sim/validate/run_record.hpp"
+#include "sim/validate/validators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -47,10 +54,25 @@ std::vector<fs::path> results_in(const fs::path& folder) {
   return files;
 }
 
+// A real run: its figures beside their prediction, and both timelines.
+DocumentPage read_run(const fs::path& file) {
+  const RunRecord record = read_run_record(file);
+  const std::array timelines{NamedTimeline{"measured", record.timeline},
+                             NamedTimeline{"predicted", accuracy_of(record).prediction}};
+  DocumentPage page = read_document(file.string(), to_json(validate(file, shipped_folder())));
+  DocumentPage trace = read_document(file.string(), chrome_trace(record.graph, timelines, record.platform));
+  page.sections.insert(page.sections.end(), std::make_move_iterator(trace.sections.begin()),
+                       std::make_move_iterator(trace.sections.end()));
+  return page;
+}
+
 DocumentPage read_results(const fs::path& file) {
   if (is_sweep(file)) {
     SweepStore store(file, SweepStore::Mode::read);
     return sweep_page(read_sweep_results(store));
+  }
+  if (fs::is_regular_file(file) && is_runs(file)) {
+    return read_run(file);
   }
   constexpr int kMost = 4096; // MiB: timelines of about ten million bars
   return read_document(file.string(), read_file(file, kMost));

@@ -14,6 +14,7 @@
 #include "sim/replay/replay.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/schedule/place.hpp"
+#include "sim/study/measure_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -26,10 +27,26 @@ struct ScheduleCommand {
   std::vector<double> forward = {1}, backward, backward_input, backward_weight;
   double fused = 0; ///< 0: forward and backward together take the sum of both
   double hop_latency = 0;
+  double memory = 0; ///< activations of a device at most, in micro-batches of all its stages; 0: no limit
+  double kept = 1;   ///< the share of them that W needs after B
   std::string recompute;
   int iterations = 3;
   ScheduleTextOptions text;
 };
+
+// A plain number of some range.
+Check plain_number(const char* what, double low, double high) {
+  return {"NUMBER", [=](const std::string& text) -> std::string {
+            try {
+              const double number = parse_number(text, {"command line", 0, 0});
+              return number >= low && number <= high
+                         ? ""
+                         : std::string(what) + " must be " + to_digits(low, 3) + " to " + to_digits(high, 3);
+            } catch (const InputError& failure) {
+              return failure.what();
+            }
+          }};
+}
 
 // A time without a unit. Above kLongest, sums of times would lose digits.
 Check plain_time() {
@@ -61,6 +78,10 @@ void add_flags(Flags& flags, ScheduleCommand& options) {
   flags.add("--backward-weight", &options.backward_weight, "likewise of the gradient of the weights", times);
   flags.add("--fused", &options.fused, "time of a forward and a backward that run together (default: their sum)", time);
   flags.add("--latency", &options.hop_latency, "delay between two devices", time);
+  flags.add("--memory", &options.memory, "activations that a device holds at most, in micro-batches of all its stages",
+            {.check = plain_number("the memory", 0.001, 1e9)});
+  flags.add("--kept", &options.kept, "share of the activations that W still needs after B (default 1)",
+            {.check = plain_number("the share", 0, 1)});
   flags.add("--recompute", &options.recompute, "run forward again before backward",
             {.check = one_of({"none", "early", "lazy", "skip", "except-last"})});
   flags.add("--iterations", &options.iterations, "iterations to find the period over",
@@ -119,7 +140,7 @@ Plan plan_of(const ScheduleRow& row, int devices, int chunks) {
 }
 
 // Every stage takes 1/chunks of its device's times; neighbours exchange data without bytes.
-PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, bool recomputes) {
+PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, bool recomputes, double kept) {
   PlanCost cost;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     StageCost stage{.in_turn = plan.stages[s].in_turn};
@@ -130,7 +151,8 @@ PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, b
                           .backward_input = Seconds{times.input[d] / chunks},
                           .backward_weight = Seconds{times.weight[d] / chunks},
                           .recompute = Seconds{recomputes ? forward : 0}};
-      replica.memory.per_micro_batch = Bytes{1};
+      replica.memory.per_micro_batch = Bytes{1.0 / chunks};
+      replica.memory.for_weights = Bytes{kept / chunks};
       stage.replicas.push_back(replica);
     }
     cost.stages.push_back(std::move(stage));
@@ -141,18 +163,35 @@ PlanCost cost_of_times(const DeviceTimes& times, const Plan& plan, int chunks, b
   return cost;
 }
 
-// What a schedule that depends on times gets: the seconds of each stage, the hops, and no limit on memory but its own.
+// What a schedule that depends on times gets: the seconds of each stage, the hops, and the limit on memory, or its own.
 ScheduleRequest request_of(const ScheduleRow& row, const DeviceTimes& times, const ScheduleCommand& options,
                            int chunks) {
   ScheduleRequest request{.ranks = options.stages, .micro_batches = options.micro_batches, .chunks = chunks};
   for (int s = 0; s < options.stages * chunks; ++s) {
     const int d = rank_of(s, options.stages, row.stage_placement);
-    request.figures.push_back({times.forward[d] / chunks, times.input[d] / chunks, times.weight[d] / chunks, 1});
+    request.figures.push_back(
+        {times.forward[d] / chunks, times.input[d] / chunks, times.weight[d] / chunks, 1.0 / chunks, options.kept});
     if (s > 0) {
       request.hops.push_back(rank_of(s - 1, options.stages, row.stage_placement) == d ? 0 : options.hop_latency);
     }
   }
+  if (options.memory > 0) {
+    request.room.assign(options.stages, options.memory);
+  }
   return request;
+}
+
+// Throws where a device holds more activations than it may.
+void check_memory(const ScheduleCommand& options, const Metrics& metrics) {
+  constexpr double kRounding = 1e-9;
+  for (std::size_t device = 0; device < metrics.peak_memory.size(); ++device) {
+    const double held = metrics.peak_memory[device].value;
+    if (options.memory > 0 && held > options.memory * (1 + kRounding)) {
+      throw InputError({"--memory", 0, 0}, options.schedule + " holds the activations of " + to_digits(held, 4) +
+                                               " micro-batches on device " + std::to_string(device) + ", more than " +
+                                               to_digits(options.memory, 4));
+    }
+  }
 }
 
 // The time of forward and backward together as a fraction of their sum; 1 where no flag gives it.
@@ -174,6 +213,10 @@ Schedule with_recompute(Schedule schedule, const std::string& mode) {
   rule.skip_after_own_forward = mode == "skip";
   rule.except_last_micro_batch = mode == "except-last";
   return add_recompute(std::move(schedule), all, rule);
+}
+
+std::vector<Timeline> replay_until_steady(std::span<const ReplayRequest> requests) {
+  return replay_steady(replay_analytic, requests);
 }
 
 struct Drawn {
@@ -242,7 +285,7 @@ ExitStatus run(const ScheduleCommand& options) {
   }
   const Schedule steady = with_recompute(std::move(std::get<Schedule>(made)), options.recompute);
   Drawn drawn{.schedule = from_empty(steady)};
-  if (options.output.format == "csv") { // the orders need no times
+  if (options.output.format == "csv" && options.memory == 0) { // the orders need no times
     emit(options.output, schedule_text(drawn.schedule, options.text));
     return kDone;
   }
@@ -256,7 +299,7 @@ ExitStatus run(const ScheduleCommand& options) {
       make_star_platform(DeviceType{}, options.stages, BytesPerSecond{std::numeric_limits<double>::infinity()},
                          Seconds{options.hop_latency});
   Router router(platform);
-  const PlanCost cost = cost_of_times(times, placed_plan.plan, chunks, recomputes);
+  const PlanCost cost = cost_of_times(times, placed_plan.plan, chunks, recomputes, options.kept);
   const auto replay = [&](const Schedule& schedule, int iterations) {
     drawn.graph = make_task_graph({.cost = cost,
                                    .schedule = schedule,
@@ -266,17 +309,21 @@ ExitStatus run(const ScheduleCommand& options) {
                                    .fused = fused_part(times, options),
                                    .rank_of = placed_plan.rank_of});
     const ReplayRequest request{drawn.graph, platform, iterations};
-    drawn.timeline = replay_analytic(std::span(&request, 1)).front();
-    return measure(drawn.graph, drawn.timeline, platform);
+    drawn.timeline = std::move((schedule.flushes ? replay_analytic : replay_until_steady)({&request, 1}).front());
+    Metrics metrics = measure(drawn.graph, drawn.timeline, platform);
+    check_memory(options, metrics);
+    return metrics;
   };
   if (steady.flushes) {
     drawn.metrics = replay(steady, options.iterations);
   } else {
-    const Seconds period = replay(steady, 2 + options.stages).iteration; // by then the pipeline is full
+    const Seconds period = replay(steady, 2 + options.stages).iteration;
     drawn.metrics = replay(drawn.schedule, 1);
     drawn.metrics.iteration = period;
   }
-  emit(options.output, options.output.format == "json" ? json_of(drawn, options) : picture_of(drawn, options));
+  emit(options.output, {.table = [&] { return picture_of(drawn, options); },
+                        .json = [&] { return json_of(drawn, options); },
+                        .csv = [&] { return schedule_text(drawn.schedule, options.text); }});
   return kDone;
 }
 

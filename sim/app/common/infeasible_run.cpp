@@ -4,11 +4,12 @@
 namespace stagecraft {
 
 ExitStatus report_infeasible(const OutputOptions& options, const Run& run, const RunOrigin& origin) {
-  if (options.format == "json") {
-    emit(options, to_json(run, origin, true));
-  } else if (options.format == "csv") {
+  if (options.format == "csv") {
     emit(options, to_csv(Comparison{.runs = {run}}));
-  } else {
+  } else if (options.format == "json" || !options.file.empty()) {
+    emit(options, to_json(run, origin, true));
+  }
+  if (options.format == "table") {
     remark(run.strategy + " is infeasible: " + run.why_not +
            (run.would_fit.empty() ? "" : "; would fit with " + run.would_fit) + "\n");
   }

@@ -13,11 +13,15 @@
 
 namespace stagecraft {
 
-/// An axis along which points differ: a key of the study, or strategy, schedule, micro-batches, recompute.
+/// An axis along which points differ: a key of the study, or strategy, schedule, micro-batches, recompute. Keys whose
+/// values advance together are one axis, named by as_one_axis(), as are its values.
 struct SweptAxis {
   std::string key;
   std::vector<std::string> values; ///< in order of first appearance
 };
+/// "model + training.global_batch", and "vgg16 + 384" for their values; parts_of_axis() are the names joined.
+std::string as_one_axis(const std::vector<std::string>& names);
+std::vector<std::string> parts_of_axis(const std::string& name);
 /// Stands for the value of points whose sweep lacks an axis.
 inline constexpr std::uint32_t kNoValue = std::numeric_limits<std::uint32_t>::max();
 

@@ -10,6 +10,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::string_view kTogether = " + "; // between the parts of an axis whose keys advance together
+
 template <class Q> std::optional<std::vector<double>> quantities(const std::vector<std::string>& texts) {
   std::vector<double> numbers;
   try {
@@ -43,6 +45,33 @@ std::string unit_of(const std::string& text) {
 std::string range_of(const std::string& first, const std::string& last) {
   const std::string from = shortened(first), to = shortened(last), unit = unit_of(from);
   return (unit == unit_of(to) ? from.substr(0, from.size() - unit.size()) : from) + " to " + to;
+}
+
+// One part of a key in words.
+std::string short_part(const std::string& key) {
+  const std::size_t first = key.find('.');
+  std::string name = first == std::string::npos ? key : key.substr(first + 1);
+  if (name == "micro_batches") {
+    return "micro-batches";
+  }
+  std::replace(name.begin(), name.end(), '.', ' ');
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+// One part of a value for people.
+std::string shortened_part(const std::string& text) {
+  if (text.starts_with('{')) {
+    std::string words = text;
+    std::erase_if(words, [](char c) { return c == '{' || c == '}' || c == '"'; });
+    return words;
+  }
+  constexpr std::size_t kLong = 6;
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {
+    return text;
+  }
+  return rounded(std::strtod(text.c_str(), nullptr)) + (end == std::string::npos ? "" : text.substr(end));
 }
 
 } // namespace
@@ -84,29 +113,36 @@ SharedPlaces shared_places(std::size_t values_across, std::size_t values_down) {
   }
 }
 
-std::string short_name(const std::string& key) {
-  const std::size_t first = key.find('.');
-  std::string name = first == std::string::npos ? key : key.substr(first + 1);
-  if (name == "micro_batches") {
-    return "micro-batches";
+std::string as_one_axis(const std::vector<std::string>& names) {
+  std::string name;
+  for (const std::string& one : names) {
+    name.append(name.empty() ? "" : kTogether).append(one);
   }
-  std::replace(name.begin(), name.end(), '.', ' ');
-  std::replace(name.begin(), name.end(), '_', ' ');
   return name;
 }
 
+std::vector<std::string> parts_of_axis(const std::string& name) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = name.find(kTogether, begin);
+    parts.push_back(name.substr(begin, end - begin));
+    if (end == std::string::npos) {
+      return parts;
+    }
+    begin = end + kTogether.size();
+  }
+}
+
+std::string short_name(const std::string& key) {
+  std::vector<std::string> parts = parts_of_axis(key);
+  std::transform(parts.begin(), parts.end(), parts.begin(), short_part);
+  return as_one_axis(parts);
+}
+
 std::string shortened(const std::string& text) {
-  if (text.starts_with('{')) {
-    std::string words = text;
-    std::erase_if(words, [](char c) { return c == '{' || c == '}' || c == '"'; });
-    return words;
-  }
-  constexpr std::size_t kLong = 6;
-  const std::size_t end = text.find_first_not_of("0123456789.");
-  if (std::min(end, text.size()) <= kLong || text.find('.') >= end) {
-    return text;
-  }
-  return rounded(std::strtod(text.c_str(), nullptr)) + (end == std::string::npos ? "" : text.substr(end));
+  std::vector<std::string> parts = parts_of_axis(text);
+  std::transform(parts.begin(), parts.end(), parts.begin(), shortened_part);
+  return as_one_axis(parts);
 }
 
 std::string rounded(double value) {

@@ -49,15 +49,26 @@ SweepView::SweepView(const SweepResults& results, bool all) : results_(results),
 // Whether an axis adds information: a run's number of micro-batches does not if an axis of the sweep says the same.
 bool SweepView::tells(std::size_t axis) const {
   const std::vector<SweptAxis>& axes = results_.axes;
-  const auto same = std::find_if(axes.begin(), axes.end(), [&](const SweptAxis& one) {
-    return axes[axis].key == kRunMicroBatches && one.key == "training.micro_batches";
-  });
-  for (std::size_t point = 0; same != axes.end() && point < results_.points(); ++point) {
-    if (text(point, axis) != text(point, static_cast<std::size_t>(same - axes.begin()))) {
-      return true;
+  for (std::size_t other = 0; axes[axis].key == kRunMicroBatches && other < axes.size(); ++other) {
+    const std::vector<std::string> keys = parts_of_axis(axes[other].key);
+    const auto same = std::find(keys.begin(), keys.end(), "training.micro_batches");
+    if (same == keys.end()) {
+      continue;
     }
+    const auto part = static_cast<std::size_t>(same - keys.begin());
+    std::vector<std::string> counts; // [value]: its number of micro-batches
+    for (const std::string& value : axes[other].values) {
+      const std::vector<std::string> parts = parts_of_axis(value);
+      counts.push_back(part < parts.size() ? parts[part] : "");
+    }
+    for (std::size_t point = 0; point < results_.points(); ++point) {
+      if (!has(point, other) || text(point, axis) != counts[value(point, other)]) {
+        return true;
+      }
+    }
+    return false;
   }
-  return same == axes.end();
+  return true;
 }
 
 std::vector<char> SweepView::drawn_axes() const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/schedule/pace.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft {
@@ -57,6 +58,7 @@ private:
   };
 
   int stages() const { return static_cast<int>(cost_.stages.size()); }
+  bool steps_late() const { return pace_of(request_.schedule).steps_late; }
 
   // task_graph.cpp
   void list_devices();
@@ -106,7 +108,7 @@ private:
   void write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of);
   void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);
-  TaskId add_optimizer(int stage, const ReplicaTasks& replica);
+  void write_optimizer(int stage, ReplicaTasks& replica);
   void join_fused();
   void shorten_fused(const std::vector<TaskId>& head);
 
@@ -115,8 +117,12 @@ private:
   void finish_iteration();
   TaskId complete(const ReplicaTasks& replica) const;
   TaskId add_all_reduce(int stage, int rank, int steps);
-  TaskId add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
-                  const std::vector<TaskId>& made, int steps);
+  struct Ring {
+    TaskId begin, end; // blocks of joins
+  };
+  Ring add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
+                const std::vector<TaskId>& made, int steps);
+  void follow_itself(const Ring& ring, int steps);
   void overlap_iterations();
 
   // task_graph_loading.cpp: what loads batches for the first stage
@@ -135,7 +141,8 @@ private:
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
   std::vector<EdgeRun> edge_runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
-  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own; may end early
+  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own (-1: one after
+                                                 // it); may end early
   std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
 };
 

@@ -12,7 +12,7 @@ TaskId TaskGraphBuilder::add_join(TaskKind kind, int count) {
   return add({.kind = kind}, count);
 }
 
-// Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser.
+// Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser, perhaps that of the next iteration.
 void TaskGraphBuilder::finish_iteration() {
   const bool together = request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
   const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
@@ -57,25 +57,36 @@ TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
     for (const ReplicaTasks* replica : ring) {
       made.push_back(complete(*replica));
     }
-    return add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
+    const Ring whole = add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
+    follow_itself(whole, steps);
+    return whole.end;
   }
-  TaskId before = kNone;
+  Ring all{kNone, kNone};
   for (std::size_t k = 0; k < ring.front()->parts.size(); ++k) { // one after the other, as on one stream
     std::vector<TaskId> made;
     for (const ReplicaTasks* replica : ring) {
       made.push_back(replica->parts[k]);
     }
-    if (before != kNone) {
-      made.push_back(before);
+    if (k > 0) {
+      made.push_back(all.end);
     }
-    before = add_ring(stage, ring, cost_.stages[stage].buckets[k].bytes, made, 1);
+    const Ring one = add_ring(stage, ring, cost_.stages[stage].buckets[k].bytes, made, 1);
+    all = {k > 0 ? all.begin : one.begin, one.end};
   }
-  return before;
+  follow_itself(all, 1);
+  return all.end;
 }
 
-// Adds one ring that reduces `gradients` once all of `made` have ended; returns the block of the joins at its end.
-TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
-                                  const std::vector<TaskId>& made, int steps) {
+// A late step leaves time for a reduction until the next one, which then waits for it, as on one stream.
+void TaskGraphBuilder::follow_itself(const Ring& ring, int steps) {
+  for (int i = 0; steps_late() && i < steps; ++i) {
+    ties_.emplace_back(ring.end + i, Tie{ring.begin + i, 1, false});
+  }
+}
+
+// Adds one ring that reduces `gradients` once all of `made` have ended.
+TaskGraphBuilder::Ring TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTasks*>& ring,
+                                                  Bytes gradients, const std::vector<TaskId>& made, int steps) {
   const int ranks = static_cast<int>(ring.size());
   const TaskId begin = add_join(TaskKind::all_reduce, steps);
   const TaskId end = add_join(TaskKind::all_reduce, steps);
@@ -90,11 +101,11 @@ TaskId TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTask
     edge_runs_.push_back({begin, sent.first, steps});
     edge_runs_.push_back({sent.second, end, steps});
   }
-  return end;
+  return {begin, end};
 }
 
-// If iterations overlap, an edge from a task that runs ahead of its iteration leads into a later one, and so becomes a
-// tie.
+// If iterations overlap, an edge from a task that runs ahead of its iteration, or to one that runs after it, leads into
+// a later one, and so becomes a tie.
 void TaskGraphBuilder::overlap_iterations() {
   graph_.overlaps = true;
   ahead_.resize(graph_.work.size(), 0);

@@ -29,8 +29,7 @@ void TaskGraphBuilder::write_programs() {
     write_program(request_.schedule.orders[rank_of(device)], replica_of);
     for (const auto& [stage, replica] : stages_on[device]) {
       if (replica->optimizer == kNone) {
-        replica->optimizer = add_optimizer(stage, *replica);
-        graph_.program.push_back(replica->optimizer);
+        write_optimizer(stage, *replica);
       }
       replica_of[stage] = nullptr;
     }
@@ -43,6 +42,7 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
   const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
   const bool divides = !backwards_left_.empty();
+  const bool late = steps_late();
   if (divides) {
     for (const Action& action : order) {
       backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
@@ -52,6 +52,9 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
     ReplicaTasks* replica = replica_of[action.stage];
     const std::int32_t m = flushes ? action.micro_batch : action.micro_batch % micro_batches_;
     const TaskId task = task_of(*replica, action.kind, m);
+    if (late && action.micro_batch >= micro_batches_ && replica->optimizer == kNone) {
+      write_optimizer(action.stage, *replica); // the first forward of the next iteration needs its weights
+    }
     if (action.fused) {
       fused_.emplace_back(graph_.program.back(), task);
     }
@@ -99,22 +102,25 @@ void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<Grad
   }
 }
 
-// Notes that a task runs this many iterations before the one that its micro-batch belongs to.
+// Notes that a task runs this many iterations before the one that it belongs to.
 void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
-  if (iterations > 0) {
+  if (iterations != 0) {
     ahead_.resize(graph_.work.size(), 0);
     ahead_[task] = iterations;
   }
 }
 
-TaskId TaskGraphBuilder::add_optimizer(int stage, const ReplicaTasks& replica) {
+// Adds a replica's optimiser step at this point of the program. A late one belongs to the iteration before.
+void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
   const ReplicaCost& cost = cost_.stages[stage].replicas[&replica - replicas_[stage].data()];
-  return add({.kind = TaskKind::optimizer,
-              .device = replica.device,
-              .stage = stage,
-              .to_stage = stage,
-              .seconds = cost.optimizer},
-             1);
+  replica.optimizer = add({.kind = TaskKind::optimizer,
+                           .device = replica.device,
+                           .stage = stage,
+                           .to_stage = stage,
+                           .seconds = cost.optimizer},
+                          1);
+  set_ahead(replica.optimizer, steps_late() ? -1 : 0);
+  graph_.program.push_back(replica.optimizer);
 }
 
 // Fused tasks act as one: the first waits for what any of them needs, and what any of them makes leaves after the last.

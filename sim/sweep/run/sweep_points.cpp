@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/report/page/sweep_page.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -422,9 +423,11 @@ SweepRecord SweepPoints::record() {
   nlohmann::json keys = nlohmann::json::array();
   Fingerprint fingerprint;
   for (const SweepAxis& axis : inputs_.sweep.axes) {
+    std::vector<std::string> together;
     for (const AxisKey& key : axis.keys) {
-      keys.push_back(key.key);
+      together.push_back(key.key);
     }
+    keys.push_back(as_one_axis(together));
   }
   record.keys = keys.dump();
   record.goal = inputs_.sweep.goal.document;

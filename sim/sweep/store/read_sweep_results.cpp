@@ -78,7 +78,7 @@ struct Best {
 class Reader {
 public:
   /// `best`: the best points by each sweep's goal; the answers say their rank.
-  Reader(const std::vector<std::string>& keys, const std::vector<Best>& best) {
+  Reader(std::vector<std::vector<std::string>> axes, const std::vector<Best>& best) : axes_(std::move(axes)) {
     for (const auto& [name, goal, points] : best) {
       SweepAnswer& answer = results_.answers.emplace_back();
       answer.sweep = name;
@@ -88,8 +88,8 @@ public:
         answer.best.push_back({0, point.score, goal.objective->write(point.score)});
       }
     }
-    for (const std::string& key : keys) {
-      results_.axes.push_back({key, {}});
+    for (const std::vector<std::string>& keys : axes_) {
+      results_.axes.push_back({as_one_axis(keys), {}});
     }
     for (const std::string_view key : kRunAxes) {
       results_.axes.push_back({std::string(key), {}});
@@ -114,10 +114,15 @@ public:
       }
     }
     const Json settings = Json::parse(row.settings);
-    const std::size_t keys = results_.axes.size() - kRunAxes.size();
+    const std::size_t keys = axes_.size();
     for (std::size_t axis = 0; axis < keys; ++axis) {
-      const std::string& key = results_.axes[axis].key;
-      settings.contains(key) ? add_value(axis, settings[key].get<std::string>()) : results_.value.push_back(kNoValue);
+      std::vector<std::string> values;
+      for (const std::string& key : axes_[axis]) {
+        if (settings.contains(key)) {
+          values.push_back(settings[key].get<std::string>());
+        }
+      }
+      values.size() == axes_[axis].size() ? add_value(axis, as_one_axis(values)) : results_.value.push_back(kNoValue);
     }
     add_value(keys, row.strategy);
     add_value(keys + 1, row.schedule);
@@ -183,6 +188,7 @@ private:
   }
 
   SweepResults results_;
+  std::vector<std::vector<std::string>> axes_; // the sweeps' own, with their keys
   std::optional<Limits> limits_;
   std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
   std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best points: answer and rank
@@ -198,7 +204,7 @@ SweepResults read_sweep_results(SweepStore& store) {
     best.push_back({name, goal, {}});
     best.back().points = store.best(sweep, best.back().goal, "", kBest);
   }
-  Reader reader(store.axis_keys(), best);
+  Reader reader(store.axes(), best);
   store.for_each([&](const PointRow& row) { reader.add(row); }, true);
   SweepResults results = reader.finish();
   results.screened = store.screened();

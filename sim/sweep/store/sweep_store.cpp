@@ -10,6 +10,7 @@
 #include <fstream>
 #include <span>
 
+#include "sim/report/page/sweep_page.hpp"
 #include "sim/sweep/store/sweep_tables.hpp"
 
 namespace stagecraft {
@@ -21,6 +22,41 @@ namespace {
 // Replaces a failed point whose id is at most `newest`.
 const std::string kReplacement =
     "update points set " + point_assignments("") + " where key = ? and id <= :newest and status = 'failed'";
+
+using Axes = std::vector<std::vector<std::string>>;
+
+// The axes in SweepRecord::keys.
+Axes axes_of(const std::string& keys) {
+  Axes axes;
+  for (const auto& item : nlohmann::json::parse(keys)) {
+    axes.push_back(parts_of_axis(item.get<std::string>()));
+  }
+  return axes;
+}
+
+bool is_in(const std::vector<std::string>& axis, const std::string& key) {
+  return std::find(axis.begin(), axis.end(), key) != axis.end();
+}
+
+// Axes without repetition. The keys in `apart` are axes of their own.
+Axes without_repetition(const Axes& axes, const std::vector<std::string>& apart) {
+  Axes result;
+  const auto add = [&](const std::vector<std::string>& axis) {
+    if (std::find(result.begin(), result.end(), axis) == result.end()) {
+      result.push_back(axis);
+    }
+  };
+  for (const std::vector<std::string>& axis : axes) {
+    if (std::none_of(axis.begin(), axis.end(), [&](const std::string& key) { return is_in(apart, key); })) {
+      add(axis);
+      continue;
+    }
+    for (const std::string& key : axis) {
+      add({key});
+    }
+  }
+  return result;
+}
 
 } // namespace
 
@@ -335,16 +371,28 @@ std::vector<std::string> SweepStore::names() {
 
 std::vector<std::string> SweepStore::paths() { return file_->texts("select distinct path from files order by path"); }
 
-std::vector<std::string> SweepStore::axis_keys() {
-  std::vector<std::string> keys;
+std::vector<std::vector<std::string>> SweepStore::axes() {
+  Axes axes;
+  std::vector<std::string> apart; // keys that advance with different ones in different sweeps
   SqliteStatement& statement = file_->statement("select keys from sweeps order by digest");
   while (statement.step()) {
-    for (const auto& item : nlohmann::json::parse(statement.text(0))) {
-      const auto key = item.get<std::string>();
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        keys.push_back(key);
+    for (const std::vector<std::string>& axis : axes_of(statement.text(0))) {
+      for (const std::vector<std::string>& other : axes) {
+        if (other != axis && std::any_of(axis.begin(), axis.end(), [&](auto& key) { return is_in(other, key); })) {
+          apart.insert(apart.end(), axis.begin(), axis.end());
+          apart.insert(apart.end(), other.begin(), other.end());
+        }
       }
+      axes.push_back(axis);
     }
+  }
+  return without_repetition(axes, apart);
+}
+
+std::vector<std::string> SweepStore::axis_keys() {
+  std::vector<std::string> keys;
+  for (std::vector<std::string>& axis : axes()) {
+    keys.insert(keys.end(), std::make_move_iterator(axis.begin()), std::make_move_iterator(axis.end()));
   }
   return keys;
 }

@@ -26,7 +26,7 @@ struct SweepRecord {
   Digest digest;
   std::string name, program, document; ///< the study as YAML on one line, without `sweep`
   std::string settings;                ///< of the command line, a JSON object of texts
-  std::string keys;                    ///< of the axes, a JSON list
+  std::string keys;                    ///< of the axes, a JSON list of as_one_axis()
   std::string goal;                    ///< what it looks for, SweepGoal::document
   std::string screen;                  ///< the engine of a first pass; "": there was none
   std::string study_folder, shipped_folder;
@@ -103,6 +103,9 @@ public:
   std::vector<std::string> names();
   /// The files that sweeps read, each once.
   std::vector<std::string> paths();
+  /// The axes of all sweeps, each key once: an axis has several keys where their values advance together in every sweep
+  /// that has one of them.
+  std::vector<std::vector<std::string>> axes();
   /// The keys of all sweeps' axes, each once.
   std::vector<std::string> axis_keys();
 

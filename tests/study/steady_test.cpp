@@ -1,0 +1,92 @@
+// Periods of schedules whose iterations overlap: steady, and the same as a much longer replay tells.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/measure_graph.hpp"
+#include "sim/timeline/steady.hpp"
+#include "tests/catch.hpp"
+#include "tests/schedule/random_pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kShort = 8, kLong = 3000; // iterations
+
+const char* const kNames[] = {"pipedream", "pipedream-2bw", "pipemare", "xpipe"};
+
+// A pipeline of unequal stages on a star, under a schedule without a flush.
+test::RandomCase random_case(std::mt19937& random) {
+  for (;;) {
+    test::RandomCase one = test::random_case(test::schedule_row(kNames[test::pick(random, 0, 3)]), random);
+    if (one.pipeline.ranks > 1) {
+      return one;
+    }
+  }
+}
+
+TaskGraph graph_of(const test::RandomCase& one, const Platform& platform) {
+  const test::PlacedPipeline placed = test::placed(one.pipeline, one.schedule);
+  Router router(platform);
+  return make_task_graph({.cost = placed.cost, .schedule = one.schedule, .router = router, .rank_of = placed.rank_of});
+}
+
+double steady_period(ReplayFunction replay, const TaskGraph& graph, const Platform& platform) {
+  const ReplayRequest request{graph, platform, kShort};
+  return measure(graph, replay_steady(replay, {&request, 1}).front(), platform).iteration.value;
+}
+
+// From the middle of a long replay to nearly its end, on the first device.
+double long_period(ReplayFunction replay, const TaskGraph& graph, const Platform& platform, int iterations) {
+  const ReplayRequest request{graph, platform, iterations};
+  const Timeline timeline = replay({&request, 1}).front();
+  const int end = iterations - iterations / 10, begin = iterations / 2;
+  const double* const finish = timeline.finish.data() + graph.program_of(0).back();
+  return (finish[static_cast<std::size_t>(end) * graph.tasks()] -
+          finish[static_cast<std::size_t>(begin) * graph.tasks()]) /
+         (end - begin);
+}
+
+TEST_CASE("a period without a flush is that of a replay of thousands of iterations", "[study][steady]") {
+  std::mt19937 random(29);
+  for (int n = 0; n < 120; ++n) {
+    const test::RandomCase one = random_case(random);
+    const Platform platform = test::star_of(one.pipeline);
+    const TaskGraph graph = graph_of(one, platform);
+    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
+    CHECK(steady_period(replay_analytic, graph, platform) ==
+          Approx(long_period(replay_analytic, graph, platform, kLong)).epsilon(kSteady));
+  }
+}
+
+// All devices send through links that several flows share.
+TEST_CASE("so it is where transfers share links", "[study][steady]") {
+  std::mt19937 random(31);
+  for (int n = 0; n < 12; ++n) {
+    const test::RandomCase one = random_case(random);
+    const Platform platform = test::star_of(one.pipeline);
+    const TaskGraph graph = graph_of(one, platform);
+    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
+    CHECK(steady_period(replay_simgrid, graph, platform) ==
+          Approx(long_period(replay_simgrid, graph, platform, kLong / 20)).epsilon(10 * kSteady));
+  }
+}
+
+// Two equal stages without transfers: from the second iteration on, all tasks keep one pace.
+TEST_CASE("a period is steady over four iterations, once all tasks keep one pace", "[study][steady]") {
+  test::Pipeline pipeline = test::equal_stages(2, 1, {1, 1, 1, 0, 0});
+  const Schedule schedule = test::schedule_of("pipemare", 2, 4);
+  for (const int iterations : {4, 5, 6, 7, 12}) {
+    const test::PipelineRun run = test::run(pipeline, schedule, {.iterations = iterations});
+    const Steadiness found = find_steady(run.graph, run.timeline);
+    CAPTURE(iterations);
+    // Device 0 is done with its last round before device 1, whose last iteration is therefore left out. In the first
+    // one the pipeline fills, so that it takes 4 in the window, one before it and these two.
+    CHECK(found.iterations == iterations - 1);
+    CHECK((found.spread <= kSteady) == (iterations >= 7));
+    if (iterations >= 7) {
+      CHECK(found.window == 4);
+      CHECK(found.spread == 0);
+    }
+  }
+}
+
+} // namespace
+} // namespace stagecraft
