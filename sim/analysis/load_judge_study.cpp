@@ -59,7 +59,9 @@ std::vector<Planner> read_planners(yaml::Map& map, const Folders& folders) {
   for (const yaml::Node* node : list) {
     if (is_all(*node)) {
       for (const StrategyRow& row : strategies()) {
-        planners.push_back({.name = std::string(row.name), .strategy = &row});
+        if (!row.reference) {
+          planners.push_back({.name = std::string(row.name), .strategy = &row});
+        }
       }
     } else {
       planners.push_back(read_planner(*node, folders));

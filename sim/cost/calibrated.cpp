@@ -2,7 +2,10 @@
 // has fits and the operator names its kernels, else by a roofline.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "sim/cost/least_over_parts.hpp"
 #include "sim/cost/passes.hpp"
 #include "sim/platform/kernel_fits.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
@@ -64,6 +67,38 @@ public:
     });
   }
 
+  // A fit's time per sample may rise and fall, so it is searched. Where gaps are taken off, nothing is left of a fitted
+  // pass: a fit may say less than a launch for the smallest parts.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    const PartRange all{0, part.samples, 1, part.degree};
+    const auto on = [&](const Pass& pass, KernelPass which, Seconds gap, const PartRange& range) {
+      return least_of_pass(pass, which, what.kind, type, precision, gap, range);
+    };
+    if (std::isinf(on(what.forward, KernelPass::forward, {}, all)) ||
+        std::isinf(on(what.backward_input, KernelPass::backward_input, {}, all)) ||
+        std::isinf(on(what.backward_weight, KernelPass::backward_weight, {}, all))) {
+      return std::nullopt;
+    }
+    const auto forward = [&](const PartRange& range) {
+      return on(what.forward, KernelPass::forward, part.gaps.forward, range);
+    };
+    const auto input = [&](const PartRange& range) {
+      return on(what.backward_input, KernelPass::backward_input, part.gaps.backward_input, range);
+    };
+    const auto weight = [&](const PartRange& range) {
+      return on(what.backward_weight, KernelPass::backward_weight, part.gaps.backward_weight, range);
+    };
+    const auto sum = [&](const PartRange& range) { return forward(range) + input(range) + weight(range); };
+    const auto least = [&](const auto& bound_of) { return Seconds{least_over_parts(all, bound_of)}; };
+    return LeastTime{{least(forward), least(input), least(weight)}, least(sum)};
+  }
+
+  bool alike(OperatorId a, OperatorId b) const override {
+    return same_passes(model_.operators[static_cast<std::size_t>(a)], model_.operators[static_cast<std::size_t>(b)]);
+  }
+
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto error_of = [&](const Pass& pass, KernelPass which) {
@@ -75,6 +110,43 @@ public:
   }
 
 private:
+  // Device seconds per sample of a pass, at least, anywhere in the range; infinite if the type lacks the kernel.
+  static double least_of_pass(const Pass& pass, KernelPass which, KernelKind kind, const DeviceType& type,
+                              Precision precision, Seconds gap, const PartRange& range) {
+    const Shard shard{range.least_degree, range.least_degree > 1};
+    const auto shapes = roofline_time(pass_of_shard(pass, shard), kind, type, range.high, precision);
+    const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
+                                   : std::numeric_limits<double>::infinity();
+    const auto fitted = least_fitted(pass, which, type, precision, range);
+    if (!fitted) {
+      return roofline;
+    }
+    const double left = gap.value > 0 ? 0 : fitted->per_size;
+    return fitted->everywhere ? left : std::min(left, roofline);
+  }
+
+  // The sum over the kernels of a pass; nothing where one of them has no fit anywhere in the range.
+  static std::optional<LeastKernelTime> least_fitted(const Pass& pass, KernelPass which, const DeviceType& type,
+                                                     Precision precision, const PartRange& range) {
+    if (!type.fits || pass.calls.empty()) {
+      return std::nullopt;
+    }
+    LeastKernelTime sum;
+    for (const KernelCall& call : pass.calls) {
+      KernelRange kernels{kernel_of(call, which, precision, range.low), kernel_of(call, which, precision, range.high)};
+      divide(kernels.low, {range.most_degree, true});
+      divide(kernels.high, {range.least_degree, true});
+      const auto one =
+          stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
+      if (!one) {
+        return std::nullopt;
+      }
+      sum.per_size += one->per_size;
+      sum.everywhere = sum.everywhere && one->everywhere;
+    }
+    return sum;
+  }
+
   // The sum over the kernels of a pass; nothing where there is no fit for one of them.
   static std::optional<PassTime> predicted(const Pass& pass, KernelPass which, const DeviceType& type, double samples,
                                            Precision precision, const Shard& shard) {

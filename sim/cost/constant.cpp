@@ -11,6 +11,14 @@ public:
                                    Precision /*precision*/) const override {
     return OperatorTime{Seconds{1}, Seconds{1}, Seconds{1}};
   }
+
+  // The same time for any size.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    return least_of_whole(*this, op, type, precision, part);
+  }
+
+  bool alike(OperatorId /*a*/, OperatorId /*b*/) const override { return true; }
 };
 
 } // namespace

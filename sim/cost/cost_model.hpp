@@ -40,6 +40,20 @@ struct OperatorError {
 /// was measured on, and of a profile scaled to another type (docs/model.md, "Confidence").
 inline constexpr double kRooflineSpread = 0.2, kProfileSpread = 0.04, kScaledProfileSpread = 0.15;
 
+/// Any part of a micro-batch of at most `samples`, on any tensor-parallel group of at most `degree` devices. `gaps`, at
+/// most its launches, are taken off each pass before it is divided by its samples, as far as something is left.
+struct AnyPart {
+  double samples = 1;
+  int degree = 1;
+  OperatorTime gaps = {};
+};
+
+/// Device seconds per sample that no part falls below: each pass by itself, and all three together.
+struct LeastTime {
+  OperatorTime each;
+  Seconds all;
+};
+
 /// Cost is a function of operator, device type, micro-batch size and precision. Implementations are pure.
 class CostModel {
 public:
@@ -54,6 +68,16 @@ public:
   /// stays, the rest is divided.
   virtual std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples,
                                                     Precision precision, const Shard& shard) const;
+
+  /// A proven bound: for each size n > 0 and degree that `part` allows, degree * (time_of_shard() - gaps) / n is no
+  /// less. Sizes are any fractions, since replicas may share samples in any proportion. Nothing where time() has
+  /// nothing.
+  virtual std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                              const AnyPart& part) const = 0;
+
+  /// Whether two operators take the same time everywhere and at every size, so that one answer serves both. The default
+  /// knows it of one operator only.
+  virtual bool alike(OperatorId a, OperatorId b) const { return a == b; }
 
   /// How far off time() may be. The default is no error.
   virtual OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const;
@@ -83,6 +107,11 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
                                      Precision precision);
 /// A pass with the amounts that one device of a group has to do, without its kernel calls.
 Pass pass_of_shard(const Pass& pass, const Shard& shard);
+
+/// least_time() of a model whose device seconds per sample, less the gaps, fall with the size and rise with the degree:
+/// those of the whole part on one device.
+std::optional<LeastTime> least_of_whole(const CostModel& cost, OperatorId op, const DeviceType& type,
+                                        Precision precision, const AnyPart& part);
 
 CostModelResult make_roofline(const CostModelRequest& request);
 CostModelResult make_calibrated(const CostModelRequest& request);

@@ -21,6 +21,23 @@ std::optional<OperatorTime> CostModel::time_of_shard(OperatorId op, const Device
   return OperatorTime{part(whole->forward), part(whole->backward_input), part(whole->backward_weight)};
 }
 
+std::optional<LeastTime> least_of_whole(const CostModel& cost, OperatorId op, const DeviceType& type,
+                                        Precision precision, const AnyPart& part) {
+  const auto time = cost.time(op, type, part.samples, precision);
+  if (!time) {
+    return std::nullopt;
+  }
+  const auto per_sample = [&](Seconds seconds, Seconds gap) {
+    return std::max(Seconds{0}, seconds - gap) / part.samples;
+  };
+  LeastTime least{{per_sample(time->forward, part.gaps.forward),
+                   per_sample(time->backward_input, part.gaps.backward_input),
+                   per_sample(time->backward_weight, part.gaps.backward_weight)},
+                  {}};
+  least.all = least.each.forward + least.each.backward_input + least.each.backward_weight;
+  return least;
+}
+
 OperatorError CostModel::error(OperatorId /*op*/, const DeviceType& /*type*/, double /*samples*/,
                                Precision /*precision*/) const {
   return {};

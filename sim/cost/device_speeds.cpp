@@ -30,6 +30,26 @@ public:
                 : time;
   }
 
+  // A shard of a scaled time is extrapolated (time_of_shard), which takes no less per sample than the whole.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    const auto scaled = types_.find(type.name);
+    const bool is_scaled = scaled != types_.end();
+    const double speed = is_scaled ? scaled->second.speed : 1;
+    const OperatorTime gaps{part.gaps.forward * speed, part.gaps.backward_input * speed,
+                            part.gaps.backward_weight * speed};
+    auto least = inner_.least_time(op, is_scaled ? scaled->second.original : type, precision, {part.samples, 1, gaps});
+    if (least && is_scaled) {
+      const double factor = 1 / speed;
+      least->each = {least->each.forward * factor, least->each.backward_input * factor,
+                     least->each.backward_weight * factor};
+      least->all = least->all * factor;
+    }
+    return least;
+  }
+
+  bool alike(OperatorId a, OperatorId b) const override { return inner_.alike(a, b); }
+
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
     const auto scaled = types_.find(type.name);
     return inner_.error(op, scaled == types_.end() ? type : scaled->second.original, samples, precision);

@@ -6,6 +6,9 @@
 
 namespace stagecraft {
 
+/// Whether two operators do the same work in each pass.
+bool same_passes(const Operator& a, const Operator& b);
+
 /// Calls `time_of(pass, which)` for each pass; nothing where one of them has no time.
 template <class TimeOf> std::optional<OperatorTime> time_of_passes(const Operator& what, TimeOf time_of) {
   const std::optional<Seconds> forward = time_of(what.forward, KernelPass::forward);

@@ -50,6 +50,26 @@ public:
                                : CostModel::time_of_shard(op, type, samples, precision, shard);
   }
 
+  // Between two measured sizes, and beyond them, the time per sample goes one way; so it is least at a measured size or
+  // at the whole, or it falls to nothing where the gaps outweigh the launch that every size takes. Degrees that were
+  // not measured are extrapolated, which takes no less.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    std::optional<LeastTime> least;
+    for (const Series& series : series_) {
+      const Series* used = series_of(type, series.tensor_parallel);
+      if (used != &series || (series.tensor_parallel > part.degree && series.tensor_parallel > 1)) {
+        continue;
+      }
+      for (const double samples : sizes_up_to(part.samples, series)) {
+        if (const auto time = time_in(series, op, type, samples, precision)) {
+          lower(least, *time, part, series.tensor_parallel / samples);
+        }
+      }
+    }
+    return least && outweighed(op, type, precision, part) ? LeastTime{} : least;
+  }
+
   OperatorError error(OperatorId op, const DeviceType& type, double /*samples*/,
                       Precision /*precision*/) const override {
     const bool at_home = reference_ == nullptr || series_of(type, 1)->device == type.name;
@@ -59,6 +79,45 @@ public:
   }
 
 private:
+  static std::vector<double> sizes_up_to(double samples, const Series& series) {
+    std::vector<double> sizes = {samples};
+    for (const Profile* profile : series.by_size) {
+      if (profile->samples > 0 && profile->samples < samples) {
+        sizes.push_back(profile->samples);
+      }
+    }
+    return sizes;
+  }
+
+  // Takes each of the three passes, and their sum, where it is less than before.
+  static void lower(std::optional<LeastTime>& least, const OperatorTime& time, const AnyPart& part, double factor) {
+    const auto left = [&](Seconds seconds, Seconds gap) { return std::max(Seconds{0}, seconds - gap) * factor; };
+    const OperatorTime one{left(time.forward, part.gaps.forward), left(time.backward_input, part.gaps.backward_input),
+                           left(time.backward_weight, part.gaps.backward_weight)};
+    const Seconds all = one.forward + one.backward_input + one.backward_weight;
+    if (!least) {
+      least = LeastTime{one, all};
+      return;
+    }
+    least->each = {std::min(least->each.forward, one.forward), std::min(least->each.backward_input, one.backward_input),
+                   std::min(least->each.backward_weight, one.backward_weight)};
+    least->all = std::min(least->all, all);
+  }
+
+  // Whether the gaps are more than what a part of hardly any samples takes.
+  bool outweighed(OperatorId op, const DeviceType& type, Precision precision, const AnyPart& part) const {
+    const OperatorTime& gaps = part.gaps;
+    if (gaps.forward.value == 0 && gaps.backward_input.value == 0 && gaps.backward_weight.value == 0) {
+      return false;
+    }
+    constexpr double kHardlyAny = 1e-9;
+    const auto time = time_in(*series_of(type, 1), op, type, part.samples * kHardlyAny, precision);
+    constexpr double kRounding = 1e-6;
+    const auto less = [&](Seconds seconds, Seconds gap) { return seconds < gap * (1 - kRounding); };
+    return !time || less(time->forward, gaps.forward) || less(time->backward_input, gaps.backward_input) ||
+           less(time->backward_weight, gaps.backward_weight);
+  }
+
   std::optional<OperatorTime> time_in(const Series& series, OperatorId op, const DeviceType& type, double samples,
                                       Precision precision) const {
     const std::optional<double> factor = device_factor(op, series, type, precision);

@@ -29,6 +29,20 @@ Pass pass_of_shard(const Pass& pass, const Shard& shard) {
 
 namespace {
 
+bool same_pass(const Pass& a, const Pass& b) {
+  return a.flops == b.flops && a.moved_elements == b.moved_elements && a.moved_parameters == b.moved_parameters &&
+         a.kernels == b.kernels && a.calls == b.calls;
+}
+
+} // namespace
+
+bool same_passes(const Operator& a, const Operator& b) {
+  return a.kind == b.kind && same_pass(a.forward, b.forward) && same_pass(a.backward_input, b.backward_input) &&
+         same_pass(a.backward_weight, b.backward_weight);
+}
+
+namespace {
+
 class RooflineModel : public CostModel {
 public:
   explicit RooflineModel(const ModelGraph& model) : model_(model) {}
@@ -44,6 +58,16 @@ public:
     return time_of_passes(what, [&](const Pass& pass, KernelPass) {
       return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
     });
+  }
+
+  // Launches and parameters are the same for any size; a degree divides neither launches nor, at times, activations.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    return least_of_whole(*this, op, type, precision, part);
+  }
+
+  bool alike(OperatorId a, OperatorId b) const override {
+    return same_passes(model_.operators[static_cast<std::size_t>(a)], model_.operators[static_cast<std::size_t>(b)]);
   }
 
   OperatorError error(OperatorId op, const DeviceType& /*type*/, double /*samples*/,

@@ -13,28 +13,19 @@ namespace {
 
 double finite_or_zero(double value) { return std::isinf(value) ? 0 : value; }
 
-// The time per sample is least at the whole micro-batch or at a smaller measured size, because it is monotonic between
-// two measured sizes and beyond them.
-std::vector<double> sizes_to_try(const Problem& problem) {
-  std::vector<double> sizes = {problem.samples};
-  for (const Profile& profile : problem.model.profiles) {
-    if (profile.samples > 0 && profile.samples < problem.samples) {
-      sizes.push_back(profile.samples);
+// [operator]: the first operator that takes the same times, for which alone they are asked.
+std::vector<OperatorId> first_alike(const Problem& problem) {
+  std::vector<OperatorId> first(problem.model.size());
+  std::vector<OperatorId> different;
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    const auto same = std::find_if(different.begin(), different.end(),
+                                   [&](OperatorId other) { return problem.cost.alike(op, other); });
+    first[op] = same == different.end() ? op : *same;
+    if (first[op] == op) {
+      different.push_back(op);
     }
   }
-  return sizes;
-}
-
-// 1 and the tensor degrees that were measured. At any other degree t a shard takes no less than 1/t of the time at
-// degree 1.
-std::vector<int> degrees_to_try(const Problem& problem) {
-  std::vector<int> degrees = {1};
-  for (const Profile& profile : problem.model.profiles) {
-    if (std::find(degrees.begin(), degrees.end(), profile.tensor_parallel) == degrees.end()) {
-      degrees.push_back(profile.tensor_parallel);
-    }
-  }
-  return degrees;
+  return first;
 }
 
 // Optimiser step without its launch, which a device pays once for all its operators.
@@ -66,22 +57,19 @@ LeastTimes least_times(const Problem& problem, const std::vector<DeviceId>& devi
   for (const DeviceId device : devices) {
     ++times.devices[problem.type_index(device)];
   }
-  for (const double samples : sizes_to_try(problem)) {
-    const double scale = problem.samples / samples;
-    for (std::size_t type = 0; type < types; ++type) {
-      for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
-        for (const int degree : degrees_to_try(problem)) { // a group takes `degree` times that in sum
-          const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], samples,
-                                                       problem.training.precision, {degree});
-          const auto lower = [&](double& least, Seconds seconds) {
-            least = std::min(least, seconds.value * scale * degree);
-          };
-          if (time) {
-            lower(times.forward[type][op], time->forward);
-            lower(times.backward_input[type][op], time->backward_input);
-            lower(times.all[type][op], time->forward + time->backward_input + time->backward_weight);
-          }
-        }
+  const std::vector<OperatorId> first = first_alike(problem);
+  const AnyPart part{problem.samples, static_cast<int>(devices.size())};
+  for (std::size_t type = 0; type < types; ++type) {
+    for (OperatorId op = 0; op < problem.model.size() && times.devices[type] > 0; ++op) {
+      if (first[op] != op) {
+        times.forward[type][op] = times.forward[type][first[op]];
+        times.backward_input[type][op] = times.backward_input[type][first[op]];
+        times.all[type][op] = times.all[type][first[op]];
+      } else if (const auto least =
+                     problem.cost.least_time(op, problem.platform.types[type], problem.training.precision, part)) {
+        times.forward[type][op] = least->each.forward.value * problem.samples;
+        times.backward_input[type][op] = least->each.backward_input.value * problem.samples;
+        times.all[type][op] = least->all.value * problem.samples;
       }
     }
   }
@@ -406,35 +394,64 @@ Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices
 
 namespace {
 
-// Seconds for which all three passes occupy one resource of a device.
-Seconds resource_seconds(const Problem& problem, OperatorId op, const DeviceType& type, double samples,
-                         const OperatorTime& time, double StreamKernel::*share) {
-  const Operator& passes = problem.model.operators[op];
-  const auto taken = [&](const Pass& pass, Seconds seconds) {
-    const StreamKernel kernel = kernel_of(pass, passes.kind, type, samples, problem.training.precision, seconds);
+OperatorTime launches_of(const Operator& op, const DeviceType& type) {
+  const auto launches = [&](const Pass& pass) { return pass.kernels * type.launch_overhead; };
+  return {launches(op.forward), launches(op.backward_input), launches(op.backward_weight)};
+}
+
+// The least seconds for which a micro-batch occupies one resource of a device: of each pass the resource's own work,
+// and no more than the time beside its launches. `work`: the least of that time, per sample.
+double resource_seconds(const Problem& problem, const Operator& op, const DeviceType& type, const OperatorTime& work,
+                        double StreamKernel::*share) {
+  const auto taken = [&](const Pass& pass, Seconds per_sample) {
+    const Seconds time = pass.kernels * type.launch_overhead + per_sample * problem.samples;
+    const StreamKernel kernel = kernel_of(pass, op.kind, type, problem.samples, problem.training.precision, time);
     return kernel.work * kernel.*share;
   };
-  return Seconds{taken(passes.forward, time.forward) + taken(passes.backward_input, time.backward_input) +
-                 taken(passes.backward_weight, time.backward_weight)};
+  return taken(op.forward, work.forward) + taken(op.backward_input, work.backward_input) +
+         taken(op.backward_weight, work.backward_weight);
+}
+
+// What the three cases of several streams count for each operator instead of its whole time.
+struct StreamLeast {
+  double arithmetic = 0, bandwidth = 0, stream = 0;
+};
+
+std::optional<StreamLeast> stream_least(const Problem& problem, OperatorId op, const DeviceType& type, int streams) {
+  const Operator& what = problem.model.operators[op];
+  const auto beside_launches =
+      problem.cost.least_time(op, type, problem.training.precision, {problem.samples, 1, launches_of(what, type)});
+  if (!beside_launches) {
+    return std::nullopt;
+  }
+  const auto whole = problem.cost.least_time(op, type, problem.training.precision, {problem.samples});
+  // An element-wise kernel may run inside another, without a launch.
+  const double own = (what.kind == KernelKind::elementwise ? beside_launches : whole)->all.value * problem.samples;
+  return StreamLeast{resource_seconds(problem, what, type, beside_launches->each, &StreamKernel::compute),
+                     resource_seconds(problem, what, type, beside_launches->each, &StreamKernel::bandwidth),
+                     own / streams};
 }
 
 } // namespace
 
-Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices) {
+Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices, int streams) {
+  const LeastTimes groups = least_times(problem, devices); // tensor-parallel groups have one stream
+  const std::vector<OperatorId> first = first_alike(problem);
+  std::vector<std::vector<std::optional<StreamLeast>>> least(groups.devices.size());
+  for (std::size_t type = 0; type < groups.devices.size(); ++type) {
+    for (OperatorId op = 0; op < problem.model.size() && groups.devices[type] > 0; ++op) {
+      least[type].push_back(first[op] == op ? stream_least(problem, op, problem.platform.types[type], streams)
+                                            : least[type][first[op]]);
+    }
+  }
   Seconds bound;
-  for (double StreamKernel::*share : {&StreamKernel::compute, &StreamKernel::bandwidth}) {
-    LeastTimes times = least_times(problem, devices);
-    for (std::size_t type = 0; type < times.devices.size(); ++type) {
-      for (OperatorId op = 0; op < problem.model.size(); ++op) {
-        double least = kInfinity;
-        for (const double samples : sizes_to_try(problem)) {
-          const DeviceType& on = problem.platform.types[type];
-          if (const auto time = problem.cost.time(op, on, samples, problem.training.precision)) {
-            const Seconds taken = resource_seconds(problem, op, on, samples, *time, share);
-            least = std::min(least, taken.value * (problem.samples / samples));
-          }
+  for (double StreamLeast::*one : {&StreamLeast::arithmetic, &StreamLeast::bandwidth, &StreamLeast::stream}) {
+    LeastTimes times = groups;
+    for (std::size_t type = 0; type < least.size(); ++type) {
+      for (std::size_t op = 0; op < least[type].size(); ++op) {
+        if (least[type][op]) {
+          times.all[type][op] = std::min(times.all[type][op], (*least[type][op]).*one);
         }
-        times.all[type][op] = least;
       }
     }
     bound = std::max(bound, work_bound(problem, times));

@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// The least time of one micro-batch for each device type and operator, in seconds; infinite if the type lacks the
-/// kernel. For b samples it is b min t(b')/b' over b' <= b, so that no share of the micro-batch takes less time per
-/// sample.
+/// The least time of one micro-batch for each device type and operator, in device seconds; infinite if the type lacks
+/// the kernel. For b samples it is b times a lower bound of degree * t(b')/b' over b' <= b and tensor degrees, so that
+/// no share of the micro-batch on no group of devices takes less time per sample (CostModel::least_time).
 struct LeastTimes {
   std::vector<int> devices;                                      ///< [type]: how many may be used
   std::vector<std::vector<double>> forward, backward_input, all; ///< [type][operator]; all: with weight gradients
@@ -40,9 +40,10 @@ Seconds communication_bound(const Problem& problem, const LeastTimes& times, con
 /// barrier`), so that its makespan is its period.
 Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices, bool from_empty);
 
-/// A bound for plans whose kernels run on several streams. Kernels then overlap, but each resource of a device serves
-/// them one after the other: the bound is the larger of work_bound() for arithmetic alone and for memory bandwidth
-/// alone, both without launches.
-Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices);
+/// A bound for plans whose kernels run on at most `streams` streams of a device. Kernels then overlap, but each
+/// resource of a device serves them one after the other, and so does each stream: the bound is the largest work_bound()
+/// of three, for arithmetic alone, for memory bandwidth alone, both without launches, and for all time shared by the
+/// streams.
+Seconds lower_bound_of_streams(const Problem& problem, const std::vector<DeviceId>& devices, int streams);
 
 } // namespace stagecraft

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
+
+struct StrategyRow;
 
 /// What a replay of one plan measured, over one period of its steady state.
 struct Evaluation {
@@ -40,6 +43,12 @@ struct PlanRequest {
   /// Replays a plan under the study's schedule, training and true costs. Without it, a strategy that searches uses
   /// estimate_iteration().
   std::function<Evaluation(const Plan&)> evaluate;
+  /// Replays plans likewise on the study's own engine, which is slower: for the few that a search must choose from.
+  /// Nothing where `evaluate` is.
+  std::function<std::vector<Evaluation>(std::span<const Plan>)> replay;
+  /// The plan of another strategy for the same schedule, or why it has none. Without it, a strategy that compares
+  /// others asks them with this same request.
+  std::function<PlanResult(const StrategyRow&)> plan_of;
   int budget = 200;       ///< most plans that a strategy may evaluate
   BalanceOptions balance; ///< options of the strategy dynamic
   int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md

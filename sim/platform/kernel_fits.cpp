@@ -34,18 +34,18 @@ Place place_of(const std::vector<double>& nodes, double value) {
   return {static_cast<std::size_t>(below - nodes.begin()), (value - *below) / (*above - *below)};
 }
 
-// Multilinear interpolation, one axis after the other. `offset` is the number of the node chosen by the axes before.
-double interpolate(const ResidualGrid& grid, const Kernel& kernel, double processors, std::size_t axis,
-                   std::size_t offset) {
+// Multilinear interpolation at logarithms of the axes' features, one axis after the other. `offset` is the number of
+// the node chosen by the axes before.
+double interpolate(const ResidualGrid& grid, const std::vector<double>& logarithms, std::size_t axis = 0,
+                   std::size_t offset = 0) {
   if (axis == grid.axes.size()) {
     return grid.values[offset];
   }
   const std::vector<double>& nodes = grid.axes[axis].nodes;
-  const double value = std::log(feature(grid.axes[axis].feature, kernel, processors));
-  const Place place = place_of(nodes, value);
+  const Place place = place_of(nodes, logarithms[axis]);
   const std::size_t first = offset * nodes.size() + place.below;
-  const double below = place.above_share < 1 ? interpolate(grid, kernel, processors, axis + 1, first) : 0;
-  const double above = place.above_share > 0 ? interpolate(grid, kernel, processors, axis + 1, first + 1) : 0;
+  const double below = place.above_share < 1 ? interpolate(grid, logarithms, axis + 1, first) : 0;
+  const double above = place.above_share > 0 ? interpolate(grid, logarithms, axis + 1, first + 1) : 0;
   return below * (1 - place.above_share) + above * place.above_share;
 }
 
@@ -100,6 +100,13 @@ std::optional<KernelTime> fitted(const KernelFits& fits, const Kernel& kernel, s
   return std::nullopt;
 }
 
+// How many times as much `kernel` does as one that it resembles: in FLOPs, or in bytes where memory binds it.
+double more_work(const Kernel& kernel, const Kernel& like) {
+  const double arithmetic = flops_of(like).value > 0 ? flops_of(kernel) / flops_of(like) : 1;
+  const double data = bytes_of(like).value > 0 ? bytes_of(kernel) / bytes_of(like) : 1;
+  return kernel.op == KernelOp::launch ? 1 : row_of(row_of(kernel.op).kind).matrix ? arithmetic : data;
+}
+
 // A time borrowed from the same shape in the forward pass or in the other 16-bit format. It keeps that kernel's ratio
 // to its roofline. The spreads are assumptions.
 std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
@@ -112,11 +119,7 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
     like.precision = precision;
     std::optional<KernelTime> time = fitted(fits, like, variant);
     if (time) {
-      const double more_work = flops_of(like).value > 0 ? flops_of(kernel) / flops_of(like) : 1;
-      const double more_data = bytes_of(like).value > 0 ? bytes_of(kernel) / bytes_of(like) : 1;
-      time->time = time->time * (row_of(kernel.op).op == KernelOp::launch ? 1
-                                 : row_of(row_of(kernel.op).kind).matrix  ? more_work
-                                                                          : more_data);
+      time->time = time->time * more_work(kernel, like);
       time->spread = std::hypot(time->spread, spread);
       time->source = FitSource::borrowed;
     }
@@ -164,7 +167,11 @@ Seconds time_of(const Roofline& roofline, const Kernel& kernel) {
 }
 
 Seconds time_of(const ResidualGrid& grid, const Kernel& kernel, double processors) {
-  const double residual = interpolate(grid, kernel, processors, 0, 0) + sum_of(grid.corrections, kernel, processors);
+  std::vector<double> logarithms;
+  for (const GridAxis& axis : grid.axes) {
+    logarithms.push_back(std::log(feature(axis.feature, kernel, processors)));
+  }
+  const double residual = interpolate(grid, logarithms) + sum_of(grid.corrections, kernel, processors);
   return time_of(grid.base, kernel) * std::exp(residual);
 }
 
@@ -240,6 +247,190 @@ std::optional<TransferTime> predict_collective(const KernelFits& fits, std::stri
   const double share = std::log(static_cast<double>(devices) / fewer->devices) /
                        std::log(static_cast<double>(more->devices) / fewer->devices);
   return TransferTime{low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+}
+
+namespace {
+
+// A range of kernels with the sizes of its ends.
+struct SizedRange {
+  KernelRange kernels;
+  double low_size = 0, high_size = 1;
+};
+
+FeatureRange range_of(FeatureId id, const SizedRange& range, double processors) {
+  return stagecraft::range_of(kernel_features()[static_cast<std::size_t>(id)], range.kernels, processors);
+}
+
+// The least value of the grid's interpolation between two logarithms on each axis: a function that is linear along each
+// axis between its nodes takes it at a node or at an end.
+double least_interpolated(const ResidualGrid& grid, const std::vector<FeatureRange>& between,
+                          std::vector<double>& logarithms) {
+  const std::size_t axis = logarithms.size();
+  if (axis == grid.axes.size()) {
+    return interpolate(grid, logarithms);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  const auto look = [&](double logarithm) {
+    logarithms.push_back(logarithm);
+    least = std::min(least, least_interpolated(grid, between, logarithms));
+    logarithms.pop_back();
+  };
+  look(between[axis].low);
+  if (between[axis].high > between[axis].low) {
+    look(between[axis].high);
+  }
+  for (const double node : grid.axes[axis].nodes) {
+    if (node > between[axis].low && node < between[axis].high) {
+      look(node);
+    }
+  }
+  return least;
+}
+
+// The roofline per size is least at the high end; the residual may be least anywhere.
+double least_of(const ResidualGrid& grid, const SizedRange& range, double processors) {
+  std::vector<FeatureRange> between;
+  for (const GridAxis& axis : grid.axes) {
+    const FeatureRange values = range_of(axis.feature, range, processors);
+    between.push_back({std::log(values.low), std::log(values.high)});
+  }
+  std::vector<double> logarithms;
+  double residual = least_interpolated(grid, between, logarithms);
+  for (const FitTerm& term : grid.corrections) {
+    const FeatureRange values = range_of(term.feature, range, processors);
+    residual += term.coefficient * (term.coefficient > 0 ? values.low : values.high);
+  }
+  return time_of(grid.base, range.kernels.high).value / range.high_size * std::exp(residual);
+}
+
+double least_of(const KernelFamily& family, const SizedRange& range, double processors) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::vector<FitTerm>& way : family.ways) {
+    double sum = 0;
+    for (const FitTerm& term : way) {
+      sum += term.coefficient * range_of(term.feature, range, processors).low;
+    }
+    least = std::min(least, sum);
+  }
+  return least / range.high_size;
+}
+
+// On each segment, start / size + seconds per byte * bytes / size: the second term is least at the high end, the first
+// one too unless it is negative.
+double least_of(const PiecewiseLine& line, const SizedRange& range) {
+  const double least_bytes = bytes_of(range.kernels.low).value;
+  const double most_bytes = bytes_of(range.kernels.high).value;
+  double least = std::numeric_limits<double>::infinity();
+  double from = 0;
+  for (const LineSegment& segment : line.segments) {
+    const bool last = &segment == &line.segments.back();
+    if ((last || segment.upto >= least_bytes) && from <= most_bytes) {
+      const double at_low =
+          (segment.start.value + segment.seconds_per_byte * std::max(from, least_bytes)) / range.high_size;
+      const double start = segment.start.value / (segment.start.value < 0 ? range.low_size : range.high_size);
+      const double apart = start + segment.seconds_per_byte * most_bytes / range.high_size;
+      least = std::min(least, std::max(at_low, apart));
+    }
+    from = segment.upto;
+  }
+  return std::max(0.0, least);
+}
+
+bool lies_in(const KernelRange& kernels, const Kernel& kernel) {
+  for (std::size_t i = 0; i < kMostDimensions; ++i) {
+    if (kernel.shape[i] < kernels.low.shape[i] || kernel.shape[i] > kernels.high.shape[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The same for fitted().
+std::optional<LeastKernelTime> least_fitted(const KernelFits& fits, const SizedRange& range) {
+  const Kernel& like = range.kernels.low;
+  LeastKernelTime least{std::numeric_limits<double>::infinity(), false};
+  if (!fits.scale || fits.scale->processors == 1) {
+    for (const MeasuredKernel& measured : fits.measured) {
+      const Kernel& kernel = measured.kernel;
+      if (kernel.op == like.op && kernel.pass == like.pass && kernel.precision == like.precision &&
+          lies_in(range.kernels, kernel)) {
+        least.per_size = std::min(least.per_size, measured.time.value / range.high_size);
+      }
+    }
+  }
+  const double processors = processors_of(fits);
+  if (const KernelFit* fit = find_fit(fits, like, "")) {
+    const double fitted = fit->grid     ? least_of(*fit->grid, range, processors)
+                          : fit->family ? least_of(*fit->family, range, processors)
+                                        : least_of(*fit->line, range);
+    return LeastKernelTime{std::min(least.per_size, fitted), true};
+  }
+  return std::isfinite(least.per_size) ? std::optional(least) : std::nullopt;
+}
+
+// The same for borrowed(), and for fitted() before it: the first source that has a time for every kernel is the last
+// one that counts.
+std::optional<LeastKernelTime> least_of_sources(const KernelFits& fits, const SizedRange& range) {
+  const Kernel& kernel = range.kernels.high;
+  const bool half = kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
+  const Precision other = kernel.precision == Precision::fp16 ? Precision::bf16 : Precision::fp16;
+  std::vector<std::pair<KernelPass, Precision>> sources = {{kernel.pass, kernel.precision}};
+  for (const KernelPass pass : {kernel.pass, KernelPass::forward}) {
+    for (const Precision precision : {kernel.precision, other}) {
+      const std::pair source{pass, precision};
+      if ((precision == kernel.precision || half) &&
+          std::find(sources.begin(), sources.end(), source) == sources.end()) {
+        sources.push_back(source);
+      }
+    }
+  }
+  std::optional<LeastKernelTime> least;
+  for (const auto& [pass, precision] : sources) {
+    SizedRange like = range;
+    like.kernels.low.pass = like.kernels.high.pass = pass;
+    like.kernels.low.precision = like.kernels.high.precision = precision;
+    if (const auto one = least_fitted(fits, like)) {
+      const double per_size = one->per_size * more_work(kernel, like.kernels.high);
+      least = LeastKernelTime{least ? std::min(least->per_size, per_size) : per_size, one->everywhere};
+      if (one->everywhere) {
+        break;
+      }
+    }
+  }
+  return least;
+}
+
+// The same for scaled(). With t >= q n for a size n, a launch of at most L in it, s the factor of the launch and k the
+// least one of the rest, t' = s min(L, t) + k (t - min(L, t)) rises with t.
+double least_scaled(const KernelFits& fits, const SizedRange& range, double per_size) {
+  const FitScale& scale = *fits.scale;
+  const Roofline& roofline = fits.rooflines[static_cast<std::size_t>(range.kernels.low.precision)];
+  const auto share_of = [&](const Kernel& arithmetic, const Kernel& memory, double otherwise) {
+    const double first = (flops_of(arithmetic) / roofline.flops).value;
+    const double second = (bytes_of(memory) / roofline.bandwidth).value;
+    return first + second > 0 && std::isfinite(first + second) ? first / (first + second) : otherwise;
+  };
+  const auto factor = [&](double share) { return share / scale.flops + (1 - share) / scale.memory_bandwidth; };
+  const double rest = std::min(factor(share_of(range.kernels.low, range.kernels.high, 0)),
+                               factor(share_of(range.kernels.high, range.kernels.low, 1)));
+  const double launch = roofline.launch.value;
+  if (scale.launch > rest) {
+    return rest * per_size + (scale.launch - rest) * std::min(launch / range.high_size, per_size);
+  }
+  const double beyond = range.low_size > 0 ? rest * per_size - (rest - scale.launch) * launch / range.low_size : 0;
+  return std::max(scale.launch * per_size, beyond);
+}
+
+} // namespace
+
+std::optional<LeastKernelTime> least_time(const KernelFits& fits, const KernelRange& kernels, double low_size,
+                                          double high_size) {
+  const SizedRange range{kernels, low_size, high_size};
+  std::optional<LeastKernelTime> least = least_of_sources(fits, range);
+  if (least && fits.scale) {
+    least->per_size = least_scaled(fits, range, least->per_size);
+  }
+  return least;
 }
 
 } // namespace stagecraft

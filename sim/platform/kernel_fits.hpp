@@ -11,6 +11,7 @@
 
 #include "sim/base/kernel/kernel.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/platform/kernel_features.hpp"
 
 namespace stagecraft {
 
@@ -195,6 +196,17 @@ struct KernelTime {
 /// How long a kernel takes alone on the device, its launch included. Nothing where no fit applies; the caller then
 /// falls back to the roofline. `variant` asks for another implementation, and only that one.
 std::optional<KernelTime> predict(const KernelFits& fits, const Kernel& kernel, std::string_view variant = {});
+
+/// What predict() cannot fall below over a range of kernels.
+struct LeastKernelTime {
+  double per_size = 0;    ///< seconds per unit of size
+  bool everywhere = true; ///< there is a time for every kernel of the range
+};
+/// A proven bound for kernels whose size goes from `low_size`, which may be 0, to `high_size` as their extents go from
+/// low to high. It presumes that FLOPs and bytes per unit of size never rise with the size. Exact where both ends are
+/// the same kernel, unless that one was measured. Nothing where predict() has no time for any of them.
+std::optional<LeastKernelTime> least_time(const KernelFits& fits, const KernelRange& kernels, double low_size,
+                                          double high_size);
 
 struct TransferTime {
   Seconds time;

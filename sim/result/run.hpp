@@ -123,6 +123,7 @@ struct Comparison {
   std::vector<Run> runs;                ///< ranked: feasible ones by iteration time, then the others
   std::vector<std::string> verdict;     ///< sentences
   std::vector<std::string> inputs = {}; ///< files, for readers to find
+  std::string bound_holds_for = {};     ///< which plans the lower bound of its runs covers, in words
 };
 
 /// Where a run comes from, for readers to find: names and files.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/base/improves.hpp"
 #include "sim/study/confidence.hpp"
 #include "sim/study/replay_prepared.hpp"
 
@@ -44,6 +45,58 @@ void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector
     if (found != proven.end() && prepared[i].run.feasible) {
       prepared[i].run.optimal_bottleneck = found->second;
     }
+  }
+}
+
+// What the bounds of all runs that were replayed presume.
+struct Presumed {
+  bool kernels_in_turn = true, iterations_in_turn = true;
+};
+
+Presumed presumed_by(const std::vector<Prepared>& prepared) {
+  Presumed presumed;
+  for (const Prepared& one : prepared) {
+    if (one.graph != nullptr && one.run.feasible) {
+      presumed.iterations_in_turn = presumed.iterations_in_turn && one.timeline.iterations == 1;
+      presumed.kernels_in_turn =
+          presumed.kernels_in_turn &&
+          std::all_of(one.run.stages.begin(), one.run.stages.end(), [](auto& stage) { return stage.streams <= 1; });
+    }
+  }
+  return presumed;
+}
+
+// "1", "2 or 4", "8, 16 or 32".
+std::string one_of(const std::vector<int>& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == counts.size() ? " or " : ", ") + std::to_string(counts[i]);
+  }
+  return text;
+}
+
+// "of these 8 devices with 2 or 4 micro-batches whose kernels and iterations run one after another".
+std::string holds_for(const Study& study, const Presumed& presumed) {
+  const std::size_t devices = study.platform.devices.size();
+  std::vector<int> counts = study.training.micro_batches;
+  std::sort(counts.begin(), counts.end());
+  const std::string in_turn = presumed.kernels_in_turn && presumed.iterations_in_turn ? "kernels and iterations"
+                              : presumed.kernels_in_turn                              ? "kernels"
+                              : presumed.iterations_in_turn                           ? "iterations"
+                                                                                      : "";
+  return "of " + (devices == 1 ? "this device" : "these " + std::to_string(devices) + " devices") + " with " +
+         one_of(counts) + (counts == std::vector{1} ? " micro-batch" : " micro-batches") +
+         (in_turn.empty() ? "" : " whose " + in_turn + " run one after another");
+}
+
+// One bound for all rows: the least of theirs, so that none of them, whatever it is allowed, takes less.
+void share_bound(std::vector<Prepared>& prepared) {
+  Seconds least{kInfinity};
+  for (const Prepared& one : prepared) {
+    least = one.run.feasible ? std::min(least, one.run.lower_bound) : least;
+  }
+  for (Prepared& one : prepared) {
+    one.run.lower_bound = one.run.feasible ? least : one.run.lower_bound;
   }
 }
 
@@ -113,6 +166,7 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
     add_confidence(memo.costs, result.prepared);
   }
   add_optimal_bottlenecks(scenarios, result.prepared);
+  share_bound(result.prepared);
   std::vector<std::size_t> order(scenarios.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -132,6 +186,7 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
     result.comparison.runs.push_back(prepared.run);
     result.of_run.push_back(prepared.twin >= 0 ? prepared.twin : at);
   }
+  result.comparison.bound_holds_for = holds_for(study, presumed_by(result.prepared));
   result.comparison.verdict = make_verdict(result.comparison, sensitivities_of_winner(study, result));
   return result;
 }

@@ -18,7 +18,8 @@ struct ComparisonResult {
 /// choice of recompute. They point into the study.
 std::vector<Scenario> scenarios_of(const Study& study);
 
-/// Every scenario, prepared, replayed, ranked and judged.
+/// Every scenario, prepared, replayed, ranked and judged. All runs have the same lower bound: the least of theirs,
+/// which differ in what they may overlap.
 ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what

@@ -33,6 +33,32 @@ Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& sche
   return evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
 }
 
+std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const ScheduleRow& schedule,
+                                           int micro_batches, int recompute) {
+  const Study& study = costs.study();
+  std::vector<Evaluation> evaluations(plans.size());
+  std::vector<std::pair<std::size_t, TaskGraph>> graphs; // number of the plan
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    auto made = graph_of_plan(
+        costs, {.plan = &plans[i], .schedule = &schedule, .micro_batches = micro_batches, .recompute = recompute});
+    if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
+      evaluations[i].why_not = reason->reason;
+    } else {
+      graphs.emplace_back(i, std::move(std::get<TaskGraph>(made)));
+    }
+  }
+  std::vector<ReplayRequest> requests;
+  for (const auto& [number, graph] : graphs) {
+    requests.push_back({graph, study.platform, iterations_of(study, graph)});
+  }
+  std::vector<Timeline> timelines = study.engine->replay(requests);
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const auto& [number, graph] = graphs[i];
+    evaluations[number] = evaluation_of(study.platform, graph, measure_window(study, graph, std::move(timelines[i])));
+  }
+  return evaluations;
+}
+
 std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                     std::span<const std::vector<double>> speeds) {
   const Study& study = costs.study();

@@ -14,6 +14,10 @@ namespace stagecraft {
 Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                     int recompute = 0);
 
+/// What the study's own engine measures of plans, replayed together.
+std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const ScheduleRow& schedule,
+                                           int micro_batches, int recompute);
+
 /// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
 /// type says: one evaluation for each list of speeds. The noise is 0.
 std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,

@@ -11,6 +11,10 @@
 namespace stagecraft {
 namespace {
 
+// What `all` stands for: every row but the references, which try all others.
+template <class Row> bool is_in_all(const Row& /*row*/) { return true; }
+bool is_in_all(const StrategyRow& row) { return !row.reference; }
+
 template <class Row>
 std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
                                   std::span<const Row> table) {
@@ -31,9 +35,11 @@ std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::str
     }
     rows.push_back(row);
   }
-  for (const Row& row : table) {
-    if (rows.size() < table.size() && (listed.empty() || listed.front()->text == "all")) {
-      rows.push_back(&row);
+  if (rows.empty()) {
+    for (const Row& row : table) {
+      if (is_in_all(row)) {
+        rows.push_back(&row);
+      }
     }
   }
   return rows;

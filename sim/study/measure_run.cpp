@@ -44,8 +44,11 @@ void add_comparisons(StudyCosts& costs, const TaskGraph& graph, bool from_empty,
   const Platform& platform = costs.study().platform;
   const Seconds iteration = run.metrics.iteration;
   run.speedup = iteration.value > 0 ? costs.single_device_seconds() / iteration : 0;
-  const bool streams = std::any_of(run.stages.begin(), run.stages.end(), [](auto& stage) { return stage.streams > 1; });
-  run.lower_bound = streams ? costs.bound_of_streams() : costs.bound(from_empty);
+  int streams = 1;
+  for (const RunStage& stage : run.stages) {
+    streams = std::max(streams, stage.streams);
+  }
+  run.lower_bound = streams > 1 ? costs.bound_of_streams(streams) : costs.bound(from_empty);
   const BusiestLink busiest = busiest_link(graph, platform, iteration);
   if (busiest.link >= 0) {
     run.busiest_link = platform.links[busiest.link].name;

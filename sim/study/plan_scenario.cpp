@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
-  return strategy == nullptr || strategy->pipeline ? chunks_of(schedule, training.chunks) : 1;
+  return strategy == nullptr || strategy->pipeline || strategy->reference ? chunks_of(schedule, training.chunks) : 1;
 }
 
 // Stages per rank of a given schedule; 1 where the ranks do not divide the stages, which the schedule's check reports
@@ -86,6 +86,15 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
     request.evaluate = [&costs, row = &planned_row(schedule), count = scenario.micro_batches,
                         recompute = scenario.recompute](const Plan& plan) {
       return evaluate(costs, plan, *row, count, recompute);
+    };
+    request.replay = [&costs, row = &planned_row(schedule), count = scenario.micro_batches,
+                      recompute = scenario.recompute](std::span<const Plan> plans) {
+      return evaluate_on_engine(costs, plans, *row, count, recompute);
+    };
+    request.plan_of = [&memo, scenario](const StrategyRow& other) {
+      Scenario its = scenario;
+      its.strategy = &other;
+      return plan_scenario(memo, its).result;
     };
   }
   return request;

@@ -87,12 +87,13 @@ Seconds StudyCosts::bound(bool from_empty) {
   return *known;
 }
 
-Seconds StudyCosts::bound_of_streams() {
-  if (!bound_of_streams_) {
-    bound_of_streams_ =
-        least_bound(study_, [&](int count) { return lower_bound_of_streams(problem(count), devices_); });
+Seconds StudyCosts::bound_of_streams(int streams) {
+  const auto [slot, is_new] = bound_of_streams_.try_emplace(streams);
+  if (is_new) {
+    slot->second =
+        least_bound(study_, [&](int count) { return lower_bound_of_streams(problem(count), devices_, streams); });
   }
-  return *bound_of_streams_;
+  return slot->second;
 }
 
 } // namespace stagecraft

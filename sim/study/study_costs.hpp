@@ -34,11 +34,11 @@ public:
 
   /// Time of the fastest single device for the whole batch at its best micro-batch size, ignoring memory.
   Seconds single_device_seconds();
-  /// Proven lower bound on any run's iteration time, with any of the study's numbers of micro-batches. `from_empty` as
-  /// in sim/plan/lower_bound.hpp.
+  /// Proven lower bound on any run's iteration time, with any of the study's numbers of micro-batches and choices of
+  /// recompute. `from_empty` as in sim/plan/lower_bound.hpp.
   Seconds bound(bool from_empty);
-  /// The same for runs whose kernels may overlap.
-  Seconds bound_of_streams();
+  /// The same for runs whose kernels may overlap on so many streams of a device.
+  Seconds bound_of_streams(int streams);
 
 private:
   /// By micro-batches and choice of recompute.
@@ -50,7 +50,8 @@ private:
   std::vector<Training> trainings_;    // by choice of recompute
   std::optional<SpeedWorld> believed_; // where it differs from the truth
   Problems problems_, believed_problems_;
-  std::optional<Seconds> single_, bound_of_streams_;
+  std::optional<Seconds> single_;
+  std::map<int, Seconds> bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; // [from empty]
 };
 

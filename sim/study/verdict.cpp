@@ -42,12 +42,12 @@ std::string how_late(const Comparison& comparison) {
          ".";
 }
 
-std::string against_bound(const Run& best) {
+std::string against_bound(const Comparison& comparison, const Run& best) {
   if (best.lower_bound.value <= 0) {
     return "No lower bound is known here.";
   }
-  return "No plan can take less than " + to_text(best.lower_bound) + " on these devices; this one is " +
-         percent(best.over_bound(), 1) + " above that bound.";
+  return "No plan " + comparison.bound_holds_for + " can take less than " + to_text(best.lower_bound) +
+         "; this one is " + percent(best.over_bound(), 1) + " above that bound.";
 }
 
 // The part of the cluster of which more speed would shorten the winner most; "" where none was looked for.
@@ -182,7 +182,7 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     if (std::string sure = how_sure(comparison); !sure.empty()) {
       verdict.push_back(std::move(sure));
     }
-    verdict.push_back(against_bound(best));
+    verdict.push_back(against_bound(comparison, best));
     verdict.push_back(what_would_help(best, sensitivities) + what_is_busy(best));
     if (std::string takes = what_it_takes(comparison); !takes.empty()) {
       verdict.push_back(std::move(takes));

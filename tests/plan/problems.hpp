@@ -82,6 +82,12 @@ public:
     return OperatorTime{Seconds{seconds / 3}, Seconds{seconds / 3}, Seconds{seconds - 2 * (seconds / 3)}};
   }
 
+  // Proportional to samples; a launch takes no time.
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    return least_of_whole(*this, op, type, precision, part);
+  }
+
 private:
   const Toy& toy_;
 };

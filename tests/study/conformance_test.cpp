@@ -1,29 +1,12 @@
 // Laws of every run: each strategy under each schedule, on one device or several, replayed by each engine.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <random>
 
 #include "sim/replay/engines.hpp"
-#include "tests/study/studies.hpp"
+#include "tests/study/random_studies.hpp"
 
 namespace stagecraft::test {
 namespace {
-
-constexpr int kLayers = 8; // of long-chain.yaml
-
-// The chain of eight operators with other times and tensors.
-std::vector<Setting> random_chain(std::mt19937& random) {
-  std::vector<Setting> settings;
-  const auto drawn = [&](int most) { return std::to_string(1 + static_cast<int>(random() % most)); };
-  for (int layer = 0; layer < kLayers; ++layer) {
-    const std::string key = "model.layers." + std::to_string(layer) + ".";
-    settings.push_back({key + "forward_time", drawn(20) + " ms"});
-    settings.push_back({key + "backward_time", drawn(40) + " ms"});
-    settings.push_back({key + "output", drawn(3'000'000)});
-    settings.push_back({key + "parameters", drawn(2'000'000)});
-  }
-  return settings;
-}
 
 // All figures of a run are numbers, no device works longer than a period lasts, and none waits for less than nothing.
 void check_laws(const Run& run) {

@@ -23,6 +23,7 @@ PlanResult plan_by_runs(const RealRunOptions& options, bool quiet, const pipelin
                      "asks for a named schedule and a strategy that measures its plans; allowed: " + join(searching));
   }
   PlanRequest request = plan_request(memo, scenario);
+  request.replay = nullptr; // real runs decide
   request.evaluate = [&](const Plan& plan) -> Evaluation {
     Scenario given = scenario;
     given.strategy = nullptr;

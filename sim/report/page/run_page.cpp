@@ -76,8 +76,8 @@ std::vector<std::string> sentences_of(const json& run, const RunValues& values) 
           " at its peak."};
   const double bound = values.of(metric("lower_bound_seconds")), over_bound = values.of(metric("over_bound"));
   if (std::isfinite(over_bound) && bound > 0) {
-    sentences.push_back("No plan can take less than " + to_text(Seconds{bound}) + "; this one takes " +
-                        percent(over_bound, 0) + " more.");
+    sentences.push_back("No plan whose kernels and iterations overlap no more can take less than " +
+                        to_text(Seconds{bound}) + "; this one takes " + percent(over_bound, 0) + " more.");
   }
   if (!values.remarks.empty()) {
     sentences.push_back(values.remarks + ".");

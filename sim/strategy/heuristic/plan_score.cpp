@@ -5,22 +5,26 @@
 
 namespace stagecraft {
 
-PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
+std::string why_not(const PlanRequest& request, const Plan& plan) {
   const Problem& problem = request.problem;
-  PlanScore score;
-  if (score.why_not = missing_kernel(problem, plan); !score.runs()) {
-    return score;
+  if (std::string lacks = missing_kernel(problem, plan); !lacks.empty()) {
+    return lacks;
   }
-  if (score.why_not = replicated_indivisible(plan, problem.model); !score.runs()) {
-    return score;
+  if (std::string replicated = replicated_indivisible(plan, problem.model); !replicated.empty()) {
+    return replicated;
   }
-  if (const auto shortage =
-          plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement)) {
-    score.why_not = to_text(*shortage, problem.platform);
+  const auto shortage =
+      plan_shortage(problem, plan, request.chunks, request.in_flight, request.versions, request.stage_placement);
+  return shortage ? to_text(*shortage, problem.platform) : "";
+}
+
+PlanScore score_plan(const PlanRequest& request, const Plan& plan) {
+  PlanScore score{.why_not = why_not(request, plan)};
+  if (!score.runs()) {
     return score;
   }
   if (!request.evaluate) {
-    score.seconds = estimate_iteration(problem, plan, cost_plan(problem, plan)).value;
+    score.seconds = estimate_iteration(request.problem, plan, cost_plan(request.problem, plan)).value;
     return score;
   }
   const Evaluation measured = request.evaluate(plan);

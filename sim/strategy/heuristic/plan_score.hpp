@@ -16,6 +16,10 @@ struct PlanScore {
   bool runs() const { return why_not.empty(); }
 };
 
+/// Why a plan cannot run, as far as make_plan() checks it: kernels, operators that may not be replicated, memory; or
+/// "".
+std::string why_not(const PlanRequest& request, const Plan& plan);
+
 /// Checks what make_plan() checks, then asks for a replay, or for estimate_iteration() without one.
 PlanScore score_plan(const PlanRequest& request, const Plan& plan);
 
