@@ -263,7 +263,7 @@ ExitStatus run(const ScheduleCommand& options) {
                                    .router = router,
                                    .barrier = false,
                                    .early_recompute = options.recompute != "lazy",
-                                   .fused = fused_part(times, options),
+                                   .fused = [part = fused_part(times, options)](const FusedPair&) { return part; },
                                    .rank_of = ranks});
     const ReplayRequest request{drawn.graph, platform, iterations};
     drawn.timeline = replay_analytic(std::span(&request, 1)).front();
