@@ -1,6 +1,5 @@
-// The planners that promise the least bottleneck, in the paper's own terms or ours, or the least max-load, against the
-// oracle, on 10 000 random graphs of
-// up to nine operators, with devices of up to three types, links and memory.
+// The planners that promise the least bottleneck, as their paper or as we count it, or the least max-load, against the
+// oracle, on 10 000 random graphs of up to nine operators, with devices of up to three types, links and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"
