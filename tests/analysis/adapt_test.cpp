@@ -229,6 +229,7 @@ TEST_CASE("reports/patent-2022: the placement as worded, in its best reading, an
   std::vector<double> totals;
   for (const std::string placement : {"earliest-finish", "earliest-finish-links", "contiguous"}) {
     const Adaptation result = adapt_report("slow-down", {{"dynamic.placement", placement}});
+    CHECK_THAT(to_text(result, false), Catch::Contains("; placement " + placement + ", update mean\n"));
     std::string row = "| slow-down | " + placement + " | ";
     for (const AdaptPolicy& policy : result.policies) {
       const std::string cell =
