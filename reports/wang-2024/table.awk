@@ -1,5 +1,5 @@
 # The table of README.md from the rows that `run` prints: the first row of a case as it is, then what each saves of the
-# row before it, time / energy, and all of them together.
+# row before it, time / energy, and all of them together. Behind it, replicas against stages on slower links.
 # SPDX-License-Identifier: Apache-2.0
 function saved(before, after,    part) {
   part = 100 * (1 - after / before)
@@ -15,13 +15,27 @@ function finish() { if (line != "") print line " | " both(first_time, first_ener
 BEGIN { FS = "," }
 NR == 1 {
   for (i = 1; i <= NF; ++i) column[$i] = i
-  print "| model, devices | framework | loader | streams | pipeline | blocking | in all |"
-  print "|---|---|---|---|---|---|---|"
+  print "| model, devices | framework | loader | streams | inside | between | blocking | in all |"
+  print "|---|---|---|---|---|---|---|---|"
   next
 }
 {
   now_time = $column["iteration_seconds"]
   now_energy = $column["energy_joules"]
+  if ($3 == "replicas") {
+    finish()
+    if (!links++) print "\n| model, links of four devices | replicas | stages | stages save, time / energy |\n|---|---|---|---|"
+    line = sprintf("| %s | %.0f ms, %.0f J", $1, 1000 * now_time, now_energy)
+    first_time = now_time
+    first_energy = now_energy
+    next
+  }
+  if ($3 == "stages") {
+    line = line sprintf(" | %.0f ms, %.0f J", 1000 * now_time, now_energy)
+    time = now_time
+    energy = now_energy
+    next
+  }
   if ($3 == "framework") {
     finish()
     line = sprintf("| %s, %s | %.0f ms, %.0f J", $1, $2, 1000 * now_time, now_energy)

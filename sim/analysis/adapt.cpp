@@ -7,6 +7,7 @@
 #include <random>
 
 #include "sim/strategy/heuristic/balance.hpp"
+#include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/describe_rounds.hpp"
 #include "sim/study/evaluate.hpp"
 #include "sim/study/plan_scenario.hpp"
@@ -280,6 +281,12 @@ AdaptPolicy run_oracle(StudyMemo& memo, const Bench& bench, const History& histo
                     memo.costs.problem(count), history);
 }
 
+std::string_view name_of(WeightUpdate update) {
+  return std::find_if(kWeightUpdates.begin(), kWeightUpdates.end(),
+                      [&](const WeightUpdateRow& row) { return row.update == update; })
+      ->name;
+}
+
 std::string describe(const AdaptEvent& event, const Platform& platform) {
   const std::string name = "'" + platform.devices[event.device].name + "'";
   return event.leaves ? name + " leaves" : name + " at " + to_text(event.speed, 2) + " of its speed";
@@ -363,6 +370,8 @@ Adaptation adapt(StudyMemo& memo) {
                     .platform = study.platform.name,
                     .schedule = std::string(options.schedule->name),
                     .engine = std::string(study.engine->name),
+                    .placement = std::string(row_of(study.balance.placement).name),
+                    .update = std::string(name_of(study.balance.update)),
                     .micro_batches = count};
   for (const Device& device : study.platform.devices) {
     result.devices.push_back(device.name);

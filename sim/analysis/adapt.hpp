@@ -48,6 +48,7 @@ struct AdaptPhase {
 
 struct Adaptation {
   std::string model, platform, schedule, engine;
+  std::string placement, update; ///< of `dynamic`, and the placement of `never`'s only plan
   int micro_batches = 1;
   std::vector<std::string> devices;
   std::vector<AdaptPolicy> policies; ///< never, dynamic, oracle

@@ -103,8 +103,8 @@ Json rounds_json(const AdaptPolicy& policy) {
 
 std::string to_text(const Adaptation& adaptation, bool color) {
   std::string text = adaptation.model + " on " + adaptation.platform + ", " + adaptation.schedule + ", " +
-                     std::to_string(adaptation.micro_batches) + " micro-batches\n\n" +
-                     to_text(policies_table(adaptation), color) + "\n";
+                     std::to_string(adaptation.micro_batches) + " micro-batches; placement " + adaptation.placement +
+                     ", update " + adaptation.update + "\n\n" + to_text(policies_table(adaptation), color) + "\n";
   for (const AdaptPhase& phase : adaptation.phases) {
     text += "From iteration " + std::to_string(phase.first) + " (" + phase.what + ") dynamic is " +
             recovered(phase.rounds_to_5_percent, "5 %") + " of oracle, " + recovered(phase.rounds_to_2_percent, "2 %") +
@@ -120,6 +120,8 @@ std::string to_json(const Adaptation& adaptation) {
                {"schedule", adaptation.schedule},
                {"engine", adaptation.engine},
                {"micro_batches", adaptation.micro_batches},
+               {"placement", adaptation.placement},
+               {"update", adaptation.update},
                {"inputs", adaptation.inputs},
                {"devices", adaptation.devices},
                {"phases", Json::array()},

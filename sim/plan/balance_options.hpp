@@ -8,7 +8,13 @@
 namespace stagecraft {
 
 /// How the balancer places operators; the table of placements has a row for each.
-enum class PlacementRule { contiguous, earliest_finish, earliest_finish_contiguous, earliest_finish_divided };
+enum class PlacementRule {
+  contiguous,
+  earliest_finish,
+  earliest_finish_contiguous,
+  earliest_finish_divided,
+  earliest_finish_links
+};
 
 /// How a device's weight changes after a round. Its factor is 1 + e (W - Wm)/T (mean) or 1 + e (W/sum W - 1/n) (share),
 /// where T is the iteration time, W the time that the device waited, Wm the mean of W over the n devices, and e the

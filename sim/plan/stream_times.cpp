@@ -94,7 +94,35 @@ private:
   std::vector<OperatorTime> times_;
 };
 
+// Both graphs as one, without edges between them.
+KernelGraph side_by_side(KernelGraph one, KernelGraph other) {
+  const int offset = static_cast<int>(one.kernels.size());
+  for (std::size_t kernel = 0; kernel < other.kernels.size(); ++kernel) {
+    for (int& before : other.predecessors[kernel]) {
+      before += offset;
+    }
+    one.kernels.push_back(other.kernels[kernel]);
+    one.predecessors.push_back(std::move(other.predecessors[kernel]));
+  }
+  return one;
+}
+
 } // namespace
+
+double seconds_side_by_side(const Problem& problem, const StagePart& forward, const StagePart& backward,
+                            bool with_weight, int type, int streams) {
+  const StreamTimes first = stream_times(problem, forward.operators, type, forward.share, streams);
+  const StreamTimes second = stream_times(problem, backward.operators, type, backward.share, streams);
+  const double apart = first.forward + (with_weight ? second.backward : second.backward_input);
+  if (streams <= 1 || apart == kInfinity) {
+    return apart;
+  }
+  const KernelGraph both =
+      side_by_side(StageKernels(problem, forward.operators, type, forward.share).forward(),
+                   StageKernels(problem, backward.operators, type, backward.share).backward(true, with_weight));
+  const double launch = problem.platform.types[type].launch_overhead.value;
+  return std::min(apart, unsynchronised_seconds(fuse_cheap(both, launch), streams));
+}
 
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams) {

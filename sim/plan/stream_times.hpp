@@ -20,4 +20,14 @@ struct StreamTimes {
 StreamTimes stream_times(const Problem& problem, std::span<const OperatorId> operators, int type, double share,
                          int streams);
 
+/// Seconds of a forward of one stage beside a backward of another, or of the same one for another micro-batch, on one
+/// device: kernels of both share its streams. With one stream they follow one another. `with_weight`: the backward has
+/// the gradients of weights too.
+struct StagePart {
+  std::span<const OperatorId> operators; ///< ascending
+  double share = 1;                      ///< of the micro-batch
+};
+double seconds_side_by_side(const Problem& problem, const StagePart& forward, const StagePart& backward,
+                            bool with_weight, int type, int streams);
+
 } // namespace stagecraft

@@ -1,4 +1,5 @@
-// Orders that alternate one forward and one backward after a warm-up: 1F1B, its eager form, ZB-H1 and ZB-H2.
+// Orders that alternate one forward and one backward after a warm-up: 1F1B, its eager and its combined form, ZB-H1 and
+// ZB-H2.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -46,6 +47,20 @@ ScheduleResult make_eager_one_f_one_b(const ScheduleRequest& request) {
   Schedule schedule;
   for (int s = 0; s < request.ranks; ++s) {
     schedule.orders.push_back(alternate(s, request.micro_batches, 2 * (request.ranks - 1 - s), -1));
+  }
+  return schedule;
+}
+
+// Rank s: 2 (P - 1 - s) + 1 forwards; then each further forward beside the oldest backward; then the backwards left.
+// One more forward than in eager 1F1B, so that a pair is of two micro-batches on the last rank too.
+ScheduleResult make_combined_one_f_one_b(const ScheduleRequest& request) {
+  Schedule schedule;
+  for (int s = 0; s < request.ranks; ++s) {
+    const int warm_up = std::min(2 * (request.ranks - 1 - s) + 1, request.micro_batches);
+    std::vector<Action>& order = schedule.orders.emplace_back(alternate(s, request.micro_batches, warm_up, -1));
+    for (std::size_t at = warm_up + 1; at < order.size(); ++at) {
+      order[at].fused = order[at].kind == TaskKind::backward && order[at - 1].kind == TaskKind::forward;
+    }
   }
   return schedule;
 }

@@ -352,7 +352,13 @@ std::vector<Orders> list_orders(const TimedPipeline& pipeline) {
   return all;
 }
 
-// The named schedules with one stage per rank that fit, with backward split.
+bool fuses(const Schedule& schedule) {
+  return std::any_of(schedule.orders.begin(), schedule.orders.end(), [](const std::vector<Action>& order) {
+    return std::any_of(order.begin(), order.end(), [](const Action& action) { return action.fused; });
+  });
+}
+
+// The named schedules with one stage per rank that fit and fuse nothing, with backward split.
 std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const ScheduleRequest& request) {
   std::vector<Schedule> named;
   ScheduleRequest asked = request;
@@ -364,7 +370,7 @@ std::vector<Schedule> named_schedules(const TimedPipeline& pipeline, const Sched
     ScheduleResult made = make_schedule(row, asked);
     Schedule* schedule = std::get_if<Schedule>(&made);
     if (schedule != nullptr && schedule->flushes && !schedule->steps_each_micro_batch && schedule->versions.empty() &&
-        fits_room(pipeline, *schedule)) {
+        !fuses(*schedule) && fits_room(pipeline, *schedule)) {
       named.push_back(split_backward(std::move(*schedule)));
     }
   }

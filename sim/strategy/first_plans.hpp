@@ -12,6 +12,5 @@ PlanResult split_parameters(const PlanRequest& request);
 PlanResult split_block_partition(const PlanRequest& request);
 PlanResult split_capability(const PlanRequest& request);
 PlanResult split_capability_refined(const PlanRequest& request);
-PlanResult split_antichain(const PlanRequest& request);
 
 } // namespace stagecraft

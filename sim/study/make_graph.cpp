@@ -2,8 +2,11 @@
 #include "sim/study/make_graph.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/plan/stream_times.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure_graph.hpp"
 
@@ -21,6 +24,41 @@ int longest_burst(const Schedule& schedule) {
     }
   }
   return longest;
+}
+
+// What a fused forward and backward take on the streams of their device, relative to one after the other. A
+// tensor-parallel group runs its kernels one by one. Each pair of stages and device is looked at once.
+FusedPart fused_part(const Problem& problem, const OrderedPlan& ordered) {
+  const auto part_of = [&problem, &ordered](const FusedPair& pair) {
+    const Stage& one = ordered.plan.stages[pair.forward_stage];
+    const Stage& other = ordered.plan.stages[pair.backward_stage];
+    const auto streams_of = [&](const Stage& stage) {
+      return stage.streams > 0 ? stage.streams : problem.training.streams;
+    };
+    const auto share_of = [&](int stage) {
+      const std::vector<ReplicaCost>& replicas = ordered.cost.stages[stage].replicas;
+      return std::find_if(replicas.begin(), replicas.end(),
+                          [&](const ReplicaCost& replica) { return replica.device == pair.device; })
+          ->share;
+    };
+    const int streams = std::min(streams_of(one), streams_of(other));
+    if (streams <= 1 || one.tensor_parallel > 1 || other.tensor_parallel > 1) {
+      return 1.0;
+    }
+    const double together = seconds_side_by_side(problem, {one.operators, share_of(pair.forward_stage)},
+                                                 {other.operators, share_of(pair.backward_stage)}, pair.with_weight,
+                                                 problem.type_index(pair.device), streams);
+    return together < pair.apart.value ? together / pair.apart.value : 1.0;
+  };
+  using Key = std::tuple<int, int, bool, DeviceId>;
+  return [part_of, known = std::map<Key, double>()](const FusedPair& pair) mutable {
+    const auto [slot, is_new] =
+        known.try_emplace(Key{pair.forward_stage, pair.backward_stage, pair.with_weight, pair.device}, 1.0);
+    if (is_new) {
+      slot->second = part_of(pair);
+    }
+    return slot->second;
+  };
 }
 
 // The task graph, with its transfers ordered where the study says so.
@@ -64,6 +102,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .barrier = study.training.step == StepMode::barrier,
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
+                           .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
   if (!study.loader) {
     return make_replayable(study, request);

@@ -2,6 +2,7 @@
 // the 2022 patent.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/adapt.hpp"
+#include "tests/reports/reports.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -177,9 +178,9 @@ TEST_CASE("an operator too large to balance is divided by the true speeds within
   CHECK(run("earliest-finish").rounds.back().iteration.value >= 24 * 60);
 }
 
-Adaptation adapt_report(const char* name) {
+Adaptation adapt_report(const char* name, const std::vector<Setting>& settings = {}) {
   const fs::path file = kRoot / "reports/patent-2022" / (std::string(name) + ".yaml");
-  const Study read = load_study(yaml::load(file), {file.parent_path(), kRoot}, {});
+  const Study read = load_study(yaml::load(file), {file.parent_path(), kRoot}, settings);
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
   return adapt(memo);
@@ -222,6 +223,27 @@ TEST_CASE("reports/patent-2022: a device that leaves is replaced by the others",
   CHECK(result.policies[2].iteration_before(130).value == Approx(0.2398).epsilon(1e-3));
   CHECK(result.phases[1].rounds_to_2_percent <= 10);
   CHECK(result.policies[1].replays <= 20);
+}
+
+TEST_CASE("reports/patent-2022: the placement as worded, in its best reading, and ours", "[study][adapt][reports]") {
+  std::vector<double> totals;
+  for (const std::string placement : {"earliest-finish", "earliest-finish-links", "contiguous"}) {
+    const Adaptation result = adapt_report("slow-down", {{"dynamic.placement", placement}});
+    CHECK_THAT(to_text(result, false), Catch::Contains("; placement " + placement + ", update mean\n"));
+    std::string row = "| slow-down | " + placement + " | ";
+    for (const AdaptPolicy& policy : result.policies) {
+      const std::string cell =
+          to_text(policy.total().value, 1) + " s, " + to_text(policy.rounds.back().iteration) + " | ";
+      row = policy.name == "never" ? row + cell : row;
+      if (policy.name == "dynamic") {
+        totals.push_back(policy.total().value);
+        check_says("patent-2022", cell);
+      }
+    }
+    check_says("patent-2022", row);
+  }
+  CHECK(totals[0] > 12 * totals[2]);
+  CHECK(totals[1] < totals[0] / 3);
 }
 
 } // namespace

@@ -39,6 +39,29 @@ TEST_CASE("gpipe, 1f1b and eager 1f1b take (M + P - 1)(tf + tb)", "[schedule][cl
   }
 }
 
+TEST_CASE("combined 1f1b takes P (tf + tb) and M - 1 pairs", "[schedule][closed-form]") {
+  // The last rank: its first forward ends at P tf, then come M - 1 pairs and one backward, whose gradient goes back.
+  // Without a gain from pairs that is what 1f1b takes.
+  for (const double part : {1.0, 0.8}) {
+    CAPTURE(part);
+    for_all([&](int p, int m) {
+      test::Pipeline pipeline = test::equal_stages(p, 1, {1.5, 2.25, 0});
+      pipeline.fused = part;
+      const Schedule schedule = test::schedule_of("combined-1f1b", p, m);
+      return schedule_defects(schedule).empty() &&
+             same(test::run(pipeline, schedule).end(), p * 3.75 + (m - 1) * part * 3.75);
+    });
+  }
+}
+
+TEST_CASE("combined 1f1b pairs each forward after the warm-up with the oldest backward", "[schedule]") {
+  const Schedule schedule = test::schedule_of("combined-1f1b", 2, 4);
+  CHECK(to_text(schedule.orders[0]) == "F0@0 F1@0 F2@0 F3@0+B0@0 B1@0 B2@0 B3@0");
+  CHECK(to_text(schedule.orders[1]) == "F0@1 F1@1+B0@1 F2@1+B1@1 F3@1+B2@1 B3@1");
+  CHECK(most_held(schedule) == std::vector<int>{4, 2});                              // min(2 (P - r), M)
+  CHECK(to_text(test::schedule_of("combined-1f1b", 1, 1).orders[0]) == "F0@0 B0@0"); // nothing to pair
+}
+
 TEST_CASE("naive takes M P (tf + tb)", "[schedule][closed-form]") {
   for_all([](int p, int m) { return same(makespan("naive", p, m, 1, {1, 2, 0}), m * p * 3.0); });
 }

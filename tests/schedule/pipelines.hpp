@@ -144,7 +144,7 @@ inline PipelineRun run(const Pipeline& pipeline, const Schedule& schedule, const
                                   .barrier = options.barrier,
                                   .blocking_sends = options.blocking_sends,
                                   .early_recompute = options.early_recompute,
-                                  .fused = pipeline.fused,
+                                  .fused = [&](const FusedPair&) { return pipeline.fused; },
                                   .rank_of = placed.rank_of});
   if (options.ordered_sends) {
     order_transfers(result.graph);

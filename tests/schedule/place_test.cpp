@@ -53,7 +53,7 @@ Placed replay(const Plan& plan, const Schedule& schedule, int devices, int itera
                                       .schedule = schedule,
                                       .router = router,
                                       .barrier = false,
-                                      .fused = fused,
+                                      .fused = [fused](const FusedPair&) { return fused; },
                                       .rank_of = result.placed.rank_of});
   const ReplayRequest request{result.run.graph, result.run.platform, iterations};
   result.run.timeline = engine({&request, 1}).front();

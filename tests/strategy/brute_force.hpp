@@ -9,8 +9,9 @@
 
 namespace stagecraft::test {
 
-/// What to minimise: the bottleneck of stages and boundaries, or the max-load, which adds times and tensors.
-enum class Least { bottleneck, max_load };
+/// What to minimise: the bottleneck of stages and boundaries; the same as `antichain` counts it, with cuts by augmented
+/// antichains and devices in their order; or the max-load, which adds times and tensors.
+enum class Least { bottleneck, augmented, max_load };
 
 /// Knows only the toy, none of the planners' code. Bits of a mask are sets of operators or devices.
 class BruteForce {
@@ -62,14 +63,14 @@ private:
         continue;
       }
       for (int d = 0; d < static_cast<int>(toy_.devices.size()); ++d) {
-        if (((used >> d) & 1) != 0) {
+        if (((used >> d) & 1) != 0 || (least_ == Least::augmented && d < last)) {
           continue;
         }
         double now = std::max(worst, seconds_[toy_.devices[d].type][stage]);
         if (least_ == Least::max_load) {
           now = std::max(worst, seconds_[toy_.devices[d].type][stage] + 2 * communication(stage, d));
         } else if (last >= 0) {
-          now = std::max(now, 2 * transfer(last, d, cut(before)));
+          now = std::max(now, 2 * transfer(last, d, least_ == Least::augmented ? augmented(before) : cut(before)));
         }
         if (now < best_ && fits(stage, d, stages)) {
           extend(before | stage, used | 1U << d, d, stages + 1, now);
@@ -92,6 +93,29 @@ private:
     double bytes = 0;
     for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
       bytes += ((inside >> op) & 1) != 0 && (users_[op] & ~inside) != 0 ? toy_.operators[op].output : 0;
+    }
+    return bytes;
+  }
+
+  // Bytes of the outputs that anyone needs of the augmented antichain of a closed set: its maximal operators x, and the
+  // ancestors of an x with a user that is neither x nor one of its ancestors.
+  double augmented(unsigned inside) const {
+    unsigned members = 0;
+    for (std::size_t x = 0; x < toy_.operators.size(); ++x) {
+      if (((inside >> x) & 1) == 0 || (users_[x] & inside) != 0) {
+        continue;
+      }
+      unsigned reached = 1U << x; // x and its ancestors; makers have lower numbers
+      for (std::size_t op = x + 1; op-- > 0;) {
+        reached |= ((reached >> op) & 1) != 0 ? makers_[op] : 0;
+      }
+      for (std::size_t op = 0; op <= x; ++op) {
+        members |= ((reached >> op) & 1) != 0 && (op == x || (users_[op] & ~reached) != 0) ? 1U << op : 0;
+      }
+    }
+    double bytes = 0;
+    for (std::size_t op = 0; op < toy_.operators.size(); ++op) {
+      bytes += ((members >> op) & 1) != 0 && users_[op] != 0 ? toy_.operators[op].output : 0;
     }
     return bytes;
   }

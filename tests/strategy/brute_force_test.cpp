@@ -1,5 +1,5 @@
-// The planners that promise the least bottleneck, or the least max-load, against the oracle, on 10 000 random graphs of
-// up to nine operators, with devices of up to three types, links and memory.
+// The planners that promise the least bottleneck, as their paper or as we count it, or the least max-load, against the
+// oracle, on 10 000 random graphs of up to nine operators, with devices of up to three types, links and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"
@@ -30,7 +30,7 @@ void check_against_oracle(const test::World& world, std::string_view strategy, s
     FAIL_CHECK(strategy << " finds no plan; the best takes " << *expected << "; " << std::get<Infeasible>(got).reason);
     return;
   }
-  if (strategy != "ideal") {
+  if (strategy == "optimal") {
     CHECK(world.bottleneck_of(*plan).value == test::near(*expected));
   }
   CHECK(plan->objective->value.value == test::near(*expected));
@@ -44,7 +44,7 @@ Tally check_random(unsigned seed, const test::RandomToyOptions& options) {
     CAPTURE(n);
     const auto bottleneck = test::BruteForce(world.toy).best();
     check_against_oracle(world, "optimal", bottleneck, tally);
-    check_against_oracle(world, "antichain", bottleneck, tally);
+    check_against_oracle(world, "antichain", test::BruteForce(world.toy, test::Least::augmented).best(), tally);
     check_against_oracle(world, "ideal", test::BruteForce(world.toy, test::Least::max_load).best(), tally);
   }
   return tally;
@@ -61,6 +61,8 @@ TEST_CASE("the oracle gives a hand-made answer", "[plan][oracle]") {
   toy.operators[0].parameters = toy.operators[1].parameters = 100;
   toy.types[0].memory = 12 * 150;
   CHECK(test::BruteForce(toy).best() == 10);
+  // In the order given, either device may be left out; a chain's antichains have one member, so cuts are the same.
+  CHECK(test::BruteForce(toy, test::Least::augmented).best() == 10);
   // Max-load adds the tensors, there and back: {0, 1} | {2} 5 + 2 against 4 + 2, all on one device 9.
   toy.operators[0].parameters = toy.operators[1].parameters = 0;
   CHECK(test::BruteForce(toy, test::Least::max_load).best() == 7);

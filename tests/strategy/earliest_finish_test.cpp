@@ -1,5 +1,6 @@
 // Greedy placement by earliest finish: the worked examples of the fluid form, and devices that lack kernels or memory.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/heuristic/placements.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 
@@ -38,6 +39,35 @@ TEST_CASE("a chain alternates between two devices when it is run many times", "[
   const test::World world(chain_of_four(4));
   CHECK(placement(world, "eft") == Devices{0, 1, 0, 1});
   CHECK(placement(world, "eft-contiguous") == Devices{0, 1, 1, 1}); // never back to device 0
+}
+
+TEST_CASE("with links that carry one tensor at a time, a chain stays where its tensors are large", "[plan][eft]") {
+  // Tensors of 5 B at 1 B/s. eft: the first micro-batch of operator 1 arrives on device 1 at 2 + 5, so it ends there at
+  // 7 + 8 = 15, before 16 on device 0. But four of them take 4 x 5 s: the last arrives at 22, and it ends at 24.
+  test::Toy toy = chain_of_four(4);
+  for (test::ToyOperator& op : toy.operators) {
+    op.output = 5;
+  }
+  toy.devices = {{0, 1, 0}, {1, 1, 0}};
+  const test::World world(toy);
+  CHECK(placement(world, "eft")[1] == 1);
+  const auto place = [](const test::World& where) {
+    const std::vector<double> equal(2, 1.0);
+    const Plan plan = std::get<Plan>(place_earliest_finish_links(where.request(), equal));
+    std::vector<DeviceId> devices(where.model.size(), -1);
+    for (const Stage& stage : plan.stages) {
+      for (const OperatorId op : stage.operators) {
+        devices[op] = stage.devices.front();
+      }
+    }
+    return devices;
+  };
+  CHECK(place(world) == Devices{0, 0, 0, 0});
+  // With 0.5 B the last arrives at 2 + 2 or when operator 0 has ended, 8.5: it ends at 10.5, and the chain alternates.
+  for (test::ToyOperator& op : toy.operators) {
+    op.output = 0.5;
+  }
+  CHECK(place(test::World(toy)) == Devices{0, 1, 0, 1});
 }
 
 TEST_CASE("run once, a chain never leaves its first device", "[plan][eft]") {

@@ -74,5 +74,32 @@ TEST_CASE("streams hide launches and nothing else of kernels that fill the devic
   CHECK(times.backward < times.backward_input + times.backward_weight); // weight gradients fill gaps
 }
 
+// One operator that fills the arithmetic forward, and the memory bandwidth backward: 1 s each, 1 + 1 s.
+TEST_CASE("a forward beside a backward takes what the scarcer resource takes", "[plan][layered]") {
+  test::Toy toy;
+  toy.operators.assign(1, {{3}});
+  toy.types = {{}};
+  toy.devices = {{}};
+  test::World world(toy);
+  DeviceType& type = world.platform.types[0];
+  type.launch_overhead = Seconds{0};
+  type.memory_bandwidth = BytesPerSecond{4};
+  for (auto& of_kind : type.rates) {
+    of_kind.fill(FlopsPerSecond{1});
+  }
+  Operator& op = world.model.operators[0];
+  op.forward.flops = Flops{1};
+  op.backward_input.moved_elements = op.backward_weight.moved_elements = 1; // 4 B in 1 s
+  const std::vector<OperatorId> all = {0};
+  const auto together = [&](bool with_weight, int streams) {
+    return seconds_side_by_side(world.problem, {all}, {all}, with_weight, 0, streams);
+  };
+  CHECK(together(true, 1) == near(3));
+  CHECK(together(true, 3) == near(2)); // both gradients want the memory, the forward runs beside them
+  CHECK(together(false, 2) == near(1));
+  op.forward.moved_elements = 1; // now all three want it
+  CHECK(together(true, 3) == near(3));
+}
+
 } // namespace
 } // namespace stagecraft

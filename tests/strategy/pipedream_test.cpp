@@ -26,7 +26,8 @@ DeviceType profiled_type() {
   return type;
 }
 
-// The bottleneck of both planners on `devices` devices round a switch; each must also be what the plan itself costs.
+// The bottleneck that `antichain` and `optimal` claim on `devices` devices round a switch. That of `optimal` is what
+// the plan costs; `antichain` counts some tensors twice, so its plan may cost less.
 std::pair<double, double> bottlenecks(const ModelGraph& model, int devices, double bandwidth) {
   const Platform platform = make_star_platform(profiled_type(), devices, BytesPerSecond{bandwidth}, Seconds{0});
   const auto cost = make_profiled({.model = model});
@@ -42,7 +43,11 @@ std::pair<double, double> bottlenecks(const ModelGraph& model, int devices, doub
   for (const std::string_view name : {"antichain", "optimal"}) {
     const Plan plan = std::get<Plan>(make_plan(test::strategy_row(name), request));
     CHECK(plan.note.empty());
-    CHECK(plan.objective->value.value == test::near(bottleneck(problem, plan, cost_plan(problem, plan)).value));
+    const double costs = bottleneck(problem, plan, cost_plan(problem, plan)).value;
+    CHECK(costs <= plan.objective->value.value * (1 + 1e-9));
+    if (name == "optimal") {
+      CHECK(plan.objective->value.value == test::near(costs));
+    }
     found.push_back(plan.objective->value.value);
   }
   return {found[0], found[1]};
@@ -70,6 +75,7 @@ TEST_CASE("a profile graph is cut where its tensors are small", "[plan][pipedrea
   CHECK(bottlenecks(model, 4, kInfinite).first == test::near(4e-3));
   // At 1 GB/s the border of {a, b} is crossed by a (for c) and b: 2 x 3 ms = 6 ms, as long as its stages.
   CHECK(bottlenecks(model, 2, 1e9).first == test::near(6e-3));
+  CHECK(bottlenecks(model, 2, 1e9).second == test::near(6e-3));
   // At 0.8 GB/s that takes 7.5 ms; {a, c} 2 x 4 / 0.8 = 10 ms, {a} 2 x 1 / 0.8 = 2.5 ms but leaves 10 ms of work,
   // {a, b, c} 2 x 5 / 0.8. So 7.5 ms.
   CHECK(bottlenecks(model, 2, 0.8e9).first == test::near(7.5e-3));
@@ -85,6 +91,7 @@ TEST_CASE("published profiles reach the exact bottleneck", "[plan][pipedream]") 
   }
   const auto expected = nlohmann::json::parse(read_file(folder / "expected_straight_minmax.json"));
   int compared = 0;
+  int worse = 0;
   for (const auto& [name, figures] : expected.at("models").items()) {
     const ModelGraph model = per_minibatch(load_model(folder / "profiles" / (name + ".graph.txt")));
     const std::vector<std::pair<std::string, double>> links = {
@@ -94,13 +101,20 @@ TEST_CASE("published profiles reach the exact bottleneck", "[plan][pipedream]") 
         CAPTURE(name, key, devices);
         const double exact = figures.at(key).at(std::to_string(devices)).at("bottleneck_s").get<double>();
         const auto [antichain, optimal] = bottlenecks(model, devices, bandwidth);
-        CHECK(antichain == Approx(exact).epsilon(1e-9));
+        CHECK(antichain >= exact * (1 - 1e-9));
         CHECK(optimal == Approx(exact).epsilon(1e-9));
+        worse += antichain > exact * (1 + 1e-9) ? 1 : 0;
         ++compared;
       }
     }
   }
   CHECK(compared == 6 * 3 * 3);
+  CHECK(worse > 0);
+  // PipeDream counts the block's input again beside its two branches: 0.285058 s, where 0.276674 s are needed.
+  const ModelGraph resnet = per_minibatch(load_model(folder / "profiles/resnet50.graph.txt"));
+  const auto [antichain, optimal] = bottlenecks(resnet, 2, 1e9);
+  CHECK(antichain == Approx(0.285058).epsilon(1e-5));
+  CHECK(optimal == Approx(0.276674).epsilon(1e-5));
 }
 
 } // namespace

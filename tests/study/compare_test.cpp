@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <set>
 
+#include "sim/plan/stream_times.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
@@ -300,6 +303,52 @@ TEST_CASE("orders that are searched are no slower than the named ones on the stu
       CHECK(seconds("zb-auto") <= std::min(seconds("zb-h1"), seconds("zb-h2")) * (1 + 1e-9));
     }
   }
+}
+
+// A forward beside a backward of another micro-batch: memory-bound kernels of one fill what matrix kernels of the other
+// leave, on as many streams as the training says.
+TEST_CASE("what a schedule fuses shares the streams of its device", "[study][streams]") {
+  const auto result = [](const std::string& streams, const std::string& rest, const std::string& count = "4") {
+    return compare_text("model: squeezenet\nplatform: pcie-v100\nengine: analytic\n"
+                        "training: {global_batch: 64, micro_batches: " +
+                        count + ", streams: " + streams + "}\ncompare: " + rest + "\n");
+  };
+  const std::string lone = "{strategies: single, schedules: [1f1b, combined-1f1b]}";
+  const auto seconds = [&](const std::string& streams, std::string_view schedule) {
+    return find_run(result(streams, lone).comparison, "single", schedule, 4).metrics.iteration.value;
+  };
+  CHECK(seconds("1", "combined-1f1b") == Approx(seconds("1", "1f1b")).epsilon(1e-9));
+  CHECK(seconds("4", "combined-1f1b") < 0.95 * seconds("4", "1f1b"));
+
+  // F, three pairs, B, and the step: three times what a pair saves.
+  const Study read = study("model: squeezenet\nplatform: pcie-v100\n"
+                           "training: {global_batch: 64, micro_batches: 4, streams: 4}\ncompare: " +
+                           lone + "\n");
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const Problem& problem = memo.costs.problem(4);
+  std::vector<OperatorId> all(problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
+  const StreamTimes alone = stream_times(problem, all, 0, 1, 4);
+  const double pair = seconds_side_by_side(problem, {all}, {all}, true, 0, 4);
+  CHECK(seconds("4", "1f1b") - seconds("4", "combined-1f1b") ==
+        Approx(3 * (alone.forward + alone.backward - pair)).epsilon(1e-9));
+
+  // DualPipe's pairs are shorter than its forwards alone, with several streams only.
+  const auto times_of_forward = [&](const std::string& streams) {
+    const ComparisonResult compared = result(streams, "{strategies: uniform, schedules: dualpipe}", "8");
+    std::set<double> times;
+    const TaskGraph& graph = *compared.prepared.front().graph;
+    for (const std::int32_t work : graph.work) {
+      if (graph.works[work].kind == TaskKind::forward && graph.works[work].stage == 0 &&
+          graph.works[work].device == 0) {
+        times.insert(graph.works[work].seconds.value);
+      }
+    }
+    return times.size();
+  };
+  CHECK(times_of_forward("1") == 1);
+  CHECK(times_of_forward("4") == 2);
 }
 
 } // namespace

@@ -306,7 +306,7 @@ ExitStatus run(const ScheduleCommand& options) {
                                    .router = router,
                                    .barrier = false,
                                    .early_recompute = options.recompute != "lazy",
-                                   .fused = fused_part(times, options),
+                                   .fused = [part = fused_part(times, options)](const FusedPair&) { return part; },
                                    .rank_of = placed_plan.rank_of});
     const ReplayRequest request{drawn.graph, platform, iterations};
     drawn.timeline = std::move((schedule.flushes ? replay_analytic : replay_until_steady)({&request, 1}).front());

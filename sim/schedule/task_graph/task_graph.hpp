@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/plan/loading.hpp"
@@ -86,6 +87,16 @@ struct TaskGraph {
   template <class Count> std::vector<Count> waits_over(int iterations) const; ///< std::int32_t or double
 };
 
+/// A forward and a backward, of different micro-batches, that a schedule fuses on a device.
+struct FusedPair {
+  int forward_stage = 0, backward_stage = 0;
+  bool with_weight = true; ///< the gradients of weights are part of it
+  DeviceId device = 0;
+  Seconds apart; ///< their time one after the other
+};
+/// Time of such a pair, relative to one after the other.
+using FusedPart = std::function<double(const FusedPair& pair)>;
+
 struct TaskGraphRequest {
   const PlanCost& cost;
   const Schedule& schedule; ///< valid: schedule_defects() finds nothing
@@ -93,7 +104,7 @@ struct TaskGraphRequest {
   bool barrier = true; ///< optimiser steps wait for all stages
   bool blocking_sends = false;
   bool early_recompute = true;
-  double fused = 1;                  ///< time of a fused forward and backward, relative to one after the other
+  FusedPart fused = nullptr;         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready
 };

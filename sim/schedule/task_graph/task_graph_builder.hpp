@@ -110,6 +110,7 @@ private:
   void set_ahead(TaskId task, int iterations);
   void write_optimizer(int stage, ReplicaTasks& replica);
   void join_fused();
+  TaskId first_of(const std::vector<TaskId>& group, TaskKind kind) const;
   void shorten_fused(const std::vector<TaskId>& head);
 
   // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and the overlap with the next one

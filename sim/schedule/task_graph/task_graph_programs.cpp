@@ -124,7 +124,7 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
 }
 
 // Fused tasks act as one: the first waits for what any of them needs, and what any of them makes leaves after the last.
-// Forward and backward together take `fused` times as long as one after the other.
+// A forward and a backward together take the part of their time that the request says.
 void TaskGraphBuilder::join_fused() {
   std::vector<TaskId> head(graph_.work.size());
   std::iota(head.begin(), head.end(), 0);
@@ -146,8 +146,17 @@ void TaskGraphBuilder::join_fused() {
   edge_runs_ = std::move(runs);
 }
 
+// The first task of a kind in a group, or kNone.
+TaskId TaskGraphBuilder::first_of(const std::vector<TaskId>& group, TaskKind kind) const {
+  const auto found = std::find_if(group.begin(), group.end(),
+                                  [&](TaskId task) { return graph_.works[graph_.work[task]].kind == kind; });
+  return found != group.end() ? *found : kNone;
+}
+
 void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
-  const auto kind_of = [&](TaskId task) { return graph_.works[graph_.work[task]].kind; };
+  if (!request_.fused) {
+    return;
+  }
   std::map<TaskId, std::vector<TaskId>> groups;
   for (const auto& [before, task] : fused_) {
     std::vector<TaskId>& group = groups[head[task]];
@@ -156,20 +165,34 @@ void TaskGraphBuilder::shorten_fused(const std::vector<TaskId>& head) {
     }
     group.push_back(task);
   }
-  std::map<std::int32_t, std::int32_t> shorter; // work -> the same in a group of both kinds
+  std::map<std::pair<std::int32_t, double>, std::int32_t> shorter; // work, its part of the time -> the same, shorter
   for (const auto& [first, group] : groups) {
-    const auto has = [&, &group = group](TaskKind kind) { // Clang 14 captures no structured binding
-      return std::any_of(group.begin(), group.end(), [&](TaskId task) { return kind_of(task) == kind; });
-    };
-    if (request_.fused == 1 || !has(TaskKind::forward) || !has(TaskKind::backward)) {
+    const TaskId forward = first_of(group, TaskKind::forward);
+    const TaskId backward = first_of(group, TaskKind::backward);
+    if (forward == kNone || backward == kNone) {
+      continue;
+    }
+    Seconds apart;
+    for (const TaskId task : group) {
+      apart += graph_.works[graph_.work[task]].seconds;
+    }
+    const Work& work = graph_.works[graph_.work[forward]];
+    const double part =
+        request_.fused({.forward_stage = work.stage,
+                        .backward_stage = graph_.works[graph_.work[backward]].stage,
+                        .with_weight = !request_.schedule.splits_backward || first_of(group, TaskKind::weight) != kNone,
+                        .device = graph_.devices[work.device],
+                        .apart = apart});
+    if (part == 1) {
       continue;
     }
     for (const TaskId task : group) {
-      const auto [slot, fresh] = shorter.try_emplace(graph_.work[task], static_cast<std::int32_t>(graph_.works.size()));
+      const auto [slot, fresh] =
+          shorter.try_emplace({graph_.work[task], part}, static_cast<std::int32_t>(graph_.works.size()));
       if (fresh) {
-        Work work = graph_.works[graph_.work[task]];
-        work.seconds = work.seconds * request_.fused;
-        graph_.works.push_back(work);
+        Work shortened = graph_.works[graph_.work[task]];
+        shortened.seconds = shortened.seconds * part;
+        graph_.works.push_back(shortened);
       }
       graph_.work[task] = slot->second;
     }

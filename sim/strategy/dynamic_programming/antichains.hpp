@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,28 @@ AntichainStates antichain_states(const ModelGraph& model, int cap);
 /// The note for a plan made from these states, or "".
 std::string note_of(const AntichainStates& states, int cap);
 
+/// The antichain DAG (Ju et al. 2024, after PipeDream): a node per antichain, named by its operators, ascending; node 0
+/// is that of a virtual source before all operators without predecessors, and holds none.
+struct AntichainDag {
+  std::vector<std::vector<int>> antichains; ///< [node]: no member is an ancestor of another
+  std::vector<std::vector<int>> augmented;  ///< [node]: and the ancestors of members whose output goes elsewhere too
+  std::vector<std::vector<int>> next;       ///< [node]: nodes that one more operator leads to, in the order found
+  BitRows ideals;                           ///< [node]: the members and all their ancestors
+};
+
+/// The antichain DAG of a graph given by predecessors, nodes in topological order. An edge replaces a member u of the
+/// augmented antichain by a successor n of u that is not reached yet; members that are ancestors of others are dropped.
+/// Nodes and ideals are one to one, and one node is reached from another exactly if its ideal contains the other's.
+/// No value if there are more than `cap` nodes beside node 0.
+std::optional<AntichainDag> antichain_dag(const std::vector<std::vector<int>>& predecessors, int cap);
+
+/// The nodes of the DAG in topological order: reversed postorder of a depth-first search from node 0 (Ju et al. 2024).
+std::vector<int> topological_order(const AntichainDag& dag);
+
+/// The states of the model in the order of its antichain DAG; if there are more than `cap`, of the graph with its
+/// parallel branches contracted (contract_branches.hpp), without further prefixes.
+AntichainStates antichain_sequence(const ModelGraph& model, int cap);
+
 /// The augmented antichain of an ideal (Ju et al. 2024, after PipeDream): its maximal operators, and every ancestor u
 /// of one of them, x, with a successor that is neither x nor an ancestor of x. Ascending.
 std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<const std::uint64_t> ideal);
@@ -71,5 +94,9 @@ struct StateCosts {
   std::size_t pairs = 0;
 };
 StateCosts cost_states(const Problem& problem, const AntichainStates& states);
+
+/// [state]: the output bytes of the state's augmented antichain, as PipeDream and Ju et al. count a cut: a tensor that
+/// one branch has used up counts again for an antichain with several members. Never less than what crosses.
+std::vector<double> augmented_cut_bytes(const Problem& problem, const AntichainStates& states);
 
 } // namespace stagecraft

@@ -59,6 +59,19 @@ DeviceChoices class_choices(const Problem& problem, const TypeSpeeds& speeds, co
   return choices;
 }
 
+// The plan of a pipeline that was found, with its bottleneck as objective.
+Plan plan_of(const PlanRequest& request, const AntichainStates& states, const DeviceChoices& choices,
+             const IdealPipeline& found) {
+  std::vector<DeviceId> used;
+  for (const int node : found.nodes) {
+    used.push_back(choices.nodes[node].device);
+  }
+  Plan plan = make_ideal_plan(request, states, found, used);
+  plan.objective = Objective{"bottleneck", Seconds{found.bottleneck}};
+  plan.note = note_of(states, request.state_cap);
+  return plan;
+}
+
 } // namespace
 
 std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId> devices) {
@@ -88,6 +101,22 @@ double bottleneck_in_order(const PlanRequest& request, const AntichainStates& st
 
 } // namespace
 
+PlanResult best_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
+                         const std::vector<DeviceId>& devices, bool all) {
+  const DeviceChoices choices = ordered_choices(request.problem, type_speeds(request.problem, costs), devices, all);
+  if (work_of(choices, costs) > kMostPipelineWork) {
+    return Infeasible{
+        std::to_string(devices.size()) + " stages and " + std::to_string(states.count()) +
+        " antichain states are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
+  }
+  const int exact_stages = all ? static_cast<int>(devices.size()) : 0;
+  const auto found = best_ideal_pipeline(request, states, costs, choices, exact_stages, kInfinity);
+  if (!found) {
+    return why_no_pipeline(request, states, costs, choices, exact_stages);
+  }
+  return plan_of(request, states, choices, *found);
+}
+
 PlanResult best_over_orders(const PlanRequest& request) {
   if (const std::string reason = too_many_devices(request); !reason.empty()) {
     return Infeasible{reason};
@@ -108,12 +137,7 @@ PlanResult best_over_orders(const PlanRequest& request) {
   if (!found) {
     return why_no_pipeline(request, states, costs, choices, 0);
   }
-  std::vector<DeviceId> used;
-  for (const int node : found->nodes) {
-    used.push_back(choices.nodes[node].device);
-  }
-  Plan plan = make_ideal_plan(request, states, *found, used);
-  plan.objective = Objective{"bottleneck", Seconds{found->bottleneck}};
+  Plan plan = plan_of(request, states, choices, *found);
   plan.note = note;
   return plan;
 }

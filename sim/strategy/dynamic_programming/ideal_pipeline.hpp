@@ -1,5 +1,5 @@
-// Min-max dynamic programming over antichain states and devices; `antichain` and `optimal` differ only in the devices
-// they let follow each other.
+// Min-max dynamic programming over antichain states and devices. `antichain` and `optimal` differ in their states, in
+// what a cut costs, and in the devices that may follow each other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

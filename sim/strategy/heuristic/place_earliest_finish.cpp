@@ -1,5 +1,6 @@
 // Greedy placement by earliest finish (a 2022 patent's), in the fluid form that a running pipeline needs: an operator
-// occupies its device for all micro-batches and releases its successors after the first.
+// occupies its device for all micro-batches and releases its successors after the first. With Rule::links a tensor
+// occupies its links in the same way, and an operator ends no sooner than its last input lets it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
@@ -31,13 +32,59 @@ struct Choice {
   double finish = kInfinity;
 };
 
-enum class Rule { anywhere, contiguous, divided };
+enum class Rule { anywhere, contiguous, divided, links };
+
+// When the first micro-batch of a tensor is there, and the last.
+struct Arrival {
+  double first = 0, last = 0;
+};
+
+// Links that carry one tensor at a time: all its micro-batches, and their gradients on the way back.
+class LinkQueues {
+public:
+  explicit LinkQueues(const Problem& problem) : problem_(problem), free_(problem.platform.links.size(), 0.0) {}
+
+  // Of a tensor that was made at `made`, if it is sent now.
+  Arrival arrival(const Arrival& made, Bytes bytes, DeviceId from, DeviceId to) const {
+    const PathCost path = problem_.path(from, to);
+    const double start = std::max(made.first, queue_end(from, to));
+    const double one = path.time(bytes).value;
+    const double flows = problem_.micro_batches * bytes.value * path.seconds_per_byte;
+    return {start + one, std::max(start + path.latency.value + flows, made.last + one)};
+  }
+
+  void send(const Arrival& made, Bytes bytes, DeviceId from, DeviceId to) {
+    const double start = std::max(made.first, queue_end(from, to));
+    for_links(from, to, [&](LinkId link) {
+      free_[link] = start + problem_.micro_batches * (bytes / problem_.platform.links[link].bandwidth).value;
+    });
+  }
+
+private:
+  template <class Call> void for_links(DeviceId from, DeviceId to, const Call& call) const {
+    for (const Route* route : {problem_.router.find(from, to), problem_.router.find(to, from)}) {
+      for (const Leg& leg : route->legs) {
+        std::for_each(leg.links.begin(), leg.links.end(), call);
+      }
+    }
+  }
+
+  double queue_end(DeviceId from, DeviceId to) const {
+    double end = 0;
+    for_links(from, to, [&](LinkId link) { end = std::max(end, free_[link]); });
+    return end;
+  }
+
+  const Problem& problem_;
+  std::vector<double> free_; // [link]
+};
 
 class Placement {
 public:
   Placement(const PlanRequest& request, std::span<const double> weights, Rule rule)
       : request_(request), problem_(request.problem), weights_(weights), rule_(rule), parts_(problem_.model.size()),
-        free_(request.devices.size(), 0.0), memory_(request.devices.size()) {}
+        free_(request.devices.size(), 0.0), memory_(request.devices.size()), queues_(problem_),
+        finish_(problem_.model.size(), 0.0) {}
 
   // Places all operators; returns the reason if one finds no device, else "".
   std::string run() {
@@ -133,14 +180,49 @@ private:
     double last = 0;
     for (Part& part : parts) {
       part.time = seconds(op, part);
-      part.start = std::max(ready(op, part), free_[part.device]);
-      last = std::max(last, part.start + problem_.micro_batches * part.time);
+      const Arrival inputs = rule_ == Rule::links ? arrival(op, part.device) : Arrival{ready(op, part)};
+      part.start = std::max(inputs.first, free_[part.device]);
+      last = std::max({last, part.start + problem_.micro_batches * part.time, inputs.last + part.time});
     }
     return {.parts = std::move(parts), .reduction = reduction, .finish = last + reduction};
   }
 
+  // Rule::links: when an operator's inputs are on a device, each tensor being sent there once.
+  Arrival arrival(OperatorId op, int device) const {
+    Arrival all;
+    for (const OperatorId maker : problem_.model.predecessors[op]) {
+      const Arrival one = arrival_of(maker, device);
+      all = {std::max(all.first, one.first), std::max(all.last, one.last)};
+    }
+    return all;
+  }
+
+  Arrival arrival_of(OperatorId maker, int device) const {
+    const Part& made = parts_[maker].front();
+    const Arrival there{made.start + made.time, finish_[maker]};
+    const auto sent = sent_.find({maker, device});
+    return made.device == device ? there
+           : sent != sent_.end() ? sent->second
+                                 : queues_.arrival(there, problem_.output_bytes(maker), request_.devices[made.device],
+                                                   request_.devices[device]);
+  }
+
+  void send_inputs(OperatorId op, int device) {
+    for (const OperatorId maker : problem_.model.predecessors[op]) {
+      const Part& made = parts_[maker].front();
+      if (made.device != device && sent_.try_emplace({maker, device}, arrival_of(maker, device)).second) {
+        queues_.send({made.start + made.time, finish_[maker]}, problem_.output_bytes(maker),
+                     request_.devices[made.device], request_.devices[device]);
+      }
+    }
+  }
+
   void take(OperatorId op, const Choice& choice) {
+    if (rule_ == Rule::links) {
+      send_inputs(op, choice.parts.front().device);
+    }
     parts_[op] = choice.parts;
+    finish_[op] = choice.finish;
     for (const Part& part : choice.parts) {
       free_[part.device] = part.start + problem_.micro_batches * part.time + choice.reduction;
       memory_[part.device] += bytes(op, part);
@@ -246,6 +328,9 @@ private:
   std::vector<std::vector<Part>> parts_; // [operator]
   std::vector<double> free_;
   std::vector<Bytes> memory_;
+  LinkQueues queues_;
+  std::vector<double> finish_;                         // [operator]: of its last micro-batch
+  std::map<std::pair<OperatorId, int>, Arrival> sent_; // maker and device -> when it arrives there
 };
 
 PlanResult place(const PlanRequest& request, std::span<const double> weights, Rule rule) {
@@ -264,6 +349,10 @@ PlanResult place_earliest_finish(const PlanRequest& request, std::span<const dou
 
 PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights) {
   return place(request, weights, Rule::contiguous);
+}
+
+PlanResult place_earliest_finish_links(const PlanRequest& request, std::span<const double> weights) {
+  return place(request, weights, Rule::links);
 }
 
 PlanResult place_earliest_finish_divided(const PlanRequest& request, std::span<const double> weights) {

@@ -17,6 +17,7 @@ PlanResult place_contiguous(const PlanRequest& request, std::span<const double> 
 PlanResult place_earliest_finish(const PlanRequest& request, std::span<const double> weights);
 PlanResult place_earliest_finish_contiguous(const PlanRequest& request, std::span<const double> weights);
 PlanResult place_earliest_finish_divided(const PlanRequest& request, std::span<const double> weights);
+PlanResult place_earliest_finish_links(const PlanRequest& request, std::span<const double> weights);
 
 /// A placement as users name it, key `dynamic.placement` of a study.
 struct PlacementRow {
@@ -36,6 +37,9 @@ inline constexpr std::array kPlacements = {
     PlacementRow{"earliest-finish-divided",
                  "as earliest-finish, with an operator's samples divided by weight if it then finishes earlier",
                  PlacementRule::earliest_finish_divided, place_earliest_finish_divided},
+    PlacementRow{"earliest-finish-links",
+                 "as earliest-finish, but a link carries one tensor at a time, and nothing ends before its last input",
+                 PlacementRule::earliest_finish_links, place_earliest_finish_links},
 };
 
 /// The row of a rule.
