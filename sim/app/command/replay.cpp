@@ -91,6 +91,9 @@ ExitStatus run(const ReplayCommand& options) {
       text += sentence + "\n";
     }
     text += memory_sentence(memory) + "\n";
+    for (const std::string& noted : remarks_of(one.run)) {
+      text += "Note: " + noted + ".\n";
+    }
     emit(options.output, text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture));
   }
   return kDone;
