@@ -77,6 +77,9 @@ std::string group_of(const Platform& platform, const Link& link) {
   if (is(platform, link.from, Vertex::Kind::disk) || is(platform, link.to, Vertex::Kind::disk)) {
     return "disks";
   }
+  if (link.from == link.to) {
+    return "memories of hosts";
+  }
   const auto between = Vertex::Kind::fabric_switch;
   return is(platform, link.from, between) || is(platform, link.to, between) ? "all links between nodes"
                                                                             : "all links within nodes";
@@ -106,9 +109,9 @@ void add_links(const Platform& platform, const Usage& usage, std::vector<Part>& 
     weighted.emplace_back(carried, ends);
   }
   for (const auto& ends : heaviest(weighted)) {
-    const std::string name = knows_places(platform)
-                                 ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
-                                 : platform.links[ends.first].name;
+    const bool is_wire = ends.first != ends.second;
+    const std::string name = is_wire ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
+                                     : platform.links[wires[ends].front()].name;
     parts.push_back({"link " + name, {}, wires[ends]});
   }
 }

@@ -103,6 +103,8 @@ public:
   std::vector<std::string> names();
   /// The files that sweeps read, each once.
   std::vector<std::string> paths();
+  /// The files that one sweep read, or with 0 all of them.
+  std::vector<KeptFile> files(std::int64_t sweep);
   /// The keys of all sweeps' axes, each once.
   std::vector<std::string> axis_keys();
 
