@@ -128,10 +128,22 @@ Network::~Network() {
   }
 }
 
+namespace {
+
+// The wires that a leg crosses. The memory of a host is none: this machine's own memory stands for it.
+std::vector<LinkId> wires_of(const Leg& leg, const Platform& platform) {
+  std::vector<LinkId> wires;
+  std::copy_if(leg.links.begin(), leg.links.end(), std::back_inserter(wires),
+               [&](LinkId id) { return platform.links[id].from != platform.links[id].to; });
+  return wires;
+}
+
+} // namespace
+
 void Network::choose_connections(const Setting& setting) {
   double hops = 0;
   for (const std::int32_t work : setting.channels.work_of) {
-    hops += static_cast<double>(setting.graph.legs[setting.graph.works[work].leg].links.size());
+    hops += static_cast<double>(wires_of(setting.graph.legs[setting.graph.works[work].leg], setting.platform).size());
   }
   packet_time_ = std::clamp(hops * kPerHop, kShortest, kLongest);
   for (const std::int32_t work : setting.channels.work_of) {
@@ -140,7 +152,7 @@ void Network::choose_connections(const Setting& setting) {
     if (std::isinf(leg.bandwidth.value)) {
       continue; // without bandwidth limit, it takes only its latency
     }
-    connection.links = leg.links;
+    connection.links = wires_of(leg, setting.platform);
     connection.rate = leg.bandwidth.value;
     connection.segment = static_cast<int>(std::clamp<double>(connection.rate * packet_time_, kSmallest, kLargest));
   }

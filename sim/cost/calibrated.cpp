@@ -103,7 +103,7 @@ public:
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto error_of = [&](const Pass& pass, KernelPass which) {
       const auto fitted = predicted(pass, which, type, samples, precision, {});
-      return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread};
+      return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread, CostSource::roofline};
     };
     return {error_of(what.forward, KernelPass::forward), error_of(what.backward_input, KernelPass::backward_input),
             error_of(what.backward_weight, KernelPass::backward_weight)};
@@ -164,7 +164,7 @@ private:
       sum.time += one->time;
       if (one->time > sum.longest) {
         sum.longest = one->time;
-        sum.error = {one->family, one->spread};
+        sum.error = {one->family, one->spread, CostSource::fits};
       }
     }
     return sum;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,10 +26,25 @@ struct Shard {
   bool splits_activations = false; ///< the activations are divided too, not replicated
 };
 
-/// How far off a time may be. Errors of one family on one device type are correlated.
+/// What a time rests on. `stated`: on numbers of the model's file or of the cost model itself.
+enum class CostSource { stated, profile, scaled_profile, fits, roofline };
+struct CostSourceRow {
+  std::string_view name, words;
+};
+/// In the order of CostSource.
+inline constexpr std::array kCostSources = {
+    CostSourceRow{"stated", "stated times"},
+    CostSourceRow{"profile", "a profile"},
+    CostSourceRow{"scaled_profile", "a profile scaled from another device"},
+    CostSourceRow{"fits", "fits to measurements"},
+    CostSourceRow{"roofline", "the roofline"},
+};
+
+/// How far off a time may be, and what it rests on. Errors of one family on one device type are correlated.
 struct CostError {
   std::string_view family; ///< valid while the cost model and the platform live
   double spread = 0;       ///< relative standard deviation of truth / prediction; 0: exact
+  CostSource source = CostSource::stated;
 };
 
 /// The error of each pass.

@@ -74,7 +74,8 @@ public:
                       Precision /*precision*/) const override {
     const bool at_home = reference_ == nullptr || series_of(type, 1)->device == type.name;
     const CostError error{row_of(model_.operators[static_cast<std::size_t>(op)].kind).name,
-                          at_home ? kProfileSpread : kScaledProfileSpread};
+                          at_home ? kProfileSpread : kScaledProfileSpread,
+                          at_home ? CostSource::profile : CostSource::scaled_profile};
     return {error, error, error};
   }
 

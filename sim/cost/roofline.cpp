@@ -72,7 +72,8 @@ public:
 
   OperatorError error(OperatorId op, const DeviceType& /*type*/, double /*samples*/,
                       Precision /*precision*/) const override {
-    const CostError error{row_of(model_.operators[static_cast<std::size_t>(op)].kind).name, kRooflineSpread};
+    const CostError error{row_of(model_.operators[static_cast<std::size_t>(op)].kind).name, kRooflineSpread,
+                          CostSource::roofline};
     return {error, error, error};
   }
 

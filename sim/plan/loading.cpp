@@ -11,12 +11,17 @@
 namespace stagecraft {
 namespace {
 
+// What is read from the disk is written into the host's memory.
 Leg disk_leg(const Platform& platform, int node) {
-  const LinkId disk = platform.nodes[node].disk;
-  if (disk < 0) {
-    return {{}, {}, BytesPerSecond{kInfinity}};
+  Leg leg{{}, {}, BytesPerSecond{kInfinity}};
+  for (const LinkId link : {platform.nodes[node].disk, platform.nodes[node].memory}) {
+    if (link >= 0) {
+      leg.links.push_back(link);
+      leg.latency += platform.links[link].latency;
+      leg.bandwidth = std::min(leg.bandwidth, platform.links[link].bandwidth);
+    }
   }
-  return {{disk}, platform.links[disk].latency, platform.links[disk].bandwidth};
+  return leg;
 }
 
 std::variant<ReplicaLoading, Infeasible> replica_loading(const Problem& problem, const ReplicaCost& replica,

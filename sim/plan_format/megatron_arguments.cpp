@@ -118,6 +118,26 @@ constexpr std::array kFlags = {
     MegatronFlag{"nnodes", true},
 };
 
+// Arguments that place no layer but change how long an iteration takes or what it holds.
+constexpr std::array<std::string_view, 18> kUnheeded = {"sequence-parallel",
+                                                        "use-distributed-optimizer",
+                                                        "overlap-grad-reduce",
+                                                        "overlap-param-gather",
+                                                        "overlap-p2p-communication-warmup-flush",
+                                                        "no-overlap-p2p-communication",
+                                                        "tp-comm-overlap",
+                                                        "microbatch-group-size-per-virtual-pipeline-stage",
+                                                        "use-torch-fsdp2",
+                                                        "use-megatron-fsdp",
+                                                        "cpu-offloading-num-layers",
+                                                        "optimizer-cpu-offload",
+                                                        "recompute-num-layers",
+                                                        "recompute-modules",
+                                                        "distribute-saved-activations",
+                                                        "fp16",
+                                                        "bf16",
+                                                        "num-distributed-optimizer-instances"};
+
 const MegatronFlag* find_flag(std::string_view name) {
   const auto found =
       std::find_if(kFlags.begin(), kFlags.end(), [&](const MegatronFlag& flag) { return flag.name == name; });
@@ -149,6 +169,10 @@ MegatronArguments::MegatronArguments(const PlanSource& source) : whole_{source.f
   const std::vector<ShellWord> words = Words(source.text, source.file).read();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string name = flag_name(words[i].text);
+    if (std::find(kUnheeded.begin(), kUnheeded.end(), name) != kUnheeded.end() &&
+        std::find(unheeded_.begin(), unheeded_.end(), name) == unheeded_.end()) {
+      unheeded_.push_back(name);
+    }
     if (name.empty()) {
       remember_variable(words[i]);
     } else if (const MegatronFlag* flag = find_flag(name)) {

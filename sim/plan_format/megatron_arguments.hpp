@@ -36,6 +36,8 @@ public:
   /// The value; "" if the flag is not given.
   std::string text(std::string_view name) const { return has(name) ? values_.at(std::string(name)).text : ""; }
   int integer(std::string_view name, int low, int high, int otherwise) const;
+  /// The given flags that change a run's time or memory, and that no plan can say.
+  std::vector<std::string> unheeded() const { return unheeded_; }
   /// The number of processes: WORLD_SIZE, or torchrun's product; 0 if the file does not say.
   int world() const;
 
@@ -45,6 +47,7 @@ private:
 
   Where whole_;
   std::map<std::string, ShellWord> values_, variables_;
+  std::vector<std::string> unheeded_;
 };
 
 } // namespace stagecraft

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/named_table.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/megatron_arguments.hpp"
@@ -255,8 +256,16 @@ Recompute read_recompute(const MegatronArguments& arguments, std::string& note) 
 
 std::string read_note(const MegatronArguments& arguments, const Mesh& mesh) {
   const int batch = arguments.integer("global-batch-size", 1, 1 << 30, 0);
-  const long long step = static_cast<long long>(arguments.integer("micro-batch-size", 1, 1 << 30, 1)) * mesh.replicas;
-  return batch > 0 && batch % step == 0 ? "; made for " + std::to_string(batch / step) + " micro-batches" : "";
+  const int micro_batch = arguments.integer("micro-batch-size", 1, 1 << 30, 0);
+  const long long step = static_cast<long long>(std::max(1, micro_batch)) * mesh.replicas;
+  std::string note;
+  if (batch > 0 && batch % step == 0) {
+    note = "; made for " + std::to_string(batch / step) + " micro-batches";
+  } else if (batch > 0 || micro_batch > 0) {
+    note = "; the sizes of batch and micro-batch are not taken over";
+  }
+  const std::vector<std::string> unheeded = arguments.unheeded();
+  return note + (unheeded.empty() ? "" : "; not taken over: --" + join(unheeded, ", --"));
 }
 
 } // namespace

@@ -57,7 +57,9 @@ Settings read_settings(const yaml::Node& document) {
           std::string(settings.note.empty() ? "" : "; ") + "the last micro-batch counted as recomputed too";
     }
   }
-  map.boolean("deferred_batch_norm", false); // does not change times
+  if (map.boolean("deferred_batch_norm", false)) {
+    settings.note += std::string(settings.note.empty() ? "" : "; ") + "deferred_batch_norm changes no time";
+  }
   map.finish();
   return settings;
 }

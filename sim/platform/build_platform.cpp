@@ -1,5 +1,6 @@
 // Turns a platform file into vertices and links. Devices come first among the vertices, then hosts, switches, fabric
-// and disks. Links go both ways, except that each disk has only one, outwards.
+// and disks. Links go both ways, except that each disk has only one, outwards, and that the memory of a host is a link
+// from the host to itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/platform/platform_file.hpp"
 
@@ -26,6 +27,7 @@ public:
       add_network(*file_.network);
     }
     add_disks();
+    add_host_memories();
     return std::move(platform_);
   }
 
@@ -138,6 +140,16 @@ private:
       owner.disk = static_cast<LinkId>(platform_.links.size());
       platform_.links.push_back({owner.name + "/disk>" + owner.name + "/host", disk, host_vertex(node),
                                  owner.host.disk_bandwidth, Seconds{0}});
+    }
+  }
+
+  // Reading and writing share a memory's bandwidth, so it is one link.
+  void add_host_memories() {
+    for (int node = 0; node < static_cast<int>(platform_.nodes.size()); ++node) {
+      Node& owner = platform_.nodes[static_cast<size_t>(node)];
+      owner.memory = static_cast<LinkId>(platform_.links.size());
+      platform_.links.push_back(
+          {owner.name + "/host memory", host_vertex(node), host_vertex(node), owner.host.memory_bandwidth, Seconds{0}});
     }
   }
 

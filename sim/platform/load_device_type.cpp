@@ -189,20 +189,6 @@ void read_facts(const yaml::Node& node, KernelFits& fits) {
   std::stable_sort(fits.measured.begin(), fits.measured.end(), measured_before);
 }
 
-void read_fits(yaml::Map& map, DeviceType& type) {
-  const yaml::Node* given = map.find("fits");
-  const yaml::Node* facts = map.find("measurements");
-  if (given == nullptr && facts == nullptr) {
-    return;
-  }
-  KernelFits fits = given != nullptr ? read_kernel_fits(*given) : KernelFits{};
-  if (facts != nullptr) {
-    read_facts(*facts, fits);
-  }
-  fits.rooflines = rooflines_of(type);
-  type.fits = std::make_shared<const KernelFits>(std::move(fits));
-}
-
 FitScale read_scale(yaml::Map& derived) {
   FitScale scale;
   yaml::Map map(derived.node("scale"), "scale");
@@ -215,6 +201,64 @@ FitScale read_scale(yaml::Map& derived) {
   map.finish();
   scale.error_floor = derived.number("error_floor", yaml::kFraction, 0.15);
   return scale;
+}
+
+bool shares_fits(const yaml::Node& document) {
+  const yaml::Node* fits = document.find("fits");
+  return fits != nullptr && fits->find("from") != nullptr;
+}
+
+// The device type in full that the key `from` of a mapping names.
+DeviceType origin_of(yaml::Map& map, const DeviceTypeSource& source) {
+  const std::string from = map.text("from");
+  if (!source) {
+    throw InputError(map.where("from"), "'" + from + "' cannot be looked up here; allowed: a device type in full");
+  }
+  const yaml::Node document = source(from, map.where("from"));
+  if (document.find("derived") != nullptr) {
+    throw InputError(map.where("from"), "'" + from + "' is derived itself; allowed: a device type in full");
+  }
+  return load_device_type(document, source);
+}
+
+// The fits of another device with the same chip, scaled. That one's are its own, so looking up ends.
+KernelFits shared_fits(const yaml::Node& node, const DeviceTypeSource& source) {
+  yaml::Map map(node, "fits");
+  const std::string from = map.text("from");
+  if (source && shares_fits(source(from, map.where("from")))) {
+    throw InputError(map.where("from"),
+                     "'" + from + "' has the fits of another device itself; allowed: one with its own");
+  }
+  const DeviceType origin = origin_of(map, source);
+  if (!origin.fits) {
+    throw InputError(map.where("from"), "'" + from + "' has no fits; allowed: a device type with fits of its own");
+  }
+  KernelFits fits = *origin.fits;
+  fits.scale = read_scale(map);
+  map.finish();
+  return fits;
+}
+
+void read_fits(yaml::Map& map, const DeviceTypeSource& source, DeviceType& type) {
+  const yaml::Node* given = map.find("fits");
+  const yaml::Node* facts = map.find("measurements");
+  if (given != nullptr && given->kind == yaml::Node::Kind::map && given->find("from") != nullptr) {
+    if (facts != nullptr) {
+      throw InputError(map.where("measurements"), "'measurements' beside the fits of another device; allowed: fits of "
+                                                  "its own");
+    }
+    type.fits = std::make_shared<const KernelFits>(shared_fits(*given, source));
+    return;
+  }
+  if (given == nullptr && facts == nullptr) {
+    return;
+  }
+  KernelFits fits = given != nullptr ? read_kernel_fits(*given) : KernelFits{};
+  if (facts != nullptr) {
+    read_facts(*facts, fits);
+  }
+  fits.rooflines = rooflines_of(type);
+  type.fits = std::make_shared<const KernelFits>(std::move(fits));
 }
 
 void scale_rates(DeviceType& type, const FitScale& scale) {
@@ -231,34 +275,37 @@ void scale_rates(DeviceType& type, const FitScale& scale) {
   type.launch_overhead = type.launch_overhead * scale.launch;
 }
 
+// One scale after the other.
+FitScale both(const FitScale& first, const FitScale& then) {
+  return {.flops = first.flops * then.flops,
+          .memory_bandwidth = first.memory_bandwidth * then.memory_bandwidth,
+          .launch = first.launch * then.launch,
+          .processors = first.processors * then.processors,
+          .copies = first.copies * then.copies,
+          .collectives = first.collectives * then.collectives,
+          .error_floor = std::max(first.error_floor, then.error_floor)};
+}
+
 DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
   yaml::Map derived(map.node("derived"), "derived");
-  const std::string from = derived.text("from");
-  if (!source) {
-    throw InputError(derived.where("from"), "'" + from + "' cannot be looked up here; allowed: a device type in full");
-  }
-  const yaml::Node document = source(from, derived.where("from"));
-  if (document.find("derived") != nullptr) {
-    throw InputError(derived.where("from"), "'" + from + "' is derived itself; allowed: a device type in full");
-  }
-  DeviceType type = load_device_type(document);
+  DeviceType type = origin_of(derived, source);
   const FitScale scale = read_scale(derived);
   derived.finish();
   scale_rates(type, scale);
   if (type.fits) {
     KernelFits fits = *type.fits;
-    fits.scale = scale;
+    fits.scale = fits.scale ? both(*fits.scale, scale) : scale;
     type.fits = std::make_shared<const KernelFits>(std::move(fits));
   }
   type.memory = map.quantity<Bytes>("memory", physical::kCapacity, type.memory);
-  type.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, type.price);
+  type.price = read_price(map, type.price);
   if (const yaml::Node* power = map.find("power")) {
     read_power(*power, type);
   }
   return type;
 }
 
-DeviceType read_whole(yaml::Map& map) {
+DeviceType read_whole(yaml::Map& map, const DeviceTypeSource& source) {
   DeviceType type;
   type.memory = map.quantity<Bytes>("memory", physical::kCapacity);
   const double reached = map.number("memory_efficiency", yaml::kFraction, 1);
@@ -267,9 +314,9 @@ DeviceType read_whole(yaml::Map& map) {
   constexpr int kMostProcessors = 1 << 20;
   type.processors = map.integer("processors", 1, kMostProcessors, 0);
   read_power(map.node("power"), type);
-  type.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, DollarsPerSecond{0});
+  type.price = read_price(map);
   read_rates(map, type);
-  read_fits(map, type);
+  read_fits(map, source, type);
   if (type.processors == 0 && type.fits && type.fits->processors > 1) { // 1: the fits do not give it
     type.processors = static_cast<int>(type.fits->processors);
   }
@@ -287,7 +334,7 @@ DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& 
   const std::string vendor = map.text("vendor");
   const Origin origin = map.choice("origin", kOrigins).origin;
   map.text("description", "");
-  DeviceType type = map.has("derived") ? derive(map, source) : read_whole(map);
+  DeviceType type = map.has("derived") ? derive(map, source) : read_whole(map, source);
   type.name = name;
   type.vendor = vendor;
   type.origin = origin;

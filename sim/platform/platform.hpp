@@ -10,6 +10,7 @@
 
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/units.hpp"
+#include "sim/platform/price.hpp"
 
 namespace stagecraft {
 
@@ -20,6 +21,12 @@ using LinkId = int;   ///< index into Platform::links
 
 /// Where a device type's numbers come from.
 enum class Origin { measured, catalogue, made_up };
+
+/// Where the power of a blocked device lies between idle and busy, unless its type says it. Measured on pipelines of
+/// Chung et al. (2024): 0.31 on A40, 0.36 and 0.40 on A100 (docs/validation.md).
+inline constexpr double kWaitingShare = 0.35;
+/// The lowest and highest of these.
+inline constexpr double kLeastWaitingShare = 0.31, kMostWaitingShare = 0.4;
 
 /// What one accelerator can do. Rates are effective, as kernels reach them; peaks are the vendor's, for planners that
 /// split by nominal power (Wang 2020).
@@ -35,12 +42,13 @@ struct DeviceType {
   Seconds launch_overhead;         ///< per kernel
   int processors = 0; ///< multiprocessors of a GPU or of a part of one, cores of other devices; 0: not given
   Watts idle, busy;
-  std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; `idle` where absent
-  DollarsPerSecond price;
+  std::optional<Watts> waiting; ///< in a job but blocked, as by a kernel that spins for data; see waiting_power()
+  Price price;
   /// What was fitted to measurements, if anything. Copies of a type share it, and compare equal only then.
   std::shared_ptr<const KernelFits> fits;
 
-  Watts waiting_power() const { return waiting.value_or(idle); }
+  /// What a blocked device draws: as given, or by the rule idle + kWaitingShare (busy - idle).
+  Watts waiting_power() const { return waiting.value_or(idle + kWaitingShare * (busy - idle)); }
 
   std::optional<FlopsPerSecond> rate(KernelKind kind, Precision precision) const {
     return rates[static_cast<std::size_t>(kind)][static_cast<std::size_t>(precision)];
@@ -59,7 +67,7 @@ struct Host {
   Watts idle;      ///< whole host, nothing running
   Watts core_busy; ///< added per computing core
   Watts core_spin; ///< added per core that waits by spinning
-  DollarsPerSecond price;
+  Price price;
 
   bool operator==(const Host&) const = default;
 };
@@ -67,7 +75,8 @@ struct Host {
 struct Node {
   std::string name;
   Host host;
-  LinkId disk = -1; ///< from the node's disk to its host; -1: no limit
+  LinkId disk = -1;   ///< from the node's disk to its host; -1: no limit
+  LinkId memory = -1; ///< the host's memory: data crosses it once when written and once when read; -1: no limit
 
   bool operator==(const Node&) const = default;
 };
@@ -91,7 +100,8 @@ struct Vertex {
   bool operator==(const Vertex&) const = default;
 };
 
-/// One direction of a wire. Concurrent transfers share its bandwidth; the latencies along a route add up.
+/// One direction of a wire, or the memory of a host, whose two ends are that host. Concurrent transfers share its
+/// bandwidth; the latencies along a route add up.
 struct Link {
   std::string name;     ///< "from>to"
   int from = 0, to = 0; ///< vertices

@@ -38,7 +38,7 @@ Host read_host(const yaml::Node& node) {
   host.memory = map.quantity<Bytes>("memory", physical::kCapacity);
   host.memory_bandwidth = map.quantity<BytesPerSecond>("memory_bandwidth", physical::kBandwidth);
   host.disk_bandwidth = map.quantity<BytesPerSecond>("disk_bandwidth", physical::kBandwidth);
-  host.price = map.quantity<DollarsPerSecond>("price", physical::kPrice, DollarsPerSecond{0});
+  host.price = read_price(map);
   yaml::Map power(map.node("power"), "power");
   host.idle = power.quantity<Watts>("idle", physical::kPower);
   host.core_busy = power.quantity<Watts>("core_busy", physical::kPower);

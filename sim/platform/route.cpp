@@ -84,6 +84,10 @@ int Router::node_of(int vertex) const {
 std::optional<Leg> Router::find_leg(int from_vertex, int to_vertex) {
   const bool found = label_ways(from_vertex, to_vertex);
   std::optional<Leg> leg = found ? std::optional(lowest_way(from_vertex, to_vertex)) : std::nullopt;
+  if (leg) {
+    add_memory(from_vertex, true, *leg);
+    add_memory(to_vertex, false, *leg);
+  }
   labels_[static_cast<size_t>(to_vertex)] = {};
   for (const LinkId link : shortest_links_) {
     labels_[static_cast<size_t>(platform_.links[static_cast<size_t>(link)].from)] = {};
@@ -143,6 +147,16 @@ void Router::label(LinkId link, std::vector<int>& layer) {
   if (tail.distance == head.distance + 1) {
     tail.width = std::max(tail.width, std::min(head.width, taken.bandwidth.value));
     shortest_links_.push_back(link);
+  }
+}
+
+// Data that is stored in a host, or comes from there, crosses its memory.
+void Router::add_memory(int vertex, bool first, Leg& leg) const {
+  const Vertex& end = platform_.vertices[static_cast<size_t>(vertex)];
+  const LinkId memory = end.kind == Vertex::Kind::host ? platform_.nodes[static_cast<size_t>(end.index)].memory : -1;
+  if (memory >= 0) {
+    leg.links.insert(first ? leg.links.begin() : leg.links.end(), memory);
+    leg.bandwidth = std::min(leg.bandwidth, platform_.links[static_cast<size_t>(memory)].bandwidth);
   }
 }
 

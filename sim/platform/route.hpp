@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-/// Links that data crosses as one flow: its latency is their sum, its bandwidth the least of them.
+/// Links that data crosses as one flow: its latency is their sum, its bandwidth the least of them. A leg that begins or
+/// ends in a host crosses that host's memory too.
 struct Leg {
   std::vector<LinkId> links;
   Seconds latency;
@@ -54,6 +55,7 @@ private:
   bool leaves_third_node(LinkId link, int from_node, int to_node) const;
   bool label_ways(int from_vertex, int to_vertex);
   Leg lowest_way(int from_vertex, int to_vertex);
+  void add_memory(int vertex, bool first, Leg& leg) const;
   void label(LinkId link, std::vector<int>& layer);
 
   /// What a search knows of a vertex: the fewest links to the target, and the widest path among those.

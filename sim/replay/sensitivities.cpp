@@ -77,6 +77,9 @@ std::string group_of(const Platform& platform, const Link& link) {
   if (is(platform, link.from, Vertex::Kind::disk) || is(platform, link.to, Vertex::Kind::disk)) {
     return "disks";
   }
+  if (link.from == link.to) {
+    return "memories of hosts";
+  }
   const auto between = Vertex::Kind::fabric_switch;
   return is(platform, link.from, between) || is(platform, link.to, between) ? "all links between nodes"
                                                                             : "all links within nodes";
@@ -105,10 +108,17 @@ void add_links(const Platform& platform, const Usage& usage, std::size_t most_si
   for (const auto& [ends, carried] : bytes) {
     weighted.emplace_back(carried, ends);
   }
+<<<<<<< HEAD:sim/replay/sensitivities.cpp
   for (const auto& ends : heaviest(weighted, most_single)) {
     const std::string name = knows_places(platform)
                                  ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
                                  : platform.links[ends.first].name;
+=======
+  for (const auto& ends : heaviest(weighted)) {
+    const bool is_wire = ends.first != ends.second;
+    const std::string name = is_wire ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
+                                     : platform.links[wires[ends].front()].name;
+>>>>>>> 5e065b9fe4a5260cfc27ebe5db7f58d2846ec076:sim/analysis/explain_parts.cpp
     parts.push_back({"link " + name, {}, wires[ends]});
   }
 }

@@ -270,6 +270,19 @@ inline constexpr std::array kMetrics = {
            .point = 13,
            .page = 8,
            .value = [](const Run& run) { return run.cost_per_million_samples.value; }},
+    Metric{.name = "assumed_cost_share",
+           .unit = "",
+           .help = "of the cost: the part that rests on assumed prices",
+           .better = Better::less,
+           .heading = "of assumed prices [%]",
+           .scale = 100,
+           .csv = 36,
+           .point = 26,
+           .value =
+               [](const Run& run) {
+                 const Metrics& metrics = run.metrics;
+                 return metrics.cost.value > 0 ? (metrics.assumed_cost / metrics.cost) : 0.0;
+               }},
     Metric{.name = "estimate_seconds",
            .unit = "s",
            .help = "the planner's closed form for the iteration",

@@ -3,11 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/cost/cost_model.hpp"
 #include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
@@ -71,6 +74,22 @@ struct RunConfidence {
   double best = 0; ///< share of the draws in which no other run is faster; NaN: no other run is known
 };
 
+/// The shares of a device type's computing time, optimiser steps aside, that rest on each of kCostSources.
+struct CostBasis {
+  std::string type;
+  double seconds = 0; ///< of all devices of the type, per iteration
+  std::array<double, kCostSources.size()> shares{};
+
+  /// The source of the largest share.
+  CostSource main() const {
+    return static_cast<CostSource>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+  }
+};
+/// The same over all types of a run.
+CostBasis whole_of(const std::vector<CostBasis>& types);
+/// "93.0 % fits to measurements, 7.0 % the roofline".
+std::string in_words(const CostBasis& basis);
+
 /// What a run was asked to be, and what planning made of it.
 struct AskedRun {
   std::string strategy, schedule; ///< as asked for
@@ -99,7 +118,9 @@ struct MeasuredRun {
   double samples_per_second = 0, speedup = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;
-  Seconds data_stall; ///< the longest that a device waits for its loader; 0: data is always ready
+  std::vector<CostBasis> cost_basis; ///< of each device type in use
+  std::vector<NamedPrice> prices;    ///< of the device types in use and of their hosts, where the run costs money
+  Seconds data_stall;                ///< the longest that a device waits for its loader; 0: data is always ready
   std::optional<RunLoader> loader;
   Seconds estimate, bottleneck, lower_bound;
   /// The least bottleneck of any pipeline of one stage per device that fits under this schedule, where `optimal` ran
@@ -148,6 +169,12 @@ std::string to_json(const std::vector<RunRound>& rounds);
 
 /// One line per run; lists joined by semicolons.
 std::string to_csv(const Comparison& comparison);
+
+/// What a million samples cost, marked where that rests on an assumed price.
+std::string cost_of_million(const Run& run);
+
+/// The prices of all feasible runs, each once.
+std::vector<NamedPrice> prices_of(const std::vector<Run>& runs);
 
 /// A remark for a run whose gradients come late: by how many steps in the stage where they are latest.
 std::string staleness_remark(const std::vector<double>& staleness);

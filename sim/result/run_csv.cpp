@@ -27,6 +27,9 @@ constexpr std::array kTexts = {
     TextColumn{"why_not", false, [](const Run& run) { return run.why_not; }},
     TextColumn{"would_fit", false, [](const Run& run) { return run.would_fit; }},
     TextColumn{"note", true, [](const Run& run) { return run.note; }, metric("folded_replicas").name},
+    TextColumn{"prices", true, [](const Run& run) { return in_words(run.prices); }, metric("assumed_cost_share").name},
+    TextColumn{"cost_basis", true, [](const Run& run) { return in_words(whole_of(run.cost_basis)); },
+               metric("assumed_cost_share").name},
     TextColumn{"devices", true, [](const Run& run) { return join(run.devices, ";"); }, metric("tasks").name},
 };
 

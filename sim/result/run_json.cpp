@@ -85,6 +85,35 @@ Json objective_of(const Run& run) {
   return run.objective ? Json{{"name", run.objective->name}, {"seconds", run.objective->value.value}} : Json();
 }
 
+Json prices_of(const Run& run) {
+  constexpr double kHour = 3600;
+  Json list = Json::array();
+  for (const auto& [of, price] : run.prices) {
+    list.push_back({{"of", of},
+                    {"usd_per_hour", price.rate.value * kHour},
+                    {"source", price.source.empty() ? Json() : Json(price.source)},
+                    {"date", price.date.empty() ? Json() : Json(price.date)},
+                    {"assumed", price.assumed}});
+  }
+  return list;
+}
+
+Json shares_of(const CostBasis& basis) {
+  Json json = Json::object();
+  for (std::size_t source = 0; source < basis.shares.size(); ++source) {
+    json[std::string(kCostSources[source].name)] = basis.shares[source];
+  }
+  return json;
+}
+
+Json cost_basis_of(const Run& run) {
+  Json json = shares_of(whole_of(run.cost_basis));
+  for (const CostBasis& type : run.cost_basis) {
+    json["types"][type.type] = shares_of(type);
+  }
+  return json;
+}
+
 // A key that stands among the metrics and holds more than one value.
 struct Part {
   const Metric* after;
@@ -94,6 +123,7 @@ struct Part {
 constexpr std::array kParts = {
     Part{&metric("data_stall_seconds"), "loader", loader_of},
     Part{&metric("energy_joules"), "energy", energy_of},
+    Part{&metric("assumed_cost_share"), "prices", prices_of},
     Part{&metric("over_bound"), "objective", objective_of},
 };
 
@@ -156,6 +186,7 @@ Json to_value(const Run& run, bool timing) {
     for (const RunStage& stage : run.stages) {
       json["stages"].push_back(to_value(stage));
     }
+    json["cost_basis"] = cost_basis_of(run);
     if (run.perturbed) {
       json["perturbed"] = {{"samples", run.perturbed->samples}};
       add_metrics(json, "perturbed", run);

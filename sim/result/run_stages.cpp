@@ -44,6 +44,45 @@ RunSpread spread_of(const std::vector<double>& seconds) {
           Seconds{quantile(seconds, kHigh)}};
 }
 
+CostBasis whole_of(const std::vector<CostBasis>& types) {
+  CostBasis whole;
+  for (const CostBasis& type : types) {
+    whole.seconds += type.seconds;
+    for (std::size_t source = 0; source < whole.shares.size(); ++source) {
+      whole.shares[source] += type.shares[source] * type.seconds;
+    }
+  }
+  for (double& share : whole.shares) {
+    share = whole.seconds > 0 ? share / whole.seconds : 0;
+  }
+  return whole;
+}
+
+std::string in_words(const CostBasis& basis) {
+  std::string words;
+  for (std::size_t source = 0; source < basis.shares.size(); ++source) {
+    if (basis.shares[source] > 0) {
+      words += (words.empty() ? "" : ", ") + percent(basis.shares[source], 1) + " " +
+               std::string(kCostSources[source].words);
+    }
+  }
+  return words;
+}
+
+std::string cost_of_million(const Run& run) {
+  return (run.metrics.assumed_cost.value > 0 ? kAssumedMark : "") + to_text(run.cost_per_million_samples);
+}
+
+std::vector<NamedPrice> prices_of(const std::vector<Run>& runs) {
+  std::vector<NamedPrice> prices;
+  for (const Run& run : runs) {
+    if (run.feasible) {
+      add_prices(prices, run.prices);
+    }
+  }
+  return prices;
+}
+
 std::string staleness_remark(const std::vector<double>& staleness) {
   const double most = *std::max_element(staleness.begin(), staleness.end());
   return "asynchronous: weights up to " + to_text(most, 1) + " steps old";

@@ -2,7 +2,9 @@
 #include "sim/study/measure_run.hpp"
 
 #include <algorithm>
+#include <array>
 
+#include "sim/study/cost_basis.hpp"
 #include "sim/study/measure_graph.hpp"
 
 namespace stagecraft {
@@ -17,6 +19,23 @@ void name_devices(const Platform& platform, const TaskGraph& graph, Run& run) {
   for (DeviceId device = 0; device < static_cast<DeviceId>(platform.devices.size()); ++device) {
     if (used[device] == 0) {
       run.unused_devices.push_back(platform.devices[device].name);
+    }
+  }
+}
+
+// Prices of what is in use. Where nothing costs anything there are none.
+void name_prices(const Platform& platform, const TaskGraph& graph, Run& run) {
+  if (run.metrics.cost.value <= 0) {
+    return;
+  }
+  for (const DeviceId device : graph.devices) {
+    const DeviceType& type = platform.type_of(device);
+    add_prices(run.prices, std::array{NamedPrice{type.name, type.price}});
+  }
+  for (const DeviceId device : graph.devices) {
+    const Price& price = platform.nodes[platform.devices[device].node].host.price;
+    if (price.rate.value > 0) {
+      add_prices(run.prices, std::array{NamedPrice{"host", price}});
     }
   }
 }
@@ -65,6 +84,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   run.metrics = measure(graph, prepared.timeline, study.platform);
   if (!prepared.brief) {
     name_devices(study.platform, graph, run);
+    name_prices(study.platform, graph, run);
   }
   const std::vector<std::string> overflows = memory_overflows(study.platform, graph, run.metrics);
   run.why_not = overflows.empty() ? "" : overflows.front();
@@ -74,6 +94,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
     add_rates(study, run);
     if (!prepared.brief) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
+      run.cost_basis = cost_basis_of(costs, prepared);
     }
     if (study.perturb) {
       run.perturbed =

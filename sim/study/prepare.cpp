@@ -9,6 +9,7 @@
 #include "sim/study/fit_changes.hpp"
 #include "sim/study/make_graph.hpp"
 #include "sim/study/order_plan.hpp"
+#include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 
 namespace stagecraft {
@@ -92,6 +93,9 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
   }
   prepared.plan = std::move(std::get<Plan>(planned.result));
   note_plan(study, prepared.plan, prepared.brief, run);
+  if (scenario.plan != nullptr) {
+    run.note = plan_notes(*scenario.plan, *study.model, study.training);
+  }
 
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
   auto made = order_plan(costs, scenario, problem, prepared.plan);

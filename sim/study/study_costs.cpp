@@ -56,6 +56,18 @@ const Problem& StudyCosts::believed(int micro_batches, int recompute) {
   return *slot;
 }
 
+const std::vector<OperatorError>& StudyCosts::errors(int micro_batches, int type) {
+  const auto [entry, added] = errors_.try_emplace({micro_batches, type});
+  if (added) {
+    const Problem& asked = problem(micro_batches);
+    for (OperatorId op = 0; op < asked.model.size(); ++op) {
+      entry->second.push_back(
+          asked.cost.error(op, asked.platform.types[type], asked.samples, asked.training.precision));
+    }
+  }
+  return entry->second;
+}
+
 Seconds StudyCosts::single_device_seconds() {
   if (single_) {
     return *single_;

@@ -32,6 +32,9 @@ public:
   /// The same with the speeds that planners believe, key `believed` of the study.
   const Problem& believed(int micro_batches, int recompute = 0);
 
+  /// The errors of every operator on a device type, at this number of micro-batches.
+  const std::vector<OperatorError>& errors(int micro_batches, int type);
+
   /// Time of the fastest single device for the whole batch at its best micro-batch size, ignoring memory.
   Seconds single_device_seconds();
   /// Proven lower bound on any run's iteration time, with any of the study's numbers of micro-batches and choices of
@@ -50,6 +53,7 @@ private:
   std::vector<Training> trainings_;    // by choice of recompute
   std::optional<SpeedWorld> believed_; // where it differs from the truth
   Problems problems_, believed_problems_;
+  std::map<std::pair<int, int>, std::vector<OperatorError>> errors_; // by micro-batches and device type
   std::optional<Seconds> single_;
   std::map<int, Seconds> bound_of_streams_;
   std::array<std::optional<Seconds>, 2> bound_; // [from empty]

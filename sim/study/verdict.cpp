@@ -1,6 +1,7 @@
 // The comparison in words.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <vector>
 
 #include "sim/study/compare.hpp"
 
@@ -126,11 +127,35 @@ std::string what_it_takes(const Comparison& comparison) {
   }
   if (best.cost_per_million_samples.value > 0) {
     const Run& cheap = *least([](const Run& run) { return run.cost_per_million_samples.value; });
-    text += (text.empty() ? "" : " ") + std::string("A million samples cost ") +
-            to_text(best.cost_per_million_samples) + other(cheap, "costs", to_text(cheap.cost_per_million_samples)) +
-            ".";
+    text += (text.empty() ? "" : " ") + std::string("A million samples cost ") + cost_of_million(best) +
+            other(cheap, "costs", cost_of_million(cheap)) + ".";
   }
   return text;
+}
+
+// Where devices are timed by different means their order may be the means' own; "" where all are timed alike. A part
+// below 1 % decides nothing.
+std::string what_times_rest_on(const Comparison& comparison) {
+  std::vector<const CostBasis*> types;
+  for (const Run& run : comparison.runs) {
+    for (const CostBasis& basis : run.cost_basis) {
+      const bool known = std::any_of(types.begin(), types.end(), [&](auto* one) { return one->type == basis.type; });
+      if (run.feasible && !known) {
+        types.push_back(&basis);
+      }
+    }
+  }
+  if (std::all_of(types.begin(), types.end(), [&](auto* one) { return one->main() == types.front()->main(); })) {
+    return "";
+  }
+  std::string text;
+  for (const CostBasis* basis : types) {
+    text += (text.empty() ? "" : ", ") + basis->type + " on " +
+            std::string(kCostSources[static_cast<std::size_t>(basis->main())].words);
+  }
+  return "Times rest on different things: those of " + text +
+         "; which device is the faster one is not known better "
+         "than the worse of them.";
 }
 
 // How many runs are infeasible, and the smallest change that makes the first of them fit; "" where all are feasible.
@@ -186,6 +211,12 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     verdict.push_back(what_would_help(best, sensitivities) + what_is_busy(best));
     if (std::string takes = what_it_takes(comparison); !takes.empty()) {
       verdict.push_back(std::move(takes));
+    }
+    if (std::string prices = price_remark(prices_of(comparison.runs)); !prices.empty()) {
+      verdict.push_back(std::move(prices));
+    }
+    if (std::string basis = what_times_rest_on(comparison); !basis.empty()) {
+      verdict.push_back(std::move(basis));
     }
   }
   if (std::string rest = what_does_not_fit(comparison); !rest.empty()) {

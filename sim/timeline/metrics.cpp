@@ -188,20 +188,27 @@ void add_links(const TaskGraph& graph, const Platform& platform, const std::vect
   }
 }
 
+void add_cost(const Price& price, Metrics& metrics) {
+  const Dollars cost = price.rate * metrics.iteration;
+  metrics.cost += cost;
+  metrics.assumed_cost += price.assumed ? cost : Dollars{0};
+}
+
 void add_energy_and_cost(const TaskGraph& graph, const Platform& platform, Metrics& metrics) {
   std::vector<char> node_used(platform.nodes.size(), 0);
   for (std::size_t i = 0; i < graph.devices.size(); ++i) {
     const DeviceType& type = platform.type_of(graph.devices[i]);
     metrics.energy.devices_idle += type.idle * metrics.iteration;
-    metrics.energy.devices_waiting += (type.waiting_power() - type.idle) * metrics.waiting[i];
+    const Seconds blocked = std::max(Seconds{0}, metrics.waiting[i] - metrics.stall[i]); // no kernel waits for a loader
+    metrics.energy.devices_waiting += (type.waiting_power() - type.idle) * blocked;
     metrics.energy.devices_dynamic += (type.busy - type.idle) * metrics.busy[i];
-    metrics.cost += type.price * metrics.iteration;
+    add_cost(type.price, metrics);
     node_used[platform.devices[graph.devices[i]].node] = 1;
   }
   for (std::size_t node = 0; node < platform.nodes.size(); ++node) {
     if (node_used[node] != 0) {
       metrics.energy.hosts_idle += platform.nodes[node].host.idle * metrics.iteration;
-      metrics.cost += platform.nodes[node].host.price * metrics.iteration;
+      add_cost(platform.nodes[node].host.price, metrics);
     }
   }
   add_links(graph, platform, node_used, metrics);

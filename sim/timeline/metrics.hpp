@@ -36,6 +36,7 @@ struct Metrics {
   double load_imbalance = 0;     ///< max / mean busy - 1
   Energy energy;                 ///< of devices in use, the hosts of their nodes, and links between these
   Dollars cost;                  ///< of devices in use and the hosts of their nodes, per iteration
+  Dollars assumed_cost;          ///< the part of `cost` that rests on assumed prices
   long tasks = 0;                ///< number of tasks run in all iterations replayed, transfers included
 };
 

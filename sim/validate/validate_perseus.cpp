@@ -13,7 +13,7 @@
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/task_graph/retime.hpp"
 #include "sim/validate/grid_search.hpp"
-#include "sim/validate/perseus_data.hpp"
+#include "sim/validate/perseus_power.hpp"
 #include "sim/validate/validators.hpp"
 
 namespace stagecraft {
@@ -21,6 +21,7 @@ namespace {
 
 using perseus::Clocks;
 using perseus::Data;
+using perseus::GpuPower;
 using perseus::InstructionTimes;
 using perseus::StageTimes;
 
@@ -243,62 +244,8 @@ Communication fit_communication(const std::vector<Pipeline*>& runs) {
   return fitted;
 }
 
-/// What a GPU of one type draws at its highest clock.
-struct Power {
-  double busy = 0, blocked = 0;
-  double mean = 0;  ///< over the reference run, per GPU: a baseline
-  std::string from; ///< the reference run
-  std::string why_not;
-};
-
-double spread_of_busy(const perseus::MeasuredRun& run) {
-  const auto [least, most] = std::minmax_element(run.rank_busy.begin(), run.rank_busy.end());
-  return (*most - *least) / run.seconds;
-}
-
-// Joules of a rank = busy W x busy s + blocked W x the rest. Least squares over the ranks of one reference run: the one
-// whose ranks differ most in how busy they are.
-Power fit_power(const Data& data, const std::string& gpu) {
-  const perseus::MeasuredRun* reference = nullptr;
-  for (const perseus::MeasuredRun& run : data.runs) {
-    if (run.gpu == gpu && run.plan == perseus::kReference &&
-        (reference == nullptr || spread_of_busy(run) > spread_of_busy(*reference))) {
-      reference = &run;
-    }
-  }
-  Power power;
-  if (reference == nullptr) {
-    power.why_not = "no run '" + std::string(perseus::kReference) + "' on " + gpu + " to take powers from";
-    return power;
-  }
-  power.from = reference->name();
-  double bb = 0;
-  double bw = 0;
-  double ww = 0;
-  double bj = 0;
-  double wj = 0;
-  for (int rank = 0; rank < reference->ranks(); ++rank) {
-    const double busy = reference->rank_busy[rank];
-    const double waiting = reference->seconds - busy;
-    const double joules = reference->rank_joules[rank];
-    bb += busy * busy;
-    bw += busy * waiting;
-    ww += waiting * waiting;
-    bj += busy * joules;
-    wj += waiting * joules;
-    power.mean += joules / reference->seconds / reference->ranks();
-  }
-  const double determinant = bb * ww - bw * bw;
-  power.busy = (bj * ww - wj * bw) / determinant;
-  power.blocked = (bb * wj - bw * bj) / determinant;
-  if (!(determinant > 1e-9 * bb * ww) || power.blocked < 0 || power.busy < power.blocked) {
-    power.why_not = "the ranks of '" + power.from + "' are too alike to tell busy from blocked power";
-  }
-  return power;
-}
-
 // Energy of all GPUs: busy power falls with the clock as a power law, blocked power stays.
-double joules_of(const Pipeline& pipeline, double seconds, const Power& power, double exponent) {
+double joules_of(const Pipeline& pipeline, double seconds, const GpuPower& power, double exponent) {
   const perseus::MeasuredRun& run = pipeline.run();
   double busy = 0;
   double joules = 0;
@@ -309,18 +256,15 @@ double joules_of(const Pipeline& pipeline, double seconds, const Power& power, d
   return run.copies() * (joules + power.blocked * (run.stages * seconds - busy));
 }
 
-/// The power of one GPU type.
-struct PowerLaw {
-  Power power;
-  std::optional<double> exponent[2]; ///< fitted on each half
-};
+using Powers = std::map<std::string, GpuPower>; ///< by configuration
 
-// The exponent that fits the runs at reduced clocks of one half best, over all configurations of the GPU type.
-std::optional<double> fit_exponent(const std::vector<MeasuredCase>& cases, const std::string& gpu, const Power& power,
-                                   int half) {
+// The exponent that fits the runs at reduced clocks of one half best, of those that have `name` as `of`.
+std::optional<double> fit_exponent(const std::vector<MeasuredCase>& cases, std::string perseus::MeasuredRun::*of,
+                                   const std::string& name, const Powers& powers, int half) {
   std::vector<const MeasuredCase*> runs;
   for (const MeasuredCase& one : cases) {
-    if (one.half == half && !one.pipeline.run().full_clock && one.pipeline.run().gpu == gpu) {
+    const perseus::MeasuredRun& run = one.pipeline.run();
+    if (one.half == half && !run.full_clock && run.*of == name && powers.at(run.configuration).why_not.empty()) {
       runs.push_back(&one);
     }
   }
@@ -334,7 +278,8 @@ std::optional<double> fit_exponent(const std::vector<MeasuredCase>& cases, const
                double sum = 0;
                for (const MeasuredCase* one : runs) {
                  const perseus::MeasuredRun& run = one->pipeline.run();
-                 sum += squared_error(joules_of(one->pipeline, run.seconds, power, exponent.front()), run.joules);
+                 sum += squared_error(
+                     joules_of(one->pipeline, run.seconds, powers.at(run.configuration), exponent.front()), run.joules);
                }
                return sum;
              },
@@ -356,6 +301,7 @@ public:
     for (const std::string& configuration : configurations) {
       predict_times(configuration);
     }
+    find_powers();
     for (const MeasuredCase& one : cases_) {
       report(one);
     }
@@ -428,23 +374,45 @@ private:
     std::move(cases.begin(), cases.end(), std::back_inserter(cases_));
   }
 
-  const PowerLaw& law_of(const std::string& gpu) {
-    const auto [slot, is_new] = laws_.try_emplace(gpu);
-    PowerLaw& law = slot->second;
-    if (is_new) {
-      law.power = fit_power(data_, gpu);
-      if (law.power.why_not.empty()) {
-        std::string note = gpu + ": " + to_text(law.power.busy, 1) + " W busy and " + to_text(law.power.blocked, 1) +
-                           " W blocked, from " + law.power.from;
-        for (const int half : {0, 1}) {
-          law.exponent[half] = fit_exponent(cases_, gpu, law.power, half);
-          note += "; exponent over the clock, half " + std::to_string(half + 1) + ": " +
-                  (law.exponent[half] ? to_text(*law.exponent[half], 3) : "none");
-        }
-        validation_.notes.push_back(note + ".");
+  // The powers of each configuration, and how they fall with the clock.
+  void find_powers() {
+    for (const MeasuredCase& one : cases_) {
+      const perseus::MeasuredRun& run = one.pipeline.run();
+      const auto [slot, is_new] = powers_.try_emplace(run.configuration);
+      if (is_new) {
+        slot->second = perseus::power_of(data_, run.configuration, run.gpu);
+        note_power(run.configuration, slot->second);
       }
     }
-    return law;
+    for (const MeasuredCase& one : cases_) {
+      const perseus::MeasuredRun& run = one.pipeline.run();
+      const auto [slot, is_new] = exponents_.try_emplace(run.configuration);
+      if (!is_new || !powers_.at(run.configuration).why_not.empty()) {
+        continue;
+      }
+      std::string note = run.configuration + ": exponent of busy power over the clock";
+      for (const int half : {0, 1}) {
+        std::optional<double>& exponent = slot->second[half];
+        exponent = fit_exponent(cases_, &perseus::MeasuredRun::configuration, run.configuration, powers_, half);
+        if (!exponent) { // no run of its own: those of the GPU type
+          exponent = fit_exponent(cases_, &perseus::MeasuredRun::gpu, run.gpu, powers_, half);
+        }
+        note += (half == 0 ? ", half " : "; half ") + std::to_string(half + 1) + ": " +
+                (exponent ? to_text(*exponent, 3) : "none");
+      }
+      validation_.notes.push_back(note + ".");
+    }
+  }
+
+  void note_power(const std::string& configuration, const GpuPower& power) {
+    if (power.why_not.empty()) {
+      validation_.notes.push_back(
+          configuration + ": " + to_text(power.busy, 1) + " W busy and " + to_text(power.blocked, 1) +
+          " W blocked, from " + power.from +
+          (power.borrowed() ? ", as it has no reference of its own: energies may be off by " + percent(power.spread, 1)
+                            : "") +
+          ".");
+    }
   }
 
   void report(const MeasuredCase& one) {
@@ -455,25 +423,27 @@ private:
     validation_.rows.push_back(row);
     row.predicted = one.pipeline.busiest_stage();
     validation_.baselines["micro-batches x slowest stage"].push_back(row);
-    const PowerLaw& law = law_of(run.gpu);
-    if (!law.power.why_not.empty() || (!run.full_clock && !law.exponent[other])) {
+    const GpuPower& power = powers_.at(run.configuration);
+    const std::optional<double>& exponent = exponents_.at(run.configuration)[other];
+    if (!power.why_not.empty() || (!run.full_clock && !exponent)) {
       validation_.skipped.push_back(
-          {run.name(),
-           "energy: " + (law.power.why_not.empty() ? std::string("no run at reduced clocks in the other half")
-                                                   : law.power.why_not)});
+          {run.name(), "energy: " + (power.why_not.empty() ? std::string("no run at reduced clocks in the other half")
+                                                           : power.why_not)});
       return;
     }
     row.metric = "energy_joules";
+    row.group += power.borrowed() ? ", power of another configuration" : "";
     row.measured = run.joules;
-    row.predicted = joules_of(one.pipeline, one.seconds, law.power, law.exponent[other].value_or(0));
+    row.predicted = joules_of(one.pipeline, one.seconds, power, exponent.value_or(0));
     validation_.rows.push_back(row);
-    row.predicted = law.power.mean * run.ranks() * one.seconds;
+    row.predicted = power.mean * run.ranks() * one.seconds;
     validation_.baselines["mean power of the reference x time"].push_back(row);
   }
 
   Data data_;
   std::vector<MeasuredCase> cases_;
-  std::map<std::string, PowerLaw> laws_; ///< by GPU type
+  Powers powers_;
+  std::map<std::string, std::array<std::optional<double>, 2>> exponents_; ///< by configuration: fitted on each half
   Validation validation_;
 };
 

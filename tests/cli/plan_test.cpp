@@ -86,6 +86,26 @@ TEST_CASE("the flag --quiet keeps remarks off stderr, -o the plan off stdout", "
   CHECK_THAT(shop.read("plan.yaml"), StartsWith("# A plan of Stagecraft: "));
 }
 
+TEST_CASE("what a plan's file or the flags beside it ask for and is not carried out is said by every command",
+          "[cli]") {
+  const Workshop shop;
+  shop.write("balance.json", R"({"balance": [2, 2], "chunks": 8, "checkpoint": "except_last"})");
+  const std::string made = "made for 8 micro-batches; the last micro-batch counted as recomputed too";
+  CHECK(shop.succeed("check balance.json" + kOn).out ==
+        "balance.json: a valid plan that fits\nbalance.json: note: " + made + "\n");
+  CHECK(shop.succeed("check balance.json --format json" + kOn).json().at("note") == made);
+  const std::string with = kOn + "--plan balance.json --schedule 1f1b ";
+  CHECK_THAT(shop.succeed("replay" + with).out, Contains("Note: " + made + "."));
+  CHECK_THAT(shop.succeed("explain" + with).err, Contains("note: " + made));
+  CHECK_THAT(shop.succeed("export stagecraft" + kOn + "--plan balance.json").err, Contains("note: " + made));
+  shop.write("plain.json", "[2, 2]");
+  const std::string unheeded = "training.recompute full is not carried out";
+  const std::string asked = kOn + "--plan plain.json --schedule 1f1b --set training.recompute=full ";
+  CHECK_THAT(shop.succeed("replay" + asked).out, Contains(unheeded));
+  CHECK_THAT(shop.succeed("replay --format json" + asked).json().at("note").get<std::string>(), StartsWith(unheeded));
+  CHECK_THAT(shop.succeed("check plain.json" + kOn + "--set training.recompute=full").out, Contains(unheeded));
+}
+
 TEST_CASE("check tells every defect of a plan and ends with status 1", "[cli]") {
   const Workshop shop;
   shop.write("plan.yaml", "stages:\n"

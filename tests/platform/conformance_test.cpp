@@ -33,11 +33,11 @@ TEST_CASE("every shipped device type loads, and its name is its file's", "[platf
   CHECK(files.size() >= 14);
   for (const auto& file : files) {
     INFO(file);
-    const DeviceType type = load_device_type(yaml::load(file));
+    const DeviceType type = load_device_type(yaml::load(file), test::shipped_types());
     CHECK(type.name == file.stem());
     CHECK(type.busy >= type.idle);
     CHECK(type.idle.value > 0);
-    CHECK(type.price.value > 0);
+    CHECK(type.price.rate.value > 0);
     CHECK(type.memory.value >= 1e9);
     CHECK(type.rate(KernelKind::matmul, Precision::fp32));
     for (const KernelKindRow& kind : kKernelKinds) {
@@ -64,7 +64,7 @@ TEST_CASE("every number of a shipped device type has its source", "[platform][co
     CHECK(numbers.size() > 10);
     for (const std::string& key : numbers) {
       INFO(file << " " << key);
-      const yaml::Node* source = sources->find(key);
+      const yaml::Node* source = sources->find(key.starts_with("price.") ? "price" : key);
       REQUIRE(source != nullptr);
       CHECK(source->text.size() > 5);
       if (document.find("origin")->text == "made-up") {
@@ -74,13 +74,30 @@ TEST_CASE("every number of a shipped device type has its source", "[platform][co
   }
 }
 
+TEST_CASE("every shipped price names whose it is, and whether it is assumed", "[platform][conformance]") {
+  for (const auto& file : test::yaml_files(test::platforms_folder() / "devices")) {
+    INFO(file);
+    const yaml::Node document = yaml::load(file);
+    const Price price = load_device_type(document, test::shipped_types()).price;
+    CHECK_FALSE(price.source.empty());
+    const std::string& text = document.find("sources")->find("price")->text;
+    CHECK(price.assumed == (text.starts_with("assumption") || text.starts_with("made up")));
+  }
+}
+
 TEST_CASE("every shipped fit says where its measurements come from, and how far off it is", "[platform][conformance]") {
   for (const auto& file : test::yaml_files(test::platforms_folder() / "devices")) {
     const yaml::Node document = yaml::load(file);
     if (const yaml::Node* fits = document.find("fits")) {
       INFO(file);
+      const DeviceType type = load_device_type(document, test::shipped_types());
+      if (const yaml::Node* from = fits->find("from")) { // those of the same chip, which the names begin with
+        CHECK(type.origin == Origin::catalogue);
+        CHECK(from->text.substr(0, from->text.find('-')) == type.name.substr(0, type.name.find('-')));
+        CHECK(type.fits->scale);
+        continue;
+      }
       REQUIRE(fits->find("provenance") != nullptr);
-      const DeviceType type = load_device_type(document);
       CHECK((type.origin == Origin::measured) == !type.fits->kernels.empty());
       for (const KernelFit& fit : type.fits->kernels) {
         INFO(fit.name);

@@ -178,6 +178,43 @@ TEST_CASE("a derived device scales launch, arithmetic and memory apart, with a f
       Catch::StartsWith("a.yaml:4:17: 'card' cannot be looked up here"));
 }
 
+TEST_CASE("a device takes the fits of another with its chip, scaled, and keeps its own figures", "[platform][fits]") {
+  const std::string own = "name: other\nvendor: maker\norigin: catalogue\nmemory: 1 GiB\nmemory_bandwidth: 3 TB/s\n"
+                          "launch_overhead: 4 us\npower: {idle: 1 W, busy: 2 W}\npeak: {fp16: 5 TFLOP/s}\n"
+                          "vector: 1 TFLOP/s\n";
+  const DeviceTypeSource source = [&](const std::string& name, const Where&) {
+    return name == "card"
+               ? yaml::parse(kDevice, "card.yaml")
+               : yaml::parse(own + (name == "bare" ? "" : "fits: {from: card, scale: {flops: 2}}\n"), "x.yaml");
+  };
+  const auto with = [&](const std::string& rest) {
+    return load_device_type(yaml::parse(own + rest, "x.yaml"), source);
+  };
+  const DeviceType shared = with("fits: {from: card, scale: {flops: 2}}\n");
+  CHECK(shared.memory_bandwidth.value == close(3e12));
+  CHECK(shared.launch_overhead.value == close(4e-6));
+  const Kernel kernel = gemm(Precision::fp16, 1000, 1000, 1000);
+  const DeviceType derived = load_device_type(
+      yaml::parse("name: d\nvendor: maker\norigin: made-up\nderived: {from: card, scale: {flops: 2}}\n", "d.yaml"),
+      source);
+  CHECK(predict(*shared.fits, kernel)->time.value == close(predict(*derived.fits, kernel)->time.value));
+  CHECK(predict(*shared.fits, kernel)->spread == close(0.15));
+  // A device derived from one with shared fits scales twice: 2 x 3.
+  const auto times = [&](const std::string& from, const std::string& scale) {
+    const std::string text =
+        "name: d\nvendor: maker\norigin: made-up\nderived: {from: " + from + ", scale: {flops: " + scale + "}}\n";
+    return predict(*load_device_type(yaml::parse(text, "d.yaml"), source).fits, kernel)->time.value;
+  };
+  CHECK(times("other", "3") == close(times("card", "6")));
+  CHECK_THROWS_WITH(with("fits: {from: bare, scale: {}}\n"), Catch::Contains("'bare' has no fits; allowed"));
+  CHECK_THROWS_WITH(with("fits: {from: other, scale: {}}\n"), Catch::Contains("has the fits of another device itself"));
+  CHECK_THROWS_WITH(with("fits: {from: card, scale: {}, kernels: []}\n"), Catch::Contains("unknown key 'kernels'"));
+  CHECK_THROWS_WITH(with("fits: {from: card, scale: {}}\nmeasurements: []\n"),
+                    Catch::Contains("'measurements' beside"));
+  CHECK_THROWS_WITH(load_device_type(yaml::parse(own + "fits: {from: card, scale: {}}\n", "x.yaml")),
+                    Catch::Contains("'card' cannot be looked up here"));
+}
+
 TEST_CASE("waves count tiles over processors", "[platform][fits]") {
   const auto value = [](std::string_view name, const Kernel& kernel, double processors) {
     for (const KernelFeature& feature : kernel_features()) {

@@ -36,7 +36,7 @@ TEST_CASE("devices, nodes and vertices are numbered in the order of the file", "
     }
   }
   // Each way: 2 x (1 uplink + 3 devices), 1 host link, 3 NICs.
-  CHECK(platform.links.size() == 2 * (2 * 4 + 1 + 3) + 3);
+  CHECK(platform.links.size() == 2 * (2 * 4 + 1 + 3) + 3 + 3); // and each disk and memory
 }
 
 TEST_CASE("a node without a count keeps its name, with one it gets a number", "[platform]") {
@@ -52,7 +52,7 @@ TEST_CASE("a host in SI units", "[platform]") {
   CHECK(host.idle.value == near(10));
   CHECK(host.core_busy.value == near(2));
   CHECK(host.core_spin.value == near(1));
-  CHECK(host.price.value == near(0));
+  CHECK(host.price.rate.value == near(0));
 }
 
 TEST_CASE("own device types stand before those of the folder", "[platform]") {

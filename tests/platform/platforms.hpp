@@ -37,7 +37,7 @@ inline std::string type_text(const std::string& name, const std::string& vendor)
 /// A list item of `nodes`: `rest` holds the keys after the host, in flow style.
 inline std::string node_text(const std::string& name, const std::string& rest) {
   return "  - {name: " + name +
-         ", host: {cores: 8, core_speed: 1 GFLOP/s, memory: 1 GiB, memory_bandwidth: 1 GB/s, disk_bandwidth: 1 GB/s,"
+         ", host: {cores: 8, core_speed: 1 GFLOP/s, memory: 1 GiB, memory_bandwidth: 100 GB/s, disk_bandwidth: 1 GB/s,"
          " power: {idle: 10 W, core_busy: 2 W, core_spin: 1 W}}, " +
          rest + "}\n";
 }

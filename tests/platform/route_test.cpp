@@ -142,17 +142,46 @@ TEST_CASE("data between two vendors is stored in host memory in between", "[plat
   Router router(platform);
   const Route* near_by = router.find(0, 1);
   REQUIRE(near_by->legs.size() == 2); // never the direct link
-  CHECK(names(platform, near_by->legs[0]) == Names{"n-0/a-0>n-0/host"});
-  CHECK(names(platform, near_by->legs[1]) == Names{"n-0/host>n-0/b-1"});
+  CHECK(names(platform, near_by->legs[0]) == Names{"n-0/a-0>n-0/host", "n-0/host memory"});
+  CHECK(names(platform, near_by->legs[1]) == Names{"n-0/host memory", "n-0/host>n-0/b-1"});
   // One leg after the other: 10 GB take 1 s up and 2 s down.
   CHECK(router.cost(0, 1).time(Bytes{10e9}).value == near(1 + 2 + 3 * kMicro));
 
   const Route* far = router.find(0, 3);
   REQUIRE(far->legs.size() == 3);
-  CHECK(names(platform, far->legs[1]) == Names{"n-0/host>fabric", "fabric>n-1/host"});
+  CHECK(names(platform, far->legs[1]) ==
+        Names{"n-0/host memory", "n-0/host>fabric", "fabric>n-1/host", "n-1/host memory"});
   // 10 GB: 1 s to the host, 5 s between hosts, 2 s to the device.
   CHECK(router.cost(0, 3).time(Bytes{10e9}).value == near(1 + 5 + 2 + 17 * kMicro));
   CHECK(only_leg(router, 0, 2).bandwidth.value == near(2e9)); // one vendor: one flow through both hosts
+}
+
+TEST_CASE("what is stored in a host crosses its memory, which may be the narrowest link", "[platform][route]") {
+  const auto staged = [](const std::string& memory) {
+    std::string node = node_text("n", "devices: [{type: a}, {type: b}], links: ["
+                                      "{kind: host-link, bandwidth: 10 GB/s, latency: 0}]");
+    const std::string stated = "memory_bandwidth: 100 GB/s";
+    node.replace(node.find(stated), stated.size(), "memory_bandwidth: " + memory);
+    const Platform platform = platform_of(node);
+    Router router(platform);
+    CHECK(router.from_host(0)->bandwidth.value == near(router.find(0, 1)->legs[1].bandwidth.value));
+    return router.cost(0, 1).time(Bytes{20e9}).value;
+  };
+  // 20 GB are written and then read: 2 s each way at the links' 10 GB/s, 20 s each way at 1 GB/s of memory.
+  CHECK(staged("10 GB/s") == near(4));
+  CHECK(staged("10.1 GB/s") == near(4));
+  CHECK(staged("9.9 GB/s") == near(40 / 9.9));
+  CHECK(staged("1 GB/s") == near(40));
+}
+
+TEST_CASE("data that only passes a host does not cross its memory", "[platform][route]") {
+  std::string node = node_text("n", "devices: [{type: a, count: 2}], links: ["
+                                    "{kind: host-link, bandwidth: 10 GB/s, latency: 0}]");
+  node.replace(node.find("100 GB/s"), 8, "1 GB/s");
+  const Platform platform = platform_of(node);
+  Router router(platform);
+  CHECK(names(platform, only_leg(router, 0, 1)) == Names{"n/a-0>n/host", "n/host>n/a-1"});
+  CHECK(only_leg(router, 0, 1).bandwidth.value == near(10e9));
 }
 
 TEST_CASE("a device reaches itself at no cost", "[platform][route]") {

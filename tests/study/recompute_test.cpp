@@ -84,6 +84,27 @@ TEST_CASE("a study's stages hold until W what W needs", "[study][memory]") {
   CHECK(peaks("zb-h2") == std::vector<double>{60, 20 + 4 + 4});
 }
 
+TEST_CASE("a plan says itself what it recomputes; what the training asks beside it is said not to be done",
+          "[study][recompute]") {
+  const auto note = [](const std::string& asked, Recompute of_plan) {
+    Study read = study(gelu_study(asked, "1f1b"));
+    Plan plan{.strategy = "given"};
+    plan.stages = {{.operators = {0, 1}, .devices = {0}, .recompute = of_plan},
+                   {.operators = {2, 3}, .devices = {1}, .recompute = of_plan}};
+    read.plans = {plan};
+    read.strategies.clear();
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
+    return compare(memo).comparison.runs.front().note;
+  };
+  const std::string unheeded = " is not carried out: the plan says itself what its stages recompute";
+  CHECK(note("none", Recompute::none).empty());
+  CHECK(note("full", Recompute::none) == "training.recompute full" + unheeded);
+  CHECK(note("full", Recompute::full).empty());
+  CHECK(note("none", Recompute::full).empty()); // nobody asked for anything
+  CHECK(note("{kinds: [elementwise]}", Recompute::full) == "training.recompute selective" + unheeded);
+}
+
 TEST_CASE("results say what was recomputed and when", "[study][recompute]") {
   CHECK(to_text(run_of("none", "1f1b").recompute) == "none");
   CHECK(to_text(run_of("full", "1f1b").recompute) == "full");

@@ -22,7 +22,7 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   for (int i = 0; i < naive; ++i) {
     CHECK(comparison.runs[i].strategy != "uniform");
   }
-  REQUIRE(comparison.verdict.size() == 6);
+  REQUIRE(comparison.verdict.size() == 7);
   const std::string name = best.strategy + " under " + best.schedule + " with " + std::to_string(best.micro_batches);
   CHECK_THAT(comparison.verdict[0], StartsWith(name) && Contains(to_text(best.metrics.iteration)) &&
                                         Contains(to_text(best.samples_per_second, 1)) &&
@@ -35,8 +35,26 @@ TEST_CASE("the verdict repeats the figures of the runs it speaks of", "[study]")
   const auto infeasible =
       std::count_if(comparison.runs.begin(), comparison.runs.end(), [](const Run& run) { return !run.feasible; });
   CHECK_THAT(comparison.verdict[4], Contains(to_text(best.energy_per_sample) + " per sample") &&
-                                        Contains("A million samples cost " + to_text(best.cost_per_million_samples)));
-  CHECK_THAT(comparison.verdict[5], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
+                                        Contains("A million samples cost ~" + to_text(best.cost_per_million_samples)));
+  CHECK(comparison.verdict[5] ==
+        "Prices: v100-sxm2-16gb 2.86 USD/h (Google Cloud list price, date not known); p100-sxm2-16gb 1.43 USD/h "
+        "(assumed: half of a V100 at Google Cloud's list price). What rests on an assumed price is marked ~. They are "
+        "of different sources or dates, so a ranking by money compares offers that nobody makes together.");
+  CHECK_THAT(comparison.verdict[6], StartsWith(std::to_string(infeasible) + " of 18 runs are infeasible"));
+}
+
+TEST_CASE("money is marked only where an assumed price is paid", "[study]") {
+  const Comparison comparison =
+      compare_text("model: squeezenet\nplatform: mixed-v100-p100\nengine: analytic\ntraining: {global_batch: 64, "
+                   "micro_batches: 4}\ncompare: {strategies: [single, uniform], schedules: [accumulate, 1f1b]}\n")
+          .comparison;
+  const Run& alone = find_run(comparison, "single", "1f1b", 4); // one V100, whose price somebody asks
+  const Run& both = find_run(comparison, "uniform", "1f1b", 4); // four of each at full and half price
+  CHECK(cost_of_million(alone) == to_text(alone.cost_per_million_samples));
+  CHECK(cost_of_million(both) == "~" + to_text(both.cost_per_million_samples));
+  CHECK(both.metrics.assumed_cost / both.metrics.cost == Approx(1.0 / 3));
+  REQUIRE(both.prices.size() == 2);
+  CHECK(alone.prices == std::vector<NamedPrice>{both.prices.front()});
 }
 
 TEST_CASE("the verdict says that a winner's weights are stale, and names the fastest run without stale weights",

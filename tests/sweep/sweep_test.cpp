@@ -373,7 +373,7 @@ void check_figures(const PointRow& row, const Run& run) {
 }
 
 TEST_CASE("every figure of a point is that of its run in a comparison", "[study][sweep][metrics]") {
-  const std::string study = "model: products.yaml\nplatform: nvlink-v100\nengine: analytic\n"
+  const std::string study = "model: products.yaml\nplatform: pcie-v100\nengine: analytic\n" // of an assumed price
                             "training: {global_batch: 16, micro_batches: [4], optimizer: sgd}\n"
                             "loader: {decode: 1 s, workers: 1}\nperturb: {samples: 5, jitter: 0.1}\nconfidence: 5\n"
                             "compare: {strategies: [uniform, optimal], schedules: [1f1b, pipedream]}\n";

@@ -26,10 +26,10 @@ struct Example {
     DeviceType type;
     type.idle = Watts{10};
     type.busy = Watts{110};
-    type.price = DollarsPerSecond{2};
+    type.price.rate = DollarsPerSecond{2};
     platform = make_star_platform(type, 3, BytesPerSecond{4}, Seconds{0});
     platform.nodes[0].host.idle = Watts{7};
-    platform.nodes[0].host.price = DollarsPerSecond{0.5};
+    platform.nodes[0].host.price.rate = DollarsPerSecond{0.5};
     const test::Pipeline pipeline{{{1, 2, 0, 0.5}, {2, 3, 0, 0.5}}, 2, {4}, 4, 0};
     cost = test::cost_of(pipeline);
     for (StageCost& stage : cost.stages) {
@@ -99,19 +99,29 @@ TEST_CASE("energy and money of a small run", "[timeline][metrics]") {
   const Metrics metrics = measure(run.graph, run.timeline, run.platform);
   CHECK(metrics.energy.devices_idle.value == near(2 * 10 * 15.5)); // both devices in use, all the time
   CHECK(metrics.energy.devices_dynamic.value == near(100 * 17));
-  CHECK(metrics.energy.hosts_idle.value == near(7 * 15.5)); // their node once
-  CHECK(metrics.energy.total().value == near(2 * 10 * 15.5 + 100 * 17 + 7 * 15.5));
+  CHECK(metrics.energy.devices_waiting.value == near(0.35 * 100 * (9 + 5))); // by the rule
+  CHECK(metrics.energy.hosts_idle.value == near(7 * 15.5));                  // their node once
+  CHECK(metrics.energy.total().value == near(2 * 10 * 15.5 + 35 * 14 + 100 * 17 + 7 * 15.5));
   CHECK(metrics.cost.value == near((2 * 2 + 0.5) * 15.5));
+  CHECK(metrics.assumed_cost.value == 0);
 }
 
-TEST_CASE("a device that waits draws its waiting power where that is known", "[timeline][metrics][energy]") {
+TEST_CASE("the part of the cost that rests on assumed prices", "[timeline][metrics]") {
+  Example run;
+  run.platform.nodes[0].host.price.assumed = true;
+  CHECK(measure(run.graph, run.timeline, run.platform).assumed_cost.value == near(0.5 * 15.5));
+  run.platform.types[0].price.assumed = true;
+  CHECK(measure(run.graph, run.timeline, run.platform).assumed_cost.value == near(4.5 * 15.5));
+}
+
+TEST_CASE("a device that waits draws its waiting power", "[timeline][metrics][energy]") {
   Example run; // waiting 9 s and 5 s
   run.platform.types[0].waiting = Watts{30};
   const Metrics metrics = measure(run.graph, run.timeline, run.platform);
   CHECK(metrics.energy.devices_idle.value == near(2 * 10 * 15.5));
   CHECK(metrics.energy.devices_waiting.value == near((30 - 10) * (9 + 5)));
   CHECK(metrics.energy.devices_dynamic.value == near(100 * 17));
-  run.platform.types[0].waiting.reset();
+  run.platform.types[0].waiting = run.platform.types[0].idle;
   CHECK(measure(run.graph, run.timeline, run.platform).energy.devices_waiting.value == 0);
 }
 
@@ -127,7 +137,8 @@ TEST_CASE("links draw power while they stand and more while data flows", "[timel
   const Metrics metrics = measure(run.graph, run.timeline, run.platform);
   CHECK(metrics.energy.links_idle.value == near(4 * 3 * 15.5));
   CHECK(metrics.energy.links_dynamic.value == near(4 * 2 * (8 - 3)));
-  CHECK(metrics.energy.total().value == near(2 * 10 * 15.5 + 100 * 17 + 7 * 15.5 + 4 * 3 * 15.5 + 4 * 2 * (8 - 3)));
+  CHECK(metrics.energy.total().value ==
+        near(2 * 10 * 15.5 + 35 * 14 + 100 * 17 + 7 * 15.5 + 4 * 3 * 15.5 + 4 * 2 * (8 - 3)));
 }
 
 TEST_CASE("memory peaks where most micro-batches are held", "[timeline][memory]") {

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "sim/base/file.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/catch.hpp"
 
@@ -102,6 +103,66 @@ TEST_CASE("runs that follow the law are predicted as the law says", "[study][val
   REQUIRE(validation.skipped.size() == 1);
   CHECK(validation.skipped[0].case_name == "two/perseus:1");
   CHECK(validation.baselines.size() == 2);
+}
+
+// The same law on other GPUs of the type, whose rows have the reference's clocks and instruction times.
+std::string of_configuration(std::string rows, const std::string& name) {
+  for (std::size_t at = rows.find("\ntwo,"); at != std::string::npos; at = rows.find("\ntwo,", at + 1)) {
+    rows.replace(at + 1, 3, name);
+  }
+  return rows.substr(rows.find('\n') + 1);
+}
+
+TEST_CASE("each configuration takes its power from its own reference, or from the nearest one with its spread",
+          "[study][validate]") {
+  Files files;
+  const Files one;
+  files.runs += of_configuration(one.runs, "own");
+  files.stages += of_configuration(one.stages, "own");
+  files.plans += of_configuration(one.plans, "own");
+  std::string without = of_configuration(one.runs, "lone");
+  const std::size_t reference = without.find("lone,G,2,1,2,1,1,perseus:1,");
+  without.erase(reference, without.find('\n', reference) + 1 - reference);
+  files.runs += without;
+  files.stages += of_configuration(one.stages, "lone");
+  files.plans += of_configuration(one.plans, "lone");
+  const Validation validation = files.validate();
+  constexpr double kFitted = 1e-4;
+  int borrowed = 0;
+  for (const ValidationRow& row : validation.rows) {
+    INFO(row.case_name << " " << row.metric << " " << row.group);
+    CHECK(std::abs(row.error()) < kFitted); // the law is the same everywhere
+    const bool lone = row.case_name.starts_with("lone/") && row.metric == "energy_joules";
+    CHECK(lone == row.group.ends_with(", power of another configuration"));
+    borrowed += lone ? 1 : 0;
+  }
+  CHECK(borrowed == 4); // none is skipped
+  CHECK_THAT(
+      join(validation.notes, "\n"),
+      Catch::Contains("own: 300.0 W busy and 100.0 W blocked, from own/perseus:1.") &&
+          Catch::Contains("lone: 300.0 W busy and 100.0 W blocked, from two/perseus:1, as it has no reference of "
+                          "its own: energies may be off by 3.0 %."));
+}
+
+TEST_CASE("a GPU type without any reference takes what is stated of it, or is skipped with the reason",
+          "[study][validate]") {
+  const auto validated = [](const std::string& gpu) {
+    Files files;
+    files.runs.erase(files.runs.find("two,G,"),
+                     files.runs.find('\n', files.runs.find("two,G,")) + 1 - files.runs.find("two,G,")); // perseus:1
+    for (std::size_t at = files.runs.find("two,G,"); at != std::string::npos; at = files.runs.find("two,G,", at)) {
+      files.runs.replace(at, 6, "two," + gpu + ",");
+    }
+    return files.validate();
+  };
+  const Validation stated = validated("A40");
+  CHECK_THAT(join(stated.notes, "\n"),
+             Catch::Contains("two: 297.0 W busy and 124.0 W blocked, from what is stated of A40"));
+  CHECK(stated.skipped.empty());
+  const Validation unknown = validated("H");
+  REQUIRE(unknown.skipped.size() == 4);
+  CHECK_THAT(unknown.skipped[0].why,
+             Catch::Contains("no run 'perseus:1' on H to take powers from, and none is stated"));
 }
 
 TEST_CASE("a run's own time does not enter its prediction", "[study][validate]") {

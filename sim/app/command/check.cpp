@@ -7,6 +7,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/run_defects.hpp"
 
@@ -53,14 +54,20 @@ std::string lines_of(const std::vector<std::string>& defects, const std::string&
   return text;
 }
 
-std::vector<std::string> defects_of_plan(const CheckCommand& options) {
+/// What is wrong, and what a reader must know of a plan that is right.
+struct Findings {
+  std::vector<std::string> defects;
+  std::string note;
+};
+
+Findings check_plan(const CheckCommand& options) {
   const Study study = study_of_model(options.model, settings_of(options.settings, options.model)).study;
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   const Plan plan = load_plan(options.file, options.plan_format, *study.model, study.platform);
   Scenario scenario{.plan = &plan, .schedule = &given_schedule(options.schedule)};
   scenario.micro_batches = choose_micro_batches(memo, scenario);
-  return run_defects(memo, scenario);
+  return {run_defects(memo, scenario), plan_notes(plan, *study.model, study.training)};
 }
 
 ExitStatus run(const CheckCommand& options) {
@@ -74,18 +81,21 @@ ExitStatus run(const CheckCommand& options) {
     throw InputError({"command line", 0, 0},
                      "a plan is checked against a model; allowed: check PLAN MODEL --platform P");
   }
-  const std::vector<std::string> defects = orders ? schedule_defects(*orders) : defects_of_plan(options);
+  const auto [defects, note] = orders ? Findings{schedule_defects(*orders), ""} : check_plan(options);
   if (options.output.format == "json") {
     nlohmann::ordered_json json = {
         {"schema", kSchema}, {"file", options.file}, {"valid", defects.empty()}, {"defects", defects}};
     if (orders) {
       json["dialect"] = orders->dialect;
+    } else {
+      json["note"] = note.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(note);
     }
     emit(options.output, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     const std::string what = orders ? "a valid schedule" + in_dialect(*orders) : "a valid plan that fits";
     std::string text = defects.empty() ? options.file + ": " + what + "\n" : "";
     text += orders ? lines_of(*orders, options.file) : lines_of(defects, options.file);
+    text += note.empty() ? "" : options.file + ": note: " + note + "\n";
     emit(options.output, text);
   }
   return defects.empty() ? kDone : kNothingFeasible;

@@ -113,7 +113,7 @@ std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown) {
           percent(run.metrics.bubble_fraction, 1),
           to_text(peak),
           to_text(run.energy_per_sample),
-          to_text(run.cost_per_million_samples),
+          cost_of_million(run),
           remarks_of(run, shown)};
 }
 

@@ -72,6 +72,7 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
     remark(one.run.strategy + " under " + one.run.schedule + " is infeasible: " + one.run.why_not + "\n");
     return kNothingFeasible;
   }
+  remark_note(one.run.note);
   const EngineRow& engine = *study.engine;
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
                         explain({*one.graph, one.timeline, study.platform, engine.replay})});

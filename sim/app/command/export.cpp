@@ -6,6 +6,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/prepare_real_run.hpp"
 #include "sim/plan_format/plan_formats.hpp"
+#include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
@@ -92,6 +93,9 @@ ExitStatus run(const ExportCommand& options) {
   if (const Infeasible* reason = std::get_if<Infeasible>(&planned)) {
     remark(name + " is infeasible: " + reason->reason + "\n");
     return kNothingFeasible;
+  }
+  if (given.strategy == nullptr) {
+    remark_note(plan_notes(given.plan, *study.model, study.training));
   }
   const WrittenPlan written = write_plan(
       format, {std::get<Plan>(planned), *study.model, study.platform, study.training, scenario.micro_batches});

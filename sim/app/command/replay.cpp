@@ -89,6 +89,9 @@ ExitStatus run(const ReplayCommand& options) {
       text += sentence + "\n";
     }
     text += memory_sentence(memory) + "\n";
+    for (const std::string& noted : remarks_of(one.run)) {
+      text += "Note: " + noted + ".\n";
+    }
     return text + "\n" + ascii_timeline(*one.graph, shown, one.run.devices, picture);
   };
   emit(options.output, {.table = table, .json = json, .csv = [&] { return to_csv(comparison); }});

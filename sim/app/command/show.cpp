@@ -29,8 +29,7 @@ void add_flags(Flags& flags, ShowCommand& options) {
 std::string show_device(const DeviceType& type) {
   std::string text = type.name + " (" + type.vendor + "): " + to_text(type.memory) + " at " +
                      to_text(type.memory_bandwidth) + " effective, launch " + to_text(type.launch_overhead) + ", " +
-                     to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " +
-                     to_text(type.price.value * 3600, 2) + " USD/h\n";
+                     to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " + in_words(type.price) + "\n";
   Table table{{{"kernel"}}, {}};
   for (const PrecisionRow& precision : kPrecisions) {
     table.columns.push_back({std::string(precision.name), Align::right});

@@ -18,6 +18,7 @@
 #include "sim/report/table.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
+#include "sim/sweep/store/kept_prices.hpp"
 
 namespace stagecraft {
 namespace {
@@ -101,9 +102,12 @@ Table table_of(const std::vector<RankedPoint>& points, const std::vector<std::st
     cells.push_back(known("peak_memory_bytes", Bytes{}));
     cells.push_back(known("mean_power_watts", Watts{}));
     cells.push_back(known("joules_per_sample", Joules{}));
+    const bool assumed = figure(row.figures, "assumed_cost_share") > 0;
     cells.push_back(known("usd_per_million_samples", Dollars{}));
+    cells.back().text.insert(0, assumed ? kAssumedMark : "");
     if (has_score) {
-      cells.push_back({goal.objective->write(point.score)});
+      cells.push_back(
+          {(assumed && goal.objective->is_money() ? kAssumedMark : "") + goal.objective->write(point.score)});
     }
     cells.push_back({to_text(row.key).substr(0, kDigits)});
     table.rows.push_back(std::move(cells));
@@ -140,7 +144,7 @@ Json name_in(const yaml::Node& study, const char* key) {
 }
 
 void show(const SweepCommand& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
-          const std::vector<RankedPoint>& best) {
+          const std::vector<RankedPoint>& best, const std::string& prices) {
   if (options.output.format == "json") {
     Json json{
         {"schema", kSchema},
@@ -149,6 +153,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
         {"platform", name_in(sweep.document, "platform")},
         {"objective", sweep.goal.objective->name},
         {"results", results.string()},
+        {"prices", prices.empty() ? Json() : Json(prices)},
         {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
         {"runs", Json::array()}};
     for (const RankedPoint& point : best) {
@@ -169,6 +174,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
   }
   text +=
       "\nThe best, " + in_words(sweep.goal) + ":\n" + to_text(table_of(best, keys_of(sweep), sweep.goal), use_color());
+  text += prices.empty() ? "" : prices + "\n";
   print(text + "One of them alone: stagecraft points " + results.string() +
         " --replay KEY; all of them as a page: stagecraft report " + results.string() + " -o FILE.html\n");
 }
@@ -249,7 +255,7 @@ ExitStatus run(const SweepCommand& options) {
     return kInterrupted;
   }
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
-  show(options, results, inputs.sweep, outcome, best);
+  show(options, results, inputs.sweep, outcome, best, price_remark(kept_prices(store, outcome.sweep)));
   const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
   if (!has_points && how.shard.count > 1) { // the other shards have the points
     return kDone;

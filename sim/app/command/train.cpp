@@ -10,6 +10,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/prepare.hpp"
 
@@ -172,6 +173,9 @@ ExitStatus run(const TrainCommand& options) {
   const GivenPlan given = given_plan(options.run, study);
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
+  if (given.strategy == nullptr) {
+    remark_note(plan_notes(given.plan, *study.model, study.training));
+  }
   std::vector<Outcome> outcomes;
   try {
     for (const Prepared& prepared : prepare(memo, scenarios_of(options.run.schedule, memo, given))) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/common/given_run.hpp"
 
+#include "sim/app/common/output.hpp"
 #include "sim/base/file.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/study/plan_scenario.hpp"
@@ -59,6 +60,12 @@ void add_given_files(const RunOptions& options, std::vector<std::string>& inputs
   }
   if (options.schedule.ends_with(".csv")) {
     inputs.push_back(options.schedule);
+  }
+}
+
+void remark_note(const std::string& note) {
+  if (!note.empty()) {
+    remark("note: " + note + "\n");
   }
 }
 

@@ -46,6 +46,9 @@ const ScheduleRow& given_schedule(const std::string& name);
 /// Adds the files of --plan and --schedule to those that a study read.
 void add_given_files(const RunOptions& options, std::vector<std::string>& inputs);
 
+/// Says on stderr what a reader must know of the plan; nothing for "".
+void remark_note(const std::string& note);
+
 /// The run that --strategy or --plan and --schedule ask for, replayed; or why it is not feasible.
 Prepared replay_given(const RunOptions& options, const Study& study);
 

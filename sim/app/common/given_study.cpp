@@ -2,6 +2,7 @@
 #include "sim/app/common/given_study.hpp"
 
 #include "sim/app/common/program.hpp"
+#include "sim/base/named_table.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/base/units.hpp"
 
@@ -11,7 +12,7 @@ void add_setting_flags(Flags& flags, SettingOptions& options) {
   flags.add("--set", &options.set, "set a key of the study, as training.global_batch=64; may be repeated",
             {.name = "KEY=VALUE"});
   flags.add("--engine", &options.engine, "simgrid, simgrid-full or analytic", {.name = "NAME"});
-  flags.add("--cost-model", &options.cost_model, "auto, or a name, see `list cost-models`", {.name = "NAME"});
+  flags.add("--cost-model", &options.cost_model, join({"auto", join(names_of(cost_models()))}), {.name = "NAME"});
   flags.add("--seed", &options.seed, "seed of the strategies that draw random numbers", {.name = "N"});
 }
 

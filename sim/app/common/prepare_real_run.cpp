@@ -2,6 +2,7 @@
 #include "sim/app/common/prepare_real_run.hpp"
 
 #include "sim/app/common/output.hpp"
+#include "sim/study/plan_notes.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/prepare.hpp"
 #include "sim/study/replay_prepared.hpp"
@@ -62,6 +63,9 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
   }
   ready.given = given_plan(run, study);
   ready.given.put_into(scenario);
+  if (ready.given.strategy == nullptr) {
+    remark_note(plan_notes(ready.given.plan, *study.model, study.training));
+  }
   if (options.measured && row.runs_elsewhere()) {
     throw InputError({"--measured", 0, 0},
                      "backend '" + std::string(row.name) + "' measures no plans; allowed: another backend");

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 
@@ -125,7 +126,23 @@ constexpr std::array kPrices = {
     Price{"devices", "Time against devices in use", metric("devices").heading, &metric("devices")},
 };
 
-std::vector<Chart> trade_offs(const Runs& feasible) {
+// What a reader of figures of money must know: the prices of all feasible runs.
+std::string price_remark_of(const json& runs) {
+  constexpr double kHour = 3600;
+  std::vector<NamedPrice> prices;
+  for (const json& run : runs) {
+    for (const json& one : list_at(run, "prices")) {
+      add_prices(prices, std::array{NamedPrice{text_at(one, "of"),
+                                               {.rate = DollarsPerSecond{number_at(one, "usd_per_hour") / kHour},
+                                                .source = text_at(one, "source"),
+                                                .date = text_at(one, "date"),
+                                                .assumed = one.value("assumed", false)}}});
+    }
+  }
+  return price_remark(prices);
+}
+
+std::vector<Chart> trade_offs(const Runs& feasible, const std::string& prices) {
   std::vector<Chart> charts;
   for (const Price& price : kPrices) {
     const auto mark = [&](const RunValues& run) {
@@ -140,6 +157,9 @@ std::vector<Chart> trade_offs(const Runs& feasible) {
                 .series = by_strategy(shown, Look::points, mark),
                 .choice = "trade-off",
                 .note = fastest_note(feasible)};
+    if (price.metric->name == metric("usd_per_million_samples").name && !prices.empty()) {
+      chart.note += (chart.note.empty() ? "" : " ") + prices;
+    }
     std::vector<Mark> all;
     for (const RunValues& run : feasible) {
       if (std::isfinite(run.shown(*price.metric))) {
@@ -256,8 +276,11 @@ PageTable table_of(const Runs& runs) {
         {run.schedule + (run.order == "list" && run.schedule != "list" ? " (list order)" : "")},
         number_cell(run.micro_batches),
         {run.recompute}};
-    for (const Metric& metric : kColumns) {
-      row.push_back(number_cell(run.shown(metric)));
+    for (const Metric& column : kColumns) {
+      row.push_back(number_cell(run.shown(column)));
+      const bool assumed =
+          column.name == metric("usd_per_million_samples").name && run.of(metric("assumed_cost_share")) > 0;
+      row.back().text.insert(0, assumed ? kAssumedMark : "");
     }
     row.push_back({run.remarks});
     table.rows.push_back(std::move(row));
@@ -265,12 +288,12 @@ PageTable table_of(const Runs& runs) {
   return table;
 }
 
-PageSection charts_section(const Runs& feasible) {
+PageSection charts_section(const Runs& feasible, const std::string& prices) {
   PageSection section{.title = "Which run wins, and at what price", .sentences = {}};
   for (Chart& chart : ranked_charts(feasible)) {
     section.charts.push_back(std::move(chart));
   }
-  for (Chart& chart : trade_offs(feasible)) {
+  for (Chart& chart : trade_offs(feasible, prices)) {
     section.charts.push_back(std::move(chart));
   }
   for (std::optional<Chart> chart : {heat_map(feasible), micro_batch_curve(feasible)}) {
@@ -315,7 +338,7 @@ DocumentPage comparison_page(const JsonDocument& document) {
                     {{.title = "Findings", .sentences = texts_at(json, "verdict")}},
                     {}};
   if (!feasible.empty()) {
-    page.sections.push_back(charts_section(feasible));
+    page.sections.push_back(charts_section(feasible, price_remark_of(list)));
   }
   if (const auto first = list.begin(); !feasible.empty()) {
     page.sections.push_back(devices_section(*first, "What devices do in the best run: " + feasible.front().label()));

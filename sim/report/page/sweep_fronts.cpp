@@ -79,6 +79,9 @@ Chart front(const SweepView& view, const Expense& expense) {
                  " points are drawn, picked by lot; the front is of all" +
                  (outside.empty() ? "." : " that keep to the constraints.");
   }
+  if (expense.column == &SweepResults::dollars_per_million && !results.prices.empty()) {
+    chart.note += (chart.note.empty() ? "" : " ") + results.prices;
+  }
   chart.series = cloud(view, drawn);
   if (!outside.empty()) {
     chart.series.push_back({"outside the constraints", Look::faint, view.labelled(faint)});

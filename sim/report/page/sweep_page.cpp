@@ -100,13 +100,18 @@ std::vector<std::string> sentences(const SweepView& view) {
   for (const ChartGoal* goal : view.goals()) {
     const std::int64_t best = view.best_of(1, *goal, [](std::size_t) { return 0; }).front();
     if (best >= 0) {
-      all.push_back(std::string(goal->title) + ": the best point comes to " +
+      const bool assumed = goal->column == &SweepResults::dollars_per_million &&
+                           view.results().cost_is_assumed(static_cast<std::size_t>(best));
+      all.push_back(std::string(goal->title) + ": the best point comes to " + (assumed ? kAssumedMark : "") +
                     written((view.results().*goal->column)[static_cast<std::size_t>(best)]) + " " +
                     std::string(goal->axis) + in_brackets(view.label(static_cast<std::size_t>(best))) + ".");
     }
   }
   for (std::string& sentence : influence(view)) {
     all.push_back(std::move(sentence));
+  }
+  if (!view.results().prices.empty()) {
+    all.push_back(view.results().prices);
   }
   return all;
 }
@@ -156,6 +161,8 @@ std::vector<PageCell> row_of(const SweepView& view, const std::vector<Scale>& sc
                               metric("peak_memory_bytes").scale * view.results().peak_memory[point]}) {
     row.push_back(number_cell(figure));
   }
+  constexpr std::size_t kAfterCost = 3; // cost, energy and memory stand last
+  row[row.size() - kAfterCost].text.insert(0, view.results().cost_is_assumed(point) ? kAssumedMark : "");
   if (view.outside() > 0) {
     row.push_back({view.counts(point) ? "kept" : "not kept"});
   }

@@ -57,6 +57,8 @@ struct SweepResults {
       value; ///< [feasible point * axes + axis]: index of the point's value on the axis, or kNoValue
   /// [feasible point]; NaN: not known.
   std::vector<double> iteration, samples_per_second, dollars_per_million, joules_per_sample, peak_memory;
+  std::vector<char> assumed;       ///< [feasible point]: whether its cost rests on an assumed price; empty: none does
+  std::string prices;              ///< what a reader of money must know of its prices; "": nothing costs money
   std::string constraints;         ///< constraints of all sweeps, in words; "": none
   bool constraints_differ = false; ///< the sweeps have different constraints, so none is applied
   std::vector<char> outside;       ///< [feasible point]: whether it breaks the constraints; empty: there are none
@@ -65,6 +67,7 @@ struct SweepResults {
   std::vector<SweepReason> reasons;                       ///< the most frequent first
 
   std::size_t points() const { return iteration.size(); }
+  bool cost_is_assumed(std::size_t point) const { return !assumed.empty() && assumed[point] != 0; }
 };
 
 DocumentPage sweep_page(const SweepResults& results);

@@ -18,6 +18,9 @@ struct ObjectiveRow {
   std::string (*write)(double value); ///< with its unit
   bool largest;                       ///< rather than least; follows from what is better for its metric
   bool needs_samples;                 ///< the goal must say how many samples to train
+
+  /// Whether its value depends on prices.
+  constexpr bool is_money() const { return expression.find("usd") != std::string_view::npos; }
 };
 std::span<const ObjectiveRow> objectives();
 

@@ -10,6 +10,7 @@
 #include "sim/report/page/sweep_scale.hpp"
 #include "sim/sweep/space/sweep_condition.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
+#include "sim/sweep/store/kept_prices.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,7 +86,8 @@ public:
       answer.words = stagecraft::in_words(goal);
       for (const RankedPoint& point : points) {
         places_[point.row.key].emplace_back(results_.answers.size() - 1, answer.best.size());
-        answer.best.push_back({0, point.score, goal.objective->write(point.score)});
+        const bool assumed = goal.objective->is_money() && figure(point.row.figures, "assumed_cost_share") > 0;
+        answer.best.push_back({0, point.score, (assumed ? kAssumedMark : "") + goal.objective->write(point.score)});
       }
     }
     for (const std::vector<std::string>& keys : axes_) {
@@ -131,6 +133,7 @@ public:
     results_.iteration.push_back(figure(row.figures, "iteration_seconds"));
     results_.samples_per_second.push_back(figure(row.figures, "samples_per_second"));
     results_.dollars_per_million.push_back(figure(row.figures, "usd_per_million_samples"));
+    results_.assumed.push_back(figure(row.figures, "assumed_cost_share") > 0 ? 1 : 0);
     results_.joules_per_sample.push_back(figure(row.figures, "joules_per_sample"));
     results_.peak_memory.push_back(figure(row.figures, "peak_memory_bytes"));
     if (limits_) {
@@ -212,6 +215,9 @@ SweepResults read_sweep_results(SweepStore& store) {
     results.name += (results.name.empty() ? "" : ", ") + name;
   }
   results.inputs = store.paths();
+  const bool has_cost = std::any_of(results.dollars_per_million.begin(), results.dollars_per_million.end(),
+                                    [](double cost) { return cost > 0; });
+  results.prices = has_cost ? price_remark(kept_prices(store, 0)) : "";
   return results;
 }
 

@@ -423,18 +423,23 @@ SweepStore::Found SweepStore::find(const std::string& digits) {
     throw InputError({"point " + digits, 0, 0}, found.empty() ? "no such point; `points FILE` lists their keys"
                                                               : "several points begin so; allowed: more digits");
   }
-  SqliteStatement& files = file_->statement(
-      "select f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest where f.sweep = ? "
-      "order by f.path");
-  files.set(1, sweep);
-  while (files.step()) {
-    KeptFile file{files.text(0), files.digest(1), std::nullopt};
-    if (!files.is_null(2)) {
-      file.bytes = files.bytes(2);
-    }
-    found.front().files.push_back(std::move(file));
-  }
+  found.front().files = files(sweep);
   return std::move(found.front());
+}
+
+std::vector<KeptFile> SweepStore::files(std::int64_t sweep) {
+  SqliteStatement& statement = file_->statement(
+      "select distinct f.path, f.digest, c.bytes from files f left join contents c on c.digest = f.digest "
+      "where f.sweep = ?1 or ?1 = 0 order by f.path");
+  statement.set(1, sweep);
+  std::vector<KeptFile> files;
+  while (statement.step()) {
+    KeptFile& file = files.emplace_back(KeptFile{statement.text(0), statement.digest(1), std::nullopt});
+    if (!statement.is_null(2)) {
+      file.bytes = statement.bytes(2);
+    }
+  }
+  return files;
 }
 
 std::uint64_t SweepStore::merge(const fs::path& other) {

@@ -106,6 +106,8 @@ public:
   /// The axes of all sweeps, each key once: an axis has several keys where their values advance together in every sweep
   /// that has one of them.
   std::vector<std::vector<std::string>> axes();
+  /// The files that one sweep read, or with 0 all of them.
+  std::vector<KeptFile> files(std::int64_t sweep);
   /// The keys of all sweeps' axes, each once.
   std::vector<std::string> axis_keys();
 

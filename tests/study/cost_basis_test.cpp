@@ -1,0 +1,55 @@
+// What the times of a run rest on: a profile, fits, the roofline.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+double share(const CostBasis& basis, CostSource source) { return basis.shares[static_cast<std::size_t>(source)]; }
+
+Run best_of(const std::string& model, const std::string& platform, const std::string& cost_model) {
+  return compare_text("model: " + model + "\nplatform: " + platform + "\ncost_model: " + cost_model +
+                      "\ntraining: {global_batch: 4, micro_batches: 4}\n"
+                      "compare: {strategies: [uniform], schedules: [1f1b]}\n")
+      .comparison.runs.front();
+}
+
+TEST_CASE("a run says which share of each device's time rests on what", "[study][cost]") {
+  const Run profiled = best_of("chain.yaml", "{devices: 2}", "profiled");
+  REQUIRE(profiled.cost_basis.size() == 1);
+  CHECK(share(profiled.cost_basis[0], CostSource::profile) == near(1));
+  CHECK(profiled.cost_basis[0].seconds == near(4 * 4 * 3)); // four samples of four operators of F 1 s and B 2 s
+  const Run stated = best_of("chain.yaml", "{devices: 2}", "constant");
+  CHECK(share(whole_of(stated.cost_basis), CostSource::stated) == near(1));
+  const Run roofline = best_of("products.yaml", "fitted-beside-not.yaml", "roofline");
+  CHECK(share(whole_of(roofline.cost_basis), CostSource::roofline) == near(1));
+}
+
+TEST_CASE("fits stand beside the roofline where only one of two devices was measured", "[study][cost]") {
+  const Run run = best_of("products.yaml", "fitted-beside-not.yaml", "calibrated");
+  REQUIRE(run.cost_basis.size() == 2);
+  CHECK(run.cost_basis[0].type == "v100-pcie-16gb");
+  CHECK(share(run.cost_basis[0], CostSource::fits) == near(1));
+  CHECK(share(run.cost_basis[1], CostSource::roofline) == near(1));
+  // Shares of the whole are by seconds: the two devices' busy times without their optimiser steps.
+  const CostBasis whole = whole_of(run.cost_basis);
+  CHECK(share(whole, CostSource::fits) == near(run.cost_basis[0].seconds / whole.seconds));
+  CHECK(whole.seconds == near(run.cost_basis[0].seconds + run.cost_basis[1].seconds));
+  CHECK(run.cost_basis[0].seconds <= run.metrics.busy[0].value);
+}
+
+TEST_CASE("ranking a fitted device beside one that is not is remarked", "[study][cost]") {
+  const auto verdict = [](const std::string& platform, const std::string& cost_model) {
+    return join(compare_text("model: products.yaml\nplatform: " + platform + "\ncost_model: " + cost_model +
+                             "\ntraining: {global_batch: 4}\ncompare: {strategies: [uniform], schedules: [1f1b]}\n")
+                    .comparison.verdict,
+                "\n");
+  };
+  CHECK_THAT(verdict("fitted-beside-not.yaml", "calibrated"),
+             Catch::Contains("those of v100-pcie-16gb on fits to measurements, rtx-3090-24gb on the roofline"));
+  CHECK_THAT(verdict("fitted-beside-not.yaml", "roofline"), !Catch::Contains("Times rest on"));
+  CHECK_THAT(verdict("pcie-v100", "calibrated"), !Catch::Contains("Times rest on"));
+}
+
+} // namespace
+} // namespace stagecraft::test
