@@ -108,17 +108,10 @@ void add_links(const Platform& platform, const Usage& usage, std::size_t most_si
   for (const auto& [ends, carried] : bytes) {
     weighted.emplace_back(carried, ends);
   }
-<<<<<<< HEAD:sim/replay/sensitivities.cpp
   for (const auto& ends : heaviest(weighted, most_single)) {
-    const std::string name = knows_places(platform)
-                                 ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
-                                 : platform.links[ends.first].name;
-=======
-  for (const auto& ends : heaviest(weighted)) {
     const bool is_wire = ends.first != ends.second;
     const std::string name = is_wire ? platform.vertices[ends.first].name + " - " + platform.vertices[ends.second].name
                                      : platform.links[wires[ends].front()].name;
->>>>>>> 5e065b9fe4a5260cfc27ebe5db7f58d2846ec076:sim/analysis/explain_parts.cpp
     parts.push_back({"link " + name, {}, wires[ends]});
   }
 }
@@ -203,16 +196,19 @@ Rig with_faster(Rig rig, const Part& part, double factor) {
   return rig;
 }
 
+Seconds replayed_iteration(const Rig& rig, const SensitivityRequest& request) {
+  const ReplayRequest again{rig.graph, rig.platform, request.iterations};
+  Timeline timeline = std::move(request.engine({&again, 1}).front());
+  timeline.window = request.window;
+  return measure(rig.graph, timeline, rig.platform).iteration;
+}
+
 std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts,
                                        const SensitivityRequest& request) {
   constexpr double kNoMatter = 1e-9; // of an iteration
   std::vector<Sensitivity> ranked;
   for (const Part& part : parts) {
-    const Rig faster = with_faster(rig, part, Sensitivity::kFaster);
-    const ReplayRequest again{faster.graph, faster.platform, request.iterations};
-    Timeline timeline = std::move(request.engine({&again, 1}).front());
-    timeline.window = request.window;
-    const Seconds now = measure(faster.graph, timeline, faster.platform).iteration;
+    const Seconds now = replayed_iteration(with_faster(rig, part, Sensitivity::kFaster), request);
     ranked.push_back({part.name, request.iteration * (now / request.replayed)});
   }
   std::stable_sort(ranked.begin(), ranked.end(), [&](const Sensitivity& a, const Sensitivity& b) {

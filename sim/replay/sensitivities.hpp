@@ -48,6 +48,10 @@ struct SensitivityRequest {
   Seconds replayed;  ///< the rig's own iteration time by the engine
 };
 
+/// What a replay of the rig takes for an iteration. Where iterations overlap it may differ from what was measured over
+/// more of them.
+Seconds replayed_iteration(const Rig& rig, const SensitivityRequest& request);
+
 /// One for each part, the most helpful first.
 std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts,
                                        const SensitivityRequest& request);

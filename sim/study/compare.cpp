@@ -121,10 +121,11 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
     return {};
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
-  const Seconds iteration = best.metrics.iteration;
-  return sensitivities(
-      {*winner.graph, study.platform}, parts_of(*winner.graph, study.platform, kSingle),
-      {study.engine->replay, winner.timeline.iterations, winner.timeline.window, iteration, iteration});
+  const Rig rig{*winner.graph, study.platform};
+  SensitivityRequest request{
+      study.engine->replay, winner.timeline.iterations, winner.timeline.window, best.metrics.iteration, {}};
+  request.replayed = replayed_iteration(rig, request);
+  return sensitivities(rig, parts_of(rig.graph, rig.platform, kSingle), request);
 }
 
 } // namespace
