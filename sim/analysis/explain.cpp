@@ -192,8 +192,8 @@ private:
   }
 
   std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts, Seconds before) const {
-    return stagecraft::sensitivities(
-        rig, parts, {request_.engine, request_.timeline.iterations, request_.timeline.window, iteration_, before});
+    const auto replayed = [this](const Rig& faster) { return replay(faster, request_.engine); };
+    return stagecraft::sensitivities(rig, parts, replayed, before, iteration_);
   }
 
   // Makes the most helpful part faster until another part helps more, then goes on with that one.

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
-#include "sim/timeline/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -196,23 +195,17 @@ Rig with_faster(Rig rig, const Part& part, double factor) {
   return rig;
 }
 
-Seconds replayed_iteration(const Rig& rig, const SensitivityRequest& request) {
-  const ReplayRequest again{rig.graph, rig.platform, request.iterations};
-  Timeline timeline = std::move(request.engine({&again, 1}).front());
-  timeline.window = request.window;
-  return measure(rig.graph, timeline, rig.platform).iteration;
-}
-
 std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts,
-                                       const SensitivityRequest& request) {
+                                       const std::function<Seconds(const Rig&)>& replayed, Seconds before,
+                                       Seconds iteration) {
   constexpr double kNoMatter = 1e-9; // of an iteration
   std::vector<Sensitivity> ranked;
   for (const Part& part : parts) {
-    const Seconds now = replayed_iteration(with_faster(rig, part, Sensitivity::kFaster), request);
-    ranked.push_back({part.name, request.iteration * (now / request.replayed)});
+    const Seconds now = replayed(with_faster(rig, part, Sensitivity::kFaster));
+    ranked.push_back({part.name, iteration * (now / before)});
   }
   std::stable_sort(ranked.begin(), ranked.end(), [&](const Sensitivity& a, const Sensitivity& b) {
-    return a.iteration.value < b.iteration.value - kNoMatter * request.iteration.value;
+    return a.iteration.value < b.iteration.value - kNoMatter * iteration.value;
   });
   return ranked;
 }

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "sim/replay/replay.hpp"
+#include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft {
 
@@ -40,20 +41,10 @@ struct Sensitivity {
   Seconds iteration;
 };
 
-/// A run to replay again: its iterations, and over how many of the last it is measured.
-struct SensitivityRequest {
-  ReplayFunction engine = nullptr;
-  int iterations = 1, window = 1;
-  Seconds iteration; ///< as it was measured; sensitivities are relative to it, whatever a replay of the rig takes
-  Seconds replayed;  ///< the rig's own iteration time by the engine
-};
-
-/// What a replay of the rig takes for an iteration. Where iterations overlap it may differ from what was measured over
-/// more of them.
-Seconds replayed_iteration(const Rig& rig, const SensitivityRequest& request);
-
-/// One for each part, the most helpful first.
+/// One for each part, the most helpful first. `replayed` gives the iteration time of a rig by a replay, and `before` is
+/// what it gives without any faster part; the sensitivities are relative to `iteration`, as it was measured.
 std::vector<Sensitivity> sensitivities(const Rig& rig, const std::vector<Part>& parts,
-                                       const SensitivityRequest& request);
+                                       const std::function<Seconds(const Rig&)>& replayed, Seconds before,
+                                       Seconds iteration);
 
 } // namespace stagecraft

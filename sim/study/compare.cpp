@@ -8,6 +8,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/study/confidence.hpp"
+#include "sim/study/measure_graph.hpp"
 #include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
@@ -121,11 +122,14 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
     return {};
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
+  const auto replayed = [&](const Rig& one) {
+    const ReplayRequest request{one.graph, one.platform, iterations_of(study, one.graph)};
+    const std::vector<Timeline> timelines = replay_steady(study.engine->replay, {&request, 1});
+    return measure(one.graph, timelines.front(), one.platform).iteration;
+  };
   const Rig rig{*winner.graph, study.platform};
-  SensitivityRequest request{
-      study.engine->replay, winner.timeline.iterations, winner.timeline.window, best.metrics.iteration, {}};
-  request.replayed = replayed_iteration(rig, request);
-  return sensitivities(rig, parts_of(rig.graph, rig.platform, kSingle), request);
+  const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
+  return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }
 
 } // namespace
