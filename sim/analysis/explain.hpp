@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/replay.hpp"
 #include "sim/replay/sensitivities.hpp"
 
 namespace stagecraft {

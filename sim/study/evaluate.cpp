@@ -51,10 +51,10 @@ std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Pl
   for (const auto& [number, graph] : graphs) {
     requests.push_back({graph, study.platform, iterations_of(study, graph)});
   }
-  std::vector<Timeline> timelines = study.engine->replay(requests);
+  const std::vector<Timeline> timelines = replay_steady(study.engine->replay, requests);
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     const auto& [number, graph] = graphs[i];
-    evaluations[number] = evaluation_of(study.platform, graph, measure_window(study, graph, std::move(timelines[i])));
+    evaluations[number] = evaluation_of(study.platform, graph, measure(graph, timelines[i], study.platform));
   }
   return evaluations;
 }

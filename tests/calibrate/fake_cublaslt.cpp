@@ -7,7 +7,7 @@
 namespace stagecraft::gpu {
 namespace lt {
 
-struct HandleOpaque {};
+struct LibraryContext {};
 struct PreferenceOpaque {};
 struct DescriptionOpaque {
   int transpose_first = kTransposeNo, transpose_second = kTransposeNo, processors = 0;
@@ -27,7 +27,7 @@ constexpr std::int64_t kMostComputed = 10000;
 std::size_t version() { return 130100; }
 
 int create(lt::Handle* handle) {
-  static lt::HandleOpaque one;
+  static lt::LibraryContext one;
   *handle = &one;
   return 0;
 }
