@@ -48,6 +48,27 @@ void add_chains(const PlanRequest& request, const std::vector<int>& bounds, std:
   }
 }
 
+// Every chain with several stages on each device, where the schedule wants that.
+void add_chunked(const PlanRequest& request, const std::vector<int>& bounds, std::vector<Plan>& plans) {
+  const int stages = static_cast<int>(bounds.size()) - 1;
+  if (request.chunks == 1 || stages % request.chunks != 0) {
+    return;
+  }
+  std::vector<DeviceId> order = request.devices;
+  std::sort(order.begin(), order.end());
+  const auto ranks = static_cast<std::size_t>(stages / request.chunks);
+  do {
+    const std::vector<DeviceId> used(order.begin(), order.begin() + std::min(ranks, order.size()));
+    StageGroups state{.bounds = bounds};
+    for (const DeviceId device : place_stages(used, request.chunks, request.stage_placement)) {
+      state.groups.push_back({device});
+    }
+    if (used.size() == ranks) {
+      plans.push_back(make_group_plan(request, state));
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
 // Each plan once more with a change to its stages, where that is another plan.
 template <class Change> void add_changed(std::vector<Plan>& plans, Change change) {
   const std::size_t before = plans.size();
@@ -71,6 +92,7 @@ std::vector<Plan> all_plans(const PlanRequest& request) {
       }
     }
     bounds.push_back(kOperators);
+    add_chunked(request, bounds, plans);
     if (bounds.size() <= request.devices.size() + 1) {
       add_chains(request, bounds, plans);
     }
