@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <unordered_map>
 
@@ -210,6 +211,12 @@ void check_letters(std::string_view text, const std::string& file) {
   }
 }
 
+// The parser quotes a single byte of what it does not understand, which may be half a letter.
+std::string without_half_letter(const std::string& message) {
+  const std::optional<std::size_t> half = first_bad_byte(message);
+  return half ? message.substr(0, message.find_last_not_of(": ", *half - 1) + 1) : message;
+}
+
 } // namespace
 
 Node parse(std::string_view text, const std::string& file) {
@@ -225,7 +232,7 @@ Node parse(std::string_view text, const std::string& file) {
     parser.HandleNextDocument(refuser);
     return builder.take();
   } catch (const YAML::Exception& failure) {
-    throw InputError(where_of(file, failure.mark), "not valid YAML: " + failure.msg);
+    throw InputError(where_of(file, failure.mark), "not valid YAML: " + without_half_letter(failure.msg));
   }
 }
 

@@ -34,6 +34,8 @@ TEST_CASE("input that is not a single YAML document is refused", "[base][yaml]")
   CHECK_THROWS_WITH(parse(""), Catch::Contains("the file is empty"));
   CHECK_THROWS_WITH(parse("a: 1\n---\nb: 2\n"), Catch::Contains("several YAML documents"));
   CHECK_THROWS_WITH(parse("a: [1, 2\n"), Catch::StartsWith("a.yaml:") && Catch::Contains("not valid YAML"));
+  // The parser's own words end with the first byte of the letter.
+  CHECK_THROWS_WITH(parse("a: \"\\\xc3\xa9\"\n"), Catch::EndsWith("not valid YAML: unknown escape character"));
   CHECK_THROWS_WITH(parse("? [a, b]\n: 1\n"), Catch::Contains("a key must be plain text"));
 }
 
