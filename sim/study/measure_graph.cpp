@@ -55,7 +55,7 @@ std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayReq
   std::vector<double> spreads(requests.size(), 0.0);
   std::vector<std::size_t> open; // timelines whose periods are not known yet
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    timelines[i].window = window_of(requests[i].graph);
+    timelines[i].window = std::min(window_of(requests[i].graph), timelines[i].iterations); // some ask for one only
     if (requests[i].graph.overlaps) {
       open.push_back(i);
     }
