@@ -151,8 +151,8 @@ static_assert(int{kCrossCorrelation} == CUDNN_CROSS_CORRELATION && int{kModeA} =
               int{kReduceMax} == CUDNN_REDUCE_TENSOR_MAX && int{kNoteTensorCore} == CUDNN_NUMERICAL_NOTE_TENSOR_CORE &&
               int{kNoteDownConvert} == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 
-#if __has_include(                                                                                                     \
-    <cudnn_version.h>) // NOLINT(readability-redundant-preprocessor): not the file that is asked for above
+// NOLINTNEXTLINE(readability-redundant-preprocessor): not the file that is asked for above
+#if __has_include(<cudnn_version.h>)
 #include <cudnn_version.h>
 #if CUDNN_VERSION >= 91400
 static_assert(int{kDeviceProperties} == CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR &&
