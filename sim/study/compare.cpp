@@ -123,9 +123,7 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
   const auto replayed = [&](const Rig& one) {
-    const ReplayRequest request{one.graph, one.platform, iterations_of(study, one.graph)};
-    const std::vector<Timeline> timelines = replay_steady(study.engine->replay, {&request, 1});
-    return measure(one.graph, timelines.front(), one.platform).iteration;
+    return measure_graph(study, one.platform, one.graph, study.engine->replay).iteration;
   };
   const Rig rig{*winner.graph, study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);

@@ -90,13 +90,13 @@ std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const Repla
   return timelines;
 }
 
-Metrics measure_graph(const Study& study, const TaskGraph& graph, ReplayFunction replay) {
-  const ReplayRequest request{graph, study.platform, iterations_of(study, graph)};
-  return measure(graph, replay_steady(replay, {&request, 1}).front(), study.platform);
+Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, ReplayFunction replay) {
+  const ReplayRequest request{graph, platform, iterations_of(study, graph)};
+  return measure(graph, replay_steady(replay, {&request, 1}).front(), platform);
 }
 
 Metrics measure_analytic(const Study& study, const TaskGraph& graph) {
-  return measure_graph(study, graph, replay_analytic);
+  return measure_graph(study, study.platform, graph, replay_analytic);
 }
 
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {

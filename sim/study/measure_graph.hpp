@@ -25,8 +25,9 @@ std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayReq
 
 /// Replays graphs until their periods are steady.
 std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests);
-/// Replays the graph until its period is steady, and measures it; with the engine `analytic` unless told otherwise.
-Metrics measure_graph(const Study& study, const TaskGraph& graph, ReplayFunction replay);
+/// Replays the graph on the study's platform, or one like it, until its period is steady, and measures it.
+Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, ReplayFunction replay);
+/// The same on the study's platform with the engine `analytic`.
 Metrics measure_analytic(const Study& study, const TaskGraph& graph);
 
 /// Which devices overflow, at which task and by how much.

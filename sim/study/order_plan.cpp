@@ -92,7 +92,8 @@ double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan o
   }
   const Study& study = costs.study();
   const auto& graph = std::get<TaskGraph>(made);
-  const Evaluation found = evaluation_of(study.platform, graph, measure_graph(study, graph, study.engine->replay));
+  const Evaluation found =
+      evaluation_of(study.platform, graph, measure_graph(study, study.platform, graph, study.engine->replay));
   return found.why_not.empty() ? found.iteration.value : kInfinity;
 }
 

@@ -8,6 +8,7 @@
 
 #include "sim/base/file.hpp"
 #include "sim/base/file_writer.hpp"
+#include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -16,24 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A temporary folder, deleted when the test ends.
-class Folder {
-public:
-  Folder() : path_(fs::temp_directory_path() / ("stagecraft-test-" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(path_), fs::directory_iterator()); }
-
-private:
-  fs::path path_;
-};
+using test::Folder;
 
 TEST_CASE("a file is read back byte for byte as it was written", "[base][file]") {
   const Folder folder;

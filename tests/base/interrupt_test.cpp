@@ -12,6 +12,7 @@
 #include "sim/base/file.hpp"
 #include "sim/base/file_writer.hpp"
 #include "sim/base/interrupt.hpp"
+#include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
 
 namespace stagecraft {
@@ -21,21 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr int kStatus = 130;
 
-class Folder {
-public:
-  Folder() : path_(fs::temp_directory_path() / ("stagecraft-interrupt-" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(path_), fs::directory_iterator()); }
-
-private:
-  fs::path path_;
-};
+using test::Folder;
 
 // The exit status of a child that does `work`, -1 where a signal has ended it. The test's own process stays as it is.
 int status_of(const std::function<void()>& work) {

@@ -44,29 +44,27 @@ double long_period(ReplayFunction replay, const TaskGraph& graph, const Platform
          (end - begin);
 }
 
-TEST_CASE("a period without a flush is that of a replay of thousands of iterations", "[study][steady]") {
-  std::mt19937 random(29);
-  for (int n = 0; n < 120; ++n) {
+// Of random cases: the period measured, against that of a replay of so many iterations.
+void check_periods(ReplayFunction replay, std::mt19937& random, int cases, int iterations, double tolerance) {
+  for (int n = 0; n < cases; ++n) {
     const test::RandomCase one = random_case(random);
     const Platform platform = test::star_of(one.pipeline);
     const TaskGraph graph = graph_of(one, platform);
     CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
-    CHECK(steady_period(replay_analytic, graph, platform) ==
-          Approx(long_period(replay_analytic, graph, platform, kLong)).epsilon(kSteady));
+    CHECK(steady_period(replay, graph, platform) ==
+          Approx(long_period(replay, graph, platform, iterations)).epsilon(tolerance));
   }
+}
+
+TEST_CASE("a period without a flush is that of a replay of thousands of iterations", "[study][steady]") {
+  std::mt19937 random(29);
+  check_periods(replay_analytic, random, 120, kLong, kSteady);
 }
 
 // All devices send through links that several flows share.
 TEST_CASE("so it is where transfers share links", "[study][steady]") {
   std::mt19937 random(31);
-  for (int n = 0; n < 12; ++n) {
-    const test::RandomCase one = random_case(random);
-    const Platform platform = test::star_of(one.pipeline);
-    const TaskGraph graph = graph_of(one, platform);
-    CAPTURE(n, one.schedule.name, one.pipeline.ranks, one.schedule.micro_batches);
-    CHECK(steady_period(replay_simgrid, graph, platform) ==
-          Approx(long_period(replay_simgrid, graph, platform, kLong / 20)).epsilon(10 * kSteady));
-  }
+  check_periods(replay_simgrid, random, 12, kLong / 20, 10 * kSteady);
 }
 
 // Two equal stages without transfers: from the second iteration on, all tasks keep one pace.
