@@ -84,7 +84,7 @@ private:
 
   std::vector<Scenario> at_every_count(Scenario scenario) const {
     std::vector<Scenario> all;
-    for (const int count : read_.training.micro_batches) {
+    for (const int count : micro_batches_of(read_, scenario.strategy)) {
       scenario.micro_batches = count;
       all.push_back(scenario);
     }
@@ -238,7 +238,8 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
   for (const yaml::Node& model : study.models) {
     for (const yaml::Node& platform : study.platforms) {
       const Study read =
-          load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings);
+          load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings,
+                     Purpose::comparison);
       judgement.engine = read.engine->name;
       JudgedCase one(study, read);
       const std::vector<JudgedPlan> judged = one.judge();

@@ -114,7 +114,8 @@ struct CostModelRow {
 };
 std::span<const CostModelRow> cost_models();
 
-/// The cost model called `name`; for "auto", profiled where the model has profiles, else roofline.
+/// The cost model called `name`; for "auto", profiled where the model has profiles, else calibrated,
+/// which takes a roofline where a device has no fits.
 CostModelResult make_cost_model(std::string_view name, const CostModelRequest& request, const Where& where);
 
 /// Roofline time of one pass: launches + max(FLOPs / rate, bytes / bandwidth), from shapes; nothing where the device

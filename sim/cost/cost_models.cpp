@@ -58,7 +58,7 @@ std::span<const CostModelRow> cost_models() {
 
 CostModelResult make_cost_model(std::string_view name, const CostModelRequest& request, const Where& where) {
   if (name == "auto") {
-    return request.model.profiles.empty() ? make_roofline(request) : make_profiled(request);
+    return request.model.profiles.empty() ? make_calibrated(request) : make_profiled(request);
   }
   return find_by_name(cost_models(), name, "cost model", where).make(request);
 }

@@ -22,6 +22,8 @@ struct StrategyRow {
   bool pipeline = false; ///< one stage after another along the devices; false: placements of other shapes
   bool searches = false; ///< asks for replays, so that each schedule and number of micro-batches has its own plan
   DeviceLimit devices = {};
+  bool at_every_count = false; ///< the plain choice beside every split: a comparison also tries it at numbers of
+                               ///< micro-batches that it does not list (Training::more_micro_batches)
   bool reference = false; ///< tries all other strategies, so it is no part of `all` and only runs where it is named
 };
 std::span<const StrategyRow> strategies();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "sim/base/improves.hpp"
@@ -77,10 +78,13 @@ std::string one_of(const std::vector<int>& counts) {
 }
 
 // "of these 8 devices with 2 or 4 micro-batches whose kernels and iterations run one after another".
-std::string holds_for(const Study& study, const Presumed& presumed) {
+std::string holds_for(const Study& study, const std::vector<Scenario>& scenarios, const Presumed& presumed) {
   const std::size_t devices = study.platform.devices.size();
-  std::vector<int> counts = study.training.micro_batches;
-  std::sort(counts.begin(), counts.end());
+  std::set<int> tried;
+  for (const Scenario& scenario : scenarios) {
+    tried.insert(scenario.micro_batches);
+  }
+  const std::vector<int> counts(tried.begin(), tried.end());
   const std::string in_turn = presumed.kernels_in_turn && presumed.iterations_in_turn ? "kernels and iterations"
                               : presumed.kernels_in_turn                              ? "kernels"
                               : presumed.iterations_in_turn                           ? "iterations"
@@ -139,7 +143,7 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   const std::vector<int> choices_of_plans = differing_in_rule(study.training.recomputes);
   const auto add = [&](const StrategyRow* strategy, const Plan* plan) {
     for (const ScheduleRow* schedule : study.schedules) {
-      for (const int count : study.training.micro_batches) {
+      for (const int count : micro_batches_of(study, strategy)) {
         for (const int recompute : plan == nullptr ? all_choices : choices_of_plans) {
           scenarios.push_back({.strategy = strategy,
                                .plan = plan,
@@ -189,7 +193,7 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
     result.comparison.runs.push_back(prepared.run);
     result.of_run.push_back(prepared.twin >= 0 ? prepared.twin : at);
   }
-  result.comparison.bound_holds_for = holds_for(study, presumed_by(result.prepared));
+  result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared));
   result.comparison.verdict = make_verdict(result.comparison, sensitivities_of_winner(study, result));
   return result;
 }

@@ -177,13 +177,18 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   }
 }
 
-Training read_training(yaml::Map& map, const ModelGraph& model) {
+Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
                                         [](const Profile& profile) { return profile.samples == 0; });
   const bool whole_micro_batches =
       model.micro_batches > 0 && (node == nullptr || node->find("global_batch") == nullptr);
-  Training training = node != nullptr ? load_training(*node, unknown_size || whole_micro_batches) : Training{};
+  // Measured times are of one way to train, which the file may not tell.
+  const TrainingDefaults defaults = purpose == Purpose::comparison && model.profiles.empty()
+                                        ? TrainingDefaults::searched
+                                        : TrainingDefaults::plain;
+  Training training =
+      node != nullptr ? load_training(*node, unknown_size || whole_micro_batches, defaults) : Training{};
   for (const RecomputeChoice& choice : training.recomputes) {
     check_recompute(choice, model);
   }
@@ -274,6 +279,18 @@ void add_plan(Study& study, const std::filesystem::path& path, std::string_view 
   study.plans.push_back(std::move(plan));
 }
 
+std::vector<int> micro_batches_of(const Study& study, const StrategyRow* strategy) {
+  std::vector<int> counts = study.training.micro_batches;
+  if (strategy != nullptr && strategy->at_every_count) {
+    for (const int more : study.training.more_micro_batches) {
+      if (std::find(counts.begin(), counts.end(), more) == counts.end()) {
+        counts.push_back(more);
+      }
+    }
+  }
+  return counts;
+}
+
 yaml::Node study_document(const std::string& model, const std::string& platform) {
   yaml::Node document{.kind = yaml::Node::Kind::map, .where = {"command line", 0, 0}};
   const auto add = [&](const char* key, const std::string& value, const char* flag) {
@@ -320,7 +337,8 @@ Platform kept_platform(const Folders& folders, const std::string& key, const std
 
 } // namespace
 
-Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings) {
+Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
+                 Purpose purpose) {
   yaml::Node changed = document;
   std::vector<Setting> of_model;
   std::vector<Setting> of_platform;
@@ -345,7 +363,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   refuse_rooflines_without_rates(map, *model);
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
-  study.training = read_training(map, *model);
+  study.training = read_training(map, *model, purpose);
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }

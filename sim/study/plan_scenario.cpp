@@ -126,7 +126,7 @@ Planned plan_scenario(StudyMemo& memo, const Scenario& scenario) {
 
 int choose_micro_batches(StudyMemo& memo, Scenario scenario) {
   const Study& study = memo.costs.study();
-  const std::vector<int>& counts = study.training.micro_batches;
+  const std::vector<int> counts = micro_batches_of(study, scenario.strategy);
   int best = counts.front();
   Seconds least{kInfinity};
   for (const int count : counts) {

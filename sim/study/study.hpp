@@ -58,8 +58,15 @@ struct Study {
   int confidence = 0; ///< draws of the cost model's errors; 0: its times are taken as exact
 };
 
+/// What a study is read for. A comparison searches what its `training` leaves open, a run takes plain defaults.
+enum class Purpose { run, comparison };
+
 /// Reads a study document with settings on top. Throws InputError.
-Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings);
+Study load_study(const yaml::Node& document, const Folders& folders, const std::vector<Setting>& settings,
+                 Purpose purpose = Purpose::run);
+
+/// The numbers of micro-batches that a strategy, or a plan made elsewhere (null), is tried with: the study's own first.
+std::vector<int> micro_batches_of(const Study& study, const StrategyRow* strategy);
 
 /// Reads a plan in any form (plan_formats.hpp) and adds it to the study. A plan whose name a strategy or an earlier
 /// plan already has gets its file's name added, and as many of the file's folders as it takes to be unique.

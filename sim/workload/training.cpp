@@ -45,6 +45,15 @@ std::vector<int> divisors(int global_batch) {
   return counts;
 }
 
+std::vector<int> powers_of_two(int global_batch) {
+  std::vector<int> counts;
+  for (int count = 1; count <= kMostAutomatic && global_batch % count == 0; count *= 2) {
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+// Nothing where the file does not say.
 std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divisible_at_will) {
   std::vector<int> counts;
   if (const yaml::Node* node = map.find("micro_batches");
@@ -69,7 +78,14 @@ std::vector<int> read_micro_batches(yaml::Map& map, int global_batch, bool divis
   if (map.has("micro_batches") && counts.empty()) {
     throw InputError(map.where("micro_batches"), "'micro_batches' is an empty list; allowed: one number or more");
   }
-  return counts.empty() ? Training().micro_batches : counts;
+  return counts;
+}
+
+// "none", or a size.
+Bytes read_bucket(yaml::Map& map, Bytes otherwise) {
+  const yaml::Node* node = map.find("gradient_bucket");
+  const bool none = node != nullptr && node->kind == yaml::Node::Kind::scalar && node->text == "none";
+  return none ? Bytes{0} : map.quantity<Bytes>("gradient_bucket", physical::kCapacity, otherwise);
 }
 
 // Reads one of the names, or a mapping.
@@ -112,12 +128,19 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
            std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
 }
 
-Training load_training(const yaml::Node& node, bool divisible_at_will) {
+Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingDefaults defaults) {
+  const bool searched = defaults == TrainingDefaults::searched;
   yaml::Map map(node, "training");
   Training training;
   training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
-  training.micro_batches =
-      read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
+  if (searched) {
+    training.micro_batches = training.more_micro_batches = powers_of_two(training.global_batch);
+  }
+  if (std::vector<int> given =
+          read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
+      !given.empty()) {
+    training.micro_batches = std::move(given);
+  }
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
   if (map.has("recompute")) {
@@ -142,7 +165,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will) {
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
-  training.gradient_bucket = map.quantity<Bytes>("gradient_bucket", physical::kCapacity, Bytes{0});
+  training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
   constexpr int kMostStreams = 128;

@@ -86,6 +86,8 @@ inline constexpr std::array kStepModes = {
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
   std::vector<int> micro_batches = {1}; ///< numbers of micro-batches per iteration to try
+  /// Numbers to try besides with strategies that are always tried at their best (StrategyRow::at_every_count).
+  std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
@@ -101,12 +103,19 @@ struct Training {
   int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another
 };
 
+/// What a file that is silent means. `plain`: one micro-batch, gradients reduced after the pass. `searched`: every power
+/// of two of micro-batches that divides the batch, up to 64, and buckets of 25 MB that are reduced during backward, as
+/// PyTorch's DistributedDataParallel does by default.
+enum class TrainingDefaults { plain, searched };
+inline constexpr Bytes kUsualBucket{25e6};
+
 /// Whether this choice runs the operator forward again.
 bool selects(const RecomputeChoice& choice, const Operator& op);
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError; for a number of micro-batches
 /// that does not divide the global batch, it names the nearest that do. `divisible_at_will`: the model is a profile of
 /// a minibatch of unknown size, which may be cut anywhere as long as no global batch is given.
-Training load_training(const yaml::Node& node, bool divisible_at_will = false);
+Training load_training(const yaml::Node& node, bool divisible_at_will = false,
+                       TrainingDefaults defaults = TrainingDefaults::plain);
 
 } // namespace stagecraft

@@ -67,7 +67,7 @@ TEST_CASE("names of cost models are unique and have a line of help", "[cost][con
   }
 }
 
-TEST_CASE("auto takes the profile where there is one, else the roofline", "[cost]") {
+TEST_CASE("auto takes the profile where there is one, else the roofline where a device has no fits", "[cost]") {
   ModelGraph model = every_kind();
   const DeviceType type = test::round_device();
   const auto forward = [&](std::string_view name) {

@@ -10,7 +10,8 @@ namespace {
 
 // The best run of the study with these settings.
 Run best_run(const std::vector<Setting>& settings) {
-  const Study read = load_study(yaml::load(kReports / "wang-2024/study.yaml"), folders_of("wang-2024"), settings);
+  const Study read = load_study(yaml::load(kReports / "wang-2024/study.yaml"), folders_of("wang-2024"), settings,
+                                Purpose::comparison);
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
   return compare(memo).comparison.runs.front();

@@ -38,6 +38,15 @@ TEST_CASE("fits stand beside the roofline where only one of two devices was meas
   CHECK(run.cost_basis[0].seconds <= run.metrics.busy[0].value);
 }
 
+TEST_CASE("auto takes a profile, else fits where a device has them, else the roofline", "[study][cost]") {
+  const auto iteration = [](const std::string& platform, const std::string& cost_model) {
+    return best_of("products.yaml", platform, cost_model).metrics.iteration.value;
+  };
+  CHECK(share(whole_of(best_of("chain.yaml", "{devices: 2}", "auto").cost_basis), CostSource::profile) == near(1));
+  CHECK(iteration("fitted-beside-not.yaml", "auto") == iteration("fitted-beside-not.yaml", "calibrated"));
+  CHECK(iteration("fitted-beside-not.yaml", "auto") != iteration("fitted-beside-not.yaml", "roofline"));
+}
+
 TEST_CASE("ranking a fitted device beside one that is not is remarked", "[study][cost]") {
   const auto verdict = [](const std::string& platform, const std::string& cost_model) {
     return join(compare_text("model: products.yaml\nplatform: " + platform + "\ncost_model: " + cost_model +

@@ -24,7 +24,7 @@ void add_flags(Flags& flags, AdaptCommand& options) {
 }
 
 ExitStatus run(const AdaptCommand& options) {
-  GivenStudy given = study_of_file(options.study, settings_of(options.settings));
+  GivenStudy given = study_of_file(options.study, settings_of(options.settings), Purpose::run);
   const Study& study = given.study;
   if (!study.adapt) {
     throw InputError({options.study, 0, 0}, "the study has no key 'adapt'; docs/formats/study.md has an example");

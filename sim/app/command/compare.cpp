@@ -229,7 +229,7 @@ std::string json_with_timelines(const Study& study, const ComparisonResult& resu
 }
 
 ExitStatus run(const CompareCommand& options) {
-  GivenStudy given = study_of_file(options.study, settings_of(options.settings));
+  GivenStudy given = study_of_file(options.study, settings_of(options.settings), Purpose::comparison);
   Study& study = given.study;
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);

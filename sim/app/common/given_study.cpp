@@ -161,22 +161,23 @@ yaml::Node document_of(const ModelOptions& options) {
   return document;
 }
 
-GivenStudy study_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings) {
+GivenStudy study_of(const yaml::Node& document, const std::string& file, const std::vector<Setting>& settings,
+                    Purpose purpose) {
   InputFiles files;
   Folders folders = folders_of(file);
   folders.files = &files;
-  Study study = load_study(document, folders, settings);
+  Study study = load_study(document, folders, settings, purpose);
   return {std::move(study), inputs_of(file, files)};
 }
 
 } // namespace
 
-GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings) {
-  return study_of(yaml::load(file), file, settings);
+GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose) {
+  return study_of(yaml::load(file), file, settings, purpose);
 }
 
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings) {
-  return study_of(document_of(options), "", settings);
+  return study_of(document_of(options), "", settings, Purpose::run);
 }
 
 } // namespace stagecraft

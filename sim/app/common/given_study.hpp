@@ -57,7 +57,7 @@ struct GivenStudy {
   std::vector<std::string> inputs;
 };
 
-GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings);
+GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
 GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings);
 
 /// The folders for names in a study file: the file's own, and the shipped one.

@@ -204,7 +204,7 @@ Study study_of(const SweepInputs& inputs, const Combination& combination) {
   if (!std::is_partitioned(settings.begin(), settings.end(), is_first)) {
     std::stable_partition(settings.begin(), settings.end(), is_first);
   }
-  return load_study(inputs.sweep.document, inputs.folders, settings);
+  return load_study(inputs.sweep.document, inputs.folders, settings, Purpose::comparison);
 }
 
 std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,

@@ -114,7 +114,7 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   rename_files(document, point, places);
   ReplayedPoint replayed;
   replayed.study = std::make_unique<Study>(
-      load_study(document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later));
+      load_study(document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later, Purpose::comparison));
   set_engine(*replayed.study, point.row.engine);
   const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
   if (point.row.run >= scenarios.size()) {

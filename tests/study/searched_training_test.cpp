@@ -1,0 +1,80 @@
+// What a comparison searches where a study's `training` leaves it open: docs/formats/study.md.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+Study read_for(Purpose purpose, const std::string& text) {
+  return load_study(yaml::parse(text, "study.yaml"), kFolders, {}, purpose);
+}
+
+std::string shapes_study(const std::string& training) {
+  return "model: shapes.yaml\nplatform: pcie-v100\ntraining: " + training +
+         "\ncompare: {strategies: [single, data-parallel, uniform], schedules: [accumulate]}\n";
+}
+
+std::vector<int> counts_of(const Study& study, std::string_view strategy) {
+  std::vector<int> counts;
+  for (const Scenario& scenario : scenarios_of(study)) {
+    if (scenario.strategy->name == strategy) {
+      counts.push_back(scenario.micro_batches);
+    }
+  }
+  return counts;
+}
+
+TEST_CASE("a comparison tries the powers of two that divide the batch, and buckets that overlap backward", "[study]") {
+  const Study open = read_for(Purpose::comparison, shapes_study("{global_batch: 24}"));
+  CHECK(open.training.micro_batches == std::vector{1, 2, 4, 8}); // 16 does not divide 24
+  CHECK(open.training.gradient_bucket == Bytes{25e6});
+  const Study large = read_for(Purpose::comparison, shapes_study("{global_batch: 256}"));
+  CHECK(large.training.micro_batches == std::vector{1, 2, 4, 8, 16, 32, 64});
+  CHECK(read_for(Purpose::comparison, shapes_study("{global_batch: 3}")).training.micro_batches == std::vector{1});
+}
+
+TEST_CASE("what a study says is kept, and only the plain choices are tried at more numbers", "[study]") {
+  const Study given =
+      read_for(Purpose::comparison, shapes_study("{global_batch: 24, micro_batches: [8, 3], gradient_bucket: none}"));
+  CHECK(given.training.gradient_bucket == Bytes{0});
+  CHECK(counts_of(given, "uniform") == std::vector{8, 3});
+  CHECK(counts_of(given, "single") == std::vector{8, 3, 1, 2, 4});
+  CHECK(counts_of(given, "data-parallel") == std::vector{8, 3, 1, 2, 4});
+  const Study size = read_for(Purpose::comparison, shapes_study("{global_batch: 24, gradient_bucket: 1 MB}"));
+  CHECK(size.training.gradient_bucket == Bytes{1e6});
+}
+
+TEST_CASE("one run, a profile and a study without training keep the plain defaults", "[study]") {
+  const auto is_plain = [](const Study& study) {
+    return study.training.micro_batches == std::vector{1} && study.training.more_micro_batches.empty() &&
+           study.training.gradient_bucket == Bytes{0};
+  };
+  CHECK(is_plain(read_for(Purpose::run, shapes_study("{global_batch: 24}"))));
+  CHECK(is_plain(read_for(Purpose::comparison, "model: shapes.yaml\nplatform: pcie-v100\n")));
+  CHECK(is_plain(read_for(Purpose::comparison, chain_study("training: {global_batch: 24}\n"))));
+}
+
+// reports/resnet50-mixed asks whether plain data parallelism is the best, and lists 8, 16 and 32 micro-batches only.
+TEST_CASE("data parallelism is compared at its best number of micro-batches", "[study]") {
+  const auto iterations = [](const std::string& bucket) {
+    const Study study = read_for(Purpose::comparison,
+                                 "model: resnet50\nplatform: mixed-v100-p100\n"
+                                 "training: {global_batch: 256, micro_batches: [8, 16, 32]" +
+                                     bucket + "}\ncompare: {strategies: [data-parallel], schedules: [accumulate]}\n");
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    return compare(memo).comparison;
+  };
+  const Comparison overlapped = iterations("");
+  CHECK(overlapped.runs.front().micro_batches == 1);
+  CHECK(find_run(overlapped, "data-parallel", "accumulate", 1).metrics.iteration <
+        find_run(overlapped, "data-parallel", "accumulate", 8).metrics.iteration);
+  // 102 MB of gradients leave in five buckets, all but the last of them beside backward.
+  const Comparison after = iterations(", gradient_bucket: none");
+  CHECK(find_run(overlapped, "data-parallel", "accumulate", 1).metrics.iteration <
+        find_run(after, "data-parallel", "accumulate", 1).metrics.iteration);
+  CHECK_THAT(overlapped.bound_holds_for, Catch::Contains("with 1, 2, 4, 8, 16, 32 or 64 micro-batches"));
+}
+
+} // namespace
+} // namespace stagecraft::test
