@@ -23,7 +23,8 @@ TEST_CASE("a roofline's single run spreads as its error says", "[study][confiden
   // each ln error has variance 0.2^2, half of it common. Of a sum of two equal terms the variance is 0.2^2 (1/2 + 1/2 /
   // 2), as far as exp is linear.
   const ComparisonResult result = test::compare_text(
-      layers_study("product.yaml", "compare: {strategies: [single], schedules: [1f1b]}\nconfidence: 4000\n"));
+      layers_study("product.yaml", "cost_model: roofline\ncompare: {strategies: [single], schedules: [1f1b]}\n"
+                                   "confidence: 4000\n"));
   const Run& run = result.comparison.runs.front();
   REQUIRE(run.confidence);
   CHECK(run.confidence->iteration.samples == 4000);

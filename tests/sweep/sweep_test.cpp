@@ -424,7 +424,7 @@ TEST_CASE("every point is what a comparison of its study says", "[study][sweep]"
 // Eight equal layers on V100s, by cost models that may err.
 const std::string kDrawn = "model: products.yaml\nplatform: nvlink-v100\n"
                            "training: {global_batch: 16, micro_batches: [4, 8], optimizer: sgd}\n"
-                           "compare: {strategies: [uniform, optimal, single], schedules: [gpipe, 1f1b]}\n";
+                           "compare: {strategies: [uniform, optimal, capability], schedules: [gpipe, 1f1b]}\n";
 
 bool has_interval(const PointRow& row) { return std::isfinite(figure(row, "confidence_median_seconds")); }
 
@@ -530,6 +530,31 @@ TEST_CASE("a first pass draws no errors, so its points are not those of a pass t
       run(kDrawn + "confidence: 10\nengine: analytic\n" + axes + "  screen: {by: analytic, keep: 5}\n",
           results.folder / "c.sqlite");
   CHECK(drawn_by(own, "analytic") == std::pair<std::size_t, std::size_t>(24, 0));
+}
+
+TEST_CASE("a sweep tries the plain choices at more micro-batches, unless these are an axis", "[study][sweep]") {
+  Results results;
+  const auto counts_of_single = [&](const std::string& training, const std::string& axes, const std::string& file) {
+    std::vector<int> counts;
+    for (const PointRow& row : run("model: products.yaml\nplatform: nvlink-v100\n"
+                                   "training: {global_batch: 8" +
+                                       training +
+                                       "}\ncompare: {strategies: [single, uniform], schedules: [gpipe]}\n"
+                                       "sweep:\n  seed: [1]\n" +
+                                       axes,
+                                   results.folder / file)) {
+      if (row.strategy == "single") {
+        counts.push_back(row.micro_batches);
+        const auto folder = results.folder / (file + std::to_string(counts.size()));
+        std::filesystem::create_directories(folder);
+        SweepStore store(results.folder / file, SweepStore::Mode::read);
+        CHECK(replay_point(store.find(to_text(row.key)), folder).prepared.run.micro_batches == row.micro_batches);
+      }
+    }
+    return counts;
+  };
+  CHECK(counts_of_single(", micro_batches: 4", "", "a.sqlite") == std::vector{4, 1, 2, 8});
+  CHECK(counts_of_single("", "  training.micro_batches: [4, 2]\n", "b.sqlite") == std::vector{4, 2});
 }
 
 TEST_CASE("a sweep goes on where it ended and computes only what is new", "[study][sweep]") {

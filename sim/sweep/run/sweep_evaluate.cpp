@@ -197,6 +197,13 @@ PointResult result_of(const Study& study, const Prepared& prepared, std::string_
   return {PointStatus::feasible, run.order, "", figures_of(prepared)};
 }
 
+void keep_to_axes(Study& study, const std::vector<Setting>& settings) {
+  if (std::any_of(settings.begin(), settings.end(),
+                  [](const Setting& setting) { return setting.key == "training.micro_batches"; })) {
+    study.training.more_micro_batches.clear();
+  }
+}
+
 Study study_of(const SweepInputs& inputs, const Combination& combination) {
   std::vector<Setting> settings = inputs.settings;
   settings.insert(settings.end(), combination.settings.begin(), combination.settings.end());
@@ -204,7 +211,9 @@ Study study_of(const SweepInputs& inputs, const Combination& combination) {
   if (!std::is_partitioned(settings.begin(), settings.end(), is_first)) {
     std::stable_partition(settings.begin(), settings.end(), is_first);
   }
-  return load_study(inputs.sweep.document, inputs.folders, settings, Purpose::comparison);
+  Study study = load_study(inputs.sweep.document, inputs.folders, settings, Purpose::comparison);
+  keep_to_axes(study, combination.settings);
+  return study;
 }
 
 std::vector<PointResult> evaluate(const SweepInputs& inputs, const std::string& engine,

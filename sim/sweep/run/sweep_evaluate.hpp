@@ -38,6 +38,8 @@ struct SweepInputs {
 /// The study of a combination. Settings that choose a model or a platform come before those that change it. Throws
 /// InputError.
 Study study_of(const SweepInputs& inputs, const Combination& combination);
+/// Where the number of micro-batches is an axis of its own, each point has the axis's and no strategy is tried at more.
+void keep_to_axes(Study& study, const std::vector<Setting>& settings);
 
 /// Gives the study a point's engine: a name, kEstimate, or "" for the study's own. With another engine than its own the
 /// study draws no errors of the cost model.

@@ -94,6 +94,7 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   }
   const std::map<fs::path, fs::path> places = lay_out(point, folder);
   yaml::Node document = yaml::parse(point.sweep.document, point.file + ", table sweeps, column document");
+  std::vector<Setting> of_row;
   std::vector<Setting> later; // keys below a model or platform, set once file names are replaced
   for (const std::string* text : {&point.sweep.settings, &point.row.settings}) {
     const auto object = nlohmann::ordered_json::parse(*text);
@@ -101,6 +102,9 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
       const bool below = key.starts_with("model.") || key.starts_with("platform.");
       const Setting setting{key, value.get<std::string>()};
       below ? later.push_back(setting) : apply(document, setting);
+      if (text == &point.row.settings) {
+        of_row.push_back(setting);
+      }
     }
   }
   for (auto setting = later.begin(); setting != later.end();) { // those below mappings of the study are set at once
@@ -115,6 +119,7 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   ReplayedPoint replayed;
   replayed.study = std::make_unique<Study>(
       load_study(document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later, Purpose::comparison));
+  keep_to_axes(*replayed.study, of_row);
   set_engine(*replayed.study, point.row.engine);
   const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
   if (point.row.run >= scenarios.size()) {
