@@ -6,7 +6,9 @@
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/input_files.hpp"
+#include "sim/study/read_schedules.hpp"
 #include "sim/study/study.hpp"
+#include "sim/study/unique_name.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,7 +87,7 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   const yaml::Node* node = map.find("compare");
   yaml::Map compare(node != nullptr ? *node : empty, "compare");
   study.strategies = read_rows(compare, "strategies", "strategy", strategies());
-  study.schedules = read_rows(compare, "schedules", "schedule", schedules());
+  study.schedules = read_schedules(compare, "schedules", folders);
   read_plans(compare, folders, study);
   compare.finish();
 }
@@ -258,19 +260,7 @@ void add_plan(Study& study, const std::filesystem::path& path, std::string_view 
   for (const Plan& other : study.plans) {
     taken.push_back(other.strategy);
   }
-  const auto is_free = [&](const std::string& name) {
-    return std::find(taken.begin(), taken.end(), name) == taken.end();
-  };
-  const std::string own = plan.strategy;
-  std::filesystem::path folder = path, file; // file: as much of the path as makes the name unique
-  while (!is_free(plan.strategy) && folder.has_filename()) {
-    file = file.empty() ? folder.filename() : folder.filename() / file;
-    folder = folder.parent_path();
-    plan.strategy = own == path.filename() ? file.string() : own + " (" + file.string() + ")";
-  }
-  for (int again = 2; !is_free(plan.strategy); ++again) { // one file twice
-    plan.strategy = own + " (" + std::to_string(again) + ")";
-  }
+  plan.strategy = unique_name(plan.strategy, path, taken);
   study.plans.push_back(std::move(plan));
 }
 

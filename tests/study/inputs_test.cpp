@@ -25,7 +25,7 @@ TEST_CASE("lists keep their order; `all` is every row; one name stands for a lis
   CHECK(some.strategies[0]->name == "uniform");
   CHECK(some.strategies[1]->name == "single");
   REQUIRE(some.schedules.size() == 1);
-  CHECK(some.schedules[0]->name == "gpipe");
+  CHECK(some.schedules[0].name() == "gpipe");
   const Study all = study(chain_study("compare: {strategies: all, schedules: [all]}\n"));
   CHECK(all.strategies.size() == strategies().size() - 1);
   CHECK(all.schedules.size() == schedules().size());
@@ -36,7 +36,7 @@ TEST_CASE("a list of every row in another order keeps that order", "[study]") {
   std::reverse(names.begin(), names.end());
   const Study read = study(chain_study("compare: {schedules: [" + join(names) + "]}\n"));
   REQUIRE(read.schedules.size() == names.size());
-  CHECK(read.schedules.front()->name == names.front());
+  CHECK(read.schedules.front().name() == names.front());
 }
 
 TEST_CASE("a platform given as a number of devices has private links, no latency and unlimited memory by default",
