@@ -207,7 +207,8 @@ Training read_training(yaml::Map& map, const ModelGraph& model) {
 }
 
 // The device type that the model's first profile names, from the platform or from the shipped types. Null where the
-// profile names none, where only the model's file knows the type, or where all devices are like it.
+// profile names none, where only the model's file knows the type, where all devices are like it, or where every type
+// of the platform was measured itself.
 std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
   const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
   const bool all_alike = study.platform.types.size() == 1 && study.platform.types.front().vendor == "profiled";
@@ -222,6 +223,12 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
   const auto& brought = study.model->devices;
   if (std::any_of(brought.begin(), brought.end(), [&](const BroughtDevices& one) { return one.type == name; })) {
     return nullptr;
+  }
+  if (std::all_of(study.platform.types.begin(), study.platform.types.end(), [&](const DeviceType& type) {
+        return std::any_of(study.model->profiles.begin(), study.model->profiles.end(),
+                           [&](const Profile& profile) { return profile.device == type.name; });
+      })) {
+    return nullptr; // nothing is scaled
   }
   const DeviceTypeSource source = device_types_in(folders.shipped / "platforms" / "devices");
   return std::make_unique<DeviceType>(load_device_type(source(name, where), source));
