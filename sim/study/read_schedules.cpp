@@ -40,7 +40,7 @@ std::vector<std::string> likely_names(const Folders& folders) {
   return names;
 }
 
-fs::path find_file(const Folders& folders, const std::string& name, const Where& where) {
+fs::path find_schedule_file(const Folders& folders, const std::string& name, const Where& where) {
   std::error_code failure;
   for (const fs::path& candidate : places_of(folders, name)) {
     if (fs::is_regular_file(candidate, failure)) {
@@ -96,7 +96,7 @@ public:
       add(*row, item.where);
       return;
     }
-    const fs::path path = find_file(folders_, name, item.where);
+    const fs::path path = find_schedule_file(folders_, name, item.where);
     if (std::find(paths_.begin(), paths_.end(), path) != paths_.end()) {
       refuse(name, item.where);
     }

@@ -151,18 +151,23 @@ void add_constants(std::span<const Setting> settings, Sweep& sweep) {
 // Whether a study may have schedules of its own: any value of their key is a file.
 bool has_own_schedules(const std::vector<Setting>& settings, const Sweep& sweep) {
   constexpr std::string_view kKey = "compare.schedules";
-  const yaml::Node* compare = sweep.document.find("compare");
-  const yaml::Node* listed = compare != nullptr ? compare->find("schedules") : nullptr;
+  const auto below = [](const yaml::Node* compare) {
+    const yaml::Node* listed = compare != nullptr ? compare->find("schedules") : nullptr;
+    return listed != nullptr && names_a_file(*listed);
+  };
   const auto of_setting = [&](const Setting& setting) {
-    return setting.key.starts_with(kKey) && !setting.value.empty() &&
-           names_a_file(yaml::parse(setting.value, "--set " + setting.key));
+    if (setting.value.empty() || !(setting.key == "compare" || setting.key.starts_with(kKey))) {
+      return false;
+    }
+    const yaml::Node value = yaml::parse(setting.value, "--set " + setting.key);
+    return setting.key == "compare" ? below(&value) : names_a_file(value);
   };
   const auto of_axis = [&](const SweepAxis& axis) {
     return std::any_of(axis.keys.begin(), axis.keys.end(), [&](const AxisKey& key) {
       return key.key.starts_with(kKey) && std::any_of(key.values.begin(), key.values.end(), names_a_file);
     });
   };
-  return (listed != nullptr && names_a_file(*listed)) || std::any_of(settings.begin(), settings.end(), of_setting) ||
+  return below(sweep.document.find("compare")) || std::any_of(settings.begin(), settings.end(), of_setting) ||
          std::any_of(sweep.axes.begin(), sweep.axes.end(), of_axis);
 }
 
