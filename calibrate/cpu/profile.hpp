@@ -45,7 +45,7 @@ std::vector<KernelRun> kernels_of_pass(const Operator& op, KernelPass pass, doub
 inline constexpr double kStandInSpread = 0.3;
 
 struct MeasuredModel {
-  std::vector<Profile> profiles;        ///< one for each micro-batch size
+  std::vector<Profile> profiles;        ///< of each device type one for each micro-batch size, ascending
   std::vector<std::string> stand_ins{}; ///< what replaced which pass: "pool1: a copy of as many bytes"
 };
 
@@ -53,7 +53,12 @@ struct MeasuredModel {
 MeasuredModel measure_model(const ModelGraph& model, const std::vector<double>& sizes, const MeasureKernel& measure,
                             const std::function<void(std::size_t done, std::size_t all)>& told);
 
-/// The model with its profiles, as text of a workload file; `sources` says where they come from.
+/// Whether a workload file can hold this profile of the model beside one of the device type `measured`: it is of
+/// another type by name, of a known size, in the same precision, of whole operators, and every operator has times.
+bool can_stay_beside(const Profile& profile, const Profile& measured);
+
+/// The model with its profiles, as text of a workload file, of all device types measured; `sources` says where they
+/// come from.
 std::string profile_text(const ModelGraph& model, const MeasuredModel& measured, const std::string& sources);
 
 } // namespace stagecraft::cpu

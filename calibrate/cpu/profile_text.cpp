@@ -1,6 +1,7 @@
 // Writes a measured model as a workload file.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "sim/base/yaml_text.hpp"
@@ -31,12 +32,53 @@ std::vector<std::string> names_of(const ModelGraph& model) {
   return names;
 }
 
-template <class Value> std::string list_of(const MeasuredModel& measured, std::size_t op, Value value) {
+// The device types that were measured, each once.
+std::vector<std::string> devices_of(const MeasuredModel& measured) {
+  std::vector<std::string> devices;
+  for (const Profile& profile : measured.profiles) {
+    if (std::find(devices.begin(), devices.end(), profile.device) == devices.end()) {
+      devices.push_back(profile.device);
+    }
+  }
+  return devices;
+}
+
+// One value for each size of micro-batch.
+template <class Value>
+std::string list_of(const MeasuredModel& measured, const std::string& device, const Value& value) {
   std::string text;
   for (const Profile& profile : measured.profiles) {
-    text += (text.empty() ? "" : ", ") + value(profile.times[op]);
+    if (profile.device == device) {
+      text += (text.empty() ? "" : ", ") + value(profile);
+    }
   }
   return "[" + text + "]";
+}
+
+// Such a list, or where there are several device types, one for each by name.
+template <class Value> std::string values_of(const MeasuredModel& measured, std::size_t op, const Value& value) {
+  const std::vector<std::string> devices = devices_of(measured);
+  const auto of_time = [&](const Profile& profile) { return value(profile.times[op]); };
+  if (devices.size() == 1) {
+    return list_of(measured, devices.front(), of_time);
+  }
+  std::string text;
+  for (const std::string& device : devices) {
+    text += (text.empty() ? "" : ", ") + yaml_text(device) + ": " + list_of(measured, device, of_time);
+  }
+  return "{" + text + "}";
+}
+
+std::string heading(const MeasuredModel& measured) {
+  const std::string precision(row_of(measured.profiles.front().precision).name);
+  const std::vector<std::string> devices = devices_of(measured);
+  const auto size = [](const Profile& profile) { return to_digits(profile.samples, kExact); };
+  std::string text = "profile:";
+  for (const std::string& device : devices) {
+    text += (devices.size() > 1 ? "\n  - {device: " : " {device: ") + yaml_text(device) +
+            ", samples: " + list_of(measured, device, size) + ", precision: " + precision + "}";
+  }
+  return text + "\n";
 }
 
 std::string time_text(Seconds time) { return time.value > 0 ? gpu::time_text(time.value) : "0 s"; }
@@ -61,22 +103,26 @@ std::string layer_text(const ModelGraph& model, const std::vector<std::string>& 
   add("stash", op.stash_elements);
   add("moved", op.forward.moved_elements);
   text += op.divisible ? "" : ", divisible: false";
-  text += ", forward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.forward); });
-  text += ", backward_time: " + list_of(measured, index, [](const MeasuredTime& t) { return time_text(t.backward); });
-  text += ", spread: " + list_of(measured, index, [](const MeasuredTime& t) { return to_digits(t.spread, 3); });
+  text += ", forward_time: " + values_of(measured, index, [](const MeasuredTime& t) { return time_text(t.forward); });
+  text += ", backward_time: " + values_of(measured, index, [](const MeasuredTime& t) { return time_text(t.backward); });
+  text += ", spread: " + values_of(measured, index, [](const MeasuredTime& t) { return to_digits(t.spread, 3); });
   return text + "}\n";
 }
 
 } // namespace
 
+bool can_stay_beside(const Profile& profile, const Profile& measured) {
+  return !profile.device.empty() && profile.device != measured.device && profile.samples > 0 &&
+         profile.precision == measured.precision && profile.tensor_parallel == 1 &&
+         std::all_of(profile.times.begin(), profile.times.end(), [](const MeasuredTime& time) {
+           return std::isfinite(time.forward.value) && std::isfinite(time.backward.value);
+         });
+}
+
 std::string profile_text(const ModelGraph& model, const MeasuredModel& measured, const std::string& sources) {
-  const Profile& first = measured.profiles.front();
-  std::string stand_ins, sizes;
+  std::string stand_ins;
   for (const std::string& one : measured.stand_ins) {
     stand_ins += (stand_ins.empty() ? "; without kernels of their own: " : ", ") + one;
-  }
-  for (const Profile& profile : measured.profiles) {
-    sizes += (sizes.empty() ? "" : ", ") + to_digits(profile.samples, kExact);
   }
   std::string text = "name: " + yaml_text(model.name) + "\n";
   text += model.description.empty() ? "" : "description: " + yaml_text(model.description) + "\n";
@@ -84,8 +130,7 @@ std::string profile_text(const ModelGraph& model, const MeasuredModel& measured,
   if (model.input_elements >= 1) {
     text += "input: {shape: [" + to_digits(model.input_elements, kExact) + "]}\n";
   }
-  text += "profile: {device: " + yaml_text(first.device) + ", samples: [" + sizes +
-          "], precision: " + std::string(row_of(first.precision).name) + "}\nlayers:\n";
+  text += heading(measured) + "layers:\n";
   const std::vector<std::string> names = names_of(model);
   for (std::size_t i = 0; i < model.operators.size(); ++i) {
     text += layer_text(model, names, measured, i);

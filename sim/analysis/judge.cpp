@@ -10,7 +10,6 @@
 #include "sim/base/statistics.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
-#include "sim/schedule/pace.hpp"
 #include "sim/strategy/split_by_hand.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/study/replay_prepared.hpp"
@@ -64,7 +63,9 @@ public:
 private:
   Choice choose(const Planner& planner) {
     Choice choice;
-    Scenario scenario{.strategy = planner.strategy, .schedule = study_.schedule, .explain = false};
+    Scenario scenario = under_schedule(read_.training.micro_batches.front());
+    scenario.strategy = planner.strategy;
+    scenario.explain = false;
     const auto start = Clock::now();
     choice.micro_batches = scenario.micro_batches = study_.micro_batches == ChosenBy::replay
                                                         ? fastest(at_every_count(scenario)).micro_batches
@@ -116,16 +117,26 @@ private:
     return seconds;
   }
 
+  Scenario under_schedule(int micro_batches) const {
+    return {.schedule = study_.schedule.row, .orders = study_.schedule.own.get(), .micro_batches = micro_batches};
+  }
+
+  // The numbers of micro-batches; for a schedule from a file the one that can run, or else the first, to say why not.
+  std::vector<int> counts_to_ask() {
+    const std::vector<int>& all = read_.training.micro_batches;
+    return study_.schedule.own != nullptr ? std::vector{choose_micro_batches(memo_, under_schedule(all.front()))} : all;
+  }
+
   // Asks a foreign planner once for every number of micro-batches.
   Choice ask(const Planner& planner) {
     Choice choice;
     std::vector<Scenario> answers;
     std::vector<Seconds> estimates;
-    for (const int count : read_.training.micro_batches) {
+    for (const int count : counts_to_ask()) {
+      Scenario scenario = under_schedule(count);
       const Problem& problem = memo_.costs.problem(count);
       const auto start = Clock::now();
-      const CommandAnswer answer =
-          run_command(planner.command, problem_to_json(problem, std::string(study_.schedule->name)));
+      const CommandAnswer answer = run_command(planner.command, problem_to_json(problem, scenario.schedule_name()));
       choice.planning_seconds += seconds_since(start);
       std::string why_not = answer.why_not;
       std::optional<Plan> plan;
@@ -136,10 +147,11 @@ private:
         choice.why_not = choice.why_not.empty() ? why_not : choice.why_not;
         continue;
       }
-      const Pace pace = pace_of(*study_.schedule, static_cast<int>(plan->stages.size()), count);
+      const Pace pace = pace_of(scenario, static_cast<int>(plan->stages.size()));
       estimates.push_back(estimate_period(problem, *plan, cost_plan(problem, *plan), pace));
       plans_.push_back(std::move(*plan));
-      answers.push_back({.plan = &plans_.back(), .schedule = study_.schedule, .micro_batches = count});
+      scenario.plan = &plans_.back();
+      answers.push_back(scenario);
     }
     if (!answers.empty()) {
       const auto least = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
@@ -231,7 +243,7 @@ yaml::Node with(yaml::Node document, const char* key, const yaml::Node& value) {
 } // namespace
 
 Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
-  Judgement judgement{.name = study.name, .schedule = std::string(study.schedule->name)};
+  Judgement judgement{.name = study.name, .schedule = std::string(study.schedule.name())};
   const std::size_t all = study.models.size() * study.platforms.size();
   std::size_t done = 0;
   std::vector<double> profiles;

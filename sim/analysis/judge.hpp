@@ -51,7 +51,7 @@ struct JudgeStudy {
   yaml::Node rest; ///< the study's other keys, the same for every model and platform
   std::vector<yaml::Node> models, platforms;
   std::vector<Planner> planners;
-  const ScheduleRow* schedule = nullptr;
+  StudySchedule schedule;
   ChosenBy micro_batches = ChosenBy::estimate;
   std::optional<ManualWork> manual;
   Folders folders;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sim/analysis/judge.hpp"
+#include "sim/study/read_schedules.hpp"
 
 namespace stagecraft {
 namespace {
@@ -128,7 +129,9 @@ JudgeStudy load_judge_study(const yaml::Node& document, const Folders& folders, 
   study.models = read_inputs(map, "models");
   study.platforms = read_inputs(map, "platforms");
   study.planners = read_planners(map, folders);
-  study.schedule = &map.choice("schedule", schedules(), "1f1b");
+  const yaml::Node* schedule = map.find("schedule");
+  study.schedule = schedule != nullptr ? read_schedule(*schedule, folders)
+                                       : StudySchedule{.row = &find_by_name(schedules(), "1f1b", "schedule", {})};
   study.micro_batches = map.choice("micro_batches", kChosenBy, "estimate").by;
   study.manual = read_manual(map);
   map.finish();

@@ -35,15 +35,15 @@ void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& p
 // `optimal` leaves a note when it could not look at every pipeline of one stage per device; without a note its
 // objective is proven.
 void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector<Prepared>& prepared) {
-  std::map<std::tuple<const ScheduleRow*, int, int>, Seconds> proven;
+  std::map<std::tuple<std::string, int, int>, Seconds> proven;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Run& run = prepared[i].run;
     if (run.strategy == "optimal" && run.feasible && prepared[i].plan.note.empty() && run.objective) {
-      proven[{scenarios[i].schedule, scenarios[i].micro_batches, scenarios[i].recompute}] = run.objective->value;
+      proven[{scenarios[i].schedule_name(), scenarios[i].micro_batches, scenarios[i].recompute}] = run.objective->value;
     }
   }
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    const auto found = proven.find({scenarios[i].schedule, scenarios[i].micro_batches, scenarios[i].recompute});
+    const auto found = proven.find({scenarios[i].schedule_name(), scenarios[i].micro_batches, scenarios[i].recompute});
     if (found != proven.end() && prepared[i].run.feasible) {
       prepared[i].run.optimal_bottleneck = found->second;
     }
@@ -142,12 +142,14 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   std::iota(all_choices.begin(), all_choices.end(), 0);
   const std::vector<int> choices_of_plans = differing_in_rule(study.training.recomputes);
   const auto add = [&](const StrategyRow* strategy, const Plan* plan) {
-    for (const ScheduleRow* schedule : study.schedules) {
-      for (const int count : micro_batches_of(study, strategy)) {
+    for (const StudySchedule& schedule : study.schedules) {
+      // An own schedule is of one number of micro-batches.
+      for (const int count : micro_batches_of(study, schedule.own == nullptr ? strategy : nullptr)) {
         for (const int recompute : plan == nullptr ? all_choices : choices_of_plans) {
           scenarios.push_back({.strategy = strategy,
                                .plan = plan,
-                               .schedule = schedule,
+                               .schedule = schedule.row,
+                               .orders = schedule.own.get(),
                                .micro_batches = count,
                                .recompute = recompute});
         }

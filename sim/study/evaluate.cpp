@@ -8,12 +8,14 @@
 namespace stagecraft {
 namespace {
 
-std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Scenario& scenario) {
+std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan& plan, Scenario scenario) {
+  scenario.strategy = nullptr;
+  scenario.plan = &plan;
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
-  if (std::string lacks = missing_kernel(problem, *scenario.plan); !lacks.empty()) {
+  if (std::string lacks = missing_kernel(problem, plan); !lacks.empty()) {
     return Infeasible{std::move(lacks)};
   }
-  const auto ordered = order_plan(costs, scenario, problem, *scenario.plan);
+  const auto ordered = order_plan(costs, scenario, problem, plan);
   if (const Infeasible* reason = std::get_if<Infeasible>(&ordered)) {
     return *reason;
   }
@@ -22,10 +24,8 @@ std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Scena
 
 } // namespace
 
-Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
-                    int recompute) {
-  const auto made = graph_of_plan(
-      costs, {.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches, .recompute = recompute});
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under) {
+  const auto made = graph_of_plan(costs, plan, under);
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }
@@ -33,14 +33,12 @@ Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& sche
   return evaluation_of(costs.study().platform, graph, measure_analytic(costs.study(), graph));
 }
 
-std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const ScheduleRow& schedule,
-                                           int micro_batches, int recompute) {
+std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const Scenario& under) {
   const Study& study = costs.study();
   std::vector<Evaluation> evaluations(plans.size());
   std::vector<std::pair<std::size_t, TaskGraph>> graphs; // number of the plan
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    auto made = graph_of_plan(
-        costs, {.plan = &plans[i], .schedule = &schedule, .micro_batches = micro_batches, .recompute = recompute});
+    auto made = graph_of_plan(costs, plans[i], under);
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       evaluations[i].why_not = reason->reason;
     } else {
@@ -62,7 +60,7 @@ std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Pl
 std::vector<Evaluation> evaluate_at(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
                                     std::span<const std::vector<double>> speeds) {
   const Study& study = costs.study();
-  const auto made = graph_of_plan(costs, {.plan = &plan, .schedule = &schedule, .micro_batches = micro_batches});
+  const auto made = graph_of_plan(costs, plan, {.schedule = &schedule, .micro_batches = micro_batches});
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return std::vector(speeds.size(), Evaluation{.why_not = reason->reason});
   }

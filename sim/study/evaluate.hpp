@@ -6,17 +6,16 @@
 #include <vector>
 
 #include "sim/plan/plan_request.hpp"
+#include "sim/study/scenario.hpp"
 #include "sim/study/study_costs.hpp"
 
 namespace stagecraft {
 
-/// What the engine `analytic` measures of a plan under a schedule.
-Evaluation evaluate(StudyCosts& costs, const Plan& plan, const ScheduleRow& schedule, int micro_batches,
-                    int recompute = 0);
+/// What the engine `analytic` measures of a plan under a scenario's schedule, micro-batches and choice of recompute.
+Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under);
 
 /// What the study's own engine measures of plans, replayed together.
-std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const ScheduleRow& schedule,
-                                           int micro_batches, int recompute);
+std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Plan> plans, const Scenario& under);
 
 /// What the study's engine measures of a plan when device d of the platform computes speeds[d] times as fast as its
 /// type says: one evaluation for each list of speeds. The noise is 0.

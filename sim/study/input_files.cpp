@@ -108,4 +108,8 @@ std::shared_ptr<const Platform> InputFiles::platform(const std::string& key, con
   return keep(platforms_, key, make);
 }
 
+std::shared_ptr<const Schedule> InputFiles::schedule(const std::string& key, const std::function<Schedule()>& make) {
+  return keep(schedules_, key, make);
+}
+
 } // namespace stagecraft

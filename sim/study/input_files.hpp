@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sim/platform/known_types.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "sim/study/inputs.hpp"
 
 namespace stagecraft {
@@ -34,10 +35,11 @@ public:
   /// Notes the files that a platform or a device type names and that lie beside it.
   void note_beside(const yaml::Node& document);
 
-  /// The model or platform kept under this key; where there is none, `make` makes it. The files it was made of count as
-  /// asked for.
+  /// The model, platform or schedule kept under this key; where there is none, `make` makes it. The files it was made
+  /// of count as asked for.
   std::shared_ptr<const ModelGraph> model(const std::string& key, const std::function<ModelGraph()>& make);
   std::shared_ptr<const Platform> platform(const std::string& key, const std::function<Platform()>& make);
+  std::shared_ptr<const Schedule> schedule(const std::string& key, const std::function<Schedule()>& make);
 
   /// Forgets which files were asked for, not what is in them.
   void forget_asked() { asked_.clear(); }
@@ -71,6 +73,7 @@ private:
   std::set<std::filesystem::path> asked_;
   std::map<std::string, Made<ModelGraph>> models_;
   std::map<std::string, Made<Platform>> platforms_;
+  std::map<std::string, Made<Schedule>> schedules_;
 };
 
 } // namespace stagecraft

@@ -157,6 +157,10 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   if (!device.empty() && !model.devices.empty()) {
     throw InputError(map.where("device"), "the file itself names the devices of its times; allowed: no 'device'");
   }
+  const auto of_another = [&](const Profile& profile) { return profile.device != model.profiles.front().device; };
+  if (!device.empty() && std::any_of(model.profiles.begin(), model.profiles.end(), of_another)) {
+    throw InputError(map.where("device"), "the file has times of several device types; allowed: no 'device'");
+  }
   for (Profile& profile : model.profiles) {
     profile.device = device.empty() ? profile.device : device;
   }

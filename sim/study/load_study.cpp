@@ -6,7 +6,9 @@
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/strategy/heuristic/placements.hpp"
 #include "sim/study/input_files.hpp"
+#include "sim/study/read_schedules.hpp"
 #include "sim/study/study.hpp"
+#include "sim/study/unique_name.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,7 +87,7 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   const yaml::Node* node = map.find("compare");
   yaml::Map compare(node != nullptr ? *node : empty, "compare");
   study.strategies = read_rows(compare, "strategies", "strategy", strategies());
-  study.schedules = read_rows(compare, "schedules", "schedule", schedules());
+  study.schedules = read_schedules(compare, "schedules", folders);
   read_plans(compare, folders, study);
   compare.finish();
 }
@@ -210,7 +212,8 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
 }
 
 // The device type that the model's first profile names, from the platform or from the shipped types. Null where the
-// profile names none, where only the model's file knows the type, or where all devices are like it.
+// profile names none, where only the model's file knows the type, where all devices are like it, or where every type
+// of the platform was measured itself.
 std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Folders& folders, const Where& where) {
   const std::string name = study.model->profiles.empty() ? "" : study.model->profiles.front().device;
   const bool all_alike = study.platform.types.size() == 1 && study.platform.types.front().vendor == "profiled";
@@ -225,6 +228,12 @@ std::unique_ptr<const DeviceType> profiled_device(const Study& study, const Fold
   const auto& brought = study.model->devices;
   if (std::any_of(brought.begin(), brought.end(), [&](const BroughtDevices& one) { return one.type == name; })) {
     return nullptr;
+  }
+  if (std::all_of(study.platform.types.begin(), study.platform.types.end(), [&](const DeviceType& type) {
+        return std::any_of(study.model->profiles.begin(), study.model->profiles.end(),
+                           [&](const Profile& profile) { return profile.device == type.name; });
+      })) {
+    return nullptr; // nothing is scaled
   }
   const DeviceTypeSource source = device_types_in(folders.shipped / "platforms" / "devices");
   return std::make_unique<DeviceType>(load_device_type(source(name, where), source));
@@ -263,19 +272,7 @@ void add_plan(Study& study, const std::filesystem::path& path, std::string_view 
   for (const Plan& other : study.plans) {
     taken.push_back(other.strategy);
   }
-  const auto is_free = [&](const std::string& name) {
-    return std::find(taken.begin(), taken.end(), name) == taken.end();
-  };
-  const std::string own = plan.strategy;
-  std::filesystem::path folder = path, file; // file: as much of the path as makes the name unique
-  while (!is_free(plan.strategy) && folder.has_filename()) {
-    file = file.empty() ? folder.filename() : folder.filename() / file;
-    folder = folder.parent_path();
-    plan.strategy = own == path.filename() ? file.string() : own + " (" + file.string() + ")";
-  }
-  for (int again = 2; !is_free(plan.strategy); ++again) { // one file twice
-    plan.strategy = own + " (" + std::to_string(again) + ")";
-  }
+  plan.strategy = unique_name(plan.strategy, path, taken);
   study.plans.push_back(std::move(plan));
 }
 

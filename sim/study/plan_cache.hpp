@@ -24,6 +24,7 @@ struct Planned {
 struct PlanKey {
   const StrategyRow* strategy = nullptr;
   const ScheduleRow* schedule = nullptr; ///< only for a strategy that asks for replays; no other can see which it is
+  const Schedule* orders = nullptr;      ///< the same for orders from elsewhere
   int micro_batches = 1;
   int recompute = 0; ///< choice of the study's training
   int chunks = 1;

@@ -5,22 +5,53 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
-#include "sim/schedule/pace.hpp"
 #include "sim/study/evaluate.hpp"
 #include "sim/study/make_graph.hpp"
 
 namespace stagecraft {
 namespace {
 
-int chunks_of(const StrategyRow* strategy, const ScheduleRow& schedule, const Training& training) {
-  return strategy == nullptr || strategy->pipeline || strategy->reference ? chunks_of(schedule, training.chunks) : 1;
-}
-
 // Stages per rank of a given schedule; 1 where the ranks do not divide the stages, which the schedule's check reports
 // later.
 int chunks_of(const Schedule& orders) {
   const int ranks = static_cast<int>(orders.orders.size());
   return orders.stages % ranks == 0 ? orders.stages / ranks : 1;
+}
+
+// Where a given schedule has its stages: in a V if it follows no other rule.
+StagePlacement placement_of(const Schedule& orders) {
+  const int ranks = static_cast<int>(orders.orders.size());
+  const auto follows = [&](StagePlacement placement) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::vector<Action>& order = orders.orders[rank];
+      if (!std::all_of(order.begin(), order.end(), [&](const Action& action) {
+            return stagecraft::rank_of(action.stage, ranks, placement) == rank;
+          })) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const bool is_v = !follows(StagePlacement::interleaved) && follows(StagePlacement::v_shaped);
+  return is_v ? StagePlacement::v_shaped : StagePlacement::interleaved;
+}
+
+// What the planner is told of the schedule.
+void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& problem, PlanRequest& request) {
+  const StrategyRow* strategy = scenario.strategy;
+  const bool in_chunks = strategy == nullptr || strategy->pipeline || strategy->reference;
+  if (scenario.orders != nullptr) {
+    request.chunks = in_chunks ? chunks_of(*scenario.orders) : 1;
+    request.stage_placement = placement_of(*scenario.orders);
+    request.in_flight = in_flight_of(*scenario.orders, problem);
+    return;
+  }
+  const ScheduleRow& schedule = *scenario.schedule;
+  request.chunks = in_chunks ? chunks_of(schedule, memo.costs.study().training.chunks) : 1;
+  request.stage_placement = schedule.stage_placement;
+  request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
+  request.versions = versions_of(memo.counts, schedule, static_cast<int>(request.devices.size()), request.chunks,
+                                 scenario.micro_batches);
 }
 
 PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
@@ -45,13 +76,14 @@ Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
   const PlanRequest request = plan_request(memo, scenario);
   Planned planned = memo.plans.find_or_plan({.strategy = &strategy,
                                              .schedule = strategy.searches ? scenario.schedule : nullptr,
+                                             .orders = strategy.searches ? scenario.orders : nullptr,
                                              .micro_batches = scenario.micro_batches,
                                              .recompute = scenario.recompute,
                                              .chunks = request.chunks,
                                              .stage_placement = request.stage_placement,
                                              .seed = scenario.seed},
                                             request);
-  if (strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
+  if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
     const int devices = static_cast<int>(memo.costs.devices().size());
     const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, request.chunks});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
@@ -71,25 +103,13 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
                       .seed = scenario.seed != 0 ? scenario.seed : study.seed,
                       .drawn = scenario.seed != 0,
                       .balance = study.balance};
-  if (scenario.orders != nullptr) {
-    request.chunks = chunks_of(*scenario.orders);
-    request.in_flight = in_flight_of(*scenario.orders);
-    return request;
-  }
-  const ScheduleRow& schedule = *scenario.schedule;
-  request.chunks = chunks_of(scenario.strategy, schedule, study.training);
-  request.stage_placement = schedule.stage_placement;
-  request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
-  request.versions = versions_of(memo.counts, schedule, static_cast<int>(costs.devices().size()), request.chunks,
-                                 scenario.micro_batches);
+  tell_schedule(memo, scenario, problem, request);
   if (&problem == &costs.believed(scenario.micro_batches, scenario.recompute)) {
-    request.evaluate = [&costs, row = &planned_row(schedule), count = scenario.micro_batches,
-                        recompute = scenario.recompute](const Plan& plan) {
-      return evaluate(costs, plan, *row, count, recompute);
-    };
-    request.replay = [&costs, row = &planned_row(schedule), count = scenario.micro_batches,
-                      recompute = scenario.recompute](std::span<const Plan> plans) {
-      return evaluate_on_engine(costs, plans, *row, count, recompute);
+    Scenario assumed = scenario;
+    assumed.schedule = scenario.schedule != nullptr ? &planned_row(*scenario.schedule) : nullptr;
+    request.evaluate = [&costs, assumed](const Plan& plan) { return evaluate(costs, plan, assumed); };
+    request.replay = [&costs, assumed](std::span<const Plan> plans) {
+      return evaluate_on_engine(costs, plans, assumed);
     };
     request.plan_of = [&memo, scenario](const StrategyRow& other) {
       Scenario its = scenario;
@@ -118,15 +138,25 @@ Planned plan_scenario(StudyMemo& memo, const Scenario& scenario) {
   if (scenario.strategy == nullptr) {
     return {check_given(memo.costs, scenario)};
   }
-  if (scenario.orders != nullptr) {
-    return {make_plan(*scenario.strategy, plan_request(memo, scenario))};
+  if (scenario.orders != nullptr && scenario.orders->micro_batches != scenario.micro_batches) {
+    return {Infeasible{"the schedule is for " + std::to_string(scenario.orders->micro_batches) +
+                       " micro-batches, the run has " + std::to_string(scenario.micro_batches)}};
   }
   return plan_by_strategy(memo, scenario);
+}
+
+Pace pace_of(const Scenario& scenario, int ranks) {
+  return scenario.orders != nullptr ? pace_of(*scenario.orders)
+                                    : pace_of(*scenario.schedule, ranks, scenario.micro_batches);
 }
 
 int choose_micro_batches(StudyMemo& memo, Scenario scenario) {
   const Study& study = memo.costs.study();
   const std::vector<int> counts = micro_batches_of(study, scenario.strategy);
+  if (scenario.orders != nullptr) {
+    const bool listed = std::find(counts.begin(), counts.end(), scenario.orders->micro_batches) != counts.end();
+    return listed ? scenario.orders->micro_batches : counts.front();
+  }
   int best = counts.front();
   Seconds least{kInfinity};
   for (const int count : counts) {
@@ -137,7 +167,7 @@ int choose_micro_batches(StudyMemo& memo, Scenario scenario) {
     const Planned planned = plan_scenario(memo, scenario);
     if (const Plan* plan = std::get_if<Plan>(&planned.result)) {
       const Problem& problem = memo.costs.believed(count, scenario.recompute);
-      const Pace pace = pace_of(*scenario.schedule, static_cast<int>(plan->stages.size()), count);
+      const Pace pace = pace_of(scenario, static_cast<int>(plan->stages.size()));
       const Seconds estimate = estimate_period(problem, *plan, cost_plan(problem, *plan), pace);
       if (improves(estimate.value, least.value)) {
         least = estimate;

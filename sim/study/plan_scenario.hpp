@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/schedule/pace.hpp"
 #include "sim/study/scenario.hpp"
 #include "sim/study/study_memo.hpp"
 
@@ -18,8 +19,11 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
 PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,
                          std::vector<DeviceId> devices);
 
+/// The pace of a scenario's schedule on so many ranks.
+Pace pace_of(const Scenario& scenario, int ranks);
+
 /// The study's number of micro-batches whose feasible plan has the least estimate_iteration(); the first number where
-/// no plan is feasible.
+/// no plan is feasible. For orders from elsewhere their own number, if it is one of the study's.
 int choose_micro_batches(StudyMemo& memo, Scenario scenario);
 
 } // namespace stagecraft

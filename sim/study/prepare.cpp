@@ -17,7 +17,7 @@ namespace {
 
 void note_asked(const StudyCosts& costs, const Scenario& scenario, Run& run) {
   run.strategy = scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy;
-  run.schedule = scenario.orders != nullptr ? scenario.orders->name : std::string(scenario.schedule->name);
+  run.schedule = scenario.schedule_name();
   run.engine = costs.study().engine->name;
   run.micro_batches = scenario.micro_batches;
   const RecomputeChoice& recompute = costs.training(scenario.recompute).recompute;
@@ -135,8 +135,9 @@ std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scen
     if (const std::optional<Infeasible> why = prepare_one(memo, scenario, all, prepared)) {
       prepared.run.why_not = why->reason;
     }
+    const bool other_count = scenario.orders != nullptr && scenario.orders->micro_batches != scenario.micro_batches;
     if (prepared.plan.stages.empty() && scenario.strategy != nullptr && scenario.explain &&
-        scenario.orders == nullptr) { // the planning failed, not a rule of the schedule
+        !other_count) { // the planning failed, not a rule of the schedule
       prepared.run.would_fit = smallest_fitting_change(memo, scenario);
     }
     all.push_back(std::move(prepared));

@@ -21,6 +21,9 @@ struct Scenario {
   std::uint64_t seed = 0; ///< seed for a strategy that draws; 0: the study's seed
   bool explain = true;    ///< where the plan does not fit, find a change that would make it fit
   bool brief = false;     ///< figures alone: no names, bound or speed-up
+
+  /// The name of its schedule, or of its orders.
+  std::string schedule_name() const { return schedule != nullptr ? std::string(schedule->name) : orders->name; }
 };
 
 /// A scenario made ready for replay, and after the replay its timeline and figures. Without a graph the run is

@@ -44,9 +44,10 @@ InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks
   };
 }
 
-InFlight in_flight_of(const Schedule& orders) {
-  return
-      [held = in_flight(orders)](int stage, int) { return stage < static_cast<int>(held.size()) ? held[stage] : 1.0; };
+InFlight in_flight_of(const Schedule& orders, const Problem& problem) {
+  return [held = in_flight(orders, kept_for_weights(problem))](int stage, int) {
+    return stage < static_cast<int>(held.size()) ? held[stage] : 1.0;
+  };
 }
 
 int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, int micro_batches) {

@@ -30,8 +30,10 @@ using InFlight = std::function<double(int stage, int stages)>;
 /// need. `counts` must outlive it.
 InFlight in_flight_of(ScheduleCounts& counts, const ScheduleRow& row, int chunks, const Problem& problem);
 
-/// The counts of a schedule from elsewhere.
-InFlight in_flight_of(const Schedule& orders);
+/// The counts of a schedule from elsewhere, with a problem's share of activations that weight gradients need. Where a
+/// planner asks for another number of stages than the schedule has, each stage counts as the schedule's own of that
+/// number, and as 1 beyond the last: the plan will be refused.
+InFlight in_flight_of(const Schedule& orders, const Problem& problem);
 
 /// Versions of weights that a schedule keeps on so many ranks: the fewest of any stage.
 int versions_of(ScheduleCounts& counts, const ScheduleRow& row, int ranks, int chunks, int micro_batches);

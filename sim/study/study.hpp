@@ -35,6 +35,14 @@ struct AdaptOptions {
   std::vector<AdaptEvent> events; ///< by iteration
 };
 
+/// A schedule to try: a row of the table, or an order from a file. One of them is set.
+struct StudySchedule {
+  const ScheduleRow* row = nullptr;
+  std::shared_ptr<const Schedule> own = nullptr; ///< it can run; shared by studies that read the same file
+
+  std::string_view name() const { return row != nullptr ? row->name : std::string_view(own->name); }
+};
+
 /// Valid by construction: the loader has checked every name and number.
 struct Study {
   std::string name, description;
@@ -46,9 +54,9 @@ struct Study {
   std::unique_ptr<const DeviceType> profiled_on; ///< device type of the model's profiles, where it is known
   std::unique_ptr<CostModel> cost;
   std::vector<const StrategyRow*> strategies;
-  std::vector<const ScheduleRow*> schedules;
-  std::vector<Plan> plans; ///< made elsewhere, to run beside the strategies' own
-  BalanceOptions balance;  ///< options of the strategy `dynamic`
+  std::vector<StudySchedule> schedules; ///< no two of one name
+  std::vector<Plan> plans;              ///< made elsewhere, to run beside the strategies' own
+  BalanceOptions balance;               ///< options of the strategy `dynamic`
   /// Per device, the speed that planners believe, as a multiple of its true speed; replays use the true speed.
   std::vector<double> believed_speeds;
   const EngineRow* engine = &kEngines[0];

@@ -54,7 +54,10 @@ Study study_of(const Witness& witness, const Folders& folders) {
     set_cost_model(study, "calibrated", witness.model.where);
     return study;
   }
-  const Profile& profile = study.model->profiles.front();
+  const std::vector<Profile>& profiles = study.model->profiles;
+  const auto own =
+      std::find_if(profiles.begin(), profiles.end(), [&](const Profile& one) { return one.device == type.name; });
+  const Profile& profile = own != profiles.end() ? *own : profiles.front();
   if (profile.precision != study.training.precision) {
     throw InputError(witness.model.where, "the model's profile was taken in " +
                                               std::string(row_of(profile.precision).name) +

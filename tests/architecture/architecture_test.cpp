@@ -57,7 +57,7 @@ const std::map<std::string, Folders>& include_table() {
     row("report", {"result"});
     row("report/page", {"report"});
     row("plan_format", {"strategy", "workload/import", "result"});
-    row("study", {"strategy", "schedule", "replay", "result", "plan_format"});
+    row("study", {"strategy", "schedule/format", "replay", "result", "plan_format"});
     row("sweep/space", {"study"});
     row("sweep/store", {"sweep/space", "report/page"});
     row("sweep/run", {"sweep/store"});

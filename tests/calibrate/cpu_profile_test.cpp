@@ -1,6 +1,7 @@
 // A model's operators become a profile. Kernels take made-up times, so that every number is known.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "sim/workload/import/import.hpp"
@@ -94,6 +95,47 @@ TEST_CASE("a profile is read back as it was measured", "[cpu]") {
       CHECK(read.operators[op].kind == model.operators[op].kind);
     }
   }
+}
+
+TEST_CASE("profiles of several device types are read back beside each other", "[cpu]") {
+  for (const std::string other : {"cpu-other", "a: b", "[x]", "\"\\", "null", "x,y z$", "two\nlines"}) {
+    CAPTURE(other);
+    const ModelGraph model = load(kTiny);
+    MeasuredModel measured = measure_model(model, {1, 2}, by_size, {});
+    measured.profiles.push_back(measure_model(model, {4}, by_size, {}).profiles.front());
+    for (std::size_t i = 0; i < 3; ++i) {
+      measured.profiles[i].device = i < 2 ? other : "cpu-test";
+    }
+    const ModelGraph read = load(profile_text(model, measured, "a test"));
+    REQUIRE(read.profiles.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(read.profiles[i].device == measured.profiles[i].device);
+      CHECK(read.profiles[i].samples == measured.profiles[i].samples);
+      for (std::size_t op = 0; op < read.operators.size(); ++op) {
+        const MeasuredTime &got = read.profiles[i].times[op], &want = measured.profiles[i].times[op];
+        CHECK(got.forward.value == Approx(want.forward.value).epsilon(1e-5));
+        CHECK(got.backward.value == Approx(want.backward.value).epsilon(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("times stay beside new ones if a file can hold both", "[cpu]") {
+  const Profile here{.device = "here", .samples = 1, .times = {{Seconds{1}, Seconds{1}}}};
+  const auto stays = [&](const std::function<void(Profile&)>& change) {
+    Profile other = here;
+    other.device = "other";
+    change(other);
+    return can_stay_beside(other, here);
+  };
+  CHECK(stays([](Profile&) {}));
+  CHECK(stays([](Profile& one) { one.samples = 7; }));
+  CHECK_FALSE(stays([](Profile& one) { one.device = "here"; })); // measured again
+  CHECK_FALSE(stays([](Profile& one) { one.device = ""; }));
+  CHECK_FALSE(stays([](Profile& one) { one.samples = 0; }));
+  CHECK_FALSE(stays([](Profile& one) { one.precision = Precision::fp16; }));
+  CHECK_FALSE(stays([](Profile& one) { one.tensor_parallel = 2; }));
+  CHECK_FALSE(stays([](Profile& one) { one.times[0].forward = Seconds{std::numeric_limits<double>::infinity()}; }));
 }
 
 TEST_CASE("a profile is read back whatever its operators are called", "[cpu]") {

@@ -118,6 +118,28 @@ TEST_CASE("calibrate --workload goes on where it was cut off", "[cli][calibrate]
              Contains("profile.yaml.part:2: measured on another device"));
 }
 
+TEST_CASE("calibrate --workload keeps the times that a model has of other devices", "[cli][calibrate]") {
+  const Workshop shop;
+  const auto model = [](const std::string& precision) {
+    return "name: m\ninput: {shape: [4, 16]}\nprofile: {device: far, samples: [1, 3], precision: " + precision +
+           "}\nlayers:\n  - {name: l, kind: linear, features: 16, bias: false, forward_time: [1 s, 3 s], "
+           "backward_time: [2 s, 6 s]}\n";
+  };
+  shop.write("far.yaml", model("fp32"));
+  shop.succeed("calibrate --workload far.yaml --micro-batches 2 --name here -o both.yaml");
+  const std::string shown = shop.succeed("show both.yaml").out;
+  CHECK_THAT(shown, Contains("measured on far with 1 samples: forward 1.000 s, backward 2.000 s"));
+  CHECK_THAT(shown, Contains("measured on far with 3 samples: forward 3.000 s, backward 6.000 s"));
+  CHECK_THAT(shown, Contains("measured on here with 2 samples"));
+  // Measured again on a device of that name, its old times go.
+  shop.succeed("calibrate --workload far.yaml --micro-batches 2 --name far -o again.yaml");
+  CHECK_THAT(shop.succeed("show again.yaml").out, Contains("on far with 2 samples") && !Contains("with 3 samples"));
+  shop.write("half.yaml", model("fp16"));
+  const Outcome half = shop.succeed("calibrate --workload half.yaml --micro-batches 2 --name here -o alone.yaml");
+  CHECK_THAT(half.err, Contains("the model's own times on far are left out"));
+  CHECK_THAT(shop.succeed("show alone.yaml").out, Contains("measured on here") && !Contains("measured on far"));
+}
+
 TEST_CASE("calibrate refuses what it cannot use, with the place", "[cli][calibrate]") {
   const Workshop shop;
   shop.write("bad.csv", "m,n,k,latency_ms\n1,1,1,-1\n");

@@ -217,6 +217,26 @@ TEST_CASE("a schedule file that cannot run is refused with the reason", "[cli]")
   CHECK(shop.run("check " + shop.write("plan.yaml", "stages: []\n")).status == 2);
 }
 
+TEST_CASE("a schedule file ranks beside the named ones, with its own number of micro-batches", "[cli]") {
+  const Workshop shop;
+  shop.write("mine.csv", shop.run("schedule 1f1b --stages 2 --micro-batches 4 --format csv").out);
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2}\ntraining: {global_batch: 4, micro_batches: [1, 4]}\n"
+                               "compare: {strategies: uniform}\n");
+  const Outcome csv = shop.run("compare study.yaml --set compare.schedules='[1f1b, mine.csv]' --format csv");
+  CHECK(csv.status == 0);
+  CHECK_THAT(csv.out, Catch::Contains("uniform,mine,") && Catch::Contains("uniform,1f1b,"));
+  const Outcome json = shop.run("compare study.yaml --set compare.schedules=mine.csv --format json");
+  CHECK_THAT(json.out, Catch::Contains("mine.csv\"") && Catch::Contains("\"schedule\": \"mine\"")); // an input, a run
+  const Outcome missing = shop.run("compare study.yaml --set compare.schedules=mien.csv");
+  CHECK(missing.status == 2);
+  CHECK_THAT(missing.err, Catch::Contains("no such schedule file 'mien.csv'") && Catch::Contains("'mine.csv'?"));
+  const Outcome replay = shop.run("replay " + kChain + " --devices 2 --strategy uniform --schedule mine.csv " +
+                                  "--set training.global_batch=4 --set training.micro_batches='[1, 2, 4]'");
+  CHECK(replay.status == 0); // of the study's numbers the one that the file is for
+  CHECK_THAT(replay.out + replay.err, Catch::Contains("4 micro-batches takes 30.00 s"));
+}
+
 TEST_CASE("a schedule that is impossible for these numbers is refused with the nearest possible numbers", "[cli]") {
   const Workshop shop;
   const Outcome outcome = shop.run("schedule hanayo --stages 3 --micro-batches 4 --chunks 3");

@@ -109,12 +109,12 @@ std::vector<Plan> all_plans(const PlanRequest& request) {
 // The least iteration of all these plans under all schedules of the study.
 double brute_force(StudyMemo& memo) {
   double least = kInfinity;
-  for (const ScheduleRow* schedule : memo.costs.study().schedules) {
+  for (const StudySchedule& schedule : memo.costs.study().schedules) {
     const Scenario scenario{.strategy = &find_by_name(strategies(), "uniform", "strategy", {}),
-                            .schedule = schedule,
+                            .schedule = schedule.row,
                             .micro_batches = kMicroBatches};
     const std::vector<Plan> plans = all_plans(plan_request(memo, scenario));
-    for (const Evaluation& one : evaluate_on_engine(memo.costs, plans, *schedule, kMicroBatches, 0)) {
+    for (const Evaluation& one : evaluate_on_engine(memo.costs, plans, scenario)) {
       least = one.why_not.empty() ? std::min(least, one.iteration.value) : least;
     }
   }

@@ -172,7 +172,7 @@ TEST_CASE("a plan that is no pipeline runs in list order, and the run says so", 
   }
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
-  const Run run = run_scenario(memo, {.plan = &plan, .schedule = read.schedules.front(), .micro_batches = 4}).run;
+  const Run run = run_scenario(memo, {.plan = &plan, .schedule = read.schedules.front().row, .micro_batches = 4}).run;
   REQUIRE(run.feasible);
   CHECK(run.schedule == "1f1b");
   CHECK(run.order == "list");

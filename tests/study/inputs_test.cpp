@@ -1,5 +1,7 @@
 // Names, files and settings become models, platforms and studies.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cmath>
 
 #include "sim/analysis/judge.hpp"
@@ -25,7 +27,7 @@ TEST_CASE("lists keep their order; `all` is every row; one name stands for a lis
   CHECK(some.strategies[0]->name == "uniform");
   CHECK(some.strategies[1]->name == "single");
   REQUIRE(some.schedules.size() == 1);
-  CHECK(some.schedules[0]->name == "gpipe");
+  CHECK(some.schedules[0].name() == "gpipe");
   const Study all = study(chain_study("compare: {strategies: all, schedules: [all]}\n"));
   CHECK(all.strategies.size() == strategies().size() - 1);
   CHECK(all.schedules.size() == schedules().size());
@@ -36,7 +38,7 @@ TEST_CASE("a list of every row in another order keeps that order", "[study]") {
   std::reverse(names.begin(), names.end());
   const Study read = study(chain_study("compare: {schedules: [" + join(names) + "]}\n"));
   REQUIRE(read.schedules.size() == names.size());
-  CHECK(read.schedules.front()->name == names.front());
+  CHECK(read.schedules.front().name() == names.front());
 }
 
 TEST_CASE("a platform given as a number of devices has private links, no latency and unlimited memory by default",
@@ -88,6 +90,39 @@ TEST_CASE("samples of a profile scale what is counted for the whole minibatch", 
   StudyMemo memo(read, counts);
   CHECK(memo.costs.problem(2).output_bytes(0).value == near(400)); // four samples again
   CHECK(memo.costs.problem(2).seconds(0, 0) == near(3e-3));
+}
+
+TEST_CASE("a device of a type that the model's file measured takes its own times, any other scaled ones", "[study]") {
+  const fs::path folder = fs::temp_directory_path() / ("stagecraft-types-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const auto write = [&](const std::string& first) {
+    write_file(folder / "model.yaml", "name: m\nprofile: [{device: " + first +
+                                          ", samples: 1}, {device: p100-sxm2-16gb, samples: 1}]\nlayers:\n"
+                                          "  - {name: a, kind: elementwise, forward: 0, output: 1, forward_time: {" +
+                                          first + ": 1 s, p100-sxm2-16gb: 7 s}, backward_time: {" + first +
+                                          ": 2 s, p100-sxm2-16gb: 9 s}}\n");
+  };
+  const auto read = [&](const std::string& platform, const std::string& model = "model.yaml") {
+    return load_study(yaml::parse("model: " + model + "\nplatform: " + platform + "\n", "study.yaml"), {folder, kRoot},
+                      {});
+  };
+  const auto forward = [](const Study& study, const std::string& type) {
+    const DeviceType& row = find_by_name(study.platform.types, type, "type", {});
+    return study.cost->time(0, row, 1, Precision::fp32)->forward.value;
+  };
+  write("v100-sxm2-16gb");
+  const Study both = read("mixed-v100-p100");
+  CHECK(forward(both, "v100-sxm2-16gb") == 1);
+  CHECK(forward(both, "p100-sxm2-16gb") == 7);
+  const Study other = read("pcie-v100"); // scaled from the first: elementwise kernels by memory bandwidth
+  const DeviceType& pcie = other.platform.types.front();
+  CHECK(forward(other, pcie.name) ==
+        near(find_by_name(both.platform.types, "v100-sxm2-16gb", "type", {}).memory_bandwidth / pcie.memory_bandwidth));
+  write("of-no-catalogue");
+  CHECK_THAT(error_of([&] { read("mixed-v100-p100"); }), Catch::Contains("of-no-catalogue")); // v100 needs it
+  CHECK_THAT(error_of([&] { read("mixed-v100-p100", "{file: model.yaml, device: t4-16gb}"); }),
+             Catch::StartsWith("study.yaml:1:35: the file has times of several device types"));
+  fs::remove_all(folder);
 }
 
 TEST_CASE("every shipped study and the test's own load", "[study]") {

@@ -103,6 +103,52 @@ layers:
   CHECK(profile.times[1].forward.value == near(2e-5));
 }
 
+constexpr const char* kTwoTypes = R"(
+name: t
+profile:
+  - {device: v100, samples: [1, 4]}
+  - {device: t4, samples: 2}
+layers:
+  - {name: b, kind: custom, forward: 0, output: 4, inputs: a, forward_time: {v100: [1 s, 2 s], t4: 3 s},
+     backward_time: {v100: [4 s, 5 s], t4: 6 s}, spread: {v100: [0.1, 0.2], t4: 0.3}}
+  - {name: a, kind: custom, forward: 0, output: 4, inputs: input, forward_time: {t4: [9 s], v100: [7 s, 8 s]},
+     backward_time: {v100: [10 s, 11 s], t4: 12 s}}
+)";
+
+TEST_CASE("a file holds measured times of several device types, each of its own sizes", "[workload]") {
+  const ModelGraph graph = workload(kTwoTypes);
+  REQUIRE(graph.profiles.size() == 3); // v100 with 1 and with 4 samples, t4 with 2
+  const auto is = [&](std::size_t at, const std::string& device, double samples) {
+    return graph.profiles[at].device == device && graph.profiles[at].samples == samples;
+  };
+  CHECK((is(0, "v100", 1) && is(1, "v100", 4) && is(2, "t4", 2)));
+  REQUIRE(graph.operators[0].name == "a");               // in topological order, and so are the times
+  const double forward[3][2] = {{7, 1}, {8, 2}, {9, 3}}; // [profile][operator]
+  const double backward[3][2] = {{10, 4}, {11, 5}, {12, 6}};
+  const double spread[3][2] = {{0, 0.1}, {0, 0.2}, {0, 0.3}};
+  for (std::size_t profile = 0; profile < 3; ++profile) {
+    for (std::size_t op = 0; op < 2; ++op) {
+      const MeasuredTime& time = graph.profiles[profile].times[op];
+      CHECK(time.forward.value == forward[profile][op]);
+      CHECK(time.backward.value == backward[profile][op]);
+      CHECK(time.spread == spread[profile][op]);
+    }
+  }
+}
+
+TEST_CASE("a list of one device type says the same as that type alone", "[workload]") {
+  const auto text = [](const std::string& profile, const std::string& time) {
+    return "name: t\nprofile: " + profile + "\nlayers:\n  - {name: a, kind: custom, forward: 0, output: 4, " +
+           "forward_time: " + time + ", backward_time: " + time + "}\n";
+  };
+  const ModelGraph list = workload(text("[{device: t4, samples: 2}]", "{t4: 3 s}"));
+  const ModelGraph alone = workload(text("{device: t4, samples: 2}", "3 s"));
+  REQUIRE(list.profiles.size() == 1);
+  CHECK(list.profiles[0].device == alone.profiles[0].device);
+  CHECK(list.profiles[0].samples == alone.profiles[0].samples);
+  CHECK(list.profiles[0].times[0].forward == alone.profiles[0].times[0].forward);
+}
+
 TEST_CASE("repeats of repeats are stopped before they fill the memory", "[workload]") {
   const std::string error = test::error_of([] {
     workload("name: t\ninput: {shape: [8]}\nblocks:\n"

@@ -9,6 +9,7 @@
 #include "sim/app/common/progress.hpp"
 #include "sim/base/file.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/platform/measurements.hpp"
 #include "sim/workload/layer/kernel_list.hpp"
 
@@ -100,6 +101,24 @@ cpu::MeasuredModel measure(const ModelGraph& model, const std::vector<double>& s
   return measured;
 }
 
+// The times that the model already has of other device types stay, before the new ones: other types still scale from
+// the first. Says which do not.
+void keep_others(const ModelGraph& model, bool quiet, cpu::MeasuredModel& measured) {
+  const Profile here = measured.profiles.front();
+  std::vector<Profile> all;
+  for (const Profile& profile : model.profiles) {
+    if (cpu::can_stay_beside(profile, here)) {
+      all.push_back(profile);
+    } else if (profile.device != here.device && !quiet) {
+      remark("the model's own times" + (profile.device.empty() ? "" : " on " + excerpt(profile.device)) +
+             " are left out: only whole operators in " + std::string(row_of(here.precision).name) +
+             " on a named device type, for a known number of samples, stand beside these\n");
+    }
+  }
+  all.insert(all.end(), measured.profiles.begin(), measured.profiles.end());
+  measured.profiles = std::move(all);
+}
+
 } // namespace
 
 ExitStatus measure_workload(const MeasureOptions& options, const OutputOptions& output) {
@@ -116,7 +135,8 @@ ExitStatus measure_workload(const MeasureOptions& options, const OutputOptions& 
   if (kept.size() > 0 && !output.quiet) {
     remark("goes on: " + std::to_string(kept.size()) + " measured already, in " + output.file + ".part\n");
   }
-  const cpu::MeasuredModel measured = measure(model, sizes_of(options.sizes), output.quiet, device, kept);
+  cpu::MeasuredModel measured = measure(model, sizes_of(options.sizes), output.quiet, device, kept);
+  keep_others(model, output.quiet, measured);
   write_file(output.file, cpu::profile_text(model, measured, "measured by stagecraft calibrate on " + device.text()));
   kept.remove();
   if (!output.quiet) {

@@ -29,7 +29,9 @@ struct CompareCommand {
 
 void add_flags(Flags& flags, CompareCommand& options) {
   constexpr int kMostTimelines = 100;
-  flags.add("STUDY", &options.study, "a study file", {.required = true});
+  flags.add("STUDY", &options.study,
+            "a study file; its compare.schedules may name schedule files (.csv) beside the named ones",
+            {.required = true});
   add_output_flags(flags, options.output, {"table", "json", "csv"});
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);

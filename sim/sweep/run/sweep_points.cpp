@@ -158,7 +158,7 @@ SweepPoints::Kind SweepPoints::find_kind(const Combination& combination) {
     for (const Scenario& scenario : scenarios_of(study)) {
       kind.runs.push_back(
           {scenario.strategy != nullptr ? std::string(scenario.strategy->name) : scenario.plan->strategy,
-           std::string(scenario.schedule->name), scenario.micro_batches});
+           scenario.schedule_name(), scenario.micro_batches});
       kind.recompute.push_back(in_words(study.training.recomputes.at(scenario.recompute)));
     }
   } catch (const InputError& failure) {

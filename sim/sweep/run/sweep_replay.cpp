@@ -10,6 +10,7 @@
 #include "sim/base/file.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/confidence.hpp"
+#include "sim/study/read_schedules.hpp"
 #include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
@@ -74,10 +75,25 @@ yaml::Node* child(yaml::Node* node, std::string_view key) {
   return node != nullptr ? const_cast<yaml::Node*>(node->find(key)) : nullptr;
 }
 
+// A schedule of the table is no file, whatever files there are.
+void rename_schedules(yaml::Node* schedules, const SweepStore::Found& point,
+                      const std::map<fs::path, fs::path>& places) {
+  if (schedules == nullptr) {
+    return;
+  }
+  if (names_a_file(*schedules)) {
+    rename(schedules, "", point, places);
+  }
+  for (yaml::Node& item : schedules->items) {
+    rename_schedules(&item, point, places);
+  }
+}
+
 void rename_files(yaml::Node& document, const SweepStore::Found& point, const std::map<fs::path, fs::path>& places) {
   rename(child(&document, "model"), "workloads", point, places);
   rename(child(child(&document, "model"), "file"), "workloads", point, places);
   rename(child(&document, "platform"), "platforms", point, places);
+  rename_schedules(child(child(&document, "compare"), "schedules"), point, places);
   yaml::Node* plans = child(child(&document, "compare"), "plans");
   rename(plans, "", point, places);
   for (std::size_t i = 0; plans != nullptr && i < plans->items.size(); ++i) {
@@ -139,7 +155,8 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   }
   replayed.result = result_of(*replayed.study, prepared.front(), point.row.engine);
   replayed.prepared = std::move(prepared.front());
-  replayed.prepared.run.strategy = point.row.strategy; // a plan's name may have its old folder in it
+  replayed.prepared.run.strategy = point.row.strategy; // a file's name may have its old folder in it
+  replayed.prepared.run.schedule = point.row.schedule;
   return replayed;
 }
 

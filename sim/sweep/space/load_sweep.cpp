@@ -5,6 +5,7 @@
 
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
+#include "sim/study/read_schedules.hpp"
 #include "sim/sweep/space/sweep_condition_kinds.hpp"
 #include "sim/sweep/space/sweep_figures.hpp"
 
@@ -147,12 +148,35 @@ void add_constants(std::span<const Setting> settings, Sweep& sweep) {
   }
 }
 
-// Throws for a strategy or schedule that does not exist. Only a plan file can give a run another name.
-void check_names(const Condition& condition, const Where& where, const Sweep& sweep) {
+// Whether a study may have schedules of its own: any value of their key is a file.
+bool has_own_schedules(const std::vector<Setting>& settings, const Sweep& sweep) {
+  constexpr std::string_view kKey = "compare.schedules";
+  const auto below = [](const yaml::Node* compare) {
+    const yaml::Node* listed = compare != nullptr ? compare->find("schedules") : nullptr;
+    return listed != nullptr && names_a_file(*listed);
+  };
+  const auto of_setting = [&](const Setting& setting) {
+    if (setting.value.empty() || !(setting.key == "compare" || setting.key.starts_with(kKey))) {
+      return false;
+    }
+    const yaml::Node value = yaml::parse(setting.value, "--set " + setting.key);
+    return setting.key == "compare" ? below(&value) : names_a_file(value);
+  };
+  const auto of_axis = [&](const SweepAxis& axis) {
+    return std::any_of(axis.keys.begin(), axis.keys.end(), [&](const AxisKey& key) {
+      return key.key.starts_with(kKey) && std::any_of(key.values.begin(), key.values.end(), names_a_file);
+    });
+  };
+  return below(sweep.document.find("compare")) || std::any_of(settings.begin(), settings.end(), of_setting) ||
+         std::any_of(sweep.axes.begin(), sweep.axes.end(), of_axis);
+}
+
+// Throws for a strategy or schedule that does not exist. Only a plan or schedule file can give a run another name.
+void check_names(const Condition& condition, const Where& where, const Sweep& sweep, bool own_schedules) {
   const bool has_plans = std::any_of(sweep.words.begin(), sweep.words.end(),
                                      [](const std::string& word) { return word == "compare.plans"; });
   condition.each_text([&](std::size_t known, const std::string& text) {
-    if (sweep.words[known] == "schedule") {
+    if (sweep.words[known] == "schedule" && !own_schedules) {
       find_by_name(schedules(), text, "schedule", where);
     }
     if (sweep.words[known] == "strategy" && !has_plans) {
@@ -175,7 +199,7 @@ void read_conditions(const yaml::Node& node, const std::vector<Setting>& setting
   yaml::Map map(node, "sweep");
   for (const yaml::Node* item : map.list("where")) {
     sweep.conditions.emplace_back(yaml::scalar(*item, "where"), item->where, sweep.words);
-    check_names(sweep.conditions.back(), item->where, sweep);
+    check_names(sweep.conditions.back(), item->where, sweep, has_own_schedules(settings, sweep));
     check_kinds(sweep, sweep.conditions.back());
   }
 }

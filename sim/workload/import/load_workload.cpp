@@ -128,52 +128,115 @@ private:
       read_shaped(map, placed, layer);
     }
     if (!profiles_.empty()) {
-      read_times(map);
+      read_times(map, placed.name);
     }
     map.finish();
     layers_.push_back(std::move(layer));
   }
 
-  // Reads one profile per size of micro-batch; a size that is not given is 0.
+  // A device type that was measured. Its profiles, one per size of micro-batch, follow one another.
+  struct MeasuredType {
+    std::string device;
+    std::size_t first = 0, sizes = 0;
+  };
+
+  // One device type, or a list of them. In a list each has a name, and they agree on what times mean.
   void read_profiles(const yaml::Node& node) {
-    yaml::Map map(node, "profile");
-    Profile profile;
-    profile.device = map.text("device", "");
+    if (node.kind != yaml::Node::Kind::sequence) {
+      yaml::Map map(node, "profile");
+      read_profile(map, map.text("device", ""));
+      return;
+    }
+    if (node.items.empty()) {
+      throw InputError(node.where, "'profile' is an empty list; allowed: a mapping for each device type measured");
+    }
+    by_type_ = true;
+    for (const yaml::Node& item : node.items) {
+      yaml::Map map(item, "profile");
+      const std::string device = map.text("device");
+      if (std::any_of(types_.begin(), types_.end(), [&](const MeasuredType& one) { return one.device == device; })) {
+        throw InputError(map.where("device"),
+                         "a second profile of '" + excerpt(device) + "'; allowed: each device type once");
+      }
+      read_profile(map, device);
+      const Profile &first = profiles_.front(), &last = profiles_.back();
+      if (last.precision != first.precision) {
+        throw InputError(item.where, "another 'precision' than that of the first profile; allowed: the same, " +
+                                         std::string(row_of(first.precision).name));
+      }
+      if ((last.samples == 0) != (first.samples == 0)) {
+        throw InputError(item.where, "some profiles have 'samples', others none; allowed: all, or none");
+      }
+    }
+  }
+
+  // Reads one profile per size of micro-batch; a size that is not given is 0.
+  void read_profile(yaml::Map& map, const std::string& device) {
+    Profile profile{.device = device};
     profile.precision = map.choice("precision", kPrecisions, "fp32").precision;
+    MeasuredType type{.device = device, .first = profiles_.size()};
     for (const yaml::Node* size : map.list("samples")) {
       profile.samples = yaml::number(*size, "samples", physical::kFactor);
-      if (!profiles_.empty() && profile.samples <= profiles_.back().samples) {
+      if (type.sizes > 0 && profile.samples <= profiles_.back().samples) {
         throw InputError(size->where, "the sizes in 'samples' do not ascend; allowed: each once, as [1, 2, 4]");
       }
       profiles_.push_back(profile);
+      ++type.sizes;
     }
-    if (profiles_.empty()) {
+    if (type.sizes == 0) {
       profiles_.push_back(profile);
+      type.sizes = 1;
     }
+    types_.push_back(std::move(type));
     map.finish();
   }
 
-  // The values of a key, one for each profile.
-  std::vector<const yaml::Node*> per_profile(yaml::Map& map, std::string_view key) const {
+  // The values of a key, one for each size of micro-batch.
+  static std::vector<const yaml::Node*> per_size(yaml::Map& map, std::string_view key, const MeasuredType& type) {
     map.node(key);
     std::vector<const yaml::Node*> values = map.list(key);
-    if (values.size() != profiles_.size()) {
-      throw InputError(map.where(key), "'" + std::string(key) + "' has " + std::to_string(values.size()) +
+    if (values.size() != type.sizes) {
+      throw InputError(map.where(key), "'" + excerpt(key) + "' has " + std::to_string(values.size()) +
                                            " values; allowed: one for each size in 'samples', " +
-                                           std::to_string(profiles_.size()));
+                                           std::to_string(type.sizes));
     }
     return values;
   }
 
-  void read_times(yaml::Map& map) {
-    const auto forward = per_profile(map, "forward_time"), backward = per_profile(map, "backward_time");
-    const auto spread = map.has("spread") ? per_profile(map, "spread") : std::vector<const yaml::Node*>();
-    for (std::size_t i = 0; i < profiles_.size(); ++i) {
-      MeasuredTime time{physical::read_time(*forward[i], "forward_time"),
-                        physical::read_time(*backward[i], "backward_time")};
-      time.spread = spread.empty() ? 0 : yaml::number(*spread[i], "spread", {0, 10, true, "0 to 10"});
-      profiles_[i].times.push_back(time);
+  void read_times(yaml::Map& map, const std::string& layer) {
+    read_values(map, "forward_time", layer, [](MeasuredTime& time, const yaml::Node& value) {
+      time.forward = physical::read_time(value, "forward_time");
+    });
+    read_values(map, "backward_time", layer, [](MeasuredTime& time, const yaml::Node& value) {
+      time.backward = physical::read_time(value, "backward_time");
+    });
+    if (map.has("spread")) {
+      read_values(map, "spread", layer, [](MeasuredTime& time, const yaml::Node& value) {
+        time.spread = yaml::number(value, "spread", {0, 10, true, "0 to 10"});
+      });
     }
+  }
+
+  // Puts the values of one key of a layer into its times: a value or a list of them, or where the profile is a list,
+  // such for each device type by name.
+  template <class Put>
+  void read_values(yaml::Map& map, std::string_view key, const std::string& layer, const Put& put) {
+    const auto take = [&](const MeasuredType& type, const std::vector<const yaml::Node*>& values) {
+      for (std::size_t i = 0; i < type.sizes; ++i) {
+        std::vector<MeasuredTime>& times = profiles_[type.first + i].times;
+        times.resize(layers_.size() + 1);
+        put(times.back(), *values[i]);
+      }
+    };
+    if (!by_type_) {
+      take(types_.front(), per_size(map, key, types_.front()));
+      return;
+    }
+    yaml::Map by_type(map.node(key), "'" + std::string(key) + "' of layer '" + layer + "'");
+    for (const MeasuredType& type : types_) {
+      take(type, per_size(by_type, type.device, type));
+    }
+    by_type.finish();
   }
 
   void read_shaped(yaml::Map& map, const PlacedLayer& placed, CostedLayer& layer) {
@@ -279,7 +342,9 @@ private:
   PlacedLayers placed_;
   Where input_where_;
   Shape input_;
-  std::vector<Profile> profiles_; ///< one per micro-batch size
+  std::vector<Profile> profiles_;   ///< of each type one per micro-batch size
+  std::vector<MeasuredType> types_; ///< in the order of their profiles
+  bool by_type_ = false;            ///< layers give their times by the type's name
   std::map<std::string, int> index_;
   std::vector<Shape> shapes_;       ///< per layer read so far
   std::vector<CostedLayer> layers_; ///< per layer read so far

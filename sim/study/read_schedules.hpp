@@ -1,0 +1,23 @@
+// Reads which schedules a study tries: names of the table, and files with an order of one's own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "sim/study/study.hpp"
+
+namespace stagecraft {
+
+/// One schedule: a name of the table, or else a schedule file (docs/formats/schedule.md) in the study's folder or at
+/// the path as given, called by its stem. InputError where it is neither, and where the file's schedule cannot run.
+StudySchedule read_schedule(const yaml::Node& item, const Folders& folders);
+
+/// The schedules of a key, in the order listed; `all`, and no key, stand for every row of the table. Files whose stem
+/// is the name of another schedule get their file's name added. InputError for an empty list and one schedule twice.
+std::vector<StudySchedule> read_schedules(yaml::Map& map, std::string_view key, const Folders& folders);
+
+/// Whether a value of such a key names something that is not in the table, which only a file can be.
+bool names_a_file(const yaml::Node& schedules);
+
+} // namespace stagecraft
