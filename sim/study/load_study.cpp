@@ -87,6 +87,7 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   study.strategies = read_rows(compare, "strategies", "strategy", strategies());
   study.schedules = read_rows(compare, "schedules", "schedule", schedules());
   read_plans(compare, folders, study);
+  study.rank = compare.choice("rank", kRankings, "exact").rank;
   compare.finish();
 }
 
