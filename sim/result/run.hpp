@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/cost/cost_model.hpp"
@@ -71,7 +72,7 @@ RunSpread spread_of(const std::vector<double>& seconds);
 /// How sure a run's figures are under the errors of the cost model.
 struct RunConfidence {
   RunSpread iteration;
-  double best = 0; ///< share of the draws in which no other run is faster; NaN: no other run is known
+  double best = 0; ///< share of the draws in which no other run of its block is faster; NaN: no other run is known
 };
 
 /// The shares of a device type's computing time, optimiser steps aside, that rest on each of kCostSources.
@@ -131,6 +132,9 @@ struct MeasuredRun {
   double busiest_link_share = 0;
   double replay_seconds = 0; ///< of this program; not deterministic
 
+  /// Whether every gradient is of the weights that it updates, as in training without a pipeline. An asynchronous
+  /// schedule is not, also where it has one stage alone, since it may step several times an iteration.
+  bool is_exact() const { return staleness.empty(); }
   /// Iteration time over the bound, minus 1; 0 without a bound.
   double over_bound() const { return lower_bound.value > 0 ? metrics.iteration / lower_bound - 1 : 0; }
 };
@@ -138,13 +142,34 @@ struct MeasuredRun {
 /// A row of a result: what was asked and what was measured.
 struct Run : AskedRun, MeasuredRun {};
 
+/// What a comparison ranks first: runs of exact training, or whatever takes the least time.
+enum class RankBy { exact, throughput };
+struct RankByRow {
+  std::string_view name, help;
+  RankBy rank;
+};
+inline constexpr std::array kRankings = {
+    RankByRow{"exact", "exact training first, asynchronous schedules after it", RankBy::exact},
+    RankByRow{"throughput", "by time alone, asynchronous schedules among the others", RankBy::throughput},
+};
+
+/// The block of a ranking in which a run stands, the least first: 0, or 1 where it is asynchronous and exact training
+/// is ranked first; 2 where it is infeasible.
+inline int block_of(const MeasuredRun& run, RankBy rank) {
+  return !run.feasible ? 2 : rank == RankBy::exact && !run.is_exact() ? 1 : 0;
+}
+
 struct Comparison {
   std::string model, platform;
   int global_batch = 1;
-  std::vector<Run> runs;                ///< ranked: feasible ones by iteration time, then the others
+  std::vector<Run> runs;                ///< ranked: by block, feasible ones by iteration time
   std::vector<std::string> verdict;     ///< sentences
   std::vector<std::string> inputs = {}; ///< files, for readers to find
-  std::string bound_holds_for = {};     ///< which plans the lower bound of its runs covers, in words
+  std::string bound_holds_for = {};     ///< which plans the lower bound of the winner's block covers, in words
+  RankBy rank = RankBy::exact;
+
+  /// Whether a run stands in the winner's block, so that the two may be compared by their time alone.
+  bool competes(const Run& run) const { return run.feasible && block_of(run, rank) == block_of(runs.front(), rank); }
 };
 
 /// Where a run comes from, for readers to find: names and files.

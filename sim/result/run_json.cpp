@@ -231,6 +231,7 @@ std::string to_json(const Comparison& comparison, bool timing,
                      {"model", comparison.model},
                      {"platform", comparison.platform},
                      {"global_batch", comparison.global_batch},
+                     {"rank", kRankings.at(static_cast<std::size_t>(comparison.rank)).name},
                      {"inputs", comparison.inputs},
                      {"verdict", comparison.verdict}};
   std::string runs;

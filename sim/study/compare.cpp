@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "sim/base/improves.hpp"
 #include "sim/study/confidence.hpp"
+#include "sim/study/make_graph.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/replay_prepared.hpp"
 
@@ -17,14 +19,17 @@ namespace stagecraft {
 namespace {
 
 // Runs within a billionth of the fastest of them count as equal. They keep the order in which they were made (by
-// strategy, schedule and micro-batches), so that rounding does not rank them.
-void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& prepared) {
+// strategy, schedule and micro-batches), so that rounding does not rank them; each keeps its block.
+void settle_ties(std::vector<std::size_t>& order, const std::vector<Prepared>& prepared, RankBy rank) {
   constexpr double kTie = 1e-9;
   for (std::size_t first = 0; first < order.size() && prepared[order[first]].run.feasible;) {
-    const double best = prepared[order[first]].run.metrics.iteration.value;
+    const Run& best = prepared[order[first]].run;
+    const auto ties = [&](const Run& run) {
+      return block_of(run, rank) == block_of(best, rank) &&
+             run.metrics.iteration.value <= best.metrics.iteration.value * (1 + kTie);
+    };
     std::size_t end = first;
-    while (end < order.size() && prepared[order[end]].run.feasible &&
-           prepared[order[end]].run.metrics.iteration.value <= best * (1 + kTie)) {
+    while (end < order.size() && ties(prepared[order[end]].run)) {
       ++end;
     }
     std::sort(order.begin() + first, order.begin() + end);
@@ -50,15 +55,15 @@ void add_optimal_bottlenecks(const std::vector<Scenario>& scenarios, std::vector
   }
 }
 
-// What the bounds of all runs that were replayed presume.
+// What the bounds of all runs of a block that were replayed presume.
 struct Presumed {
   bool kernels_in_turn = true, iterations_in_turn = true;
 };
 
-Presumed presumed_by(const std::vector<Prepared>& prepared) {
+Presumed presumed_by(const std::vector<Prepared>& prepared, int block, RankBy rank) {
   Presumed presumed;
   for (const Prepared& one : prepared) {
-    if (one.graph != nullptr && one.run.feasible) {
+    if (one.graph != nullptr && block_of(one.run, rank) == block) {
       presumed.iterations_in_turn = presumed.iterations_in_turn && one.timeline.iterations == 1;
       presumed.kernels_in_turn =
           presumed.kernels_in_turn &&
@@ -94,14 +99,17 @@ std::string holds_for(const Study& study, const std::vector<Scenario>& scenarios
          (in_turn.empty() ? "" : " whose " + in_turn + " run one after another");
 }
 
-// One bound for all rows: the least of theirs, so that none of them, whatever it is allowed, takes less.
-void share_bound(std::vector<Prepared>& prepared) {
-  Seconds least{kInfinity};
+// One bound for all rows of a block: the least of theirs, so that none of them, whatever it is allowed, takes less.
+void share_bound(std::vector<Prepared>& prepared, RankBy rank) {
+  std::map<int, Seconds> least; // by block
   for (const Prepared& one : prepared) {
-    least = one.run.feasible ? std::min(least, one.run.lower_bound) : least;
+    if (one.run.feasible) {
+      Seconds& bound = least.try_emplace(block_of(one.run, rank), Seconds{kInfinity}).first->second;
+      bound = std::min(bound, one.run.lower_bound);
+    }
   }
   for (Prepared& one : prepared) {
-    one.run.lower_bound = one.run.feasible ? least : one.run.lower_bound;
+    one.run.lower_bound = one.run.feasible ? least.at(block_of(one.run, rank)) : one.run.lower_bound;
   }
 }
 
@@ -132,6 +140,42 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
   const Rig rig{*winner.graph, study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
+}
+
+// The runs in order: by block, then by time.
+std::vector<std::size_t> ranked(const std::vector<Prepared>& prepared, RankBy rank) {
+  std::vector<std::size_t> order(prepared.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Run& first = prepared[a].run;
+    const Run& second = prepared[b].run;
+    const int block = block_of(first, rank);
+    if (block != block_of(second, rank)) {
+      return block < block_of(second, rank);
+    }
+    return first.feasible && first.metrics.iteration < second.metrics.iteration;
+  });
+  settle_ties(order, prepared, rank);
+  return order;
+}
+
+// The winner's period if each of its stages stepped by itself, as those of an asynchronous schedule do. Of a winner
+// that waits for a barrier, where an asynchronous run is faster.
+std::optional<Seconds> without_barrier(StudyCosts& costs, const ComparisonResult& result) {
+  const Study& study = costs.study();
+  const Run& best = result.comparison.runs.front();
+  const int late = best_asynchronous(result.comparison);
+  if (late < 0 || result.comparison.runs[late].metrics.iteration >= best.metrics.iteration ||
+      study.training.step != StepMode::barrier) {
+    return std::nullopt;
+  }
+  const Prepared& winner = result.prepared[result.of_run.front()];
+  const Problem& problem = costs.problem(best.micro_batches, winner.recompute);
+  const auto made = graph_of(
+      costs, problem, {winner.plan, cost_plan(problem, winner.plan), winner.schedule, winner.rank_of}, StepMode::local);
+  const auto& graph = std::get<TaskGraph>(made); // the winner's own could be made
+  const ReplayRequest request{graph, study.platform, std::max(iterations_of(study, graph), kIterationsOfLocalStep)};
+  return measure(graph, replay_steady(study.engine->replay, {&request, 1}).front(), study.platform).iteration;
 }
 
 } // namespace
@@ -175,28 +219,20 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
     add_confidence(memo.costs, result.prepared);
   }
   add_optimal_bottlenecks(scenarios, result.prepared);
-  share_bound(result.prepared);
-  std::vector<std::size_t> order(scenarios.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Run& first = result.prepared[a].run;
-    const Run& second = result.prepared[b].run;
-    if (first.feasible != second.feasible) {
-      return first.feasible;
-    }
-    return first.feasible && first.metrics.iteration < second.metrics.iteration;
-  });
-  settle_ties(order, result.prepared);
+  share_bound(result.prepared, study.rank);
+  result.comparison.rank = study.rank;
   result.comparison.model = study.model->name;
   result.comparison.platform = study.platform.name;
   result.comparison.global_batch = study.training.global_batch;
-  for (const std::size_t at : order) {
+  for (const std::size_t at : ranked(result.prepared, study.rank)) {
     const Prepared& prepared = result.prepared[at];
     result.comparison.runs.push_back(prepared.run);
     result.of_run.push_back(prepared.twin >= 0 ? prepared.twin : at);
   }
-  result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared));
-  result.comparison.verdict = make_verdict(result.comparison, sensitivities_of_winner(study, result));
+  const int block = block_of(result.comparison.runs.front(), study.rank); // a study has at least one run
+  result.comparison.bound_holds_for = holds_for(study, scenarios, presumed_by(result.prepared, block, study.rank));
+  result.comparison.verdict =
+      make_verdict(result.comparison, sensitivities_of_winner(study, result), without_barrier(memo.costs, result));
   return result;
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "sim/replay/sensitivities.hpp"
 #include "sim/study/prepare.hpp"
 
@@ -18,17 +20,22 @@ struct ComparisonResult {
 /// choice of recompute. They point into the study.
 std::vector<Scenario> scenarios_of(const Study& study);
 
-/// Every scenario, prepared, replayed, ranked and judged. All runs have the same lower bound: the least of theirs,
-/// which differ in what they may overlap.
+/// Every scenario, prepared, replayed, ranked and judged. All runs of a block have the same lower bound: the least of
+/// theirs, which differ in what they may overlap.
 ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
 /// would make it faster, and what would let the others fit. `sensitivities` are the winner's, the most helpful first;
-/// without them nothing is said of faster parts.
-std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities = {});
+/// without them nothing is said of faster parts. `without_barrier` is the winner's period if it stepped without a
+/// barrier; none where it does, or where nobody asked.
+std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities = {},
+                                      std::optional<Seconds> without_barrier = {});
 
-/// The ranked run to compare the winner with: the best run of `uniform`, the split without planning; where there is
-/// none, the slowest feasible run; -1 when nothing is feasible.
+/// The ranked run to compare the winner with, of the winner's block: the best run of `uniform`, the split without
+/// planning; where there is none, the slowest; -1 when nothing is feasible.
 int naive_run(const Comparison& comparison);
+
+/// The fastest asynchronous run, where it is ranked after a winner of exact training; -1 where there is none.
+int best_asynchronous(const Comparison& comparison);
 
 } // namespace stagecraft

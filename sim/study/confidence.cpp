@@ -201,16 +201,17 @@ void add_confidence(StudyCosts& costs, std::vector<Prepared>& prepared) {
   std::vector<int> wins(runs.size(), 0);
   for (int sample = 0; sample < study.confidence; ++sample) {
     const std::vector<double> normal = sources.draw(study.seed, sample);
-    std::size_t best = 0;
+    std::map<int, std::size_t> best; // by block
     for (std::size_t r = 0; r < runs.size(); ++r) {
       Drawn& run = runs[r];
       scale_works(run, normal);
       const double change = measure_analytic(study, *run.prepared->graph).iteration.value / run.nominal;
       run.seconds.push_back(run.prepared->run.metrics.iteration.value * change);
-      best = run.seconds.back() < runs[best].seconds.back() * (1 - 1e-9) ? r : best;
+      std::size_t& first = best.try_emplace(block_of(run.prepared->run, study.rank), r).first->second;
+      first = run.seconds.back() < runs[first].seconds.back() * (1 - 1e-9) ? r : first;
     }
-    if (!runs.empty()) {
-      ++wins[best];
+    for (const auto& [block, first] : best) {
+      ++wins[first];
     }
   }
   for (std::size_t r = 0; r < runs.size(); ++r) {

@@ -89,6 +89,7 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   study.strategies = read_rows(compare, "strategies", "strategy", strategies());
   study.schedules = read_schedules(compare, "schedules", folders);
   read_plans(compare, folders, study);
+  study.rank = compare.choice("rank", kRankings, "exact").rank;
   compare.finish();
 }
 

@@ -94,12 +94,13 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
 
 } // namespace
 
-std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered) {
+std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
+                                             std::optional<StepMode> step) {
   const Study& study = costs.study();
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
                            .router = costs.router(),
-                           .barrier = study.training.step == StepMode::barrier,
+                           .barrier = step.value_or(study.training.step) == StepMode::barrier,
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
                            .fused = fused_part(problem, ordered),

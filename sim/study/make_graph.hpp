@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct OrderedPlan {
   std::vector<int> rank_of; ///< as in PlacedPlan; empty for the list schedule
 };
 
-/// A graph to replay; or why its loader cannot feed it.
-std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered);
+/// A graph to replay; or why its loader cannot feed it. `step` in place of the study's, where it is given.
+std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
+                                             std::optional<StepMode> step = {});
 
 /// Whether the task graph of this many micro-batches is small enough for memory.
 bool is_replayable(const Study& study, int micro_batches);

@@ -9,8 +9,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kIterationsOfLocalStep = 4; // the period between the last two is steady
-
 int micro_batches_of(const TaskGraph& graph) {
   return 1 + *std::max_element(graph.micro_batch.begin(), graph.micro_batch.end());
 }

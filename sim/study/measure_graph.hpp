@@ -12,6 +12,9 @@
 
 namespace stagecraft {
 
+/// Iterations to replay where each stage steps by itself: the period between the last two is steady.
+inline constexpr int kIterationsOfLocalStep = 4;
+
 /// Iterations to replay: until the period is steady or, where iterations overlap, at first.
 int iterations_of(const Study& study, const TaskGraph& graph);
 

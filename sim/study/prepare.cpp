@@ -105,6 +105,7 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
   auto& ordered = std::get<OrderedPlan>(made);
   prepared.plan = ordered.plan;
   prepared.schedule = ordered.schedule;
+  prepared.rank_of = ordered.rank_of;
   note_order(study, problem, ordered, prepared.brief, run);
   prepared.lazy_recompute = !problem.training.recompute.rule.early && run.recompute.what != name_of(Recompute::none);
   prepared.twin = twin_of(prepared, earlier);
@@ -131,7 +132,7 @@ std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scen
   std::vector<Prepared> all;
   all.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
-    Prepared prepared{.brief = scenario.brief};
+    Prepared prepared{.recompute = scenario.recompute, .brief = scenario.brief};
     if (const std::optional<Infeasible> why = prepare_one(memo, scenario, all, prepared)) {
       prepared.run.why_not = why->reason;
     }

@@ -32,6 +32,8 @@ struct Prepared {
   Run run;
   Plan plan;
   Schedule schedule;
+  std::vector<int> rank_of; ///< as in OrderedPlan
+  int recompute = 0;        ///< as in its scenario
   std::unique_ptr<TaskGraph> graph;
   std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
   bool lazy_recompute = false;      ///< recompute waits for its backward's gradient

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/replay/engines.hpp"
+#include "sim/result/run.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
 #include "sim/study/inputs.hpp"
@@ -56,7 +57,8 @@ struct Study {
   std::vector<const StrategyRow*> strategies;
   std::vector<StudySchedule> schedules; ///< no two of one name
   std::vector<Plan> plans;              ///< made elsewhere, to run beside the strategies' own
-  BalanceOptions balance;               ///< options of the strategy `dynamic`
+  RankBy rank = RankBy::exact;
+  BalanceOptions balance; ///< options of the strategy `dynamic`
   /// Per device, the speed that planners believe, as a multiple of its true speed; replays use the true speed.
   std::vector<double> believed_speeds;
   const EngineRow* engine = &kEngines[0];

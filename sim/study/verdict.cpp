@@ -35,12 +35,37 @@ std::string how_late(const Comparison& comparison) {
     return "";
   }
   const auto punctual = std::find_if(comparison.runs.begin(), comparison.runs.end(),
-                                     [](const Run& run) { return run.feasible && run.staleness.empty(); });
+                                     [](const Run& run) { return run.feasible && run.is_exact(); });
   return "It is " + staleness_remark(best.staleness) +
-         (punctual == comparison.runs.end() ? ""
+         (punctual == comparison.runs.end() ? "; no run of exact training is feasible here"
                                             : "; the fastest that is not is " + name_of(*punctual) + " (" +
                                                   to_text(punctual->metrics.iteration) + ")") +
          ".";
+}
+
+// What the best asynchronous run would gain over a winner of exact training, and what remains of that when the winner
+// pays no barrier either; "" where none is ranked apart.
+std::string what_stale_weights_gain(const Comparison& comparison, std::optional<Seconds> without_barrier) {
+  const int at = best_asynchronous(comparison);
+  if (at < 0) {
+    return "";
+  }
+  const Run& best = comparison.runs.front();
+  const Run& late = comparison.runs[at];
+  const Seconds lead = best.metrics.iteration - late.metrics.iteration;
+  std::string text = "Ranked apart, as throughput only: " + name_of(late) + " takes " + to_text(late.metrics.iteration);
+  if (lead.value <= 0) {
+    return text + ", so no asynchronous run is faster.";
+  }
+  text += ", " + percent(lead / best.metrics.iteration, 1) + " less than the winner; it is " +
+          staleness_remark(late.staleness);
+  if (without_barrier) {
+    const Seconds left = *without_barrier - late.metrics.iteration;
+    text += ", and its steps wait for no barrier. Without one ('training.step: local') the winner takes " +
+            to_text(*without_barrier) + ", which leaves " +
+            (left.value > 0 ? percent(left / lead, 0) : std::string("nothing")) + " of that lead";
+  }
+  return text + ".";
 }
 
 std::string against_bound(const Comparison& comparison, const Run& best) {
@@ -81,7 +106,8 @@ std::string what_is_busy(const Run& best) {
          " of all devices' time, and no device waits longer than " + to_text(exposed) + " for data that is being sent.";
 }
 
-// How sure the winner is under the cost model's errors; the rival is the other run that is the fastest most often.
+// How sure the winner is under the cost model's errors; the rival is the other run of its block that is the fastest
+// most often.
 std::string how_sure(const Comparison& comparison) {
   constexpr double kSure = 0.9;
   const Run& best = comparison.runs.front();
@@ -95,7 +121,7 @@ std::string how_sure(const Comparison& comparison) {
   const Run* rival = nullptr;
   for (const Run& run : comparison.runs) {
     const bool same = run.metrics.iteration.value <= best.metrics.iteration.value * (1 + 1e-9);
-    if (run.feasible && !same && (rival == nullptr || run.confidence->best > rival->confidence->best)) {
+    if (comparison.competes(run) && !same && (rival == nullptr || run.confidence->best > rival->confidence->best)) {
       rival = &run;
     }
   }
@@ -105,13 +131,13 @@ std::string how_sure(const Comparison& comparison) {
   return text + ".";
 }
 
-// Energy and money of the winner, and the run that takes the least of each where that is another one.
+// Energy and money of the winner, and the run of its block that takes the least of each where that is another one.
 std::string what_it_takes(const Comparison& comparison) {
   const Run& best = comparison.runs.front();
   const auto least = [&](auto figure) {
     const Run* found = &best;
     for (const Run& run : comparison.runs) {
-      found = run.feasible && figure(run) < figure(*found) * (1 - 1e-9) ? &run : found;
+      found = comparison.competes(run) && figure(run) < figure(*found) * (1 - 1e-9) ? &run : found;
     }
     return found;
   };
@@ -140,7 +166,7 @@ std::string what_times_rest_on(const Comparison& comparison) {
   for (const Run& run : comparison.runs) {
     for (const CostBasis& basis : run.cost_basis) {
       const bool known = std::any_of(types.begin(), types.end(), [&](auto* one) { return one->type == basis.type; });
-      if (run.feasible && !known) {
+      if (comparison.competes(run) && !known) {
         types.push_back(&basis);
       }
     }
@@ -181,7 +207,7 @@ std::string what_does_not_fit(const Comparison& comparison) {
 int naive_run(const Comparison& comparison) {
   const auto& runs = comparison.runs;
   int last = -1;
-  for (std::size_t i = 0; i < runs.size() && runs[i].feasible; ++i) {
+  for (std::size_t i = 0; i < runs.size() && comparison.competes(runs[i]); ++i) {
     last = static_cast<int>(i);
     if (runs[i].strategy == "uniform") {
       return last;
@@ -190,7 +216,18 @@ int naive_run(const Comparison& comparison) {
   return last;
 }
 
-std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities) {
+int best_asynchronous(const Comparison& comparison) {
+  const auto& runs = comparison.runs;
+  if (runs.empty() || block_of(runs.front(), comparison.rank) != 0) {
+    return -1;
+  }
+  const auto late =
+      std::find_if(runs.begin(), runs.end(), [&](const Run& run) { return block_of(run, comparison.rank) == 1; });
+  return late == runs.end() ? -1 : static_cast<int>(late - runs.begin());
+}
+
+std::vector<std::string> make_verdict(const Comparison& comparison, const std::vector<Sensitivity>& sensitivities,
+                                      std::optional<Seconds> without_barrier) {
   const int naive = naive_run(comparison);
   std::vector<std::string> verdict;
   if (naive < 0) {
@@ -203,6 +240,9 @@ std::vector<std::string> make_verdict(const Comparison& comparison, const std::v
     }
     if (std::string late = how_late(comparison); !late.empty()) {
       verdict.push_back(std::move(late));
+    }
+    if (std::string gained = what_stale_weights_gain(comparison, without_barrier); !gained.empty()) {
+      verdict.push_back(std::move(gained));
     }
     if (std::string sure = how_sure(comparison); !sure.empty()) {
       verdict.push_back(std::move(sure));

@@ -97,6 +97,23 @@ TEST_CASE("compare gives JSON with every key, ranked, the infeasible rows last",
   CHECK_FALSE(feasible); // accumulate runs one stage only
 }
 
+TEST_CASE("compare shows asynchronous runs in a table of their own, unless throughput is asked for", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", small_study());
+  const std::string compare = "compare study.yaml --set compare.schedules='[1f1b, pipedream-2bw]' --set "
+                              "platform.bandwidth='1 GB/s' ";
+  const std::string exact = shop.succeed(compare).out;
+  const std::size_t second = exact.find("\nAsynchronous, so ranked apart as throughput only");
+  REQUIRE(second != std::string::npos);
+  CHECK(exact.find("uniform under 1f1b") < exact.find("uniform under pipedream-2bw"));
+  CHECK(exact.find("  staleness  ") > second);                 // a column of the second table alone
+  CHECK(exact.find("steps old", second) == std::string::npos); // the column says it
+  CHECK_THAT(exact.substr(second), Contains(" pipedream-2bw ") && !Contains(" 1f1b "));
+  const std::string all = shop.succeed(compare + "--set compare.rank=throughput").out;
+  CHECK_THAT(all, StartsWith("chain on ") && Contains("uniform under pipedream-2bw with 2 micro-batches wins"));
+  CHECK(all.find("ranked apart") == std::string::npos);
+}
+
 TEST_CASE("the same study gives the same bytes, except for timing", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());

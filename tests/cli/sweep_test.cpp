@@ -135,6 +135,23 @@ TEST_CASE("a sweep says which points come more than once, and how many a second 
         std::string::npos);
 }
 
+// One run in three is asynchronous: 4 of 12 points.
+TEST_CASE("a sweep says how many points are set aside, and ranks them where it is asked to", "[cli][sweep]") {
+  const Workshop shop;
+  shop.write("s.yaml", small_study() + "engine: analytic\nsweep:\n  platform.bandwidth: [4 MB/s, 1 GB/s]\n");
+  const std::string sweep = "sweep s.yaml -o a.sqlite --set compare.strategies=uniform --set "
+                            "compare.schedules='[gpipe, 1f1b, pipedream-2bw]' ";
+  const std::string told = shop.succeed(sweep).out;
+  CHECK_THAT(told, Catch::Contains("4 points are set aside: feasible, but of asynchronous schedules") &&
+                       !Catch::Contains(" pipedream-2bw "));
+  CHECK(shop.succeed(sweep + "--format json").json().at("points").at("set_aside") == 4);
+  const std::string all = shop.succeed(sweep + "--set compare.rank=throughput").out;
+  CHECK_THAT(all, Catch::Contains("0 computed now, 12 were there") && !Catch::Contains("set aside") &&
+                      Catch::Contains(" pipedream-2bw "));
+  const std::string alone = "sweep s.yaml -o b.sqlite --set compare.schedules=pipedream-2bw";
+  CHECK_THAT(shop.succeed(alone).out, Catch::Contains("No feasible point is of exact training"));
+}
+
 TEST_CASE("points do not depend on the number of workers or their order", "[cli][sweep]") {
   const Workshop shop;
   shop.write("study.yaml", quick_sweep() + "engine: analytic\n");

@@ -368,6 +368,7 @@ TEST_CASE("a comparison as a page", "[report][page]") {
 
 TEST_CASE("a page has the same remarks on runs as the terminal", "[report][page]") {
   Comparison comparison = small_comparison();
+  comparison.rank = RankBy::throughput; // of exact training the first would not be first
   Run& run = comparison.runs[0];
   run.note = "n";
   run.staleness = {0, 1};
@@ -380,6 +381,44 @@ TEST_CASE("a page has the same remarks on runs as the terminal", "[report][page]
   CHECK(compared.sections.back().tables.at(0).rows.at(1).back().text.empty());
   const DocumentPage replayed = read_document("r.json", to_json(run, {"m", "p"}, false));
   CHECK(replayed.sections.at(0).sentences.back() == remarks + ".");
+}
+
+// The fastest of three is asynchronous: charts and findings are of the two others.
+TEST_CASE("asynchronous runs stand apart on a page, with their staleness", "[report][page]") {
+  Comparison comparison = small_comparison();
+  std::rotate(comparison.runs.begin(), comparison.runs.begin() + 1, comparison.runs.begin() + 3);
+  comparison.runs[2].staleness = {0.5, 0}; // optimal under zb-h1, in 1 s
+  REQUIRE(comparison.runs[2].metrics.iteration < comparison.runs[0].metrics.iteration);
+  const std::string text = to_json(comparison, false);
+  CHECK(json::parse(text).at("rank") == "exact");
+  const DocumentPage page = read_document("c.json", text);
+  CHECK(chart_of(page, "ranked-runs").y.names == std::vector<std::string>{"uniform, 1f1b, M 8", "optimal, 1f1b, M 4"});
+  CHECK(chart_of(page, "ranked-asynchronous").y.names == std::vector<std::string>{"optimal, zb-h1, M 8"});
+  const auto apart = std::find_if(page.sections.begin(), page.sections.end(), [](const PageSection& section) {
+    return section.title == "Asynchronous schedules, as throughput only";
+  });
+  REQUIRE(apart != page.sections.end());
+  REQUIRE(apart->tables.at(0).rows.size() == 1);
+  CHECK(apart->tables[0].rows[0][0].text == "3"); // its rank
+  const auto& columns = apart->tables[0].columns;
+  const auto staleness = std::find(columns.begin(), columns.end(), "staleness [steps]");
+  REQUIRE(staleness != columns.end());
+  CHECK(apart->tables[0].rows[0][static_cast<std::size_t>(staleness - columns.begin())].text == "0.5");
+  CHECK(page.sections.back().tables.at(0).rows.size() == 3); // and what is infeasible
+
+  // By throughput all compete, as in older documents, which do not say how they are ranked.
+  std::rotate(comparison.runs.begin(), comparison.runs.begin() + 2, comparison.runs.begin() + 3);
+  comparison.rank = RankBy::throughput;
+  json older = json::parse(to_json(comparison, false));
+  CHECK(older.at("rank") == "throughput");
+  older.erase("rank");
+  for (const std::string& one : {to_json(comparison, false), older.dump()}) {
+    const DocumentPage mixed = read_document("c.json", one);
+    CHECK(chart_of(mixed, "ranked-runs").y.names.size() == 3);
+    CHECK(std::none_of(mixed.sections.begin(), mixed.sections.end(),
+                       [&](const PageSection& section) { return section.title == apart->title; }));
+    CHECK(mixed.sections.back().tables.at(0).rows.size() == 4);
+  }
 }
 
 TEST_CASE("runs say what they recompute where they differ in it", "[report][page]") {

@@ -61,14 +61,16 @@ TEST_CASE("the verdict says that a winner's weights are stale, and names the fas
           "[study]") {
   const std::string study = "training: {global_batch: 8, micro_batches: [8]}\n"
                             "compare: {strategies: [uniform], schedules: ";
-  const Comparison mixed = compare_text(chain_study(study + "[gpipe, 1f1b, pipedream-2bw]}\n")).comparison;
+  const Comparison mixed =
+      compare_text(chain_study(study + "[gpipe, 1f1b, pipedream-2bw], rank: throughput}\n")).comparison;
   REQUIRE(mixed.runs[0].schedule == "pipedream-2bw");
   CHECK_THAT(mixed.verdict[2], StartsWith("It is asynchronous: weights up to 1.0 steps old; the fastest that is not is "
                                           "uniform under " +
                                           mixed.runs[1].schedule + " with 8 micro-batches (" +
                                           to_text(mixed.runs[1].metrics.iteration) + ")."));
   const Comparison stale = compare_text(chain_study(study + "pipedream-2bw}\n")).comparison;
-  CHECK(stale.verdict[1] == "It is asynchronous: weights up to 1.0 steps old.");
+  CHECK(stale.verdict[1] ==
+        "It is asynchronous: weights up to 1.0 steps old; no run of exact training is feasible here.");
 }
 
 // Two stages of F 2 s and B 4 s, and 4 MB that take 10 s between them. 1f1b has two micro-batches in flight: F0 until 2

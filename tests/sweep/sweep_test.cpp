@@ -771,7 +771,7 @@ TEST_CASE("the report knows which points keep to the constraints", "[study][swee
     const double most = ranked.at(7).score * (1 + 1e-9); // rounded to and from "USD/h"
     const std::map<std::string_view, std::string> units = {
         {"memory", " B"},        {"power", " W"},    {"iteration", " s"}, {"devices", ""},
-        {"training-time", " s"}, {"budget", " USD"}, {"price", " USD/h"}};
+        {"training-time", " s"}, {"budget", " USD"}, {"price", " USD/h"}, {"staleness", ""}};
     std::size_t expected = 0;
     for (const RankedPoint& point : ranked) {
       expected += point.score > most ? 1 : 0;
@@ -786,6 +786,109 @@ TEST_CASE("the report knows which points keep to the constraints", "[study][swee
       CHECK(stored.outside.at(one.point) == 0);
     }
   }
+}
+
+// Two stages, four micro-batches: pipedream-2bw takes less than 1f1b, pipemare too, of which gradients come w/M = 1/4
+// steps late.
+const std::string kMixed = chain_study("training: {global_batch: 4, micro_batches: 4}\nengine: analytic\n"
+                                       "compare: {strategies: uniform, schedules: [1f1b, pipedream-2bw, pipemare]}\n"
+                                       "sweep:\n  platform.bandwidth: [4 MB/s, 1 GB/s]\n",
+                                       "{devices: 2, bandwidth: 4 MB/s}");
+
+// The schedules of the best points by a sweep's goal, in order of rank, and how many points were set aside.
+std::pair<Texts, std::uint64_t> ranked(const std::string& study, const std::vector<Setting>& settings = {}) {
+  Results results;
+  SweepOutcome outcome;
+  run(study, results.folder / "a.sqlite", &outcome);
+  SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+  const SweepGoal goal = load_sweep(yaml::parse(study, "study.yaml"), settings).goal;
+  Texts schedules;
+  for (const RankedPoint& point : store.best(outcome.sweep, goal, "", 100)) {
+    schedules.push_back(point.row.schedule);
+  }
+  return {schedules, store.set_aside(outcome.sweep, goal)};
+}
+
+TEST_CASE("a sweep's best points are of exact training, unless the study asks otherwise", "[study][sweep]") {
+  using Set = std::set<std::string>;
+  const auto set_of = [](const Texts& texts) { return Set(texts.begin(), texts.end()); };
+  const auto [exact, aside] = ranked(kMixed);
+  CHECK(exact == Texts{"1f1b", "1f1b"});
+  CHECK(aside == 4);
+  const auto [all, none] = ranked(kMixed, {{"compare.rank", "throughput"}});
+  CHECK(all.size() == 6);
+  CHECK(all.front() != "1f1b"); // so that setting others aside says something
+  CHECK(none == 0);
+  CHECK(ranked(kMixed, {{"compare.rank", "throughput"}, {"compare.rank", "exact"}}).first == exact);
+  // A limit of the study's own takes the place of exactness: pipemare keeps to it, pipedream-2bw with its whole step
+  // does not.
+  const auto [some, left] = ranked(kMixed + "  constraints: {staleness: 0.25}\n");
+  CHECK(set_of(some) == Set{"1f1b", "pipemare"});
+  CHECK(left == 0);
+  CHECK(set_of(ranked(kMixed + "  constraints: {staleness: 0.24}\n").first) == Set{"1f1b"});
+  CHECK(ranked(kMixed + "  constraints: {staleness: 1}\n").first.size() == 6);
+  // A first pass keeps those for the second that count.
+  CHECK(ranked(kMixed + "  screen: {by: estimate, keep: 2}\n").first == exact);
+}
+
+TEST_CASE("where all points are asynchronous, they are ranked", "[study][sweep]") {
+  std::string study = kMixed;
+  study.replace(study.find("[1f1b, "), 7, "[");
+  const auto [schedules, aside] = ranked(study);
+  CHECK(schedules.size() == 4);
+  CHECK(aside == 0);
+}
+
+// On one device nothing is late, and yet pipedream steps after each micro-batch.
+TEST_CASE("an asynchronous schedule of one stage is not of exact training either", "[study][sweep]") {
+  const auto [schedules, aside] =
+      ranked(chain_study("training: {global_batch: 4, micro_batches: 4}\nengine: analytic\ncompare: {strategies: "
+                         "single, schedules: [accumulate, pipedream]}\nsweep:\n  seed: [1]\n"));
+  CHECK(schedules == Texts{"accumulate"});
+  CHECK(aside == 1);
+  CHECK(is_exact("accumulate", 0));
+  CHECK(is_exact("list", std::nan("")));
+  CHECK_FALSE(is_exact("list", 0.5));
+  CHECK_FALSE(is_exact("pipedream", 0));
+}
+
+TEST_CASE("the report of a sweep draws exact training alone, and says how much it leaves out", "[study][sweep]") {
+  Results results;
+  SweepOutcome outcome;
+  const auto stored = [&](const std::string& study) {
+    run(study, results.folder / "a.sqlite", &outcome);
+    SweepStore store(results.folder / "a.sqlite", SweepStore::Mode::read);
+    return read_sweep_results(store);
+  };
+  const SweepResults exact = stored(kMixed);
+  CHECK(exact.constraints == "exact training");
+  REQUIRE(exact.outside.size() == 6);
+  for (std::size_t point = 0; point < exact.points(); ++point) {
+    const std::size_t axis = exact.axes.size() - kRunAxes.size() + 1;
+    const std::string& schedule = exact.axes[axis].values[exact.value[point * exact.axes.size() + axis]];
+    CHECK((exact.outside[point] == 0) == (schedule == "1f1b"));
+  }
+  const DocumentPage page = sweep_page(exact);
+  CHECK_THAT(page.sections.at(0).sentences.at(1),
+             Catch::StartsWith("2 feasible points keep to the constraints (exact training); charts and findings are of "
+                               "these, 4 others count only where charts show all."));
+  // How points are ranked makes no other sweep of it.
+  std::string by_time = kMixed;
+  by_time.replace(by_time.find("pipemare]"), 9, "pipemare], rank: throughput");
+  const SweepResults all = stored(by_time);
+  CHECK(outcome.computed == 0);
+  CHECK(all.answers.size() == 1);
+  CHECK(all.constraints.empty());
+  CHECK(all.outside.empty());
+}
+
+TEST_CASE("how points are ranked is no axis", "[study][sweep]") {
+  CHECK_THAT(error_of([] { read("  compare.rank: [exact, throughput]\n"); }),
+             Catch::StartsWith("study.yaml:4:3: 'compare.rank' says how points are ranked"));
+  CHECK_THAT(error_of([] {
+               load_sweep(yaml::parse(kMixed, "study.yaml"), {{"compare.rank", "fast"}});
+             }),
+             Catch::Contains("'fast'") && Catch::Contains("exact, throughput"));
 }
 
 // A zip has two values, of which one repeats: latency alone would explain nothing, and bandwidth all.

@@ -66,13 +66,22 @@ struct ShownRun {
   }
 };
 
-// The best runs, equal ones in one row, and a few infeasible ones; with `all`, every run in its own row.
-std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
+// Whether a run is ranked after those of exact training, as throughput only.
+bool is_apart(const Comparison& comparison, const Run& run) {
+  return run.feasible && block_of(run, comparison.rank) != block_of(comparison.runs.front(), comparison.rank);
+}
+
+// Of the runs ranked apart, or of all others: the best ones, equal ones in one row, and a few infeasible ones; with
+// `all`, every run in its own row.
+std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool apart, bool all) {
   const auto& runs = result.comparison.runs;
   std::vector<ShownRun> shown;
   std::size_t feasible = 0;
   std::size_t infeasible = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (apart != is_apart(result.comparison, runs[i])) {
+      continue;
+    }
     const auto same = std::find_if(shown.begin(), shown.end(), [&](const ShownRun& other) {
       return runs[i].feasible && result.of_run[other.run] == result.of_run[i];
     });
@@ -85,8 +94,11 @@ std::vector<ShownRun> shown_runs(const ComparisonResult& result, bool all) {
   return shown;
 }
 
-std::string remarks_of(const Run& run, const ShownRun& shown) {
+std::string remarks_of(const Run& run, const ShownRun& shown, bool apart) {
   std::vector<std::string> remarks = remarks_of(run);
+  if (apart) { // a column says it
+    std::erase(remarks, staleness_remark(run.staleness));
+  }
   if (run.perturbed) {
     remarks.push_back("perturbed: median " + to_text(run.perturbed->median) + ", 5 to 95 % " +
                       to_text(run.perturbed->low) + " to " + to_text(run.perturbed->high));
@@ -105,21 +117,26 @@ std::string remarks_of(const Run& run, const ShownRun& shown) {
   return join(remarks, "; ");
 }
 
-std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown) {
+std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, bool apart) {
   const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
-  return {to_text(run.metrics.iteration),
-          to_text(run.estimate),
-          to_text(run.samples_per_second, 1),
-          to_text(run.speedup, 2),
-          "+" + percent(run.over_bound(), 0),
-          percent(run.metrics.bubble_fraction, 1),
-          to_text(peak),
-          to_text(run.energy_per_sample),
-          cost_of_million(run),
-          remarks_of(run, shown)};
+  std::vector<std::string> cells = {to_text(run.metrics.iteration),
+                                    to_text(run.estimate),
+                                    to_text(run.samples_per_second, 1),
+                                    to_text(run.speedup, 2),
+                                    "+" + percent(run.over_bound(), 0),
+                                    percent(run.metrics.bubble_fraction, 1),
+                                    to_text(peak),
+                                    to_text(run.energy_per_sample),
+                                    cost_of_million(run)};
+  if (apart) {
+    cells.push_back(to_text(*std::max_element(run.staleness.begin(), run.staleness.end()), 1));
+  }
+  cells.push_back(remarks_of(run, shown, apart));
+  return cells;
 }
 
-Table table_of(const ComparisonResult& result, bool all) {
+// The runs ranked apart have a column more.
+Table table_of(const ComparisonResult& result, bool apart, bool all) {
   Table table{{{"", Align::right},
                {"strategy"},
                {"schedule"},
@@ -135,7 +152,10 @@ Table table_of(const ComparisonResult& result, bool all) {
                {"per million", Align::right},
                {"remarks"}},
               {}};
-  for (const ShownRun& shown : shown_runs(result, all)) {
+  if (apart) {
+    table.columns.insert(table.columns.end() - 1, {"staleness", Align::right});
+  }
+  for (const ShownRun& shown : shown_runs(result, apart, all)) {
     const Run& run = result.comparison.runs[shown.run];
     const bool winner = shown.run == 0 && run.feasible;
     const Style style = winner ? Style::good : run.feasible ? Style::plain : Style::dim;
@@ -145,7 +165,7 @@ Table table_of(const ComparisonResult& result, bool all) {
                              {run.schedule + order, style},
                              {std::to_string(run.micro_batches), style}};
     if (run.feasible) {
-      for (std::string& text : feasible_cells(run, shown)) {
+      for (std::string& text : feasible_cells(run, shown, apart)) {
         row.push_back({std::move(text), style});
       }
     } else {
@@ -188,10 +208,17 @@ std::string text_of(const ComparisonResult& result, const CompareCommand& option
   for (const std::string& sentence : comparison.verdict) {
     text += sentence + "\n";
   }
-  const Table table = table_of(result, options.all_rows);
+  const Table table = table_of(result, false, options.all_rows);
+  const Table apart = table_of(result, true, options.all_rows);
   text += "\n" + to_text(table, use_color());
-  if (table.rows.size() < comparison.runs.size()) {
-    text += std::to_string(table.rows.size()) + " of " + std::to_string(comparison.runs.size()) +
+  if (!apart.rows.empty()) {
+    text +=
+        "\nAsynchronous, so ranked apart as throughput only: these train with stale weights (staleness in optimiser "
+        "steps) and wait for no barrier\n" +
+        to_text(apart, use_color());
+  }
+  if (const std::size_t rows = table.rows.size() + apart.rows.size(); rows < comparison.runs.size()) {
+    text += std::to_string(rows) + " of " + std::to_string(comparison.runs.size()) +
             " runs shown; --all prints every one\n";
   }
   return options.pictures ? text + pictures(result) : text;

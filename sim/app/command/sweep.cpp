@@ -143,19 +143,38 @@ Json name_in(const yaml::Node& study, const char* key) {
   return named != nullptr && named->kind == yaml::Node::Kind::scalar ? Json(named->text) : Json();
 }
 
+// What a reader must know of points with stale weights: how many do not count, or that there are no others. "":
+// nothing.
+std::string staleness_in_words(std::uint64_t aside, const SweepGoal& goal, const std::vector<RankedPoint>& best) {
+  const bool none_exact = goal.exact && !best.empty() &&
+                          !is_exact(best.front().row.order, figure(best.front().row.figures, "staleness_steps"));
+  if (none_exact) {
+    return std::string(kNoneExact) + "\n";
+  }
+  return aside == 0
+             ? ""
+             : points_in_words(aside) + (aside == 1 ? " is" : " are") +
+                   " set aside: feasible, but of asynchronous schedules, which train with stale weights; "
+                   "--set compare.rank=throughput ranks them with the others, --set sweep.constraints.staleness=N "
+                   "those at most N steps late\n";
+}
+
 void show(const SweepCommand& options, const fs::path& results, const Sweep& sweep, const SweepOutcome& outcome,
-          const std::vector<RankedPoint>& best, const std::string& prices) {
+          const std::vector<RankedPoint>& best, std::uint64_t aside, const std::string& prices) {
   if (options.output.format == "json") {
-    Json json{
-        {"schema", kSchema},
-        {"name", sweep.name},
-        {"model", name_in(sweep.document, "model")},
-        {"platform", name_in(sweep.document, "platform")},
-        {"objective", sweep.goal.objective->name},
-        {"results", results.string()},
-        {"prices", prices.empty() ? Json() : Json(prices)},
-        {"points", {{"feasible", outcome.feasible}, {"infeasible", outcome.infeasible}, {"failed", outcome.failed}}},
-        {"runs", Json::array()}};
+    Json json{{"schema", kSchema},
+              {"name", sweep.name},
+              {"model", name_in(sweep.document, "model")},
+              {"platform", name_in(sweep.document, "platform")},
+              {"objective", sweep.goal.objective->name},
+              {"results", results.string()},
+              {"prices", prices.empty() ? Json() : Json(prices)},
+              {"points",
+               {{"feasible", outcome.feasible},
+                {"infeasible", outcome.infeasible},
+                {"failed", outcome.failed},
+                {"set_aside", aside}}},
+              {"runs", Json::array()}};
     for (const RankedPoint& point : best) {
       json["runs"].push_back(json_of(point.row));
       json["runs"].back()["score"] = point.score;
@@ -163,7 +182,7 @@ void show(const SweepCommand& options, const fs::path& results, const Sweep& swe
     print(json.dump(2) + "\n");
     return;
   }
-  std::string text = counts_of(outcome);
+  std::string text = counts_of(outcome) + staleness_in_words(aside, sweep.goal, best);
   if (best.empty()) {
     print(text +
           (outcome.computed + outcome.found == 0 ? "there are none"
@@ -214,7 +233,7 @@ SweepInputs inputs_from(const SweepCommand& options, InputFiles& files) {
   const yaml::Node document = yaml::load(options.study);
   std::vector<Setting> settings = settings_of(options.settings);
   Sweep sweep = load_sweep(document, settings);
-  std::erase_if(settings, is_of_sweep);
+  std::erase_if(settings, [](const Setting& one) { return is_of_sweep(one) || one.key == kRankKey; });
   Folders folders = folders_of(options.study);
   folders.files = &files;
   return {std::move(sweep), std::move(settings), folders};
@@ -255,7 +274,8 @@ ExitStatus run(const SweepCommand& options) {
     return kInterrupted;
   }
   const std::vector<RankedPoint> best = store.best(outcome.sweep, inputs.sweep.goal, "", kShownPoints);
-  show(options, results, inputs.sweep, outcome, best, price_remark(kept_prices(store, outcome.sweep)));
+  show(options, results, inputs.sweep, outcome, best, store.set_aside(outcome.sweep, inputs.sweep.goal),
+       price_remark(kept_prices(store, outcome.sweep)));
   const bool has_points = outcome.feasible + outcome.infeasible + outcome.failed > 0;
   if (!has_points && how.shard.count > 1) { // the other shards have the points
     return kDone;

@@ -72,11 +72,12 @@ Runs best_by(const Runs& runs, const std::function<std::string(const RunValues&)
   return best;
 }
 
+Runs first(Runs runs) {
+  runs.resize(std::min(runs.size(), kRanked));
+  return runs;
+}
+
 std::vector<Chart> ranked_charts(const Runs& feasible) {
-  const auto first = [](Runs runs) {
-    runs.resize(std::min(runs.size(), kRanked));
-    return runs;
-  };
   return {ranked("ranked-strategies", "The best run of each strategy",
                  first(best_by(feasible, [](const RunValues& run) { return run.strategy; }))),
           ranked("ranked-schedules", "The best run of each schedule",
@@ -258,10 +259,14 @@ Chart closed_form(const Runs& feasible) {
 
 constexpr auto kColumns = metrics_by<&Metric::page>();
 
-PageTable table_of(const Runs& runs) {
-  PageTable table{.title = "All runs", .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
+// Runs in order of rank, of which `before` have a better one. Those ranked apart have a column more.
+PageTable table_of(const Runs& runs, const std::string& title, std::size_t before, bool apart) {
+  PageTable table{.title = title, .columns = {"rank", "strategy", "schedule", "micro-batches", "recompute"}};
   for (const Metric& metric : kColumns) {
     table.columns.emplace_back(metric.title());
+  }
+  if (apart) {
+    table.columns.emplace_back("staleness [steps]");
   }
   table.columns.emplace_back("remarks");
   for (const RunValues& run : runs) {
@@ -269,7 +274,7 @@ PageTable table_of(const Runs& runs) {
       table.note = std::to_string(runs.size() - kMostTableRows) + " slower or infeasible runs are left out";
       break;
     }
-    const auto rank = static_cast<double>(table.rows.size() + 1);
+    const auto rank = static_cast<double>(before + table.rows.size() + 1);
     std::vector<PageCell> row = {
         number_cell(rank),
         {run.strategy},
@@ -281,6 +286,9 @@ PageTable table_of(const Runs& runs) {
       const bool assumed =
           column.name == metric("usd_per_million_samples").name && run.of(metric("assumed_cost_share")) > 0;
       row.back().text.insert(0, assumed ? kAssumedMark : "");
+    }
+    if (apart) {
+      row.push_back(number_cell(run.of(metric("staleness_steps"))));
     }
     row.push_back({run.remarks});
     table.rows.push_back(std::move(row));
@@ -305,6 +313,16 @@ PageSection charts_section(const Runs& feasible, const std::string& prices) {
   return section;
 }
 
+// The runs of asynchronous schedules, where they are ranked after those of exact training.
+PageSection apart_section(const Runs& apart, std::size_t before) {
+  return {
+      .title = "Asynchronous schedules, as throughput only",
+      .sentences = {"These runs train with stale weights and wait for no barrier, so they are ranked after those of "
+                    "exact training, and no other chart or finding counts them as rivals of those."},
+      .charts = {ranked("ranked-asynchronous", "The fastest asynchronous runs", first(apart))},
+      .tables = {table_of(apart, "All asynchronous runs", before, true)}};
+}
+
 // All runs of a document. Labels name the recompute where runs differ in it.
 Runs runs_of(const json& list) {
   Runs runs;
@@ -325,31 +343,39 @@ DocumentPage comparison_page(const JsonDocument& document) {
   const json& json = document.json();
   const auto& list = list_at(json, "runs");
   const Runs runs = runs_of(list);
-  Runs feasible;
+  // Documents without the key are older and ranked by time alone.
+  const bool exact_first = text_at(json, "rank") == kRankings.front().name;
+  Runs competing, apart, others; // others: all that are not ranked apart
   PageSection timelines{.title = "Timelines", .sentences = {}};
   for (std::size_t at = 0; at < runs.size(); ++at) {
-    if (runs[at].feasible) {
-      feasible.push_back(runs[at]);
+    const RunValues& run = runs[at];
+    const bool is_apart = run.feasible && exact_first && run.is_exact != runs.front().is_exact;
+    (is_apart ? apart : others).push_back(run);
+    if (run.feasible && !is_apart) {
+      competing.push_back(run);
     }
-    add_timeline(document, list[at], runs[at].label() + ", " + to_text(Seconds{runs[at].iteration()}),
-                 timelines.timelines);
+    add_timeline(document, list[at], run.label() + ", " + to_text(Seconds{run.iteration()}), timelines.timelines);
   }
   DocumentPage page{text_at(json, "model") + " on " + text_at(json, "platform"),
                     {{.title = "Findings", .sentences = texts_at(json, "verdict")}},
                     {}};
-  if (!feasible.empty()) {
-    page.sections.push_back(charts_section(feasible, price_remark_of(list)));
-  }
-  if (const auto first = list.begin(); !feasible.empty()) {
-    page.sections.push_back(devices_section(*first, "What devices do in the best run: " + feasible.front().label()));
-    if (first->contains("explanation")) {
-      page.sections.push_back(explanation_section(first->at("explanation"), "What holds the best run back"));
+  if (const auto best = list.begin(); !competing.empty()) {
+    page.sections.push_back(charts_section(competing, price_remark_of(list)));
+    page.sections.push_back(devices_section(*best, "What devices do in the best run: " + competing.front().label()));
+    if (best->contains("explanation")) {
+      page.sections.push_back(explanation_section(best->at("explanation"), "What holds the best run back"));
     }
+  }
+  if (!apart.empty()) {
+    page.sections.push_back(apart_section(apart, competing.size()));
   }
   if (!timelines.timelines.empty()) {
     page.sections.push_back(std::move(timelines));
   }
-  page.sections.push_back({.title = "Every run", .sentences = {}, .tables = {table_of(runs)}});
+  page.sections.push_back(
+      {.title = apart.empty() ? "Every run" : "Every other run",
+       .sentences = {},
+       .tables = {table_of(others, apart.empty() ? "All runs" : "All runs of exact training", 0, false)}});
   return page;
 }
 

@@ -142,7 +142,8 @@ RunValues run_values(const json& run) {
                    .schedule = text_at(run, "schedule"),
                    .order = text_at(run, "order"),
                    .micro_batches = run.value("micro_batches", 1),
-                   .feasible = run.value("feasible", false)};
+                   .feasible = run.value("feasible", false),
+                   .is_exact = numbers_at(run, "staleness").empty()};
   values.remarks = values.feasible ? join(remarks_of(remarked(run)), "; ") : text_at(run, "why_not");
   if (const std::string fits = text_at(run, "would_fit"); !fits.empty()) {
     values.remarks += "; would fit with " + fits;

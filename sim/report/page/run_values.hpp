@@ -22,6 +22,7 @@ struct RunValues {
   std::string recompute; ///< in words; "" where all runs beside it recompute the same
   int micro_batches = 1;
   bool feasible = false;
+  bool is_exact = true;                          ///< not asynchronous
   std::array<double, kMetrics.size()> figures{}; ///< of each metric, in SI; NaN where the document has no number
   std::string remarks;
 

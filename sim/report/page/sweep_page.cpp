@@ -86,9 +86,14 @@ std::vector<std::string> sentences(const SweepView& view) {
                 ? "; " + std::to_string(view.results().screened) + " are known from the first pass alone."
                 : ".";
   std::vector<std::string> all = {counts};
+  if (!view.results().training.empty()) {
+    all.push_back(view.results().training);
+  }
   if (view.results().constraints_differ) {
-    all.emplace_back("The sweeps of this file have different constraints: charts and findings heed none of them.");
-  } else if (!view.results().constraints.empty()) {
+    all.emplace_back("The sweeps of this file have different constraints: charts and findings heed none of them" +
+                     std::string(view.results().constraints.empty() ? "." : " but the one below."));
+  }
+  if (!view.results().constraints.empty()) {
     all.push_back(constraints_kept(view));
   }
   for (const SweepAnswer& answer : view.results().answers) {

@@ -57,9 +57,10 @@ struct SweepResults {
       value; ///< [feasible point * axes + axis]: index of the point's value on the axis, or kNoValue
   /// [feasible point]; NaN: not known.
   std::vector<double> iteration, samples_per_second, dollars_per_million, joules_per_sample, peak_memory;
-  std::vector<char> assumed;       ///< [feasible point]: whether its cost rests on an assumed price; empty: none does
-  std::string prices;              ///< what a reader of money must know of its prices; "": nothing costs money
-  std::string constraints;         ///< constraints of all sweeps, in words; "": none
+  std::vector<char> assumed; ///< [feasible point]: whether its cost rests on an assumed price; empty: none does
+  std::string prices;        ///< what a reader of money must know of its prices; "": nothing costs money
+  std::string training;      ///< that no point is of exact training, in words; "": some is, or nobody asked for it
+  std::string constraints;   ///< constraints of all sweeps, in words; "": none
   bool constraints_differ = false; ///< the sweeps have different constraints, so none is applied
   std::vector<char> outside;       ///< [feasible point]: whether it breaks the constraints; empty: there are none
   std::vector<std::string> keys;   ///< [feasible point]: first digits of its fingerprint

@@ -35,6 +35,10 @@ void check_key(const AxisKey& key) {
     throw InputError(key.where, unknown_name("key", top, {kStudyKeys.begin(), kStudyKeys.end()}) +
                                     " (an axis is a dotted key of the study, such as platform.network.bandwidth)");
   }
+  if (key.key == kRankKey) {
+    throw InputError(key.where, "'compare.rank' says how points are ranked and changes none; allowed: a key of the "
+                                "study, or --set compare.rank=throughput");
+  }
 }
 
 // Throws where a setting also sets an axis's key. A setting below a model or a platform is allowed: it changes the one
@@ -259,6 +263,20 @@ void read_screen(const yaml::Node* node, Sweep& sweep) {
   sweep.screen = screen;
 }
 
+// The goal, with the study's key compare.rank: of the last setting, or of the document.
+SweepGoal goal_of(yaml::Node sweep, yaml::Node document, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    if (setting.key == "compare" || is_below(setting.key, "compare")) {
+      apply(document, setting);
+    }
+  }
+  const yaml::Node* compare = document.find("compare");
+  if (const yaml::Node* rank = compare != nullptr ? compare->find("rank") : nullptr) {
+    sweep.entries.push_back({"rank", rank->where, *rank});
+  }
+  return read_goal(sweep);
+}
+
 // The part of the sweep that decides which points there are and what their numbers are, including the first pass.
 std::string text_of_points(yaml::Node node) {
   erase(node, {"objective", "constraints"});
@@ -326,13 +344,18 @@ Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings) 
   sweep.asked = text_of_points(node);
   const yaml::Node* name = document.find("name");
   sweep.name = name != nullptr ? name->text : "";
+  sweep.goal = goal_of(node, document, settings);
   erase(document, {"sweep", "name", "description"});
+  for (yaml::Node::Entry& entry : document.entries) {
+    if (entry.key == "compare") {
+      erase(entry.value, {"rank"}); // the goal has it
+    }
+  }
   sweep.document = std::move(document);
   read_axes(node, settings, sweep);
   read_conditions(node, settings, sweep);
   read_sample(node.find("sample"), sweep);
   read_screen(node.find("screen"), sweep);
-  sweep.goal = read_goal(node);
   check_screen(node, sweep);
   return sweep;
 }

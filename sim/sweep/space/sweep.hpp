@@ -72,6 +72,9 @@ bool says_which(std::string_view key);
 /// Whether a setting is for the key `sweep` or a key below it, which load_sweep() applies.
 bool is_of_sweep(const Setting& setting);
 
+/// The study's key that ranks runs: part of a sweep's goal, so that points are ranked anew without another sweep.
+inline constexpr std::string_view kRankKey = "compare.rank";
+
 /// Reads a study's key `sweep`; settings are those of the command line. Throws InputError.
 Sweep load_sweep(const yaml::Node& study, const std::vector<Setting>& settings);
 

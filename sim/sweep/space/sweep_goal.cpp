@@ -5,6 +5,7 @@
 #include <array>
 
 #include "sim/result/metrics_table.hpp"
+#include "sim/schedule/schedule.hpp"
 #include "sim/sweep/space/plain_digits.hpp"
 
 namespace stagecraft {
@@ -18,6 +19,7 @@ double read_price(yaml::Map& map, std::string_view name) {
   return map.quantity<DollarsPerSecond>(name, yaml::kPositive).value;
 }
 double read_count(yaml::Map& map, std::string_view name) { return map.number(name, yaml::kPositive); }
+double read_steps(yaml::Map& map, std::string_view name) { return map.number(name, yaml::kNotNegative); }
 
 template <class Quantity> std::string write(double value) { return to_text(Quantity{value}); }
 
@@ -86,6 +88,8 @@ constexpr std::array kConstraints = {
     constraint("price", "money per time, as '30 USD/h'", "cost_usd / iteration_seconds", read_price),
     constraint("iteration", "time of an iteration", "iteration_seconds", read_time),
     constraint("devices", "devices in use", "devices", read_count),
+    constraint("staleness", "optimiser steps by which gradients come late; 0 is exact training", "staleness_steps",
+               read_steps),
     constraint("training-time", "time to train the objective's samples", ":samples / samples_per_second", read_time),
     constraint("budget", "money to train the objective's samples", ":samples * usd_per_million_samples / 1e6",
                read_money),
@@ -117,7 +121,33 @@ void need_samples(const SweepGoal& goal, std::string_view name, const Where& whe
   }
 }
 
+// The named schedules whose iterations overlap. An order of two ranks shows it.
+std::vector<std::string_view> asynchronous_schedules() {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow& row : schedules()) {
+    const ScheduleResult made = make_schedule(planned_row(row), {.ranks = 2, .micro_batches = 2});
+    const Schedule* schedule = std::get_if<Schedule>(&made);
+    if (schedule != nullptr && !schedule->flushes) {
+      names.push_back(row.name);
+    }
+  }
+  return names;
+}
+
 } // namespace
+
+bool is_exact(std::string_view order, double staleness) {
+  static const std::vector<std::string_view> kAsynchronous = asynchronous_schedules();
+  return !(staleness > 0) && std::find(kAsynchronous.begin(), kAsynchronous.end(), order) == kAsynchronous.end();
+}
+
+std::string exact_condition() {
+  std::string names;
+  for (const std::string_view name : asynchronous_schedules()) {
+    names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+  }
+  return "(coalesce(staleness_steps, 0) = 0 and ran not in (" + names + "))";
+}
 
 std::span<const ObjectiveRow> objectives() { return kObjectives; }
 std::span<const ConstraintRow> constraints() { return kConstraints; }
@@ -146,6 +176,12 @@ SweepGoal read_goal(const yaml::Node& sweep) {
     map.finish();
     document.entries.push_back({"constraints", limits->where, *limits});
   }
+  if (const yaml::Node* rank = sweep.find("rank")) {
+    goal.exact = find_by_name(kRankings, yaml::scalar(*rank, "rank"), "rank", rank->where).rank == RankBy::exact;
+    document.entries.push_back({"rank", rank->where, *rank});
+  }
+  goal.exact = goal.exact && std::none_of(goal.limits.begin(), goal.limits.end(),
+                                          [](const SweepGoal::Limit& limit) { return limit.row->name == "staleness"; });
   goal.document = yaml::flow_text(document);
   return goal;
 }

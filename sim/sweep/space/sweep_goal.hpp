@@ -43,12 +43,23 @@ struct SweepGoal {
   const ObjectiveRow* objective = nullptr;
   double samples = 0; ///< to train; 0: not said
   std::vector<Limit> limits;
+  bool exact = true; ///< points of exact training alone count, where a sweep has some; false where the study ranks by
+                     ///< throughput or limits the staleness itself
   std::string document; ///< YAML on one line, from which read_goal() makes this goal again
 };
 
-/// Reads keys `objective` and `constraints` of a sweep; without them the goal is the least time of an iteration. Throws
-/// InputError.
+/// Reads keys `objective` and `constraints` of a sweep, and `rank`, which comes from the study's `compare`; without
+/// them the goal is the least time of an iteration of exact training. Throws InputError.
 SweepGoal read_goal(const yaml::Node& sweep);
+
+/// Whether a point is of exact training: the order that ran is no asynchronous schedule's, and no gradient is late.
+/// `staleness` is NaN where it is not known.
+bool is_exact(std::string_view order, double staleness);
+/// The same as a condition of SQL on the columns of points.
+std::string exact_condition();
+/// What is said where a goal wants exact training and no feasible point is of it.
+inline constexpr std::string_view kNoneExact =
+    "No feasible point is of exact training: all are of asynchronous schedules, which train with stale weights.";
 
 /// In words: "least time to train 1000 samples, with memory at most 16 GB".
 std::string in_words(const SweepGoal& goal);

@@ -73,6 +73,7 @@ private:
 struct Best {
   std::string sweep;
   SweepGoal goal;
+  std::uint64_t aside = 0; ///< points that are not of exact training and so do not count
   std::vector<RankedPoint> points;
 };
 
@@ -80,7 +81,7 @@ class Reader {
 public:
   /// `best`: the best points by each sweep's goal; the answers say their rank.
   Reader(std::vector<std::vector<std::string>> axes, const std::vector<Best>& best) : axes_(std::move(axes)) {
-    for (const auto& [name, goal, points] : best) {
+    for (const auto& [name, goal, aside, points] : best) {
       SweepAnswer& answer = results_.answers.emplace_back();
       answer.sweep = name;
       answer.words = stagecraft::in_words(goal);
@@ -136,8 +137,11 @@ public:
     results_.assumed.push_back(figure(row.figures, "assumed_cost_share") > 0 ? 1 : 0);
     results_.joules_per_sample.push_back(figure(row.figures, "joules_per_sample"));
     results_.peak_memory.push_back(figure(row.figures, "peak_memory_bytes"));
-    if (limits_) {
-      results_.outside.push_back(limits_->hold(row.figures) ? 0 : 1);
+    const bool exact = is_exact(row.order, figure(row.figures, "staleness_steps"));
+    some_exact_ = some_exact_ || exact;
+    if (limits_ || exact_alone_) {
+      const bool kept = (!limits_ || limits_->hold(row.figures)) && (exact || !exact_alone_);
+      results_.outside.push_back(kept ? 0 : 1);
     }
     constexpr std::size_t kDigits = 8;
     results_.keys.push_back(to_text(row.key).substr(0, kDigits));
@@ -145,6 +149,9 @@ public:
 
   SweepResults finish() {
     constexpr std::size_t kMost = 50;
+    if (wants_exact_ && !some_exact_ && results_.points() > 0) {
+      results_.training = kNoneExact;
+    }
     for (auto& [text, reason] : reasons_) {
       results_.reasons.push_back(std::move(reason));
     }
@@ -155,16 +162,20 @@ public:
   }
 
 private:
-  // Takes up the sweeps' limits where all sweeps have the same.
+  // Takes up the sweeps' limits where all sweeps have the same, and that training be exact where all want that and some
+  // point is not.
   void heed_limits(const std::vector<Best>& best) {
     results_.constraints_differ = std::any_of(
         best.begin(), best.end(), [&](const Best& one) { return !same_limits(one.goal, best.front().goal); });
-    if (best.empty() || results_.constraints_differ || best.front().goal.limits.empty()) {
-      return;
+    wants_exact_ = std::all_of(best.begin(), best.end(), [](const Best& one) { return one.goal.exact; });
+    exact_alone_ = wants_exact_ && std::any_of(best.begin(), best.end(), [](const Best& one) { return one.aside > 0; });
+    if (!best.empty() && !results_.constraints_differ && !best.front().goal.limits.empty()) {
+      limits_.emplace(best.front().goal);
+      results_.constraints = limits_in_words(best.front().goal);
     }
-    const SweepGoal& goal = best.front().goal;
-    limits_.emplace(goal);
-    results_.constraints = limits_in_words(goal);
+    if (exact_alone_) {
+      results_.constraints += (results_.constraints.empty() ? "" : " and ") + std::string("exact training");
+    }
   }
 
   // "network.bandwidth 10 Gb/s, uniform, 1f1b, 8 micro-batches": a point that has no row of its own.
@@ -193,7 +204,9 @@ private:
   SweepResults results_;
   std::vector<std::vector<std::string>> axes_; // the sweeps' own, with their keys
   std::optional<Limits> limits_;
-  std::vector<std::map<std::string, std::uint32_t>> numbers_;                 // [axis]: of its values
+  bool wants_exact_ = false, some_exact_ = false;
+  bool exact_alone_ = false;                                  // points of asynchronous schedules count as outside
+  std::vector<std::map<std::string, std::uint32_t>> numbers_; // [axis]: of its values
   std::map<Digest, std::vector<std::pair<std::size_t, std::size_t>>> places_; // of the best points: answer and rank
   std::map<std::string, SweepReason> reasons_;
 };
@@ -204,7 +217,7 @@ SweepResults read_sweep_results(SweepStore& store) {
   constexpr std::uint64_t kBest = 10;
   std::vector<Best> best;
   for (const auto& [sweep, name, goal] : store.asked()) {
-    best.push_back({name, goal, {}});
+    best.push_back({name, goal, store.set_aside(sweep, goal), {}});
     best.back().points = store.best(sweep, best.back().goal, "", kBest);
   }
   Reader reader(store.axes(), best);

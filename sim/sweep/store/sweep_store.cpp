@@ -295,13 +295,41 @@ std::uint64_t SweepStore::count(std::int64_t sweep, PointStatus status, const st
   return counts(sweep, engine, shard).at(static_cast<std::size_t>(status));
 }
 
+namespace {
+
+// Feasible points of one engine, or of all but the first pass's.
+const std::string kRankable = "(engine = :engine or :engine = '' and engine <> (select screen from sweeps where id = "
+                              ":sweep)) and status = 'feasible'";
+
+} // namespace
+
+std::uint64_t SweepStore::set_aside(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
+                                    const SweepShard& shard) {
+  if (!goal.exact) {
+    return 0;
+  }
+  const std::string exact = exact_condition();
+  SqliteStatement& asked = file_->statement(
+      "select count(*) filter (where " + exact + "), count(*) filter (where not " + exact +
+      ") from points where (sweep = :sweep or id in (select point from also where sweep = :sweep)) and " + kRankable +
+      of_shard(shard));
+  asked.set(asked.place(":sweep"), sweep);
+  asked.set(asked.place(":engine"), engine);
+  asked.step();
+  const bool some = asked.integer(0) > 0;
+  const auto late = static_cast<std::uint64_t>(asked.integer(1));
+  asked.reset();
+  return some ? late : 0;
+}
+
 std::vector<RankedPoint> SweepStore::best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
                                           std::uint64_t most, const SweepShard& shard) {
   const char* const way = goal.objective->largest ? " desc" : " asc";
   const std::string score(goal.objective->expression);
-  std::string within = " and (engine = :engine or :engine = '' and engine <> (select screen from sweeps where id = "
-                       ":sweep)) and status = 'feasible' and " +
-                       score + " is not null" + of_shard(shard);
+  std::string within = " and " + kRankable + " and " + score + " is not null" + of_shard(shard);
+  if (set_aside(sweep, goal, engine, shard) > 0) {
+    within += " and " + exact_condition();
+  }
   for (std::size_t i = 0; i < goal.limits.size(); ++i) {
     within += " and " + std::string(goal.limits[i].row->expression) + " <= :limit" + std::to_string(i);
   }

@@ -85,9 +85,14 @@ public:
   std::uint64_t count(std::int64_t sweep, PointStatus status, const std::string& engine = "",
                       const SweepShard& shard = {});
   /// The best points of a sweep by the objective within the constraints, of one engine or, where that is "", of all but
-  /// the first pass's; ties are ordered by number. Points without a figure for the objective are left out.
+  /// the first pass's; ties are ordered by number. Points without a figure for the objective are left out, and those
+  /// that set_aside() counts.
   std::vector<RankedPoint> best(std::int64_t sweep, const SweepGoal& goal, const std::string& engine,
                                 std::uint64_t most, const SweepShard& shard = {});
+  /// How many feasible points best() leaves out since they are not of exact training; 0 where the goal admits them, or
+  /// where there are no others.
+  std::uint64_t set_aside(std::int64_t sweep, const SweepGoal& goal, const std::string& engine = "",
+                          const SweepShard& shard = {});
   /// Visits all points in a fixed order: by sweep, number, run and engine. With `last_pass` it leaves out the feasible
   /// points of a first pass; there are screened() of those.
   void for_each(const std::function<void(const PointRow&)>& visit, bool last_pass = false);
