@@ -41,7 +41,7 @@ struct RunAccuracy {
   double unshared = 0;   ///< the same where every transfer has its links to itself
   double constant = 0;   ///< from parts, each device slowed by one factor, even while others wait
   double alone = 0;      ///< from parts, no device slowing another
-  double uneven = 0;     ///< from parts, with computations a per cent apart: the median of some draws
+  double lockstep = 0;   ///< as predicted, but equal replicas that share links do not drift apart
   Timeline prediction;
   std::vector<KindErrors> kinds;
   std::vector<DeviceTime> device_measured, device_predicted; ///< [device of the graph]

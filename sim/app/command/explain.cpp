@@ -11,6 +11,7 @@
 #include "sim/app/common/temporary_folder.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/validate/run_record.hpp"
 
@@ -74,8 +75,9 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   }
   remark_note(one.run.note);
   const EngineRow& engine = *study.engine;
+  const TaskGraph graph = replayed_graph(study, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({*one.graph, one.timeline, study.platform, engine.replay})});
+                        explain({graph, one.timeline, study.platform, engine.replay})});
 }
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {
