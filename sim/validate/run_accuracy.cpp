@@ -36,30 +36,13 @@ Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts,
                                    : replay_contended(engine, platform, graph, iterations, parts->contention);
 }
 
-// The same, but where equal replicas meet on links the median draw in which they have drifted apart, as `replay` has
-// it.
+// The same, but where equal replicas meet on links they have drifted apart, as `replay` has it.
 Timeline predict_drifted(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine) {
+  Timeline exact = predict(record, parts, engine);
   const Platform platform = parts ? with_parts(record.platform, record.graph, *parts) : record.platform;
   const TaskGraph graph = parts ? with_parts(record.graph, *parts) : record.graph;
-  Timeline exact = predict(record, parts, engine);
-  if (engine == replay_analytic || !replicas_meet(graph, platform)) {
-    return exact;
-  }
-  constexpr std::uint64_t kSeed = 1; // a study's, unless it says another
-  std::vector<TaskGraph> drawn;
-  std::vector<ReplayRequest> requests;
-  drawn.reserve(kDriftDraws);
-  for (int draw = 0; draw < kDriftDraws; ++draw) {
-    drawn.push_back(drifted(graph, kSeed, draw));
-    requests.push_back({drawn.back(), platform, record.timeline.iterations});
-  }
-  std::vector<Timeline> timelines = engine(requests);
-  std::vector<double> ends;
-  for (const Timeline& timeline : timelines) {
-    ends.push_back(timeline.end());
-  }
-  const int draw = median_index(ends);
-  return gains(ends[draw], exact.end()) ? std::move(timelines[draw]) : exact;
+  const std::optional<TaskGraph> drawn = let_drift(record, graph, platform, exact.end());
+  return drawn ? replay_once(engine, platform, *drawn, record.timeline.iterations) : exact;
 }
 
 ErrorSpread spread_of_errors(const std::vector<double>& errors) {
@@ -109,6 +92,21 @@ WaitCause cause_of(const TaskGraph& graph, TaskId before) {
 }
 
 } // namespace
+
+std::optional<TaskGraph> let_drift(const RunRecord& record, const TaskGraph& graph, const Platform& platform,
+                                   double exact_seconds) {
+  if (!record.shares_links || !replicas_meet(graph, platform)) {
+    return {};
+  }
+  constexpr std::uint64_t kSeed = 1; // a study's, unless it says another
+  std::vector<double> ends;
+  for (int draw = 0; draw < kDriftDraws; ++draw) {
+    ends.push_back(
+        replay_once(replay_simgrid, platform, drifted(graph, kSeed, draw), record.timeline.iterations).end());
+  }
+  const int draw = median_index(ends);
+  return gains(ends[draw], exact_seconds) ? std::optional(drifted(graph, kSeed, draw)) : std::nullopt;
+}
 
 std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& timeline) {
   const auto tasks = static_cast<std::size_t>(graph.tasks());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,11 @@ struct RunAccuracy {
 
 /// Retells and predicts a run. Deterministic. std::runtime_error for a graph whose tasks wait for each other.
 RunAccuracy accuracy_of(const RunRecord& record);
+
+/// The draw of a run's graph that predicts it (lockstep.hpp), given with times of parts and their platform, where its
+/// equal replicas meet on links and an exact replay takes longer; else nothing.
+std::optional<TaskGraph> let_drift(const RunRecord& record, const TaskGraph& graph, const Platform& platform,
+                                   double exact_seconds);
 
 /// What each device waited for, judged by the last input of each task.
 std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& timeline);

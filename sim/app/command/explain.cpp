@@ -13,7 +13,7 @@
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
-#include "sim/validate/run_record.hpp"
+#include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {
 namespace {
@@ -84,14 +84,18 @@ ExitStatus explain_execution(const std::string& file, const OutputOptions& outpu
   RunRecord record = read_run_record(file);
   record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet in steady state
   const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
-  const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
-  return tell(output,
-              {record.inputs.model,
-               record.inputs.platform,
-               record.inputs.strategy,
-               record.inputs.schedule,
-               {file},
-               explain({graph, record.timeline, platform, record.shares_links ? replay_simgrid : replay_analytic})});
+  const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
+  TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
+  const ReplayRequest exact{graph, platform, record.timeline.iterations};
+  if (std::optional<TaskGraph> drawn = let_drift(record, graph, platform, engine({&exact, 1}).front().end())) {
+    graph = *std::move(drawn);
+  }
+  return tell(output, {record.inputs.model,
+                       record.inputs.platform,
+                       record.inputs.strategy,
+                       record.inputs.schedule,
+                       {file},
+                       explain({graph, record.timeline, platform, engine})});
 }
 
 ExitStatus explain_winner(const ExplainCommand& options) {
