@@ -134,10 +134,11 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
     return {};
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
-  const auto replayed = [&](const Rig& one) {
-    return measure_graph(study, one.platform, one.graph, study.engine->replay).iteration;
+  const auto replayed = [&](const Rig& one) { // as it is, since it may be a draw already
+    const ReplayRequest request{one.graph, one.platform, iterations_of(study, one.graph)};
+    return measure(one.graph, replay_steady(study.engine->replay, {&request, 1}).front(), one.platform).iteration;
   };
-  const Rig rig{*winner.graph, study.platform};
+  const Rig rig{replayed_graph(study, winner), study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
   return sensitivities(rig, parts, replayed, replayed(rig), best.metrics.iteration);
 }

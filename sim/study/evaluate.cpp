@@ -49,7 +49,9 @@ std::vector<Evaluation> evaluate_on_engine(StudyCosts& costs, std::span<const Pl
   for (const auto& [number, graph] : graphs) {
     requests.push_back({graph, study.platform, iterations_of(study, graph)});
   }
-  const std::vector<Timeline> timelines = replay_steady(study.engine->replay, requests);
+  std::vector<Timeline> timelines = replay_steady(study.engine->replay, requests);
+  std::vector<double> spreads(requests.size(), 0.0);
+  let_drift(study, study.engine->replay, requests, timelines, spreads);
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     const auto& [number, graph] = graphs[i];
     evaluations[number] = evaluation_of(study.platform, graph, measure(graph, timelines[i], study.platform));

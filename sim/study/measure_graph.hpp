@@ -28,7 +28,16 @@ std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayReq
 
 /// Replays graphs until their periods are steady.
 std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests);
-/// Replays the graph on the study's platform, or one like it, until its period is steady, and measures it.
+
+/// The timeline of a graph whose equal replicas meet is replaced by that of drifted() with the median iteration, where
+/// the engine lets transfers share links and the graph gains by it. Given are the requests with their steady timelines,
+/// and what make_steady() returned for them, which is replaced likewise. Returns each graph's draw; -1: it stays as it
+/// is.
+std::vector<int> let_drift(const Study& study, ReplayFunction replay, std::span<const ReplayRequest> requests,
+                           std::span<Timeline> timelines, std::span<double> spreads);
+
+/// Replays the graph on the study's platform, or one like it, until its period is steady, and measures it; let_drift()
+/// holds.
 Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, ReplayFunction replay);
 /// The same on the study's platform with the engine `analytic`.
 Metrics measure_analytic(const Study& study, const TaskGraph& graph);

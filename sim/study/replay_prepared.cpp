@@ -2,9 +2,11 @@
 #include "sim/study/replay_prepared.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/clock.hpp"
 #include "sim/base/units.hpp"
+#include "sim/replay/lockstep.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/measure_run.hpp"
 #include "sim/study/prepare.hpp"
@@ -16,12 +18,25 @@ std::size_t graphs_in(const std::vector<Prepared>& prepared) {
   return std::count_if(prepared.begin(), prepared.end(), [](const Prepared& one) { return one.graph != nullptr; });
 }
 
+constexpr double kPercent = 100;
+
+void add_note(const std::string& note, Run& run) { run.note += (run.note.empty() ? "" : "; ") + note; }
+
 // Says by how much a run's period may be off.
 void note_spread(double spread, Run& run) {
-  constexpr double kPercent = 100;
   if (spread > 0) {
-    run.note += (run.note.empty() ? "" : "; ") + std::string("its period may be off by ") +
-                to_text(kPercent * spread, 2) + " %, since it was not steady when the replay ended";
+    add_note("its period may be off by " + to_text(kPercent * spread, 2) +
+                 " %, since it was not steady when the replay ended",
+             run);
+  }
+}
+
+// Says of a run that it is a draw.
+void note_drift(int drift, Run& run) {
+  if (drift >= 0) {
+    add_note("equal replicas share links: this is the median of " + std::to_string(kDriftDraws) +
+                 " draws with computations " + std::to_string(std::lround(kPercent * kDrift)) + " % apart",
+             run);
   }
 }
 
@@ -51,16 +66,21 @@ std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector
 
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds) {
   const Study& study = costs.study();
-  const std::vector<double> spreads = make_steady(study.engine->replay, replay_requests(study, prepared), timelines);
+  const std::vector<ReplayRequest> requests = replay_requests(study, prepared);
+  std::vector<double> spreads = make_steady(study.engine->replay, requests, timelines);
+  const std::vector<int> drifts = let_drift(study, study.engine->replay, requests, timelines, spreads);
   auto spread = spreads.begin();
+  auto drift = drifts.begin();
   auto next = timelines.begin();
   auto alone = next + static_cast<long>(graphs_in(prepared));
   for (Prepared& one : prepared) {
     if (one.graph) {
       one.timeline = std::move(*next++);
       one.run.replay_seconds = seconds;
+      one.drift = *drift++;
       measure_run(costs, one, one.alone ? &*alone++ : nullptr);
       note_spread(*spread++, one.run);
+      note_drift(one.drift, one.run);
     }
   }
   for (Prepared& one : prepared) {
@@ -69,6 +89,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
       const MeasuredRun& of_twin = prepared[one.twin].run;
       measured = of_twin;
       note_spread(spread_of_graph(prepared, spreads, one.twin), one.run);
+      note_drift(prepared[one.twin].drift, one.run);
     }
   }
 }
@@ -79,6 +100,10 @@ void replay(StudyCosts& costs, std::vector<Prepared>& prepared) {
   std::vector<Timeline> timelines = study.engine->replay(replay_requests(study, prepared));
   const double graphs = static_cast<double>(std::max<std::size_t>(1, graphs_in(prepared)));
   take_timelines(costs, prepared, timelines, seconds_since(start) / graphs);
+}
+
+TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {
+  return prepared.drift >= 0 ? drifted(*prepared.graph, study.seed, prepared.drift) : *prepared.graph;
 }
 
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario) {

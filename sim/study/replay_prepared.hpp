@@ -19,6 +19,9 @@ void replay(StudyCosts& costs, std::vector<Prepared>& prepared);
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared);
 void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds);
 
+/// The graph whose replay the run's timeline is: the prepared one, or a draw of it whose replicas have drifted apart.
+TaskGraph replayed_graph(const Study& study, const Prepared& prepared);
+
 /// One scenario from end to end: prepared and replayed.
 Prepared run_scenario(StudyMemo& memo, const Scenario& scenario);
 

@@ -38,6 +38,7 @@ struct Prepared {
   std::unique_ptr<TaskGraph> alone; ///< one iteration from empty, where iterations overlap
   bool lazy_recompute = false;      ///< recompute waits for its backward's gradient
   bool brief = false;               ///< as in its scenario
+  int drift = -1;                   ///< which draw of `graph` the timeline is of (lockstep.hpp); -1: of `graph` itself
   int twin = -1;                    ///< index of an equal one prepared earlier
   Timeline timeline;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct RunAccuracy {
   double unshared = 0;   ///< the same where every transfer has its links to itself
   double constant = 0;   ///< from parts, each device slowed by one factor, even while others wait
   double alone = 0;      ///< from parts, no device slowing another
-  double uneven = 0;     ///< from parts, with computations a per cent apart: the median of some draws
+  double lockstep = 0;   ///< as predicted, but equal replicas that share links do not drift apart
   Timeline prediction;
   std::vector<KindErrors> kinds;
   std::vector<DeviceTime> device_measured, device_predicted; ///< [device of the graph]
@@ -52,6 +53,11 @@ struct RunAccuracy {
 
 /// Retells and predicts a run. Deterministic. std::runtime_error for a graph whose tasks wait for each other.
 RunAccuracy accuracy_of(const RunRecord& record);
+
+/// The draw of a run's graph that predicts it (lockstep.hpp), given with times of parts and their platform, where its
+/// equal replicas meet on links and an exact replay takes longer; else nothing.
+std::optional<TaskGraph> let_drift(const RunRecord& record, const TaskGraph& graph, const Platform& platform,
+                                   double exact_seconds);
 
 /// What each device waited for, judged by the last input of each task.
 std::vector<DeviceTime> device_times(const TaskGraph& graph, const Timeline& timeline);

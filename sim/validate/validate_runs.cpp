@@ -74,9 +74,9 @@ Validation validate_runs(const fs::path& path, const fs::path& /*shipped*/) {
     validation.baselines["parts as asked"].push_back(row);
     row.predicted = accuracy.unshared * iteration;
     validation.baselines["links not shared"].push_back(row);
-    if (record.parts && record.shares_links) {
-      row.predicted = accuracy.uneven * iteration;
-      validation.baselines["computations a per cent apart"].push_back(row);
+    if (record.shares_links) {
+      row.predicted = accuracy.lockstep * iteration;
+      validation.baselines["replicas in lockstep"].push_back(row);
     }
     if (record.parts && !record.parts->slowdowns.empty()) {
       row.predicted = accuracy.alone * iteration;

@@ -68,19 +68,50 @@ TEST_CASE("contention for memory is predicted where it decides", "[study][run][r
   CHECK(predicted < median_of(validation.baselines.at("a slowdown per device")));
 }
 
-// Equal replicas behind one port leave the lockstep of the replay as soon as they differ.
-TEST_CASE("computations a per cent apart find the fastest of plans in lockstep", "[study][run][reality]") {
-  const Validation validation = validate(kRuns);
+// How much longer the run predicted to be the fastest takes than the fastest, of the runs whose names begin so.
+double regret(const std::vector<ValidationRow>& rows, const std::string& front) {
   const ValidationRow* chosen = nullptr;
   const ValidationRow* fastest = nullptr;
-  for (const ValidationRow& row : validation.baselines.at("computations a per cent apart")) {
-    if (row.case_name.starts_with("bert-large-four-generations-")) {
+  for (const ValidationRow& row : rows) {
+    if (row.case_name.starts_with(front)) {
       chosen = chosen == nullptr || row.predicted < chosen->predicted ? &row : chosen;
       fastest = fastest == nullptr || row.measured < fastest->measured ? &row : fastest;
     }
   }
   REQUIRE(chosen != nullptr);
-  CHECK(chosen->case_name == fastest->case_name);
+  return chosen->measured / fastest->measured - 1;
+}
+
+// Equal replicas behind one port leave the lockstep of an exact replay as soon as they differ. Lockstep chose plans
+// that take 7.5 and 39.8 % longer than the fastest.
+TEST_CASE("replicas that drift apart find the fastest of kept runs", "[study][run][reality]") {
+  const Validation validation = validate(kRuns);
+  for (const auto& [contest, in_lockstep] : {std::pair<std::string, double>{"bert-large-ethernet-t4-cluster-", 0.07},
+                                             std::pair<std::string, double>{"bert-large-four-generations-", 0.39}}) {
+    CAPTURE(contest);
+    CHECK(regret(validation.rows, contest) <= 0.02);
+    CHECK(regret(validation.baselines.at("replicas in lockstep"), contest) >= in_lockstep);
+  }
+}
+
+// Predicted 21 to 56 % too slow in lockstep. What is left: ports serve transfers of a few packets one after the other.
+TEST_CASE("plans of equal replicas are predicted within a fifth, and no other changes", "[study][run][reality]") {
+  const Validation validation = validate(kRuns);
+  const std::vector<ValidationRow>& in_lockstep = validation.baselines.at("replicas in lockstep");
+  double largest = 0, before = 0;
+  for (const ValidationRow& row : in_lockstep) {
+    const auto now = std::find_if(validation.rows.begin(), validation.rows.end(),
+                                  [&](const ValidationRow& other) { return other.case_name == row.case_name; });
+    REQUIRE(now != validation.rows.end());
+    CAPTURE(row.case_name);
+    const bool replicated =
+        row.case_name.find("-dapple-") != std::string::npos || row.case_name.find("-pipedream-") != std::string::npos;
+    CHECK((replicated || now->predicted == row.predicted));
+    largest = std::max(largest, std::abs(now->error()));
+    before = std::max(before, std::abs(row.error()));
+  }
+  CHECK(largest <= 0.2);
+  CHECK(before >= 0.55);
 }
 
 // The runs of one model on one platform compete; there are at least 24 of the first.

@@ -13,6 +13,7 @@
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 namespace {
@@ -249,8 +250,9 @@ std::string json_with_timelines(const Study& study, const ComparisonResult& resu
   for (const std::size_t run : runs_to_show(result, most)) {
     const Prepared& one = result.prepared[result.of_run[run]];
     if (run == 0) {
+      const TaskGraph graph = replayed_graph(study, one);
       parts[run].push_back(
-          {"explanation", to_json(explain({*one.graph, one.timeline, study.platform, study.engine->replay}))});
+          {"explanation", to_json(explain({graph, one.timeline, study.platform, study.engine->replay}))});
     }
     parts[run].push_back({"timeline", chrome_trace(*one.graph, one.timeline, study.platform)});
   }

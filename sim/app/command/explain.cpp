@@ -11,8 +11,9 @@
 #include "sim/app/common/temporary_folder.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/replay_prepared.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
-#include "sim/validate/run_record.hpp"
+#include "sim/validate/run_accuracy.hpp"
 
 namespace stagecraft {
 namespace {
@@ -74,22 +75,27 @@ ExitStatus tell_prepared(const OutputOptions& options, const Study& study, const
   }
   remark_note(one.run.note);
   const EngineRow& engine = *study.engine;
+  const TaskGraph graph = replayed_graph(study, one);
   return tell(options, {study.model->name, study.platform.name, one.run.strategy, one.run.schedule, std::move(inputs),
-                        explain({*one.graph, one.timeline, study.platform, engine.replay})});
+                        explain({graph, one.timeline, study.platform, engine.replay})});
 }
 
 ExitStatus explain_execution(const std::string& file, const OutputOptions& output) {
   RunRecord record = read_run_record(file);
   record.timeline.window = std::max(1, record.timeline.iterations - 1); // the first is not yet in steady state
   const Platform platform = record.parts ? with_parts(record.platform, record.graph, *record.parts) : record.platform;
-  const TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
-  return tell(output,
-              {record.inputs.model,
-               record.inputs.platform,
-               record.inputs.strategy,
-               record.inputs.schedule,
-               {file},
-               explain({graph, record.timeline, platform, record.shares_links ? replay_simgrid : replay_analytic})});
+  const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
+  TaskGraph graph = record.parts ? with_parts(record.graph, *record.parts) : record.graph;
+  const ReplayRequest exact{graph, platform, record.timeline.iterations};
+  if (std::optional<TaskGraph> drawn = let_drift(record, graph, platform, engine({&exact, 1}).front().end())) {
+    graph = *std::move(drawn);
+  }
+  return tell(output, {record.inputs.model,
+                       record.inputs.platform,
+                       record.inputs.strategy,
+                       record.inputs.schedule,
+                       {file},
+                       explain({graph, record.timeline, platform, engine})});
 }
 
 ExitStatus explain_winner(const ExplainCommand& options) {

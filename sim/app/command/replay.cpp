@@ -11,6 +11,7 @@
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/memory_report.hpp"
 #include "sim/study/compare.hpp"
+#include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
 namespace {
@@ -49,7 +50,8 @@ Timeline timeline_to_show(int iterations, const Study& study, const Prepared& ru
   if (tasks > kMostTasks) {
     throw InputError({"--iterations", 0, 0}, "tasks x iterations is too large; allowed: at most 100000000");
   }
-  const ReplayRequest request{*run.graph, study.platform, iterations};
+  const TaskGraph graph = replayed_graph(study, run);
+  const ReplayRequest request{graph, study.platform, iterations};
   return std::move(study.engine->replay({&request, 1}).front());
 }
 
