@@ -32,6 +32,7 @@ engine: analytic
 sweep:
   platform.network.bandwidth: {from: 1 Gb/s, to: 100 Gb/s, count: 60, scale: log}
   platform.network.latency: {from: 1 us, to: 100 us, count: 50, scale: log}
+  where: micro_batches == 2
   constraints: {devices: 1}
 """
 # An axis whose values are long texts; on one device the network changes nothing, and a map of it has one value.

@@ -33,7 +33,7 @@ const Plan kThroughPort = plan_on({0, 1}, {2, 3}), kWithinServers = plan_on({0, 
 Prepared run_of(const Study& read, const Plan& plan) {
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
-  return run_scenario(memo, {.plan = &plan, .schedule = read.schedules.front(), .micro_batches = 8});
+  return run_scenario(memo, {.plan = &plan, .schedule = read.schedules.front().row, .micro_batches = 8});
 }
 
 TEST_CASE("a run whose equal replicas share a port is a draw in which they have drifted apart", "[study][lockstep]") {

@@ -36,6 +36,22 @@ TEST_CASE("images multiply a convolution's first dimension, sequences an attenti
             .front() == "attention forward bf16 batch=5 sequence=16 heads=4 kv_heads=1 head_size=8 causal=1");
 }
 
+TEST_CASE("a convolution that sees one position at a time is the product of its positions", "[workload][kernel]") {
+  // Of 8 by 8 positions a stride of 2 keeps 16; 5 images have 80 rows.
+  const auto first_line = [](const std::string& window) {
+    return lines_of("name: t\ninput: {shape: [4, 8, 8]}\nlayers:\n"
+                    "  - {name: a, kind: conv2d, channels: 6, " +
+                        window + "}\n",
+                    5)
+        .front();
+  };
+  CHECK(first_line("kernel: 1") == "gemm forward bf16 batch=1 m=320 n=6 k=4");
+  CHECK(first_line("kernel: 1, stride: 2") == "gemm forward bf16 batch=1 m=80 n=6 k=4");
+  CHECK_THAT(first_line("kernel: 3, padding: 1"), Catch::StartsWith("convolution"));
+  CHECK_THAT(first_line("kernel: 1, groups: 2"), Catch::StartsWith("convolution"));
+  CHECK_THAT(first_line("kernel: 1, padding: 1"), Catch::StartsWith("convolution"));
+}
+
 TEST_CASE("a convolution that differs in its two directions has no such kernel", "[workload][kernel]") {
   CHECK(lines_of("name: t\ninput: {shape: [1, 8, 8]}\nlayers:\n"
                  "  - {name: a, kind: conv2d, channels: 1, kernel: [1, 7], padding: [0, 3]}\n",

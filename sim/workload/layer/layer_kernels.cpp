@@ -24,7 +24,21 @@ LayerKernels both_passes(KernelOp op, const Layer& layer, double columns) {
   return {.forward = {call}, .backward_input = {call}};
 }
 
+// A convolution that sees one position at a time is the product of the positions that it keeps with one weight matrix.
+// Libraries compute it so, and fits to larger windows, whose algorithms save multiplications, say nothing of it.
+bool is_product(const Layer& layer) {
+  return layer.kernel == std::vector{1, 1} && layer.padding == std::vector{0, 0} && layer.groups == 1;
+}
+
 } // namespace
+
+// y[rows, out] = x[rows, in] W[in, out]; then dx = dy W' and dW = x' dy.
+LayerKernels linear_kernels(const Layer& layer) {
+  const double in = layer.features_in;
+  const double out = layer.features;
+  const double rows = elements_of(layer.output) / out;
+  return {{gemm(1, rows, out, in, kM)}, {gemm(1, rows, in, out, kM)}, {gemm(1, in, out, rows, kK)}};
+}
 
 LayerKernels convolution_kernels(const Layer& layer) {
   const Shape& image = layer.inputs.front();
@@ -33,6 +47,9 @@ LayerKernels convolution_kernels(const Layer& layer) {
                      std::all_of(layer.dilation.begin(), layer.dilation.end(), [](int by) { return by == 1; });
   if (!plain) {
     return {};
+  }
+  if (is_product(layer)) {
+    return linear_kernels(layer);
   }
   const double width = last(image);
   const auto height = static_cast<double>(image[image.size() - 2]);
@@ -43,14 +60,6 @@ LayerKernels convolution_kernels(const Layer& layer) {
                          static_cast<double>(layer.padding[0]), static_cast<double>(layer.groups)},
                         kImages};
   return {{call}, {call}, {call}};
-}
-
-// y[rows, out] = x[rows, in] W[in, out]; then dx = dy W' and dW = x' dy.
-LayerKernels linear_kernels(const Layer& layer) {
-  const double in = layer.features_in;
-  const double out = layer.features;
-  const double rows = elements_of(layer.output) / out;
-  return {{gemm(1, rows, out, in, kM)}, {gemm(1, rows, in, out, kM)}, {gemm(1, in, out, rows, kK)}};
 }
 
 // Both operands are activations: backward has a product for the gradient of each.
