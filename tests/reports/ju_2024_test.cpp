@@ -5,6 +5,7 @@
 
 #include "sim/analysis/judge.hpp"
 #include "sim/base/statistics.hpp"
+#include "sim/study/compare.hpp"
 #include "tests/reports/reports.hpp"
 
 namespace stagecraft {
@@ -29,8 +30,9 @@ Judgement judged(const std::string& study, const std::vector<Setting>& settings)
 }
 
 // Checks a line of the page per model, with a cell per platform: the speed-up, and how late gradients are.
-void check_speedups(const Judgement& judgement, const std::string& reading) {
-  for (const auto& [model, title] : kModels) {
+void check_speedups(const Judgement& judgement, const std::string& reading,
+                    const std::vector<std::pair<std::string, std::string>>& models = kModels) {
+  for (const auto& [model, title] : models) {
     std::string row = "| " + title + ", " + reading + " |";
     for (const char* platform : {"one-server-4", "one-server-8", "two-servers-4", "two-servers-8"}) {
       const JudgedPlan& plan = plan_of(judgement, "antichain", model, platform);
@@ -56,11 +58,13 @@ double median(const Judgement& judgement, std::string_view planner, std::string_
 TEST_CASE("reports/ju-2024 says what its study gives with a flush", "[reports]") {
   const Judgement judgement = judged("study.yaml", {});
   check_speedups(judgement, "flush");
-  for (const std::string planner : {"antichain", "optimal", "block-partition", "capability", "uniform", "parameters"}) {
+  for (const std::string planner :
+       {"antichain", "optimal", "block-partition", "capability", "uniform", "parameters", "pipedream"}) {
     const auto of = [&](const char* platform, double JudgedPlan::*figure) {
       return median(judgement, planner, platform, figure);
     };
-    test::check_says("ju-2024", "| `" + planner + "` | " + percent(of("one-server-4", &JudgedPlan::load_imbalance), 0) +
+    const std::string title = "`" + planner + (planner == "pipedream" ? "`, with replicas" : "`");
+    test::check_says("ju-2024", "| " + title + " | " + percent(of("one-server-4", &JudgedPlan::load_imbalance), 0) +
                                     " | " + percent(of("one-server-8", &JudgedPlan::load_imbalance), 0) + " | " +
                                     to_text(of("one-server-4", &JudgedPlan::speedup), 2) + " | " +
                                     to_text(of("one-server-8", &JudgedPlan::speedup), 2) + " |");
@@ -121,22 +125,41 @@ JudgedPlan plan_with(const std::string& planner, const std::string& model, const
   return judged("study.yaml", settings).plans.front();
 }
 
+// One device of the study alone with M micro-batches, one at a time; `judge` would take the M that is best for it.
+Run alone_with(const std::string& model, int micro_batches, const std::string& cost_model) {
+  constexpr const char* kAlone = R"(platform: platforms/one-server-4.yaml
+compare: {strategies: [single], schedules: [1f1b]}
+training: {global_batch: 1024, optimizer: momentum, precision: fp32}
+)";
+  const Study read =
+      load_study(yaml::parse("model: " + model + "\n" + kAlone, "alone.yaml"), test::folders_of("ju-2024"),
+                 {{"cost_model", cost_model}, {"training.micro_batches", std::to_string(micro_batches)}});
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  return compare(memo).comparison.runs.front();
+}
+
+// The one server of the study with links a thousand times as fast.
+std::vector<Setting> thousandfold_links(int devices) {
+  std::vector<Setting> fast = {{"platform.nodes.0.host.memory_bandwidth", "180000 GB/s"}};
+  for (int link = 0; link < devices / 2; ++link) {
+    fast.push_back({"platform.nodes.0.links." + std::to_string(link) + ".bandwidth", "12000 GB/s"});
+  }
+  return fast;
+}
+
 TEST_CASE("reports/ju-2024 says where the factor of 8 goes", "[reports]") {
   const std::vector<std::pair<int, std::vector<int>>> counts = {{4, {32, 64, 32, 16}}, {8, {64, 64, 64, 32}}};
   for (const auto& [devices, micro_batches] : counts) {
-    std::vector<Setting> fast = {{"platform.nodes.0.host.memory_bandwidth", "180000 GB/s"}};
-    for (int link = 0; link < devices / 2; ++link) {
-      fast.push_back({"platform.nodes.0.links." + std::to_string(link) + ".bandwidth", "12000 GB/s"});
-    }
+    const std::vector<Setting> fast = thousandfold_links(devices);
     for (std::size_t i = 0; i < kModels.size(); ++i) {
       const auto& [model, title] = kModels[i];
       const int count = micro_batches[i];
       const std::string platform = "one-server-" + std::to_string(devices);
-      // Alone under 1f1b: gpipe would hold all micro-batches at once, which one device has no room for.
-      const JudgedPlan alone = plan_with("single", model, platform, count, {{"judge.schedule", "1f1b"}});
+      const Run alone = alone_with(model, count, "roofline");
       const JudgedPlan ideal = plan_with("antichain", model, platform, count, fast);
       const JudgedPlan real = plan_with("antichain", model, platform, count, {});
-      const double balance = alone.iteration / (count * ideal.bottleneck) / devices;
+      const double balance = alone.metrics.iteration / (count * ideal.bottleneck) / devices;
       const double filling = ideal.speedup / (devices * alone.speedup * balance);
       std::string row = "| " + title + ", " + std::to_string(devices) + " | " + std::to_string(count) + " |";
       for (const double part : {alone.speedup, balance, filling, real.speedup / ideal.speedup, real.speedup}) {
@@ -160,6 +183,46 @@ TEST_CASE("on fast links the plain period is reached without a flush", "[reports
   CHECK(plan.micro_batches * plan.bottleneck / plan.iteration > 0.98);
 }
 
+TEST_CASE("reports/ju-2024 says what VGG-16 gives on fits to measured kernels", "[reports]") {
+  const auto on_fits = [](const std::string& study, const std::string& planner, std::vector<Setting> settings = {}) {
+    settings.insert(
+        settings.begin(),
+        {{"cost_model", "auto"}, {"judge.models", "[vgg16-cifar10]"}, {"judge.planners", "[" + planner + "]"}});
+    return judged(study, settings);
+  };
+  const Judgement flush = on_fits("study.yaml", "antichain");
+  check_speedups(flush, "flush, on fits", {kModels.front()});
+  CHECK(std::all_of(flush.plans.begin(), flush.plans.end(),
+                    [](const JudgedPlan& plan) { return plan.micro_batches == 8; }));
+  const Judgement asynchronous = on_fits("asynchronous.yaml", "antichain");
+  check_speedups(asynchronous, "asynchronous, on fits", {kModels.front()});
+  CHECK(std::all_of(asynchronous.plans.begin(), asynchronous.plans.end(),
+                    [](const JudgedPlan& plan) { return plan.micro_batches == 1; }));
+  test::check_says("ju-2024", "in one server, " +
+                                  to_text(asynchronous.plans[1].speedup / asynchronous.plans[0].speedup, 2) +
+                                  " times as much as 4, where the paper has 1.11");
+  const auto without_links = [&](int devices) {
+    std::vector<Setting> settings = thousandfold_links(devices);
+    settings.push_back({"judge.platforms", "[platforms/one-server-" + std::to_string(devices) + ".yaml]"});
+    return to_text(on_fits("asynchronous.yaml", "antichain", settings).plans.front().speedup, 2);
+  };
+  test::check_says("ju-2024", "it would give " + without_links(4) + " and " + without_links(8));
+  const Judgement replicas = on_fits("study.yaml", "data-parallel");
+  test::check_says("ju-2024", "gives " + to_text(replicas.plans[0].speedup, 2) + " and " +
+                                  to_text(replicas.plans[1].speedup, 2) + " there");
+  const auto milliseconds = [](int micro_batches, const std::string& cost_model) {
+    return to_text(alone_with("vgg16-cifar10", micro_batches, cost_model).metrics.iteration.value * 1e3, 0);
+  };
+  test::check_says("ju-2024", "in " + milliseconds(1, "auto") + " instead of " + milliseconds(1, "roofline") + " ms");
+  test::check_says("ju-2024", "in " + milliseconds(64, "auto") + " instead of " + milliseconds(64, "roofline") + " ms");
+  const auto kernels = [](int micro_batches, const std::string& cost_model) {
+    return to_text(alone_with("vgg16-cifar10", micro_batches, cost_model).speedup, 2);
+  };
+  test::check_says("ju-2024", "of 8 micro-batches is then " + kernels(8, "auto") + " instead of " +
+                                  kernels(8, "roofline") + ", that of 64 is " + kernels(64, "auto") + " instead of " +
+                                  kernels(64, "roofline"));
+}
+
 TEST_CASE("the measured profiles give what reports/ju-2024 says", "[reports]") {
   const std::filesystem::path profiles =
       std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream/profiles";
@@ -173,7 +236,8 @@ TEST_CASE("the measured profiles give what reports/ju-2024 says", "[reports]") {
                                                                   {"VGG-16", "vgg16"},
                                                                   {"AlexNet", "alexnet"}};
   const auto plans_of = [&](const std::string& file, const std::string& study, const std::string& ordered) {
-    return judged(study, {{"judge.models", "['" + (profiles / (file + ".graph.txt")).string() + "']"},
+    return judged(study, {{"cost_model", "profiled"},
+                          {"judge.models", "['" + (profiles / (file + ".graph.txt")).string() + "']"},
                           {"judge.platforms", "[{devices: 4, bandwidth: 10 GB/s}, {devices: 8, bandwidth: 10 GB/s}]"},
                           {"judge.planners", "[antichain]"},
                           {"training.global_batch", "64"},
