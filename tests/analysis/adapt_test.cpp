@@ -187,19 +187,19 @@ Adaptation adapt_report(const char* name, const std::vector<Setting>& settings =
 }
 
 // The figures of reports/patent-2022/README.md. `rounds_to_…_percent` is 0 where the oracle is never reached.
-TEST_CASE("reports/patent-2022: balancing makes up for two thirds of a wrong cost model", "[study][adapt][reports]") {
+TEST_CASE("reports/patent-2022: balancing makes up for a wrong cost model", "[study][adapt][reports]") {
   const Adaptation result = adapt_report("wrong-model");
   const auto& [never, dynamic, oracle] = std::tie(result.policies[0], result.policies[1], result.policies[2]);
-  CHECK(never.iteration_before(100).value == Approx(0.3644).epsilon(1e-3));
+  CHECK(never.iteration_before(100).value == Approx(0.2794).epsilon(1e-3));
   CHECK(dynamic.rounds.front().iteration == never.rounds.front().iteration);
-  CHECK(dynamic.iteration_before(100).value == Approx(0.3044).epsilon(1e-3));
-  CHECK(oracle.iteration_before(100).value == Approx(0.2738).epsilon(1e-3));
-  CHECK(result.phases[0].rounds_to_5_percent == 0);
-  check_says("patent-2022", "*dynamic* is never within 5 % of *oracle* in wrong-model");
+  CHECK(dynamic.iteration_before(100).value == Approx(0.2030).epsilon(1e-3));
+  CHECK(oracle.iteration_before(100).value == Approx(0.2036).epsilon(1e-3));
+  CHECK(result.phases[0].rounds_to_2_percent > 0);
+  CHECK(result.phases[0].rounds_to_2_percent <= 10);
   CHECK(dynamic.replays <= 20);
 }
 
-TEST_CASE("reports/patent-2022: on the roofline balancing makes up for the whole of a wrong cost model",
+TEST_CASE("reports/patent-2022: on the roofline balancing makes up for a wrong cost model, too",
           "[study][adapt][reports]") {
   const Adaptation result = adapt_report("wrong-model", {{"cost_model", "roofline"}});
   CHECK(result.policies[0].iteration_before(100).value == Approx(0.2327).epsilon(1e-3));
@@ -223,21 +223,25 @@ TEST_CASE("reports/patent-2022: of twelve beliefs about the V100 few end more th
     }
     return beliefs;
   };
-  CHECK(behind("mean") == std::vector<std::string>{"0.5"});
-  CHECK(behind("share") == std::vector<std::string>{"0.25", "0.33", "0.6"});
-  check_says(
-      "patent-2022",
-      "`mean` ends within 5 % of *oracle* from all but 0.5, and `share` from all but three: from 0.25, 0.33 and 0.6");
+  CHECK(behind("mean").empty());
+  CHECK(behind("share") == std::vector<std::string>{"0.25", "0.33", "0.4", "0.6"});
+  check_says("patent-2022",
+             "`mean` ends within 5 % of *oracle* from all, `share` from all but four: from 0.25, 0.33, 0.4 and 0.6");
 }
 
 TEST_CASE("reports/patent-2022: balancing adapts to a device at half its speed within ten rounds",
           "[study][adapt][reports]") {
   const Adaptation small = adapt_report("slow-down");
-  CHECK(small.policies[0].iteration_before(130).value == Approx(0.4275).epsilon(1e-3));
-  CHECK(small.policies[1].iteration_before(130).value == Approx(0.2772).epsilon(1e-3));
-  CHECK(small.policies[2].iteration_before(130).value == Approx(0.2893).epsilon(1e-3));
-  CHECK(small.phases[1].rounds_to_2_percent > 0);
-  CHECK(small.phases[1].rounds_to_2_percent <= 10);
+  CHECK(small.policies[0].iteration_before(130).value == Approx(0.3315).epsilon(1e-3));
+  CHECK(small.policies[1].iteration_before(130).value == Approx(0.2301).epsilon(1e-3));
+  CHECK(small.policies[2].iteration_before(130).value == Approx(0.2169).epsilon(1e-3));
+  // By fits 6.1 % behind the oracle, and there it stays; on the roofline ahead of it.
+  CHECK(small.phases[1].rounds_to_5_percent == 0);
+  check_says("patent-2022", "After a V100 has slowed down ResNet-50 stays 6 % behind the oracle");
+  const Adaptation small_by_roofline = adapt_report("slow-down", {{"cost_model", "roofline"}});
+  CHECK(small_by_roofline.policies[1].iteration_before(130).value == Approx(0.1810).epsilon(1e-3));
+  CHECK(small_by_roofline.phases[1].rounds_to_2_percent > 0);
+  CHECK(small_by_roofline.phases[1].rounds_to_2_percent <= 10);
   CHECK(small.policies[1].replays <= 20);
   const Adaptation large = adapt_report("slow-down-gpt2-xl");
   CHECK(large.policies[0].iteration_before(130).value == Approx(4.113).epsilon(1e-3));
@@ -252,8 +256,8 @@ TEST_CASE("reports/patent-2022: a device that leaves is replaced by the others",
   const Adaptation result = adapt_report("leaving");
   CHECK(result.policies[0].iterations() == 30);
   CHECK(result.policies[1].iterations() == 130);
-  CHECK(result.policies[1].iteration_before(130).value == Approx(0.2882).epsilon(1e-3));
-  CHECK(result.policies[2].iteration_before(130).value == Approx(0.2952).epsilon(1e-3));
+  CHECK(result.policies[1].iteration_before(130).value == Approx(0.2159).epsilon(1e-3));
+  CHECK(result.policies[2].iteration_before(130).value == Approx(0.2254).epsilon(1e-3));
   CHECK(result.phases[1].rounds_to_2_percent > 0);
   CHECK(result.phases[1].rounds_to_2_percent <= 10);
   CHECK(result.policies[1].replays <= 20);
@@ -276,11 +280,9 @@ TEST_CASE("reports/patent-2022: the placement as worded, in its best reading, an
     }
     check_says("patent-2022", row);
   }
-  // 7.3 and 2.7 times ours.
-  CHECK(totals[0] > 7 * totals[2]);
-  CHECK(totals[0] < 8 * totals[2]);
-  CHECK(totals[1] > 2.5 * totals[2]);
-  CHECK(totals[1] < 2.9 * totals[2]);
+  // 10.3 and 2.8 times ours.
+  CHECK(totals[0] > 10 * totals[2]);
+  CHECK(totals[1] < totals[0] / 3);
 }
 
 } // namespace
