@@ -186,25 +186,62 @@ Adaptation adapt_report(const char* name, const std::vector<Setting>& settings =
   return adapt(memo);
 }
 
-// The figures of reports/patent-2022/README.md.
+// The figures of reports/patent-2022/README.md. `rounds_to_…_percent` is 0 where the oracle is never reached.
 TEST_CASE("reports/patent-2022: balancing makes up for a wrong cost model", "[study][adapt][reports]") {
   const Adaptation result = adapt_report("wrong-model");
   const auto& [never, dynamic, oracle] = std::tie(result.policies[0], result.policies[1], result.policies[2]);
-  CHECK(never.iteration_before(100).value == Approx(0.2327).epsilon(1e-3));
+  CHECK(never.iteration_before(100).value == Approx(0.2794).epsilon(1e-3));
   CHECK(dynamic.rounds.front().iteration == never.rounds.front().iteration);
-  CHECK(dynamic.iteration_before(100).value == Approx(0.1765).epsilon(1e-3));
-  CHECK(oracle.iteration_before(100).value == Approx(0.2029).epsilon(1e-3));
+  CHECK(dynamic.iteration_before(100).value == Approx(0.2030).epsilon(1e-3));
+  CHECK(oracle.iteration_before(100).value == Approx(0.2036).epsilon(1e-3));
+  CHECK(result.phases[0].rounds_to_2_percent > 0);
   CHECK(result.phases[0].rounds_to_2_percent <= 10);
   CHECK(dynamic.replays <= 20);
+}
+
+TEST_CASE("reports/patent-2022: on the roofline balancing makes up for a wrong cost model, too",
+          "[study][adapt][reports]") {
+  const Adaptation result = adapt_report("wrong-model", {{"cost_model", "roofline"}});
+  CHECK(result.policies[0].iteration_before(100).value == Approx(0.2327).epsilon(1e-3));
+  CHECK(result.policies[1].iteration_before(100).value == Approx(0.1765).epsilon(1e-3));
+  CHECK(result.policies[2].iteration_before(100).value == Approx(0.2029).epsilon(1e-3));
+  CHECK(result.phases[0].rounds_to_2_percent > 0);
+  CHECK(result.phases[0].rounds_to_2_percent <= 10);
+  check_says("patent-2022", "23.3 s, 232.7 ms | 20.7 s, 204.1 ms | 18.3 s, 176.5 ms | 20.3 s, 202.9 ms |");
+}
+
+TEST_CASE("reports/patent-2022: of twelve beliefs about the V100 few end more than 5 % behind the oracle",
+          "[study][adapt][reports]") {
+  const auto behind = [](const std::string& update) {
+    std::vector<std::string> beliefs;
+    for (const std::string belief : {"0.25", "0.33", "0.4", "0.5", "0.6", "0.7", "0.8", "1", "1.25", "1.5", "2", "3"}) {
+      const Adaptation result =
+          adapt_report("wrong-model", {{"dynamic.update", update}, {"believed.device_speed.v100-sxm2-16gb", belief}});
+      if (result.policies[1].iteration_before(100) > 1.05 * result.policies[2].iteration_before(100)) {
+        beliefs.push_back(belief);
+      }
+    }
+    return beliefs;
+  };
+  CHECK(behind("mean").empty());
+  CHECK(behind("share") == std::vector<std::string>{"0.25", "0.33", "0.4", "0.6"});
+  check_says("patent-2022",
+             "`mean` ends within 5 % of *oracle* from all, `share` from all but four: from 0.25, 0.33, 0.4 and 0.6");
 }
 
 TEST_CASE("reports/patent-2022: balancing adapts to a device at half its speed within ten rounds",
           "[study][adapt][reports]") {
   const Adaptation small = adapt_report("slow-down");
-  CHECK(small.policies[0].iteration_before(130).value == Approx(0.2837).epsilon(1e-3));
-  CHECK(small.policies[1].iteration_before(130).value == Approx(0.1810).epsilon(1e-3));
-  CHECK(small.policies[2].iteration_before(130).value == Approx(0.1879).epsilon(1e-3));
-  CHECK(small.phases[1].rounds_to_2_percent <= 10);
+  CHECK(small.policies[0].iteration_before(130).value == Approx(0.3315).epsilon(1e-3));
+  CHECK(small.policies[1].iteration_before(130).value == Approx(0.2301).epsilon(1e-3));
+  CHECK(small.policies[2].iteration_before(130).value == Approx(0.2169).epsilon(1e-3));
+  // By fits 6.1 % behind the oracle, and there it stays; on the roofline ahead of it.
+  CHECK(small.phases[1].rounds_to_5_percent == 0);
+  check_says("patent-2022", "After a V100 has slowed down ResNet-50 stays 6 % behind the oracle");
+  const Adaptation small_by_roofline = adapt_report("slow-down", {{"cost_model", "roofline"}});
+  CHECK(small_by_roofline.policies[1].iteration_before(130).value == Approx(0.1810).epsilon(1e-3));
+  CHECK(small_by_roofline.phases[1].rounds_to_2_percent > 0);
+  CHECK(small_by_roofline.phases[1].rounds_to_2_percent <= 10);
   CHECK(small.policies[1].replays <= 20);
   const Adaptation large = adapt_report("slow-down-gpt2-xl");
   CHECK(large.policies[0].iteration_before(130).value == Approx(4.113).epsilon(1e-3));
@@ -219,8 +256,9 @@ TEST_CASE("reports/patent-2022: a device that leaves is replaced by the others",
   const Adaptation result = adapt_report("leaving");
   CHECK(result.policies[0].iterations() == 30);
   CHECK(result.policies[1].iterations() == 130);
-  CHECK(result.policies[1].iteration_before(130).value == Approx(0.1778).epsilon(1e-3));
-  CHECK(result.policies[2].iteration_before(130).value == Approx(0.2398).epsilon(1e-3));
+  CHECK(result.policies[1].iteration_before(130).value == Approx(0.2159).epsilon(1e-3));
+  CHECK(result.policies[2].iteration_before(130).value == Approx(0.2254).epsilon(1e-3));
+  CHECK(result.phases[1].rounds_to_2_percent > 0);
   CHECK(result.phases[1].rounds_to_2_percent <= 10);
   CHECK(result.policies[1].replays <= 20);
 }
@@ -242,7 +280,8 @@ TEST_CASE("reports/patent-2022: the placement as worded, in its best reading, an
     }
     check_says("patent-2022", row);
   }
-  CHECK(totals[0] > 12 * totals[2]);
+  // 10.3 and 2.8 times ours.
+  CHECK(totals[0] > 10 * totals[2]);
   CHECK(totals[1] < totals[0] / 3);
 }
 
