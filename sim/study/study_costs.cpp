@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/lower_bound.hpp"
@@ -10,10 +11,20 @@
 namespace stagecraft {
 namespace {
 
-// The least bound over the study's numbers of micro-batches.
+// The numbers of micro-batches that any run of the study has.
+std::set<int> tried_counts(const Study& study) {
+  std::set<int> counts(study.training.micro_batches.begin(), study.training.micro_batches.end());
+  for (const StrategyRow* strategy : study.strategies) {
+    const std::vector<int> own = micro_batches_of(study, strategy);
+    counts.insert(own.begin(), own.end());
+  }
+  return counts;
+}
+
+// The least bound over these numbers.
 template <class Bound> Seconds least_bound(const Study& study, Bound&& bound) {
   std::optional<Seconds> least;
-  for (const int count : study.training.micro_batches) {
+  for (const int count : tried_counts(study)) {
     const Seconds one = bound(count);
     least = least ? std::min(*least, one) : one;
   }
@@ -72,8 +83,8 @@ Seconds StudyCosts::single_device_seconds() {
   if (single_) {
     return *single_;
   }
-  std::vector<int> counts = study_.training.micro_batches;
-  counts.push_back(1);
+  std::set<int> counts = tried_counts(study_);
+  counts.insert(1);
   Seconds best{kInfinity};
   const ModelTotals totals = totals_of(*study_.model);
   for (const int count : counts) {
