@@ -249,9 +249,8 @@ Judgement judge(const JudgeStudy& study, const ProgressCall& progress) {
   std::vector<double> profiles;
   for (const yaml::Node& model : study.models) {
     for (const yaml::Node& platform : study.platforms) {
-      const Study read =
-          load_study(with(with(study.rest, "model", model), "platform", platform), study.folders, study.settings,
-                     Purpose::comparison);
+      const Study read = load_study(with(with(study.rest, "model", model), "platform", platform), study.folders,
+                                    study.settings, Purpose::comparison);
       judgement.engine = read.engine->name;
       JudgedCase one(study, read);
       const std::vector<JudgedPlan> judged = one.judge();

@@ -187,9 +187,8 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
   const bool whole_micro_batches =
       model.micro_batches > 0 && (node == nullptr || node->find("global_batch") == nullptr);
   // Measured times are of one way to train, which the file may not tell.
-  const TrainingDefaults defaults = purpose == Purpose::comparison && model.profiles.empty()
-                                        ? TrainingDefaults::searched
-                                        : TrainingDefaults::plain;
+  const TrainingDefaults defaults =
+      purpose == Purpose::comparison && model.profiles.empty() ? TrainingDefaults::searched : TrainingDefaults::plain;
   Training training =
       node != nullptr ? load_training(*node, unknown_size || whole_micro_batches, defaults) : Training{};
   for (const RecomputeChoice& choice : training.recomputes) {

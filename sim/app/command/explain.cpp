@@ -99,7 +99,8 @@ ExitStatus explain_execution(const std::string& file, const OutputOptions& outpu
 }
 
 ExitStatus explain_winner(const ExplainCommand& options) {
-  GivenStudy given = study_of_file(options.model.model, settings_of(options.settings, options.model), Purpose::comparison);
+  GivenStudy given =
+      study_of_file(options.model.model, settings_of(options.settings, options.model), Purpose::comparison);
   const Study& study = given.study;
   ScheduleCounts counts;
   StudyMemo memo(study, counts);

@@ -130,7 +130,8 @@ ExitStatus run(const ShowCommand& options) {
     emit(options.output, show_device(load_device_type(document, types)));
   } else if (document.find("model") != nullptr) {
     refuse_json(options);
-    emit(options.output, show_study(load_study(document, {file.parent_path(), folders.shipped}, {}, Purpose::comparison)));
+    emit(options.output,
+         show_study(load_study(document, {file.parent_path(), folders.shipped}, {}, Purpose::comparison)));
   } else {
     emit_model(options.output, load_model(file, import_options(options.reading)));
   }

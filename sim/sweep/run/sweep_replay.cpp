@@ -133,8 +133,8 @@ ReplayedPoint replay_point(const SweepStore::Found& point, const fs::path& folde
   }
   rename_files(document, point, places);
   ReplayedPoint replayed;
-  replayed.study = std::make_unique<Study>(
-      load_study(document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later, Purpose::comparison));
+  replayed.study = std::make_unique<Study>(load_study(
+      document, {.study = folder, .shipped = folder / "shipped", .closed = true}, later, Purpose::comparison));
   keep_to_axes(*replayed.study, of_row);
   set_engine(*replayed.study, point.row.engine);
   const std::vector<Scenario> scenarios = scenarios_of(*replayed.study);
