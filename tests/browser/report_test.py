@@ -42,6 +42,7 @@ training: {global_batch: 32, micro_batches: 2}
 compare: {strategies: [single], schedules: 1f1b}
 engine: analytic
 sweep:
+  where: micro_batches == 2
   platform.network.bandwidth: [1 Gb/s, 10 Gb/s]
   platform.network.latency: [1 us, 10 us]
   loader:
