@@ -47,6 +47,23 @@ TEST_CASE("auto takes a profile, else fits where a device has them, else the roo
   CHECK(iteration("fitted-beside-not.yaml", "auto") != iteration("fitted-beside-not.yaml", "roofline"));
 }
 
+// The fits of a product take less per sample the more there are, the roofline of the rest does not, so the shares
+// depend on how many samples a device runs at once.
+TEST_CASE("what a replica's time rests on is that of its own part of a micro-batch", "[study][cost]") {
+  const auto basis = [](const std::string& strategy, int batch) {
+    const Comparison comparison =
+        compare_text("model: shapes.yaml\nplatform: pcie-v100\ncost_model: calibrated\ntraining: {global_batch: " +
+                     std::to_string(batch) + "}\ncompare: {strategies: " + strategy + ", schedules: [accumulate]}\n")
+            .comparison;
+    REQUIRE(comparison.runs.front().feasible);
+    return whole_of(comparison.runs.front().cost_basis);
+  };
+  const int devices = static_cast<int>(study("model: shapes.yaml\nplatform: pcie-v100\n").platform.devices.size());
+  const double alone = share(basis("[single]", 2), CostSource::fits);
+  CHECK(share(basis("[data-parallel]", 2 * devices), CostSource::fits) == near(alone));
+  CHECK(share(basis("[single]", 2 * devices), CostSource::fits) != near(alone));
+}
+
 TEST_CASE("ranking a fitted device beside one that is not is remarked", "[study][cost]") {
   const auto verdict = [](const std::string& platform, const std::string& cost_model) {
     return join(compare_text("model: products.yaml\nplatform: " + platform + "\ncost_model: " + cost_model +
