@@ -16,7 +16,9 @@ std::vector<std::string> commands_of(const fs::path& document) {
     for (const std::string program : {"build/release/stagecraft ", "stagecraft "}) {
       if (line.starts_with(program) && line.find("model.onnx") == std::string::npos &&
           line.find("gpt2-xl-mixed") == std::string::npos) {
-        commands.push_back(line.substr(program.size()));
+        const bool long_study = line.find("resnet50-mixed") != std::string::npos; // two of its strategies will do
+        commands.push_back(line.substr(program.size()) +
+                           (long_study ? " --set compare.strategies='[uniform, data-parallel]'" : ""));
         break;
       }
     }

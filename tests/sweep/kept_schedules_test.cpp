@@ -6,6 +6,7 @@
 #include "sim/schedule/format/schedule_file.hpp"
 #include "sim/sweep/run/sweep_replay.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
+#include "tests/base/folder.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft {
@@ -17,9 +18,6 @@ using test::error_of;
 // A study's folder with two schedule files of one stem, which are those of 1f1b and gpipe on two devices.
 struct Fixture {
   Fixture() {
-    std::string name = (fs::temp_directory_path() / "stagecraft-kept-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder = name;
     fs::create_directories(study() / "other");
     fs::copy(test::kRoot / "tests/study/chain.yaml", study() / "chain.yaml");
     for (const auto& [file, schedule] : {std::pair{"mine.csv", "1f1b"}, {"other/mine.csv", "gpipe"}}) {
@@ -27,9 +25,6 @@ struct Fixture {
       write_file(study() / file, to_csv(std::get<Schedule>(make_schedule(row, {.ranks = 2, .micro_batches = 4}))));
     }
   }
-  ~Fixture() { fs::remove_all(folder); }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
 
   fs::path study() const { return folder / "study"; }
   fs::path results() const { return folder / "a.sqlite"; }
@@ -52,7 +47,7 @@ struct Fixture {
     return rows;
   }
 
-  fs::path folder;
+  test::Folder folder;
 };
 
 // Whether all figures are the same; one that neither has is NaN.
