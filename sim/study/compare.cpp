@@ -179,6 +179,18 @@ std::optional<Seconds> without_barrier(StudyCosts& costs, const ComparisonResult
   return measure(graph, replay_steady(study.engine->replay, {&request, 1}).front(), study.platform).iteration;
 }
 
+// An own schedule is of one number of micro-batches: where these are searched, only that one is tried; where the study
+// lists others, these are infeasible.
+std::vector<int> counts_to_try(const Study& study, const StrategyRow* strategy, const StudySchedule& schedule) {
+  if (schedule.own == nullptr) {
+    return micro_batches_of(study, strategy);
+  }
+  const std::vector<int>& listed = study.training.micro_batches;
+  const int own = schedule.own->micro_batches;
+  const bool searched = listed == study.training.more_micro_batches;
+  return searched && std::find(listed.begin(), listed.end(), own) != listed.end() ? std::vector{own} : listed;
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios_of(const Study& study) {
@@ -188,8 +200,7 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   const std::vector<int> choices_of_plans = differing_in_rule(study.training.recomputes);
   const auto add = [&](const StrategyRow* strategy, const Plan* plan) {
     for (const StudySchedule& schedule : study.schedules) {
-      // An own schedule is of one number of micro-batches.
-      for (const int count : micro_batches_of(study, schedule.own == nullptr ? strategy : nullptr)) {
+      for (const int count : counts_to_try(study, strategy, schedule)) {
         for (const int recompute : plan == nullptr ? all_choices : choices_of_plans) {
           scenarios.push_back({.strategy = strategy,
                                .plan = plan,

@@ -1,5 +1,7 @@
 // What a comparison searches where a study's `training` leaves it open: docs/formats/study.md.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/format/schedule_file.hpp"
+#include "tests/base/folder.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -42,6 +44,22 @@ TEST_CASE("what a study says is kept, and only the plain choices are tried at mo
   CHECK(counts_of(given, "data-parallel") == std::vector{8, 3, 1, 2, 4});
   const Study size = read_for(Purpose::comparison, shapes_study("{global_batch: 24, gradient_bucket: 1 MB}"));
   CHECK(size.training.gradient_bucket == Bytes{1e6});
+}
+
+TEST_CASE("where micro-batches are searched, an own schedule is tried with its own number", "[study]") {
+  const Folder folder;
+  const std::string file = (folder / "mine.csv").string();
+  const ScheduleRow& row = find_by_name(schedules(), "gpipe", "schedule", {});
+  write_file(file, to_csv(std::get<Schedule>(make_schedule(row, {.ranks = 2, .micro_batches = 4}))));
+  const auto counts = [&](const std::string& training) {
+    return counts_of(read_for(Purpose::comparison, "model: shapes.yaml\nplatform: pcie-v100\ntraining: " + training +
+                                                       "\ncompare: {strategies: [single], schedules: [" + file +
+                                                       "]}\n"),
+                     "single");
+  };
+  CHECK(counts("{global_batch: 8}") == std::vector{4});
+  CHECK(counts("{global_batch: 8, micro_batches: [2, 4]}") == std::vector{2, 4});
+  CHECK(counts("{global_batch: 6}") == std::vector{1, 2}); // 4 does not divide 6: infeasible, with that reason
 }
 
 TEST_CASE("one run, a profile and a study without training keep the plain defaults", "[study]") {
