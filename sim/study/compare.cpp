@@ -126,6 +126,12 @@ std::vector<int> differing_in_rule(const std::vector<RecomputeChoice>& choices) 
   return differing;
 }
 
+// The period of a graph replayed as it is, since it may be a draw already.
+Seconds period_of(const Study& study, const TaskGraph& graph, const Platform& platform, int iterations) {
+  const ReplayRequest request{graph, platform, iterations};
+  return measure(graph, replay_steady(study.engine->replay, {&request, 1}).front(), platform).iteration;
+}
+
 // Of a winner only: each part takes a replay. Few single parts, as a group of them helps at least as much.
 std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const ComparisonResult& result) {
   constexpr std::size_t kSingle = 8;
@@ -134,9 +140,8 @@ std::vector<Sensitivity> sensitivities_of_winner(const Study& study, const Compa
     return {};
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
-  const auto replayed = [&](const Rig& one) { // as it is, since it may be a draw already
-    const ReplayRequest request{one.graph, one.platform, iterations_of(study, one.graph)};
-    return measure(one.graph, replay_steady(study.engine->replay, {&request, 1}).front(), one.platform).iteration;
+  const auto replayed = [&](const Rig& one) {
+    return period_of(study, one.graph, one.platform, iterations_of(study, one.graph));
   };
   const Rig rig{replayed_graph(study, winner), study.platform};
   const std::vector<Part> parts = parts_of(rig.graph, rig.platform, kSingle);
@@ -175,8 +180,7 @@ std::optional<Seconds> without_barrier(StudyCosts& costs, const ComparisonResult
   const auto made = graph_of(
       costs, problem, {winner.plan, cost_plan(problem, winner.plan), winner.schedule, winner.rank_of}, StepMode::local);
   const auto& graph = std::get<TaskGraph>(made); // the winner's own could be made
-  const ReplayRequest request{graph, study.platform, std::max(iterations_of(study, graph), kIterationsOfLocalStep)};
-  return measure(graph, replay_steady(study.engine->replay, {&request, 1}).front(), study.platform).iteration;
+  return period_of(study, graph, study.platform, std::max(iterations_of(study, graph), kIterationsOfLocalStep));
 }
 
 // An own schedule is of one number of micro-batches: where these are searched, only that one is tried; where the study

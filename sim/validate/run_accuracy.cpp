@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "sim/base/schema.hpp"
 #include "sim/base/statistics.hpp"
@@ -36,13 +37,13 @@ Timeline predict(const RunRecord& record, const std::optional<PartTimes>& parts,
                                    : replay_contended(engine, platform, graph, iterations, parts->contention);
 }
 
-// The same, but where equal replicas meet on links they have drifted apart, as `replay` has it.
-Timeline predict_drifted(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine) {
-  Timeline exact = predict(record, parts, engine);
+// That prediction, but where equal replicas meet on links they have drifted apart, as `replay` has it.
+Timeline predict_drifted(const RunRecord& record, const std::optional<PartTimes>& parts, ReplayFunction engine,
+                         Timeline exact) {
   const Platform platform = parts ? with_parts(record.platform, record.graph, *parts) : record.platform;
   const TaskGraph graph = parts ? with_parts(record.graph, *parts) : record.graph;
   const std::optional<TaskGraph> drawn = let_drift(record, graph, platform, exact.end());
-  return drawn ? replay_once(engine, platform, *drawn, record.timeline.iterations) : exact;
+  return drawn ? replay_once(engine, platform, *drawn, record.timeline.iterations) : std::move(exact);
 }
 
 ErrorSpread spread_of_errors(const std::vector<double>& errors) {
@@ -139,7 +140,9 @@ RunAccuracy accuracy_of(const RunRecord& record) {
       replay_once(replay_analytic, record.platform, with_durations(record.graph, record.timeline), 1).end();
   const ReplayFunction engine = record.shares_links ? replay_simgrid : replay_analytic;
   std::optional<PartTimes> parts = record.parts;
-  accuracy.prediction = predict_drifted(record, parts, engine);
+  Timeline exact = predict(record, parts, engine);
+  accuracy.lockstep = exact.end();
+  accuracy.prediction = predict_drifted(record, parts, engine, std::move(exact));
   accuracy.predicted = accuracy.prediction.end();
   accuracy.unshared = predict(record, parts, replay_analytic).end();
   if (parts) {
@@ -148,8 +151,7 @@ RunAccuracy accuracy_of(const RunRecord& record) {
     parts->slowdowns.clear();
     accuracy.alone = predict(record, parts, engine).end();
   }
-  accuracy.lockstep = predict(record, record.parts, engine).end();
-  accuracy.unmeasured = predict_drifted(record, {}, engine).end();
+  accuracy.unmeasured = predict_drifted(record, {}, engine, predict(record, {}, engine)).end();
   accuracy.kinds = errors_by_kind(record, accuracy);
   accuracy.device_measured = device_times(record.graph, record.timeline);
   accuracy.device_predicted = device_times(record.graph, accuracy.prediction);

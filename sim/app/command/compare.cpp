@@ -68,9 +68,7 @@ struct ShownRun {
 };
 
 // Whether a run is ranked after those of exact training, as throughput only.
-bool is_apart(const Comparison& comparison, const Run& run) {
-  return run.feasible && block_of(run, comparison.rank) != block_of(comparison.runs.front(), comparison.rank);
-}
+bool is_apart(const Comparison& comparison, const Run& run) { return run.feasible && !comparison.competes(run); }
 
 // Of the runs ranked apart, or of all others: the best ones, equal ones in one row, and a few infeasible ones; with
 // `all`, every run in its own row.
