@@ -217,11 +217,13 @@ std::string missing_kernel(const Problem& problem, const Plan& plan) {
 }
 
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
-                                            const std::function<double(int, int)>& in_flight, int versions,
-                                            StagePlacement placement) {
+                                            const InFlight& in_flight, int versions, StagePlacement placement) {
+  const PlanCost cost = cost_plan(problem, plan);
+  if (is_pipeline(plan, chunks, placement) || plan.stages.size() == 1) {
+    return memory_shortage(problem, plan, cost, in_flight, versions);
+  }
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
-  const bool named = is_pipeline(plan, chunks, placement) || plan.stages.size() == 1;
-  return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
+  return memory_shortage(problem, plan, cost, all_in_flight, versions);
 }
 
 } // namespace stagecraft

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +27,7 @@ std::string missing_kernel(const Problem& problem, const Plan& plan);
 /// The device that lacks most memory for a plan. The micro-batches in flight are the schedule's if a named schedule can
 /// run a plan of this shape, and all micro-batches otherwise.
 std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& plan, int chunks,
-                                            const std::function<double(int, int)>& in_flight, int versions,
+                                            const InFlight& in_flight, int versions,
                                             StagePlacement placement = StagePlacement::interleaved);
 
 } // namespace stagecraft

@@ -86,7 +86,7 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
 }
 
 std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
-                                              const std::function<double(int, int)>& in_flight, int versions) {
+                                              const InFlight& in_flight, int versions) {
   struct Need {
     Bytes sum, largest;
     int stage = 0;

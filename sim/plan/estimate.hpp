@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
+#include "sim/plan/in_flight.hpp"
 #include "sim/plan/stage_costs.hpp"
 
 namespace stagecraft {
@@ -28,7 +28,7 @@ struct MemoryShortage {
 
 /// The device that lacks most memory when stage s of S holds in_flight(s, S) micro-batches, or nothing when all fit.
 std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan& plan, const PlanCost& cost,
-                                              const std::function<double(int, int)>& in_flight, int versions);
+                                              const InFlight& in_flight, int versions);
 
 /// "stage 2 on 'v100-3' needs 91.00 GiB, 11.00 GiB more than its 80.00 GiB".
 std::string to_text(const MemoryShortage& shortage, const Platform& platform);

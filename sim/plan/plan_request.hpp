@@ -33,9 +33,7 @@ struct PlanRequest {
   std::vector<DeviceId> devices;                                ///< devices to plan for, in the given order, each once
   int chunks = 1;                                               ///< stages per device that the schedule wants
   StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
-  /// The most micro-batches that stage `stage` of `stages` holds at once under the schedule. Stages are numbered over
-  /// all ranks.
-  std::function<double(int stage, int stages)> in_flight;
+  InFlight in_flight;                                           ///< what stages hold under the schedule
   int versions = 1; ///< versions of the weights that the schedule keeps: the fewest of any stage, since only a replay
                     ///< knows the number of each
   std::uint64_t seed = 1; ///< for strategies that use random numbers

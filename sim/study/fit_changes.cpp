@@ -14,19 +14,13 @@ namespace {
 // overflows the most decides.
 std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
-  const Study& study = costs.study();
-  Platform unlimited = study.platform;
-  for (DeviceType& type : unlimited.types) {
-    type.memory = Bytes{kInfinity};
-  }
-  const Problem problem = make_problem(*study.model, unlimited, *study.cost, costs.training(scenario.recompute),
-                                       costs.router(), scenario.micro_batches);
-  const PlanRequest asked = plan_request(memo, scenario, problem);
-  const PlanResult planned = make_plan(*scenario.strategy, asked);
-  const Plan* plan = std::get_if<Plan>(&planned);
+  const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute, FitChange::unlimited_memory);
+  const Planned planned = plan_problem(memo, scenario, problem);
+  const Plan* plan = std::get_if<Plan>(&planned.result);
   if (plan == nullptr || std::holds_alternative<Infeasible>(order_plan(costs, scenario, problem, *plan))) {
     return "";
   }
+  const PlanRequest asked = plan_request(memo, scenario, problem);
   const auto shortage = plan_shortage(costs.problem(scenario.micro_batches, scenario.recompute), *plan, asked.chunks,
                                       asked.in_flight, asked.versions, asked.stage_placement);
   constexpr double kRoundedUp = 1.001; // the text has four digits and must not round below the need
@@ -56,15 +50,11 @@ std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario) {
       return "micro_batches: " + std::to_string(changed.micro_batches);
     }
   }
-  const Training& training = costs.training(scenario.recompute);
-  if (training.recompute.what == Recompute::full) {
+  if (costs.training(scenario.recompute).recompute.what == Recompute::full) {
     return missing_memory(memo, scenario);
   }
-  Training again = training;
-  again.recompute = {.what = Recompute::full, .rule = training.recompute.rule};
-  const Problem problem =
-      make_problem(*study.model, study.platform, *study.cost, again, costs.router(), scenario.micro_batches);
-  if (runs(scenario, make_plan(*scenario.strategy, plan_request(memo, scenario, problem)), problem)) {
+  const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute, FitChange::full_recompute);
+  if (runs(scenario, plan_problem(memo, scenario, problem).result, problem)) {
     return "recompute: full";
   }
   return missing_memory(memo, scenario);

@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <vector>
 
+#include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
-#include "sim/study/schedule_counts.hpp"
 
 namespace stagecraft {
 
@@ -19,14 +18,12 @@ struct Planned {
   double seconds = 0;
 };
 
-/// What a planner reads beside the study's costs, except its schedule's micro-batches in flight and versions: each
-/// Planning keeps those.
+/// What a planner reads, except its schedule's micro-batches in flight and versions: each Planning keeps those.
 struct PlanKey {
   const StrategyRow* strategy = nullptr;
+  const Problem* problem = nullptr;
   const ScheduleRow* schedule = nullptr; ///< only for a strategy that asks for replays; no other can see which it is
   const Schedule* orders = nullptr;      ///< the same for orders from elsewhere
-  int micro_batches = 1;
-  int recompute = 0; ///< choice of the study's training
   int chunks = 1;
   StagePlacement stage_placement = StagePlacement::interleaved;
   std::uint64_t seed = 0;
@@ -49,7 +46,7 @@ public:
 private:
   struct Planning {
     int versions = 1;
-    std::vector<std::vector<double>> told; // [stages][stage]: micro-batches in flight; NaN: the planner did not ask
+    InFlight in_flight; // knows what the planner asked
     Planned planned;
   };
   using Plannings = std::deque<Planning>; // in the order in which they were made; references to them stay valid

@@ -54,6 +54,11 @@ void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& pro
                                  scenario.micro_batches);
 }
 
+// The schedule whose replays a planner may ask for.
+const ScheduleRow* assumed_schedule(const Scenario& scenario) {
+  return scenario.schedule != nullptr ? &planned_row(*scenario.schedule) : nullptr;
+}
+
 PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
   const Study& study = costs.study();
   const auto defects = plan_defects(*scenario.plan, *study.model, study.platform);
@@ -73,19 +78,11 @@ PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
 
 Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
   const StrategyRow& strategy = *scenario.strategy;
-  const PlanRequest request = plan_request(memo, scenario);
-  Planned planned = memo.plans.find_or_plan({.strategy = &strategy,
-                                             .schedule = strategy.searches ? scenario.schedule : nullptr,
-                                             .orders = strategy.searches ? scenario.orders : nullptr,
-                                             .micro_batches = scenario.micro_batches,
-                                             .recompute = scenario.recompute,
-                                             .chunks = request.chunks,
-                                             .stage_placement = request.stage_placement,
-                                             .seed = scenario.seed},
-                                            request);
+  Planned planned = plan_problem(memo, scenario, memo.costs.believed(scenario.micro_batches, scenario.recompute));
   if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
     const int devices = static_cast<int>(memo.costs.devices().size());
-    const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, request.chunks});
+    const int chunks = chunks_of(*scenario.schedule, memo.costs.study().training.chunks);
+    const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, chunks});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       planned.result = *reason; // more memory would not help
     }
@@ -106,7 +103,7 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
   tell_schedule(memo, scenario, problem, request);
   if (&problem == &costs.believed(scenario.micro_batches, scenario.recompute)) {
     Scenario assumed = scenario;
-    assumed.schedule = scenario.schedule != nullptr ? &planned_row(*scenario.schedule) : nullptr;
+    assumed.schedule = assumed_schedule(scenario);
     request.evaluate = [&costs, assumed](const Plan& plan) { return evaluate(costs, plan, assumed); };
     request.replay = [&costs, assumed](std::span<const Plan> plans) {
       return evaluate_on_engine(costs, plans, assumed);
@@ -122,6 +119,19 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
 
 PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario) {
   return plan_request(memo, scenario, memo.costs.believed(scenario.micro_batches, scenario.recompute));
+}
+
+Planned plan_problem(StudyMemo& memo, const Scenario& scenario, const Problem& problem) {
+  const PlanRequest request = plan_request(memo, scenario, problem);
+  const bool replays = scenario.strategy->searches && request.evaluate;
+  return memo.plans.find_or_plan({.strategy = scenario.strategy,
+                                  .problem = &problem,
+                                  .schedule = replays ? assumed_schedule(scenario) : nullptr,
+                                  .orders = replays ? scenario.orders : nullptr,
+                                  .chunks = request.chunks,
+                                  .stage_placement = request.stage_placement,
+                                  .seed = scenario.seed},
+                                 request);
 }
 
 PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
 
+#include "sim/plan/in_flight.hpp"
 #include "sim/plan/problem.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -22,9 +22,6 @@ struct ScheduleCounts {
   /// By schedule, ranks, chunks, micro-batches, and the share of activations that weight gradients need.
   std::map<std::tuple<const ScheduleRow*, int, int, int, double>, Assumed> known;
 };
-
-/// Most micro-batches that stage `stage` of `stages` holds at once.
-using InFlight = std::function<double(int stage, int stages)>;
 
 /// The counts of a schedule by name, with a problem's micro-batches and its share of activations that weight gradients
 /// need. `counts` must outlive it.

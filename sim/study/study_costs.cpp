@@ -46,11 +46,34 @@ StudyCosts::StudyCosts(const Study& study) : study_(study), router_(study.platfo
   }
 }
 
-const Problem& StudyCosts::problem(int micro_batches, int recompute) {
-  std::unique_ptr<Problem>& slot = problems_[{micro_batches, recompute}];
+const Platform& StudyCosts::platform_of(FitChange change) {
+  if (change != FitChange::unlimited_memory) {
+    return study_.platform;
+  }
+  if (!unlimited_) {
+    unlimited_ = study_.platform;
+    for (DeviceType& type : unlimited_->types) {
+      type.memory = Bytes{kInfinity};
+    }
+  }
+  return *unlimited_;
+}
+
+const Training& StudyCosts::training_of(FitChange change, int recompute) {
+  const Training& asked = training(recompute);
+  if (change != FitChange::full_recompute) {
+    return asked;
+  }
+  const auto [slot, is_new] = recomputing_.try_emplace(recompute, asked);
+  slot->second.recompute.what = Recompute::full;
+  return slot->second;
+}
+
+const Problem& StudyCosts::problem(int micro_batches, int recompute, FitChange change) {
+  std::unique_ptr<Problem>& slot = problems_[{micro_batches, recompute, change}];
   if (!slot) {
-    slot = std::make_unique<Problem>(
-        make_problem(*study_.model, study_.platform, *study_.cost, training(recompute), router_, micro_batches));
+    slot = std::make_unique<Problem>(make_problem(*study_.model, platform_of(change), *study_.cost,
+                                                  training_of(change, recompute), router_, micro_batches));
   }
   return *slot;
 }
@@ -59,7 +82,7 @@ const Problem& StudyCosts::believed(int micro_batches, int recompute) {
   if (!believed_) {
     return problem(micro_batches, recompute);
   }
-  std::unique_ptr<Problem>& slot = believed_problems_[{micro_batches, recompute}];
+  std::unique_ptr<Problem>& slot = believed_problems_[{micro_batches, recompute, FitChange::none}];
   if (!slot) {
     slot = std::make_unique<Problem>(make_problem(*study_.model, believed_->platform, *believed_->cost,
                                                   training(recompute), router_, micro_batches));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "sim/cost/device_speeds.hpp"
@@ -13,6 +14,9 @@
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
+
+/// What may be otherwise than the study says, to see what a plan lacks.
+enum class FitChange { none, full_recompute, unlimited_memory };
 
 /// Each value is a function of the study, worked out when it is first asked for. The study must outlive it and stay
 /// where it is.
@@ -28,7 +32,8 @@ public:
   /// The study's training, with one of its choices of recompute.
   const Training& training(int recompute) const { return trainings_.at(recompute); }
 
-  const Problem& problem(int micro_batches, int recompute = 0);
+  /// The same object each time, so that its address tells whether two questions are about one problem.
+  const Problem& problem(int micro_batches, int recompute = 0, FitChange change = FitChange::none);
   /// The same with the speeds that planners believe, key `believed` of the study.
   const Problem& believed(int micro_batches, int recompute = 0);
 
@@ -44,14 +49,19 @@ public:
   Seconds bound_of_streams(int streams);
 
 private:
-  /// By micro-batches and choice of recompute.
-  using Problems = std::map<std::pair<int, int>, std::unique_ptr<Problem>>;
+  const Platform& platform_of(FitChange change);
+  const Training& training_of(FitChange change, int recompute);
+
+  /// By micro-batches, choice of recompute and change.
+  using Problems = std::map<std::tuple<int, int, FitChange>, std::unique_ptr<Problem>>;
 
   const Study& study_;
   Router router_;
   std::vector<DeviceId> devices_;
-  std::vector<Training> trainings_;    // by choice of recompute
-  std::optional<SpeedWorld> believed_; // where it differs from the truth
+  std::vector<Training> trainings_;     // by choice of recompute
+  std::map<int, Training> recomputing_; // the same with everything recomputed
+  std::optional<Platform> unlimited_;   // its devices have room for anything
+  std::optional<SpeedWorld> believed_;  // where it differs from the truth
   Problems problems_, believed_problems_;
   std::map<std::pair<int, int>, std::vector<OperatorError>> errors_; // by micro-batches and device type
   std::optional<Seconds> single_;
