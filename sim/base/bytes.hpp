@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "sim/base/error.hpp"
 
@@ -24,7 +25,15 @@ inline void put_text(std::string& bytes, std::string_view text) {
   bytes += text;
 }
 
-/// Reads what put() and put_text() wrote, in the same order. Throws std::logic_error where bytes are missing.
+/// Appends how many values there are, then each.
+template <class Value> void put_list(std::string& bytes, const std::vector<Value>& values) {
+  static_assert(std::is_trivially_copyable_v<Value> && !std::is_same_v<Value, bool>);
+  put(bytes, static_cast<std::uint64_t>(values.size()));
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value));
+}
+
+/// Reads what put(), put_text() and put_list() wrote, in the same order. Throws std::logic_error where bytes are
+/// missing.
 class ByteReader {
 public:
   /// The reader keeps no copy: `bytes` must outlive it.
@@ -38,6 +47,14 @@ public:
     return value;
   }
   std::string_view take_text() { return take(take<std::uint32_t>()); }
+  template <class Value> std::vector<Value> take_list() {
+    static_assert(std::is_trivially_copyable_v<Value> && !std::is_same_v<Value, bool>);
+    const auto count = static_cast<std::size_t>(take<std::uint64_t>());
+    check(count <= bytes_.size() / sizeof(Value), "a message between processes is cut short");
+    std::vector<Value> values(count);
+    std::memcpy(values.data(), take(count * sizeof(Value)).data(), count * sizeof(Value));
+    return values;
+  }
 
 private:
   std::string_view take(std::size_t size) {

@@ -19,6 +19,7 @@ namespace stagecraft {
 class InFlight {
 public:
   using Rule = std::function<double(int stage, int stages)>;
+  using Answers = std::vector<std::vector<double>>; ///< [stages][stage]; NaN: nobody asked
 
   InFlight() = default;
   /// `rule` is asked at most once for each pair.
@@ -32,6 +33,14 @@ public:
     const auto column = static_cast<std::size_t>(stage);
     const bool asked = row < known.size() && column < known[row].size() && !std::isnan(known[row][column]);
     return asked ? known[row][column] : ask(row, column);
+  }
+
+  const Answers& answers() const { return table_->known; }
+  /// What knows these answers and no others: to compare with, not to ask.
+  static InFlight answered(Answers answers) {
+    InFlight made(Rule{});
+    made.table_->known = std::move(answers);
+    return made;
   }
 
   /// The same rule, before anyone has asked.
@@ -54,7 +63,7 @@ public:
 private:
   struct Table {
     Rule rule;
-    std::vector<std::vector<double>> known; // [stages][stage]; NaN: nobody asked
+    Answers known;
   };
 
   double ask(std::size_t stages, std::size_t stage) const {

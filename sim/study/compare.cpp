@@ -12,6 +12,7 @@
 #include "sim/study/confidence.hpp"
 #include "sim/study/make_graph.hpp"
 #include "sim/study/measure_graph.hpp"
+#include "sim/study/plan_ahead.hpp"
 #include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
@@ -225,11 +226,12 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   return scenarios;
 }
 
-ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress) {
+ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress, int workers) {
   const Study& study = memo.costs.study();
   const std::vector<Scenario> scenarios = scenarios_of(study);
   ComparisonResult result;
-  result.prepared = prepare(memo, scenarios, progress);
+  plan_ahead(memo, scenarios, workers, progress);
+  result.prepared = prepare(memo, scenarios);
   replay(memo.costs, result.prepared);
   if (study.confidence > 0) {
     add_confidence(memo.costs, result.prepared);

@@ -22,7 +22,7 @@ std::vector<Scenario> scenarios_of(const Study& study);
 
 /// Every scenario, prepared, replayed, ranked and judged. All runs of a block have the same lower bound: the least of
 /// theirs, which differ in what they may overlap.
-ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {});
+ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {}, int workers = 1);
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
 /// would make it faster, and what would let the others fit. `sensitivities` are the winner's, the most helpful first;

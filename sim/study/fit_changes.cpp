@@ -15,7 +15,7 @@ namespace {
 std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute, FitChange::unlimited_memory);
-  const Planned planned = plan_problem(memo, scenario, problem);
+  const Planned planned = plan_of_strategy(memo, scenario, FitChange::unlimited_memory);
   const Plan* plan = std::get_if<Plan>(&planned.result);
   if (plan == nullptr || std::holds_alternative<Infeasible>(order_plan(costs, scenario, problem, *plan))) {
     return "";
@@ -27,9 +27,7 @@ std::string missing_memory(StudyMemo& memo, const Scenario& scenario) {
   return shortage ? to_text(kRoundedUp * (shortage->need - shortage->have)) + " more memory per device" : "";
 }
 
-} // namespace
-
-std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario) {
+std::string find_change(StudyMemo& memo, const Scenario& scenario) {
   StudyCosts& costs = memo.costs;
   const Study& study = costs.study();
   if (!is_replayable(study, scenario.micro_batches)) {
@@ -54,10 +52,33 @@ std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario) {
     return missing_memory(memo, scenario);
   }
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute, FitChange::full_recompute);
-  if (runs(scenario, plan_problem(memo, scenario, problem).result, problem)) {
+  if (runs(scenario, plan_of_strategy(memo, scenario, FitChange::full_recompute).result, problem)) {
     return "recompute: full";
   }
   return missing_memory(memo, scenario);
+}
+
+FitKey key_of(const Scenario& scenario) {
+  return {scenario.strategy,      scenario.schedule,  scenario.orders,
+          scenario.micro_batches, scenario.recompute, scenario.seed};
+}
+
+} // namespace
+
+bool looks_for_change(const Scenario& scenario) {
+  const bool other_count = scenario.orders != nullptr && scenario.orders->micro_batches != scenario.micro_batches;
+  return scenario.strategy != nullptr && scenario.explain && !other_count;
+}
+
+std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario) {
+  const auto known = memo.fit_changes.find(key_of(scenario));
+  return known != memo.fit_changes.end()
+             ? known->second
+             : memo.fit_changes.emplace(key_of(scenario), find_change(memo, scenario)).first->second;
+}
+
+void keep_fitting_change(StudyMemo& memo, const Scenario& scenario, std::string change) {
+  memo.fit_changes.emplace(key_of(scenario), std::move(change));
 }
 
 } // namespace stagecraft

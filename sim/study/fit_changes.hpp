@@ -9,8 +9,15 @@
 
 namespace stagecraft {
 
+/// Whether a change is looked for if the scenario has no plan: the study wants it, and orders from elsewhere are for
+/// the scenario's number of micro-batches.
+bool looks_for_change(const Scenario& scenario);
+
 /// Tries more micro-batches of the same batch, then full recompute with the scenario's micro-batches, then more memory.
-/// Returns the first change that fits, in words; "" where none does.
+/// Returns the first change that fits, in words; "" where none does. The memo keeps it.
 std::string smallest_fitting_change(StudyMemo& memo, const Scenario& scenario);
+
+/// Tells the memo what another process found.
+void keep_fitting_change(StudyMemo& memo, const Scenario& scenario, std::string change);
 
 } // namespace stagecraft

@@ -5,6 +5,7 @@
 
 #include "sim/base/clock.hpp"
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/plan_bytes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -47,15 +48,45 @@ const Planned& PlanCache::find_or_plan(const PlanKey& key, const PlanRequest& re
   if (const Planning* found = serving(known, request)) {
     return found->planned;
   }
-  return known.emplace_back(plan(*key.strategy, request)).planned;
+  return add(key, plan(*key.strategy, request)).planned;
 }
 
-std::size_t PlanCache::plannings() const {
-  std::size_t all = 0;
-  for (const auto& [key, made] : known_) {
-    all += made.size();
+const PlanCache::Planning& PlanCache::add(const PlanKey& key, Planning planning) {
+  const Planning& added = known_[key].emplace_back(std::move(planning));
+  made_.emplace_back(key, &added);
+  return added;
+}
+
+std::string PlanCache::made_since(std::size_t count) const {
+  std::string bytes;
+  for (std::size_t i = count; i < made_.size(); ++i) {
+    const auto& [key, planning] = made_[i];
+    put(bytes, key);
+    put(bytes, planning->versions);
+    put(bytes, planning->in_flight.answers().size());
+    for (const std::vector<double>& row : planning->in_flight.answers()) {
+      put_list(bytes, row);
+    }
+    put_plan(bytes, planning->planned.result);
+    put(bytes, planning->planned.seconds);
   }
-  return all;
+  return bytes;
+}
+
+void PlanCache::take(std::string_view bytes) {
+  ByteReader reader(bytes);
+  while (!reader.done()) {
+    const auto key = reader.take<PlanKey>();
+    Planning planning{.versions = reader.take<int>()};
+    InFlight::Answers answers(reader.take<std::size_t>());
+    for (std::vector<double>& row : answers) {
+      row = reader.take_list<double>();
+    }
+    planning.in_flight = InFlight::answered(std::move(answers));
+    planning.planned.result = take_plan(reader);
+    planning.planned.seconds = reader.take<double>();
+    add(key, std::move(planning));
+  }
 }
 
 } // namespace stagecraft

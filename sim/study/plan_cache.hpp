@@ -6,9 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/schedule/schedule.hpp"
 #include "sim/strategy/strategy.hpp"
+#include "sim/study/study_costs.hpp"
 
 namespace stagecraft {
 
@@ -21,7 +26,9 @@ struct Planned {
 /// What a planner reads, except its schedule's micro-batches in flight and versions: each Planning keeps those.
 struct PlanKey {
   const StrategyRow* strategy = nullptr;
-  const Problem* problem = nullptr;
+  int micro_batches = 1;
+  int recompute = 0; ///< choice of the study's training
+  FitChange change = FitChange::none;
   const ScheduleRow* schedule = nullptr; ///< only for a strategy that asks for replays; no other can see which it is
   const Schedule* orders = nullptr;      ///< the same for orders from elsewhere
   int chunks = 1;
@@ -41,7 +48,12 @@ public:
   const Planned& find_or_plan(const PlanKey& key, const PlanRequest& request);
 
   /// How many were made.
-  std::size_t plannings() const;
+  std::size_t plannings() const { return made_.size(); }
+
+  /// Those made since there were `count`, as bytes for another process forked from the same one.
+  std::string made_since(std::size_t count) const;
+  /// Takes what made_since() wrote, as if the plannings had been made here.
+  void take(std::string_view bytes);
 
 private:
   struct Planning {
@@ -54,7 +66,10 @@ private:
   static const Planning* serving(const Plannings& known, const PlanRequest& request);
   static Planning plan(const StrategyRow& strategy, PlanRequest request);
 
+  const Planning& add(const PlanKey& key, Planning planning);
+
   std::map<PlanKey, Plannings> known_;
+  std::vector<std::pair<PlanKey, const Planning*>> made_; // in their order
 };
 
 } // namespace stagecraft

@@ -48,7 +48,7 @@ void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& pro
   }
   const ScheduleRow& schedule = *scenario.schedule;
   request.chunks = in_chunks ? chunks_of(schedule, memo.costs.study().training.chunks) : 1;
-  request.stage_placement = schedule.stage_placement;
+  request.stage_placement = request.chunks > 1 ? schedule.stage_placement : StagePlacement::interleaved; // then alike
   request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
   request.versions = versions_of(memo.counts, schedule, static_cast<int>(request.devices.size()), request.chunks,
                                  scenario.micro_batches);
@@ -78,7 +78,7 @@ PlanResult check_given(StudyCosts& costs, const Scenario& scenario) {
 
 Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
   const StrategyRow& strategy = *scenario.strategy;
-  Planned planned = plan_problem(memo, scenario, memo.costs.believed(scenario.micro_batches, scenario.recompute));
+  Planned planned = plan_of_strategy(memo, scenario);
   if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
     const int devices = static_cast<int>(memo.costs.devices().size());
     const int chunks = chunks_of(*scenario.schedule, memo.costs.study().training.chunks);
@@ -121,11 +121,17 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario) {
   return plan_request(memo, scenario, memo.costs.believed(scenario.micro_batches, scenario.recompute));
 }
 
-Planned plan_problem(StudyMemo& memo, const Scenario& scenario, const Problem& problem) {
+Planned plan_of_strategy(StudyMemo& memo, const Scenario& scenario, FitChange change) {
+  const int count = scenario.micro_batches;
+  StudyCosts& costs = memo.costs;
+  const Problem& problem = change == FitChange::none ? costs.believed(count, scenario.recompute)
+                                                     : costs.problem(count, scenario.recompute, change);
   const PlanRequest request = plan_request(memo, scenario, problem);
   const bool replays = scenario.strategy->searches && request.evaluate;
   return memo.plans.find_or_plan({.strategy = scenario.strategy,
-                                  .problem = &problem,
+                                  .micro_batches = count,
+                                  .recompute = scenario.recompute,
+                                  .change = change,
                                   .schedule = replays ? assumed_schedule(scenario) : nullptr,
                                   .orders = replays ? scenario.orders : nullptr,
                                   .chunks = request.chunks,

@@ -15,8 +15,9 @@ Planned plan_scenario(StudyMemo& memo, const Scenario& scenario);
 PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario);
 /// The same with the costs of any problem. It offers replays only for the study's own problem.
 PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Problem& problem);
-/// What the scenario's strategy makes of one of the study's problems.
-Planned plan_problem(StudyMemo& memo, const Scenario& scenario, const Problem& problem);
+/// What the scenario's strategy plans, without the schedule's own rules; with a change, for the study's costs, else for
+/// those that planners believe.
+Planned plan_of_strategy(StudyMemo& memo, const Scenario& scenario, FitChange change = FitChange::none);
 /// What a strategy is called with for any problem and devices. It offers no replays.
 PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,
                          std::vector<DeviceId> devices);

@@ -128,7 +128,7 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
 
 } // namespace
 
-std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scenarios, const ProgressCall& progress) {
+std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scenarios) {
   std::vector<Prepared> all;
   all.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios) {
@@ -136,15 +136,10 @@ std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scen
     if (const std::optional<Infeasible> why = prepare_one(memo, scenario, all, prepared)) {
       prepared.run.why_not = why->reason;
     }
-    const bool other_count = scenario.orders != nullptr && scenario.orders->micro_batches != scenario.micro_batches;
-    if (prepared.plan.stages.empty() && scenario.strategy != nullptr && scenario.explain &&
-        !other_count) { // the planning failed, not a rule of the schedule
+    if (prepared.plan.stages.empty() && looks_for_change(scenario)) { // the planning failed, not a rule of the schedule
       prepared.run.would_fit = smallest_fitting_change(memo, scenario);
     }
     all.push_back(std::move(prepared));
-    if (progress) {
-      progress(all.size(), scenarios.size());
-    }
   }
   return all;
 }

@@ -13,8 +13,6 @@ namespace stagecraft {
 using ProgressCall = std::function<void(std::size_t done, std::size_t all)>;
 
 /// Plans, orders and builds task graphs; scenarios with equal plans and orders share one graph.
-/// `progress`, where given, hears how many of how many are done.
-std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scenarios,
-                              const ProgressCall& progress = {});
+std::vector<Prepared> prepare(StudyMemo& memo, const std::vector<Scenario>& scenarios);
 
 } // namespace stagecraft

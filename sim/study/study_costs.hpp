@@ -32,7 +32,6 @@ public:
   /// The study's training, with one of its choices of recompute.
   const Training& training(int recompute) const { return trainings_.at(recompute); }
 
-  /// The same object each time, so that its address tells whether two questions are about one problem.
   const Problem& problem(int micro_batches, int recompute = 0, FitChange change = FitChange::none);
   /// The same with the speeds that planners believe, key `believed` of the study.
   const Problem& believed(int micro_batches, int recompute = 0);

@@ -67,18 +67,19 @@ TEST_CASE("a plan that memory did not shape serves each schedule under which it 
 
 TEST_CASE("a strategy that asks for replays is planned for each schedule", "[study][plan-cache]") {
   const Study read = study(chain_study("", "{devices: 2, bandwidth: 4 MB/s}"));
-  const auto plannings = [&](const char* strategy) {
+  const auto plannings = [&](const char* strategy, std::initializer_list<const char*> names) {
     ScheduleCounts counts;
     StudyMemo memo(read, counts);
-    for (const char* schedule : {"gpipe", "1f1b"}) {
+    for (const char* schedule : names) {
       plan_scenario(memo, {.strategy = &find_by_name(strategies(), strategy, "strategy", {}),
                            .schedule = &find_by_name(schedules(), schedule, "schedule", {}),
                            .micro_batches = 4});
     }
     return memo.plans.plannings();
   };
-  CHECK(plannings("uniform") == 1);
-  CHECK(plannings("best-of-random") == 2);
+  CHECK(plannings("uniform", {"gpipe", "1f1b"}) == 1);
+  CHECK(plannings("best-of-random", {"gpipe", "1f1b"}) == 2);
+  CHECK(plannings("best-of-random", {"1f1b", "search"}) == 1); // a schedule made after the plan is planned as 1f1b
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/app/common/workers.hpp"
 #include "sim/base/file.hpp"
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
@@ -23,6 +24,7 @@ struct CompareCommand {
   OutputOptions output;
   SettingOptions settings;
   bool pictures = false, all_rows = false;
+  int workers = 0;   ///< 0: one per core
   int timelines = 0; ///< number of best runs whose timelines go into the JSON
   std::vector<std::string> plans;
   std::string plan_format, trace;
@@ -36,6 +38,7 @@ void add_flags(Flags& flags, CompareCommand& options) {
   add_output_flags(flags, options.output, {"table", "json", "csv"});
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
+  add_workers_flag(flags, options.workers);
   flags.add("--pictures", &options.pictures, "draw the timelines of the winner and of the naive split");
   flags.add(
       "--timeline", &options.timelines,
@@ -267,7 +270,8 @@ ExitStatus run(const CompareCommand& options) {
   StudyMemo memo(study, counts);
   ComparisonResult result = [&] {
     Progress progress(options.output.quiet);
-    return compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+    return compare(
+        memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); }, workers_of(options.workers));
   }();
   given.inputs.insert(given.inputs.end(), options.plans.begin(), options.plans.end());
   result.comparison.inputs = std::move(given.inputs);

@@ -9,6 +9,7 @@
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/progress.hpp"
 #include "sim/app/common/temporary_folder.hpp"
+#include "sim/base/process/worker_pool.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/study/compare.hpp"
 #include "sim/study/replay_prepared.hpp"
@@ -105,7 +106,8 @@ ExitStatus explain_winner(const ExplainCommand& options) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   Progress progress(options.output.quiet);
-  const ComparisonResult result = compare(memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+  const ComparisonResult result = compare(
+      memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); }, cores());
   return tell_prepared(options.output, study, result.prepared[result.of_run.front()], std::move(given.inputs));
 }
 

@@ -12,8 +12,8 @@
 #include "sim/app/common/point_lines.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/app/common/progress.hpp"
+#include "sim/app/common/workers.hpp"
 #include "sim/base/interrupt.hpp"
-#include "sim/base/process/worker_pool.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
@@ -36,14 +36,12 @@ struct SweepCommand {
 };
 
 void add_flags(Flags& flags, SweepCommand& options) {
-  constexpr int kMostWorkers = 1024;
   flags.add("STUDY", &options.study, "a study file with the key 'sweep'", {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
   flags.add("--count", &options.count, "say how many points there are, and run none");
-  flags.add("--workers", &options.workers, "processes that work (default: one per core)",
-            {.name = "N", .check = whole_number(1, kMostWorkers)});
+  add_workers_flag(flags, options.workers);
   flags.add("--results", &options.results, "keep the results in this folder, as sweep.sqlite", {.name = "DIR"});
   flags.add("--shard", &options.shard, "run only part I of N, to be merged with the others", {.name = "I/N"});
   flags.add("--retry", &options.retry, "run the points that failed again");
@@ -249,7 +247,7 @@ ExitStatus run(const SweepCommand& options) {
     return kDone;
   }
   const fs::path results = results_file(options);
-  SweepOptions how{.workers = options.workers > 0 ? options.workers : cores(),
+  SweepOptions how{.workers = workers_of(options.workers),
                    .shard = parse_shard(options.shard),
                    .retry = options.retry,
                    .study = options.study};
