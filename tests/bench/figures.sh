@@ -1,0 +1,99 @@
+# The figures that docs/performance.md holds: what each is, its goal, and how it is measured. Sourced by run and check.
+# SPDX-License-Identifier: Apache-2.0
+
+build=${BUILD:-build/release}
+program=$build/stagecraft
+bench=$build/tests/bench/bench
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Name | what | unit | goal | figure at the last release (none yet: before short runs were looked at) | in the suite | how
+figures() {
+  sed '/^$/d' <<'END'
+version | `stagecraft --version` | million instructions | | 100.9 | yes | millions $program --version
+short-run | `stagecraft replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b` | million instructions | | 539.5 | yes | millions $program replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b
+version-cpu | `--version` | ms of CPU | 10 | 25 | | milliseconds $program --version
+short-run-cpu | the `replay` above | ms of CPU | 40 | 42 | | milliseconds $program replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b
+task-analytic | schedule to metrics, analytic, a named schedule | instructions / task | 200 | 202 | yes | library_task analytic
+task-list | the same after a list schedule | instructions / task | 600 | 591 | yes | library_task list
+task-simgrid | the same on SimGrid | instructions / task | 10000 | 8544 | | library_task simgrid
+task-compare | the whole program, `compare`, analytic | instructions / task | 200 | 345 | yes | program_task compared
+task-json | the whole program, `replay --format json`, analytic, plan given | instructions / task | 300 | 490 | yes | program_task replayed
+task-memory | the whole program, `replay`, analytic, 6.3 million tasks | B / task | 64 | 102 | | memory_task
+simgrid-large | `replay` of 6.3 million tasks on SimGrid | s of CPU | 8 | 13.2 | | large_seconds
+simgrid-growth | the same, to a quarter of the tasks | times | 4 | 5.7 | | growth
+compare-8 | tests/bench/gpt2-xl-all.yaml: everything, 8 devices | s of CPU | 8 | 50 | | everything gpt2-xl-all
+compare-64 | the same on 64 devices | s of CPU | 30 | | | everything gpt2-xl-64
+compare-128 | the same on 128 devices | s of CPU | 60 | | | everything gpt2-xl-128
+END
+}
+
+# instructions COMMAND…: of the command and its forked children
+instructions() {
+  rm -f "$scratch"/out.*
+  valgrind --tool=callgrind --callgrind-out-file="$scratch/out.%p" "$@" >/dev/null 2>"$scratch/valgrind"
+  awk '/^summary:|^totals:/ {sum[FILENAME] = $2} END {for (f in sum) all += sum[f]; printf "%.0f\n", all}' "$scratch"/out.*
+}
+
+millions() { awk -v count="$(instructions "$@")" 'BEGIN {printf "%.1f", count / 1e6}'; }
+
+# Tasks are executed tasks, transfers among them. What a start costs drops out of the difference of two sizes.
+per_task() { # SMALL SMALL_TASKS LARGE LARGE_TASKS
+  awk -v small="$1" -v tasks="$2" -v large="$3" -v more="$4" 'BEGIN {printf "%.0f", (large - small) / (more - tasks)}'
+}
+
+library_task() { # ENGINE
+  per_task "$(instructions "$bench" "$1" 32 8)" "$("$bench" "$1" 32 8 | cut -d' ' -f1)" \
+    "$(instructions "$bench" "$1" 32 24)" "$("$bench" "$1" 32 24 | cut -d' ' -f1)"
+}
+
+# compared COUNTER MICRO_BATCHES …, replayed likewise: the program on 32 uneven stages
+compared() {
+  "$1" "$program" compare tests/bench/chain32-study.yaml --set training="{global_batch: $2, micro_batches: $2}" "${@:3}"
+}
+replayed() {
+  "$1" "$program" replay tests/bench/chain32.yaml --devices 32 --bandwidth '10 GB/s' --latency '5 us' --engine analytic \
+    --plan tests/bench/chain32-plan.yaml --schedule 1f1b --set training="{global_batch: $2, micro_batches: $2}" --format json
+}
+tasks_of() { grep -o '"tasks": *[0-9]*' | head -n 1 | grep -o '[0-9]*$'; }
+
+program_task() { # compared|replayed
+  per_task "$($1 instructions 8)" "$($1 command 8 --format json | tasks_of)" \
+    "$($1 instructions 24)" "$($1 command 24 --format json | tasks_of)"
+}
+
+# spent FIELD COMMAND…: processor seconds (1) or the most bytes held (2)
+spent() { "$build/tests/bench/spent" "${@:2}" | cut -d' ' -f"$1"; }
+# Of a short run: twenty together, since one lasts less than the clock of processor time tells; the quickest of five.
+milliseconds() {
+  for _ in {1..5}; do
+    spent 1 bash -c 'for _ in {1..20}; do "$@" >/dev/null; done' -- "$@"
+  done | sort -g | awk 'NR == 1 {printf "%.1f", $1 * 1000 / 20}'
+}
+
+everything() { printf '%.1f' "$(spent 1 "$program" compare "tests/bench/$1.yaml" --quiet)"; }
+
+# large FIELD ENGINE MICRO_BATCHES: what a run of 3 072 stages spends; tasks_of_large MICRO_BATCHES
+large() {
+  local model=$scratch/large.yaml
+  [ -e "$model" ] || awk 'BEGIN {
+    print "name: large\nprofile: {samples: 1}\nlayers:"
+    for (i = 0; i < 3072; ++i)
+      printf "  - {name: a%d, kind: matmul, forward: 0, output: %d, parameters: 1000, forward_time: %.4f ms, backward_time: %.4f ms}\n",
+        i, 1000000 + i, 1 + i * 37 % 101 / 101000, 2 + i * 37 % 101 / 50500
+  }' >"$model"
+  spent "$1" "$program" replay "$model" --devices 3072 --bandwidth '10 GB/s' --latency '5 us' --strategy uniform \
+    --schedule 1f1b --engine "$2" --set training="{global_batch: $3, micro_batches: $3}"
+}
+tasks_of_large() { echo $((2 * (2 * 3072 - 1) * $1 + 3072)); } # F and B of each stage, both ways over each boundary, a step each
+
+large_seconds() { printf '%.1f' "$(large 1 simgrid 512)"; }
+memory_task() {
+  per_task "$(large 2 analytic 128)" "$(tasks_of_large 128)" "$(large 2 analytic 512)" "$(tasks_of_large 512)"
+}
+growth() {
+  awk -v large="$(large 1 simgrid 512)" -v small="$(large 1 simgrid 128)" 'BEGIN {printf "%.1f", large / small}'
+}
+
+# measured NAME: the figure
+measured() { eval "$(figures | awk -F' *[|] *' -v name="$1" '$1 == name {print $NF}')"; }
