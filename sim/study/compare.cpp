@@ -232,7 +232,7 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress, int work
   ComparisonResult result;
   plan_ahead(memo, scenarios, workers, progress);
   result.prepared = prepare(memo, scenarios);
-  replay(memo.costs, result.prepared);
+  replay(memo.costs, result.prepared, workers);
   if (study.confidence > 0) {
     add_confidence(memo.costs, result.prepared);
   }

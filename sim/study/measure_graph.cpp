@@ -36,7 +36,7 @@ bool is_affordable(const TaskGraph& graph, int iterations) {
 }
 
 // Replays draws of the chosen requests, and puts the median one in the place of each that gains by it.
-void replay_draws(const Study& study, ReplayFunction replay, std::span<const ReplayRequest> requests,
+void replay_draws(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
                   std::span<const std::size_t> chosen, std::span<Timeline> timelines, std::span<double> spreads,
                   std::span<int> draws) {
   std::vector<TaskGraph> graphs;
@@ -81,7 +81,7 @@ int iterations_of(const Study& study, const TaskGraph& graph) {
   return kIterationsOfLocalStep + (begun + micro_batches - 1) / micro_batches + window_of(graph);
 }
 
-std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayRequest> requests,
+std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRequest> requests,
                                 std::span<Timeline> timelines) {
   std::vector<double> spreads(requests.size(), 0.0);
   std::vector<std::size_t> open; // timelines whose periods are not known yet
@@ -115,13 +115,13 @@ std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayReq
   return spreads;
 }
 
-std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests) {
+std::vector<Timeline> replay_steady(const Replayer& replay, std::span<const ReplayRequest> requests) {
   std::vector<Timeline> timelines = replay(requests);
   make_steady(replay, requests, timelines);
   return timelines;
 }
 
-std::vector<int> let_drift(const Study& study, ReplayFunction replay, std::span<const ReplayRequest> requests,
+std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
                            std::span<Timeline> timelines, std::span<double> spreads) {
   constexpr long kMostTasks = 200'000; // held at once, some hundred bytes each
   std::vector<int> draws(requests.size(), -1);
@@ -134,7 +134,7 @@ std::vector<int> let_drift(const Study& study, ReplayFunction replay, std::span<
       tasks = 0;
     }
   };
-  for (std::size_t i = 0; i < requests.size() && replay != replay_analytic; ++i) {
+  for (std::size_t i = 0; i < requests.size() && replay.shares_links(); ++i) {
     if (replicas_meet(requests[i].graph, requests[i].platform)) {
       chosen.push_back(i);
       tasks += static_cast<long>(requests[i].graph.tasks()) * requests[i].iterations * kDriftDraws;
@@ -147,7 +147,7 @@ std::vector<int> let_drift(const Study& study, ReplayFunction replay, std::span<
   return draws;
 }
 
-Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, ReplayFunction replay) {
+Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, const Replayer& replay) {
   const ReplayRequest request{graph, platform, iterations_of(study, graph)};
   std::vector<Timeline> timeline = replay_steady(replay, {&request, 1});
   double spread = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/plan/plan_request.hpp"
+#include "sim/replay/replayer.hpp"
 #include "sim/study/study.hpp"
 #include "sim/timeline/metrics.hpp"
 
@@ -23,22 +24,22 @@ int iterations_of(const Study& study, const TaskGraph& graph);
 /// the iterations, as long as that is little work. The timelines are those of the requests, with iterations_of()
 /// iterations. Of the last iterations those are cut off in which a device has run out of work. Returns how far each
 /// period may still be off, as a fraction of it; 0 where it is steady.
-std::vector<double> make_steady(ReplayFunction replay, std::span<const ReplayRequest> requests,
+std::vector<double> make_steady(const Replayer& replay, std::span<const ReplayRequest> requests,
                                 std::span<Timeline> timelines);
 
 /// Replays graphs until their periods are steady.
-std::vector<Timeline> replay_steady(ReplayFunction replay, std::span<const ReplayRequest> requests);
+std::vector<Timeline> replay_steady(const Replayer& replay, std::span<const ReplayRequest> requests);
 
 /// The timeline of a graph whose equal replicas meet is replaced by that of drifted() with the median iteration, where
 /// the engine lets transfers share links and the graph gains by it. Given are the requests with their steady timelines,
 /// and what make_steady() returned for them, which is replaced likewise. Returns each graph's draw; -1: it stays as it
 /// is.
-std::vector<int> let_drift(const Study& study, ReplayFunction replay, std::span<const ReplayRequest> requests,
+std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
                            std::span<Timeline> timelines, std::span<double> spreads);
 
 /// Replays the graph on the study's platform, or one like it, until its period is steady, and measures it; let_drift()
 /// holds.
-Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, ReplayFunction replay);
+Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, const Replayer& replay);
 /// The same on the study's platform with the engine `analytic`.
 Metrics measure_analytic(const Study& study, const TaskGraph& graph);
 

@@ -64,11 +64,13 @@ std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector
   return requests;
 }
 
-void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds) {
+void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,
+                    int workers) {
   const Study& study = costs.study();
   const std::vector<ReplayRequest> requests = replay_requests(study, prepared);
-  std::vector<double> spreads = make_steady(study.engine->replay, requests, timelines);
-  const std::vector<int> drifts = let_drift(study, study.engine->replay, requests, timelines, spreads);
+  const Replayer replayer(study.engine->replay, workers);
+  std::vector<double> spreads = make_steady(replayer, requests, timelines);
+  const std::vector<int> drifts = let_drift(study, replayer, requests, timelines, spreads);
   auto spread = spreads.begin();
   auto drift = drifts.begin();
   auto next = timelines.begin();
@@ -94,12 +96,12 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
   }
 }
 
-void replay(StudyCosts& costs, std::vector<Prepared>& prepared) {
+void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers) {
   const Study& study = costs.study();
   const auto start = Clock::now();
-  std::vector<Timeline> timelines = study.engine->replay(replay_requests(study, prepared));
+  std::vector<Timeline> timelines = Replayer(study.engine->replay, workers)(replay_requests(study, prepared));
   const double graphs = static_cast<double>(std::max<std::size_t>(1, graphs_in(prepared)));
-  take_timelines(costs, prepared, timelines, seconds_since(start) / graphs);
+  take_timelines(costs, prepared, timelines, seconds_since(start) / graphs, workers);
 }
 
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared) {

@@ -10,14 +10,15 @@
 
 namespace stagecraft {
 
-/// Replays what was prepared, in one batch, and fills in the figures.
-void replay(StudyCosts& costs, std::vector<Prepared>& prepared);
+/// Replays what was prepared, in one batch, and fills in the figures, which are the same for any number of workers.
+void replay(StudyCosts& costs, std::vector<Prepared>& prepared, int workers = 1);
 
 /// The same in two halves, so that one batch may hold the work of several studies. The first half lists the replays;
 /// the second takes their timelines in the same order, and replays again what was not steady. Each replay took
 /// `seconds`.
 std::vector<ReplayRequest> replay_requests(const Study& study, const std::vector<Prepared>& prepared);
-void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds);
+void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::span<Timeline> timelines, double seconds,
+                    int workers = 1);
 
 /// The graph whose replay the run's timeline is: the prepared one, or a draw of it whose replicas have drifted apart.
 TaskGraph replayed_graph(const Study& study, const Prepared& prepared);

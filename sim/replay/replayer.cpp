@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/replay/replayer.hpp"
+
+#include <algorithm>
+
+#include "sim/base/bytes.hpp"
+#include "sim/base/process/worker_pool.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct Part {
+  std::size_t first, count; // of the requests
+};
+
+double executed(const ReplayRequest& request) {
+  return static_cast<double>(request.graph.tasks()) * request.iterations;
+}
+
+// Parts of about equal work, some for each worker, so that all end together.
+std::vector<Part> parts_of(std::span<const ReplayRequest> requests, double all, int workers) {
+  constexpr int kEach = 4;
+  const double share = all / (kEach * workers);
+  std::vector<Part> parts;
+  double done = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (parts.empty() || done >= share) {
+      parts.push_back({i, 0});
+      done = 0;
+    }
+    ++parts.back().count;
+    done += executed(requests[i]);
+  }
+  return parts;
+}
+
+std::string to_bytes(std::span<const Timeline> timelines) {
+  std::string bytes;
+  for (const Timeline& timeline : timelines) {
+    put(bytes, timeline.iterations);
+    put(bytes, timeline.window);
+    put_list(bytes, timeline.start);
+    put_list(bytes, timeline.finish);
+  }
+  return bytes;
+}
+
+void take_timelines(std::string_view bytes, std::span<Timeline> timelines) {
+  ByteReader reader(bytes);
+  for (Timeline& timeline : timelines) {
+    timeline.iterations = reader.take<int>();
+    timeline.window = reader.take<int>();
+    timeline.start = reader.take_list<double>();
+    timeline.finish = reader.take_list<double>();
+  }
+}
+
+} // namespace
+
+std::vector<Timeline> Replayer::operator()(std::span<const ReplayRequest> requests) const {
+  constexpr double kWorthwhile = 20'000; // executed tasks; fewer are replayed while children start
+  double all = 0;
+  for (const ReplayRequest& request : requests) {
+    all += executed(request);
+  }
+  if (workers_ <= 1 || requests.size() <= 1 || all < kWorthwhile) {
+    return engine_(requests);
+  }
+  const std::vector<Part> parts = parts_of(requests, all, workers_);
+  std::vector<Timeline> timelines(requests.size());
+  std::size_t given = 0;
+  std::vector<Part> lost;
+  const auto part_in = [](const std::string& task) { return ByteReader(task).take<Part>(); };
+  const auto replayed = [&](const Part& part) { return engine_(requests.subspan(part.first, part.count)); };
+  WorkerPool pool;
+  pool.workers = workers_;
+  pool.work = [&](const std::string& task) { return to_bytes(replayed(part_in(task))); };
+  pool.next = [&]() -> std::optional<std::string> {
+    std::string task;
+    if (given < parts.size()) {
+      put(task, parts[given++]);
+    }
+    return task.empty() ? std::nullopt : std::optional(std::move(task));
+  };
+  pool.answered = [&](const std::string& task, const std::string& answer) {
+    const Part part = part_in(task);
+    take_timelines(answer, std::span(timelines).subspan(part.first, part.count));
+    return true;
+  };
+  pool.lost = [&](const std::string& task, const std::string&) { lost.push_back(part_in(task)); };
+  pool.tick = [] { return true; };
+  run(pool);
+  for (const Part& part : lost) { // what a child died of comes up again here
+    std::vector<Timeline> again = replayed(part);
+    std::move(again.begin(), again.end(), timelines.begin() + static_cast<long>(part.first));
+  }
+  return timelines;
+}
+
+} // namespace stagecraft

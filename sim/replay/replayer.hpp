@@ -1,0 +1,23 @@
+// An engine on several cores.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/replay/replay.hpp"
+
+namespace stagecraft {
+
+/// Replays as its engine does. With several workers the graphs are shared out over forked children; since each graph is
+/// replayed by itself, the timelines are the same for any number of workers.
+class Replayer {
+public:
+  Replayer(ReplayFunction engine, int workers = 1) : engine_(engine), workers_(workers) {}
+
+  std::vector<Timeline> operator()(std::span<const ReplayRequest> requests) const;
+  bool shares_links() const { return engine_ != replay_analytic; }
+
+private:
+  ReplayFunction engine_;
+  int workers_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,61 @@
+// Graphs shared out over processes have the timelines that one process gives them, in their order.
+// SPDX-License-Identifier: Apache-2.0
+#include <deque>
+
+#include "sim/replay/engines.hpp"
+#include "sim/replay/replayer.hpp"
+#include "tests/catch.hpp"
+#include "tests/replay/flows.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+TEST_CASE("timelines are the same for any number of workers", "[replay][workers]") {
+  constexpr int kGraphs = 60, kFlows = 300; // enough work to be shared out
+  const Platform platform = links_of({1e3, 2e3, 3e3});
+  std::deque<TaskGraph> graphs;
+  std::vector<ReplayRequest> requests;
+  for (int g = 0; g < kGraphs; ++g) {
+    std::vector<Flow> flows;
+    for (int f = 0; f < kFlows + g; ++f) {
+      flows.push_back({.bytes = 10.0 + (f * 7 + g) % 13, .legs = {{(f + g) % 3}}, .start = 0.1 * (f % 5)});
+    }
+    graphs.push_back(graph_of(platform, flows));
+    requests.push_back({graphs.back(), platform});
+  }
+  for (const EngineRow& engine : kEngines) {
+    INFO(engine.name);
+    const std::vector<Timeline> alone = engine.replay(requests);
+    for (const int workers : {1, 2, 5}) {
+      const std::vector<Timeline> shared = Replayer(engine.replay, workers)(requests);
+      REQUIRE(shared.size() == alone.size());
+      for (std::size_t g = 0; g < alone.size(); ++g) {
+        CHECK(shared[g].iterations == alone[g].iterations);
+        CHECK(shared[g].start == alone[g].start);
+        CHECK(shared[g].finish == alone[g].finish);
+      }
+    }
+  }
+}
+
+// A task that waits for itself is never ready. The error is the engine's own, whichever process met it.
+TEST_CASE("what a graph fails of is said as in one process", "[replay][workers]") {
+  const Platform platform = links_of({1e3});
+  const TaskGraph sound = graph_of(platform, std::vector<Flow>(20'000, {.bytes = 1, .legs = {{0}}}));
+  TaskGraph stuck = sound;
+  stuck.waits.front() = 1;
+  const std::vector<ReplayRequest> requests = {{sound, platform}, {stuck, platform}, {sound, platform}};
+  const auto error_of = [&](int workers) {
+    try {
+      Replayer(replay_analytic, workers)(requests);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_FALSE(error_of(1).empty());
+  CHECK(error_of(3) == error_of(1));
+}
+
+} // namespace
+} // namespace stagecraft::test
