@@ -12,18 +12,20 @@ figures() {
   sed '/^$/d' <<'END'
 version | `stagecraft --version` | million instructions | | 100.9 | yes | millions $program --version
 short-run | `stagecraft replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b` | million instructions | | 539.5 | yes | millions $program replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b
-version-cpu | `--version` | ms of CPU | 10 | 25 | | milliseconds $program --version
-short-run-cpu | the `replay` above | ms of CPU | 40 | 42 | | milliseconds $program replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b
+version-cpu | `--version` | ms of CPU | 10 | 19 | | milliseconds $program --version
+short-run-cpu | the `replay` above | ms of CPU | 40 | 38 | | milliseconds $program replay gpt2 --platform mixed-v100-p100 --strategy uniform --schedule 1f1b
 task-analytic | schedule to metrics, analytic, a named schedule | instructions / task | 200 | 202 | yes | library_task analytic
 task-list | the same after a list schedule | instructions / task | 600 | 591 | yes | library_task list
 task-simgrid | the same on SimGrid | instructions / task | 10000 | 8544 | | library_task simgrid
 task-compare | the whole program, `compare`, analytic | instructions / task | 200 | 345 | yes | program_task compared
 task-json | the whole program, `replay --format json`, analytic, plan given | instructions / task | 300 | 490 | yes | program_task replayed
-task-memory | the whole program, `replay`, analytic, 6.3 million tasks | B / task | 64 | 102 | | memory_task
-simgrid-large | `replay` of 6.3 million tasks on SimGrid | s of CPU | 8 | 13.2 | | large_seconds
-simgrid-growth | the same, to a quarter of the tasks | times | 4 | 5.7 | | growth
+task-memory | the whole program, `replay`, analytic, 6.3 million tasks | B / task | 64 | 100 | | memory_task
+simgrid-large | `replay` of 6.3 million tasks on SimGrid | s of CPU | 8 | 8.3 | | large_seconds
+simgrid-growth | the same, to a quarter of the tasks | times | 4 | 5.2 | | growth
+gpt3-analytic | GPT-3 175B on 16 tensor-parallel groups, 192 micro-batches, analytic | s of CPU | | 0.03 | | gpt3 analytic
+gpt3-simgrid | the same on SimGrid | s of CPU | | 0.04 | | gpt3 simgrid
 compare-8 | tests/bench/gpt2-xl-all.yaml: everything, 8 devices | s of CPU | 8 | 50 | | everything gpt2-xl-all
-compare-64 | the same on 64 devices | s of CPU | 30 | | | everything gpt2-xl-64
+compare-64 | the same on 64 devices | s of CPU | 30 | over 150 | | everything gpt2-xl-64
 compare-128 | the same on 128 devices | s of CPU | 60 | | | everything gpt2-xl-128
 END
 }
@@ -73,17 +75,33 @@ milliseconds() {
 
 everything() { printf '%.1f' "$(spent 1 "$program" compare "tests/bench/$1.yaml" --quiet)"; }
 
+# chain OPERATORS OUTPUT: a model whose times differ by up to a thousandth, so that no two events coincide by chance
+chain() {
+  awk -v count="$1" -v output="$2" 'BEGIN {
+    print "name: chain\nprofile: {samples: 1}\nlayers:"
+    for (i = 0; i < count; ++i) {
+      part = i * 37 % 101 / 101000
+      printf "  - {name: a%d, kind: matmul, forward: 0, output: %d, parameters: 1000, forward_time: %.4f ms, backward_time: %.4f ms}\n",
+        i, output + i, 1 + part, 2 + 2 * part
+    }
+  }' >"$scratch/chain.yaml"
+}
+# pipeline FIELD DEVICES ENGINE MICRO_BATCHES: what a run of the chain on so many devices spends
+pipeline() {
+  spent "$1" "$program" replay "$scratch/chain.yaml" --devices "$2" --bandwidth '10 GB/s' --latency '5 us' --strategy uniform \
+    --schedule 1f1b --engine "$3" --set training="{global_batch: $4, micro_batches: $4}"
+}
+
+# Its 96 layers, with the activations of a sequence in 16 bits.
+gpt3() {
+  chain 96 $((2048 * 12288))
+  printf '%.2f' "$(pipeline 1 16 "$1" 192)"
+}
+
 # large FIELD ENGINE MICRO_BATCHES: what a run of 3 072 stages spends; tasks_of_large MICRO_BATCHES
 large() {
-  local model=$scratch/large.yaml
-  [ -e "$model" ] || awk 'BEGIN {
-    print "name: large\nprofile: {samples: 1}\nlayers:"
-    for (i = 0; i < 3072; ++i)
-      printf "  - {name: a%d, kind: matmul, forward: 0, output: %d, parameters: 1000, forward_time: %.4f ms, backward_time: %.4f ms}\n",
-        i, 1000000 + i, 1 + i * 37 % 101 / 101000, 2 + i * 37 % 101 / 50500
-  }' >"$model"
-  spent "$1" "$program" replay "$model" --devices 3072 --bandwidth '10 GB/s' --latency '5 us' --strategy uniform \
-    --schedule 1f1b --engine "$2" --set training="{global_batch: $3, micro_batches: $3}"
+  chain 3072 1000000
+  pipeline "$1" 3072 "$2" "$3"
 }
 tasks_of_large() { echo $((2 * (2 * 3072 - 1) * $1 + 3072)); } # F and B of each stage, both ways over each boundary, a step each
 
