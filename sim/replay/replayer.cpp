@@ -68,32 +68,15 @@ std::vector<Timeline> Replayer::operator()(std::span<const ReplayRequest> reques
   }
   const std::vector<Part> parts = parts_of(requests, all, workers_);
   std::vector<Timeline> timelines(requests.size());
-  std::size_t given = 0;
-  std::vector<Part> lost;
-  const auto part_in = [](const std::string& task) { return ByteReader(task).take<Part>(); };
   const auto replayed = [&](const Part& part) { return engine_(requests.subspan(part.first, part.count)); };
-  WorkerPool pool;
-  pool.workers = workers_;
-  pool.work = [&](const std::string& task) { return to_bytes(replayed(part_in(task))); };
-  pool.next = [&]() -> std::optional<std::string> {
-    std::string task;
-    if (given < parts.size()) {
-      put(task, parts[given++]);
-    }
-    return task.empty() ? std::nullopt : std::optional(std::move(task));
-  };
-  pool.answered = [&](const std::string& task, const std::string& answer) {
-    const Part part = part_in(task);
-    take_timelines(answer, std::span(timelines).subspan(part.first, part.count));
-    return true;
-  };
-  pool.lost = [&](const std::string& task, const std::string&) { lost.push_back(part_in(task)); };
-  pool.tick = [] { return true; };
-  run(pool);
-  for (const Part& part : lost) { // what a child died of comes up again here
-    std::vector<Timeline> again = replayed(part);
-    std::move(again.begin(), again.end(), timelines.begin() + static_cast<long>(part.first));
-  }
+  const auto room_of = [&](const Part& part) { return std::span(timelines).subspan(part.first, part.count); };
+  share_out(workers_, {.count = parts.size(),
+                       .work = [&](std::size_t part) { return to_bytes(replayed(parts[part])); },
+                       .take = [&](std::size_t part, const auto& bytes) { take_timelines(bytes, room_of(parts[part])); },
+                       .here = [&](std::size_t part) {
+                         std::vector<Timeline> made = replayed(parts[part]);
+                         std::move(made.begin(), made.end(), room_of(parts[part]).begin());
+                       }});
   return timelines;
 }
 

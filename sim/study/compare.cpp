@@ -10,6 +10,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/study/confidence.hpp"
+#include "sim/study/fit_changes.hpp"
 #include "sim/study/make_graph.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/plan_ahead.hpp"
@@ -196,6 +197,40 @@ std::vector<int> counts_to_try(const Study& study, const StrategyRow* strategy, 
   return searched && std::find(listed.begin(), listed.end(), own) != listed.end() ? std::vector{own} : listed;
 }
 
+// The scenarios without a look for what would make them fit, which waits until it is known which of them count.
+std::vector<Scenario> unexplained(std::vector<Scenario> scenarios) {
+  for (Scenario& scenario : scenarios) {
+    scenario.explain = false;
+  }
+  return scenarios;
+}
+
+// Sets what would make infeasible runs fit, as far as the options ask for it. Where a plan could be made, a rule of the
+// schedule stands against the run, not memory.
+void find_changes(StudyMemo& memo, const std::vector<Scenario>& scenarios, const std::vector<std::size_t>& order,
+                  const CompareOptions& options, std::vector<Prepared>& prepared) {
+  std::vector<std::size_t> infeasible;
+  std::copy_if(order.begin(), order.end(), std::back_inserter(infeasible),
+               [&](std::size_t at) { return !prepared[at].run.feasible; });
+  const auto first_end = infeasible.begin() + static_cast<long>(std::min(options.changes, infeasible.size()));
+  const auto is_asked = [&](std::size_t at) {
+    return prepared[at].plan.stages.empty() && looks_for_change(scenarios[at]);
+  };
+  std::vector<Scenario> first;
+  for (auto at = infeasible.begin(); at != first_end; ++at) {
+    if (is_asked(*at)) {
+      first.push_back(scenarios[*at]);
+    }
+  }
+  find_changes_ahead(memo, first, options.workers, options.progress);
+  bool found = false;
+  for (auto at = infeasible.begin(); at != infeasible.end() && (at < first_end || !found); ++at) {
+    std::string& change = prepared[*at].run.would_fit;
+    change = is_asked(*at) ? smallest_fitting_change(memo, scenarios[*at]) : "";
+    found = found || !change.empty();
+  }
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios_of(const Study& study) {
@@ -226,13 +261,13 @@ std::vector<Scenario> scenarios_of(const Study& study) {
   return scenarios;
 }
 
-ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress, int workers) {
+ComparisonResult compare(StudyMemo& memo, const CompareOptions& options) {
   const Study& study = memo.costs.study();
   const std::vector<Scenario> scenarios = scenarios_of(study);
   ComparisonResult result;
-  plan_ahead(memo, scenarios, workers, progress);
-  result.prepared = prepare(memo, scenarios);
-  replay(memo.costs, result.prepared, workers);
+  plan_ahead(memo, scenarios, options.workers, options.progress);
+  result.prepared = prepare(memo, unexplained(scenarios));
+  replay(memo.costs, result.prepared, options.workers);
   if (study.confidence > 0) {
     add_confidence(memo.costs, result.prepared);
   }
@@ -242,7 +277,9 @@ ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress, int work
   result.comparison.model = study.model->name;
   result.comparison.platform = study.platform.name;
   result.comparison.global_batch = study.training.global_batch;
-  for (const std::size_t at : ranked(result.prepared, study.rank)) {
+  const std::vector<std::size_t> order = ranked(result.prepared, study.rank);
+  find_changes(memo, scenarios, order, options, result.prepared);
+  for (const std::size_t at : order) {
     const Prepared& prepared = result.prepared[at];
     result.comparison.runs.push_back(prepared.run);
     result.of_run.push_back(prepared.twin >= 0 ? prepared.twin : at);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "sim/replay/sensitivities.hpp"
@@ -20,9 +21,18 @@ struct ComparisonResult {
 /// choice of recompute. They point into the study.
 std::vector<Scenario> scenarios_of(const Study& study);
 
+/// How a comparison is made. What comes out depends on `changes` alone.
+struct CompareOptions {
+  ProgressCall progress = {}; ///< hears how many plans of how many are made, then how many changes of how many are found
+  int workers = 1;            ///< processes that plan and replay
+  /// Of the first so many infeasible runs the change that would make them fit is looked for, and of the next ones until
+  /// one is found, which the verdict names.
+  std::size_t changes = std::numeric_limits<std::size_t>::max();
+};
+
 /// Every scenario, prepared, replayed, ranked and judged. All runs of a block have the same lower bound: the least of
 /// theirs, which differ in what they may overlap.
-ComparisonResult compare(StudyMemo& memo, const ProgressCall& progress = {}, int workers = 1);
+ComparisonResult compare(StudyMemo& memo, const CompareOptions& options = {});
 
 /// Sentences on a ranked comparison, every number computed: what won, against the naive choice and the bound, what
 /// would make it faster, and what would let the others fit. `sensitivities` are the winner's, the most helpful first;

@@ -20,16 +20,15 @@ TEST_CASE("a comparison is the same with any number of workers", "[study][plan-a
   const auto compared = [&](int workers) {
     ScheduleCounts counts;
     StudyMemo memo(read, counts);
-    std::size_t last = 0;
-    const ComparisonResult result = compare(
-        memo,
-        [&](std::size_t done, std::size_t all) {
-          CHECK(done >= last);
-          CHECK(all == scenarios_of(read).size());
-          last = done;
-        },
-        workers);
-    CHECK(last == scenarios_of(read).size());
+    std::vector<std::size_t> ends; // of planning, then of changes
+    const auto progress = [&](std::size_t done, std::size_t all) {
+      CHECK(done <= all);
+      if (done == all) {
+        ends.push_back(all);
+      }
+    };
+    const ComparisonResult result = compare(memo, {.progress = progress, .workers = workers});
+    CHECK(ends == std::vector{scenarios_of(read).size(), memo.fit_changes.size()});
     return to_json(result.comparison, false);
   };
   const std::string one = compared(1);
@@ -38,20 +37,46 @@ TEST_CASE("a comparison is the same with any number of workers", "[study][plan-a
   CHECK(compared(7) == one);
 }
 
+TEST_CASE("changes are looked for as far as rows are shown, and until the verdict has one", "[study][plan-ahead]") {
+  const Study read = study(kTight);
+  const auto compared = [&](std::size_t changes) {
+    ScheduleCounts counts;
+    StudyMemo memo(read, counts);
+    return compare(memo, {.changes = changes}).comparison;
+  };
+  const Comparison all = compared(1000);
+  const auto first = std::find_if(all.runs.begin(), all.runs.end(), [](const Run& run) { return !run.feasible; });
+  const auto named = std::find_if(first, all.runs.end(), [](const Run& run) { return !run.would_fit.empty(); });
+  REQUIRE(named != all.runs.end());
+  CHECK(std::count_if(first, all.runs.end(), [](const Run& run) { return !run.would_fit.empty(); }) > 10);
+  for (const long shown : {0, 1, 10}) {
+    const Comparison some = compared(static_cast<std::size_t>(shown));
+    CHECK(some.verdict == all.verdict);
+    for (std::size_t i = 0; i < all.runs.size(); ++i) {
+      const auto at = all.runs.begin() + static_cast<long>(i);
+      const bool looked = at < first + shown || at <= named;
+      CHECK(some.runs[i].would_fit == (looked ? all.runs[i].would_fit : ""));
+    }
+  }
+}
+
 TEST_CASE("after planning ahead in other processes nothing is left to plan", "[study][plan-ahead]") {
   const Study read = study(kTight);
   ScheduleCounts counts;
   StudyMemo memo(read, counts);
   const std::vector<Scenario> scenarios = scenarios_of(read);
   plan_ahead(memo, scenarios, 3);
+  std::vector<Scenario> unplanned;
+  std::copy_if(scenarios.begin(), scenarios.end(), std::back_inserter(unplanned), [&](const Scenario& scenario) {
+    return std::holds_alternative<Infeasible>(plan_scenario(memo, scenario).result);
+  });
+  find_changes_ahead(memo, unplanned, 3);
   const std::size_t plannings = memo.plans.plannings();
   const std::size_t changes = memo.fit_changes.size();
   CHECK(plannings > 0);
   CHECK(changes > 0);
-  for (const Scenario& scenario : scenarios) {
-    if (std::holds_alternative<Infeasible>(plan_scenario(memo, scenario).result)) {
-      smallest_fitting_change(memo, scenario);
-    }
+  for (const Scenario& scenario : unplanned) {
+    smallest_fitting_change(memo, scenario);
   }
   CHECK(memo.plans.plannings() == plannings);
   CHECK(memo.fit_changes.size() == changes);

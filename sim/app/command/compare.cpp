@@ -270,8 +270,10 @@ ExitStatus run(const CompareCommand& options) {
   StudyMemo memo(study, counts);
   ComparisonResult result = [&] {
     Progress progress(options.output.quiet);
-    return compare(
-        memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); }, workers_of(options.workers));
+    const bool only_table = options.output.format == "table" && options.output.file.empty() && !options.all_rows;
+    return compare(memo, {.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
+                          .workers = workers_of(options.workers),
+                          .changes = only_table ? kShownInfeasible : CompareOptions{}.changes});
   }();
   given.inputs.insert(given.inputs.end(), options.plans.begin(), options.plans.end());
   result.comparison.inputs = std::move(given.inputs);

@@ -106,8 +106,10 @@ ExitStatus explain_winner(const ExplainCommand& options) {
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   Progress progress(options.output.quiet);
-  const ComparisonResult result = compare(
-      memo, [&](std::size_t done, std::size_t all) { progress.show(done, all); }, cores());
+  const ComparisonResult result =
+      compare(memo, {.progress = [&](std::size_t done, std::size_t all) { progress.show(done, all); },
+                     .workers = cores(),
+                     .changes = 0});
   return tell_prepared(options.output, study, result.prepared[result.of_run.front()], std::move(given.inputs));
 }
 

@@ -19,6 +19,8 @@ Progress::~Progress() {
 }
 
 void Progress::show(std::size_t done, std::size_t all) {
+  start_ = done < done_ ? Clock::now() : start_;
+  done_ = done;
   const double elapsed = seconds_since(start_);
   constexpr double kPatience = 0.5;
   constexpr double kBetween = 0.1;

@@ -8,7 +8,8 @@
 
 namespace stagecraft {
 
-/// Shows nothing when quiet or in the first half second, and clears its line at the end.
+/// Shows nothing when quiet or in the first half second, and clears its line at the end. Where less is done than
+/// before, the next part of the work has begun.
 class Progress {
 public:
   explicit Progress(bool quiet);
@@ -21,6 +22,7 @@ public:
 private:
   bool enabled_;
   bool shown_ = false;
+  std::size_t done_ = 0;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_ = start_;
 };

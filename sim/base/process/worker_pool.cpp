@@ -283,6 +283,30 @@ private:
 
 void run(const WorkerPool& pool) { Pool(pool).run(); }
 
+void share_out(int workers, const SharedTasks& tasks) {
+  if (workers <= 1 || tasks.count <= 1) {
+    for (std::size_t task = 0; task < tasks.count; ++task) {
+      tasks.here(task);
+    }
+    return;
+  }
+  std::size_t given = 0;
+  std::vector<std::size_t> lost;
+  const auto number_of = [](const std::string& task) { return static_cast<std::size_t>(std::stoull(task)); };
+  WorkerPool pool;
+  pool.workers = workers;
+  pool.work = [&](const std::string& task) { return tasks.work(number_of(task)); };
+  pool.next = [&] { return given < tasks.count ? std::optional(std::to_string(given++)) : std::nullopt; };
+  pool.answered = [&](const std::string& task, const std::string& result) {
+    tasks.take(number_of(task), result);
+    return true;
+  };
+  pool.lost = [&](const std::string& task, const std::string&) { lost.push_back(number_of(task)); };
+  pool.tick = [] { return true; };
+  run(pool);
+  std::for_each(lost.begin(), lost.end(), tasks.here);
+}
+
 int cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

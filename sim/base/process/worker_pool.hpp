@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,6 +30,18 @@ struct WorkerPool {
 /// Runs until next() has no task and every answer is in, or until a callback ends it. Children die with this process.
 /// Throws std::runtime_error when no child can be made.
 void run(const WorkerPool& pool);
+
+/// Tasks 0, 1, 2, … that a child can do and send the result of, or that this process can do itself.
+struct SharedTasks {
+  std::size_t count = 0;
+  std::function<std::string(std::size_t task)> work;                           ///< in a child: the result
+  std::function<void(std::size_t task, const std::string& result)> take = {}; ///< here, as results come in
+  std::function<void(std::size_t task)> here;                                  ///< here, without a child
+};
+
+/// Does every task, in children where there are several workers and tasks. What a child dies of is done here again, so
+/// that an error is the same with any number of workers.
+void share_out(int workers, const SharedTasks& tasks);
 
 /// How many workers fill this machine: the cores that this process may use.
 int cores();
