@@ -28,6 +28,10 @@ std::vector<Word> words_of(std::string_view line, const std::string& file, int n
   return words;
 }
 
+// Iterations and ranks that a file may state, and threads and devices of one process: their product is a number of
+// ranks.
+constexpr int kMostCounted = 1 << 20, kMostOfProcess = 1 << 10;
+
 bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
@@ -62,9 +66,9 @@ private:
     return nullptr;
   }
 
-  static int count_after(const std::vector<Word>& words, std::string_view name, int otherwise) {
+  static int count_after(const std::vector<Word>& words, std::string_view name, int most) {
     const Word* word = after(words, name);
-    return word != nullptr ? parse_integer(word->text, 1, 1 << 20, word->where) : otherwise;
+    return word != nullptr ? parse_integer(word->text, 1, most, word->where) : 1;
   }
 
   void comment(const std::vector<Word>& words) {
@@ -74,8 +78,9 @@ private:
       run_.program = program->text;
       run_.program_where = program->where;
     } else if (after(words, "nGpus") != nullptr) {
-      run_.processes_ranks = count_after(words, "nThread", 1) * count_after(words, "nGpus", 1);
-      run_.iterations = count_after(words, "iters:", 1);
+      run_.processes_ranks =
+          count_after(words, "nThread", kMostOfProcess) * count_after(words, "nGpus", kMostOfProcess);
+      run_.iterations = count_after(words, "iters:", kMostCounted);
     } else if (words.size() > 10 && words[1].text == "Rank") {
       rank(words);
     } else if (words.size() > 2 && words[1].text == "size" && words[2].text == "count") {
@@ -193,14 +198,17 @@ private:
   // The file lists only one device of each process.
   void config(const json::Value& value) {
     json::Object object(value, source_, "config");
-    constexpr int kMost = 1 << 20;
-    run_.processes_ranks = object.integer("nthreads", 1, kMost) * object.integer("ngpus", 1, kMost);
-    run_.iterations = object.integer("iterations", 1, kMost);
+    run_.processes_ranks = object.integer("nthreads", 1, kMostOfProcess) * object.integer("ngpus", 1, kMostOfProcess);
+    run_.iterations = object.integer("iterations", 1, kMostCounted);
     const json::Value& devices = object.list("devices");
     for (std::size_t i = 0; i < devices.size(); ++i) {
       json::Object device(devices[i], source_, "config.devices[" + std::to_string(i) + "]");
       if (device.integer("group", 0) == 0) {
         run_.ranks += run_.processes_ranks;
+        if (run_.ranks > kMostCounted) {
+          throw InputError(source_.place("config.devices[" + std::to_string(i) + "]"),
+                           "more than " + std::to_string(kMostCounted) + " ranks with this process; allowed: so many");
+        }
         run_.hosts.insert(device.text("hostname", ""));
         run_.device = run_.device.empty() ? device.text("device_info", "") : run_.device;
       }

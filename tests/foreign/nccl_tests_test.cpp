@@ -99,6 +99,18 @@ TEST_CASE("ranks are those of the first group that are listed, else threads time
         "run.txt:1:1: 2 ranks on 2 hosts: a, b; allowed: one host, as a device file holds collectives within a node");
 }
 
+// Their product, the ranks of a process, once left the numbers that a count can hold.
+TEST_CASE("a process has at most 1024 threads and 1024 devices", "[foreign][nccl]") {
+  const auto started = [](const std::string& threads, const std::string& devices) {
+    return "# Collective test starting: all_reduce_perf\n# nThread " + threads + " nGpus " + devices + " iters: 20\n" +
+           kHeader + kRow;
+  };
+  const std::string most = "; allowed: 1 to 1024";
+  CHECK(error(started("1025", "1")).find(most) != std::string::npos);
+  CHECK(error(started("1", "1025")).find(most) != std::string::npos);
+  CHECK(error(started("1024", "1024")).find("where all-reduce of 1048576 ranks has") != std::string::npos);
+}
+
 TEST_CASE("output before 2.17 does not say which collective; its bandwidths check what is told", "[foreign][nccl]") {
   const std::string old =
       "# nThread 1 nGpus 4 minBytes 8 maxBytes 8 step: 2(factor) iters: 20 agg iters: 1\n" + kHeader;
