@@ -221,7 +221,7 @@ std::optional<MemoryShortage> plan_shortage(const Problem& problem, const Plan& 
                                             StagePlacement placement) {
   const auto all_in_flight = [&](int, int) { return static_cast<double>(problem.micro_batches); };
   const bool named = is_pipeline(plan, chunks, placement) || plan.stages.size() == 1;
-  return memory_shortage(problem, plan, cost_plan(problem, plan), named ? in_flight : all_in_flight, versions);
+  return memory_shortage(problem, plan, cost_memory(problem, plan), named ? in_flight : all_in_flight, versions);
 }
 
 } // namespace stagecraft

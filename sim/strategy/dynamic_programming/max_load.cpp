@@ -486,7 +486,8 @@ bool depends_on_place(const Problem& problem) {
 }
 
 std::optional<MemoryShortage> shortage_of(const PlanRequest& request, const Plan& plan) {
-  return memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+  return memory_shortage(request.problem, plan, cost_memory(request.problem, plan), request.in_flight,
+                         request.versions);
 }
 
 std::string why_no_kernel(const PlanRequest& request) {
