@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
@@ -54,13 +55,15 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
 // device and the slowest path of the group count for all. `types` are those of its devices, each once.
 Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split, const std::vector<int>& types,
                  const Group& group, double share) {
+  std::vector<AlikeTimes> known;
+  for (const int type : types) {
+    known.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share, problem.training.precision);
+  }
   Sums sums;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
-    for (const int type : types) {
-      const auto time =
-          problem.cost.time_of_shard(stage.operators[i], problem.platform.types[type], problem.samples * share,
-                                     problem.training.precision, split.shards[i]);
+    for (AlikeTimes& of_type : known) {
+      const std::optional<OperatorTime>& time = of_type.of_shard(stage.operators[i], split.shards[i]);
       most.forward = std::max(most.forward, time ? time->forward.value : kInfinity);
       most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
