@@ -29,6 +29,35 @@ void fill_times(Problem& problem) {
   }
 }
 
+double whole_seconds(const Problem& problem, std::size_t type, OperatorId op) {
+  const double again = problem.recomputes(op) ? problem.forward[type][op] : 0;
+  return problem.forward[type][op] + problem.backward_input[type][op] + problem.backward_weight[type][op] + again;
+}
+
+Activations whole_stash(const Problem& problem, OperatorId op) {
+  const Bytes stash = problem.stash_bytes(op);
+  if (problem.recomputes(op)) {
+    return {Bytes{0}, stash};
+  }
+  const auto& users = problem.model.successors[op];
+  const bool read_again =
+      std::any_of(users.begin(), users.end(), [&](OperatorId user) { return problem.recomputes(user); });
+  return {stash + (read_again ? problem.output_bytes(op) : Bytes{0}), Bytes{0}};
+}
+
+void fill_operators(Problem& problem) {
+  for (const Operator& op : problem.model.operators) {
+    problem.recomputed.push_back(selects(problem.training.recompute, op) ? 1 : 0);
+  }
+  problem.whole.resize(problem.platform.types.size());
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    for (std::size_t type = 0; type < problem.whole.size(); ++type) {
+      problem.whole[type].push_back(whole_seconds(problem, type, op));
+    }
+    problem.stashes.push_back(whole_stash(problem, op));
+  }
+}
+
 void fill_prefix(Problem& problem) {
   const int n = problem.model.size();
   Prefix& prefix = problem.prefix;
@@ -59,26 +88,12 @@ void fill_prefix(Problem& problem) {
 
 } // namespace
 
-double Problem::seconds(int type, OperatorId op) const {
-  const double again = recomputes(op) ? forward[type][op] : 0;
-  return forward[type][op] + backward_input[type][op] + backward_weight[type][op] + again;
-}
-
 Bytes Problem::output_bytes(OperatorId op) const {
   return Bytes{std::ceil(samples * model.operators[op].output_elements * row_of(training.precision).bytes - 1e-6)};
 }
 
 Bytes Problem::stash_bytes(OperatorId op) const {
   return Bytes{samples * model.operators[op].stash_elements * row_of(training.precision).bytes};
-}
-
-Activations Problem::stash(OperatorId op) const {
-  if (recomputes(op)) {
-    return {Bytes{0}, stash_bytes(op)};
-  }
-  const auto& users = model.successors[op];
-  const bool read_again = std::any_of(users.begin(), users.end(), [&](OperatorId user) { return recomputes(user); });
-  return {stash_bytes(op) + (read_again ? output_bytes(op) : Bytes{0}), Bytes{0}};
 }
 
 Bytes Problem::weight_bytes(OperatorId op) const {
@@ -125,9 +140,7 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
   // With configurations, replicas take whole micro-batches.
   problem.divisible_at_will = (!model.profiles.empty() && training.global_batch == 1) || !model.configurations.empty();
   fill_times(problem);
-  for (const Operator& op : model.operators) {
-    problem.recomputed.push_back(selects(training.recompute, op) ? 1 : 0);
-  }
+  fill_operators(problem);
   fill_prefix(problem);
   return problem;
 }

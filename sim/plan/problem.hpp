@@ -36,10 +36,13 @@ struct Problem {
   /// [device type][operator], seconds; infinite if the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
   std::vector<char> recomputed; ///< [operator]: whether the training runs it forward again before backward
+  /// What seconds() and stash() answer; planners ask them again and again.
+  std::vector<std::vector<double>> whole; ///< [device type][operator]
+  std::vector<Activations> stashes;       ///< [operator]
   Prefix prefix;
 
   /// Forward + backward time, and forward again if the training recomputes the operator; infinite without the kernel.
-  double seconds(int type, OperatorId op) const;
+  double seconds(int type, OperatorId op) const { return whole[type][op]; }
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
   Bytes stash_bytes(OperatorId op) const;
@@ -50,7 +53,7 @@ struct Problem {
   /// Activations that an operator adds to its stage, with the training's recompute, without the stage's input. An
   /// operator that runs again holds nothing, but recompute restores its stash. Any other holds its stash, and also its
   /// output if an operator that runs again reads it (which is slightly too much if that reader is in another stage).
-  Activations stash(OperatorId op) const;
+  const Activations& stash(OperatorId op) const { return stashes[op]; }
   /// Bytes fed to each source operator for one micro-batch.
   Bytes input_bytes() const;
   /// Bytes of the distinct tensors that operators in `inside` make and operators outside need.

@@ -6,8 +6,10 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
@@ -50,17 +52,18 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
 }
 
 // Times of one replica of a tensor-parallel stage: its shards wait for each other at every collective, so the slowest
-// device and the slowest path of the group count for all.
-Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                 const std::vector<DeviceId>& devices, double share) {
-  const Group group = ring_of(devices, problem.router);
+// device and the slowest path of the group count for all. `types` are those of its devices, each once.
+Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split, const std::vector<int>& types,
+                 const Group& group, double share) {
+  std::vector<AlikeTimes> known;
+  for (const int type : types) {
+    known.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share, problem.training.precision);
+  }
   Sums sums;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
-    for (const DeviceId device : devices) {
-      const auto time =
-          problem.cost.time_of_shard(stage.operators[i], problem.platform.type_of(device), problem.samples * share,
-                                     problem.training.precision, split.shards[i]);
+    for (AlikeTimes& of_type : known) {
+      const std::optional<OperatorTime>& time = of_type.of_shard(stage.operators[i], split.shards[i]);
       most.forward = std::max(most.forward, time ? time->forward.value : kInfinity);
       most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
@@ -75,6 +78,36 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
   }
   return sums;
 }
+
+// Times of the replicas of one stage. Those alike are computed once.
+class ReplicaTimes {
+public:
+  ReplicaTimes(const Problem& problem, const Stage& stage, const TensorSplit& split)
+      : problem_(problem), stage_(stage), split_(split) {}
+
+  const Sums& of(const std::vector<DeviceId>& devices, double share) {
+    std::vector<int> types;
+    for (const DeviceId device : devices) {
+      types.push_back(problem_.type_index(device));
+    }
+    std::sort(types.begin(), types.end());
+    types.erase(std::unique(types.begin(), types.end()), types.end());
+    const Group group = ring_of(devices, problem_.router);
+    const auto [slot, is_new] =
+        known_.try_emplace({types, share, group.slowest.latency.value, group.slowest.seconds_per_byte});
+    if (is_new) {
+      slot->second = devices.size() > 1 ? group_times(problem_, stage_, split_, types, group, share)
+                                        : stage_times(problem_, stage_, types.front(), share);
+    }
+    return slot->second;
+  }
+
+private:
+  const Problem& problem_;
+  const Stage& stage_;
+  const TensorSplit& split_;
+  std::map<std::tuple<std::vector<int>, double, double, double>, Sums> known_;
+};
 
 // The stages that need `op`'s output and do not make it, each once, ascending.
 std::vector<int> target_stages(const Problem& problem, const std::vector<int>& stage_of, OperatorId op) {
@@ -225,42 +258,53 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
   return buckets;
 }
 
-StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing) {
+enum class Figures { all, memory };
+
+StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
   const bool grouped = stage.tensor_parallel > 1;
   const TensorSplit split = grouped ? split_tensors(problem, stage.operators, stage.tensor_parallel) : TensorSplit{};
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
-  if (stage.replicas() > 1) {
+  if (stage.replicas() > 1 && figures == Figures::all) {
     cost.buckets = gradient_buckets(problem, stage, cost.gradients);
   }
+  ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
     const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
-    const Sums times = grouped ? group_times(problem, stage, split, group, share)
-                               : stage_times(problem, stage, problem.type_index(group.front()), share);
-    for (const DeviceId device : group) {
-      const int type = problem.type_index(device);
-      const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
-                                 incoming * share, outgoing * share};
-      StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-      memory.read_again = held.read_again * share;
-      if (held.for_weights) {
-        memory.for_weights = *held.for_weights * share;
-      }
-      cost.replicas.push_back(
-          {.device = device,
-           .share = share,
-           .forward = Seconds{times.forward},
-           .backward_input = Seconds{times.input},
-           .backward_weight = Seconds{times.weight},
-           .overlap = Seconds{times.overlap},
-           .recompute = Seconds{times.again},
-           .optimizer = optimizer_time(problem.training, held.parameters, problem.platform.types[type]),
-           .prediction = prediction_time(problem.training, held.parameters, problem.platform.types[type]),
-           .memory = memory});
+    const Sums times = figures == Figures::all ? known.of(group, share) : Sums{};
+    const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
+                               incoming * share, outgoing * share};
+    StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+    memory.read_again = held.read_again * share;
+    if (held.for_weights) {
+      memory.for_weights = *held.for_weights * share;
     }
+    for (const DeviceId device : group) {
+      const DeviceType& type = problem.platform.type_of(device);
+      cost.replicas.push_back({.device = device,
+                               .share = share,
+                               .forward = Seconds{times.forward},
+                               .backward_input = Seconds{times.input},
+                               .backward_weight = Seconds{times.weight},
+                               .overlap = Seconds{times.overlap},
+                               .recompute = Seconds{times.again},
+                               .optimizer = optimizer_time(problem.training, held.parameters, type),
+                               .prediction = prediction_time(problem.training, held.parameters, type),
+                               .memory = memory});
+    }
+  }
+  return cost;
+}
+
+PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures) {
+  PlanCost cost;
+  cost.stages.resize(plan.stages.size());
+  const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    cost.stages[s] = cost_stage(problem, plan.stages[s], borders.incoming[s], borders.outgoing[s], figures);
   }
   return cost;
 }
@@ -278,14 +322,8 @@ void recompute_as_trained(const Problem& problem, Stage& stage) {
   stage.recompute = stage.recomputed.empty() ? Recompute::none : Recompute::selective;
 }
 
-PlanCost cost_plan(const Problem& problem, const Plan& plan) {
-  PlanCost cost;
-  cost.stages.resize(plan.stages.size());
-  const Borders borders = cross_borders(problem, stage_of_operator(problem, plan), cost);
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    cost.stages[s] = cost_stage(problem, plan.stages[s], borders.incoming[s], borders.outgoing[s]);
-  }
-  return cost;
-}
+PlanCost cost_plan(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::all); }
+
+PlanCost cost_memory(const Problem& problem, const Plan& plan) { return cost_plan(problem, plan, Figures::memory); }
 
 } // namespace stagecraft

@@ -64,4 +64,7 @@ void recompute_as_trained(const Problem& problem, Stage& stage);
 /// Costs of a valid plan (check_plan). Times are infinite if a device lacks a kernel.
 PlanCost cost_plan(const Problem& problem, const Plan& plan);
 
+/// The same without times, which are 0: all that a check of memory needs.
+PlanCost cost_memory(const Problem& problem, const Plan& plan);
+
 } // namespace stagecraft

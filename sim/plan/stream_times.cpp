@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/cost/streams.hpp"
 
 namespace stagecraft {
@@ -13,14 +14,15 @@ namespace {
 std::vector<OperatorTime> operator_times(const Problem& problem, std::span<const OperatorId> operators, int type,
                                          double share) {
   std::vector<OperatorTime> times;
+  times.reserve(operators.size());
+  AlikeTimes known(problem.cost, problem.platform.types[type], problem.samples * share, problem.training.precision);
   for (const OperatorId op : operators) {
     if (share == 1) {
       times.push_back({Seconds{problem.forward[type][op]}, Seconds{problem.backward_input[type][op]},
                        Seconds{problem.backward_weight[type][op]}});
       continue;
     }
-    const auto time =
-        problem.cost.time(op, problem.platform.types[type], problem.samples * share, problem.training.precision);
+    const std::optional<OperatorTime>& time = known.of(op);
     times.push_back(time ? *time : OperatorTime{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}});
   }
   return times;

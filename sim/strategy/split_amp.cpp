@@ -9,6 +9,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/cost/alike_times.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/plan_request.hpp"
 #include "sim/plan/shares.hpp"
@@ -80,11 +81,16 @@ private:
     types.erase(std::unique(types.begin(), types.end()), types.end());
     std::vector<double>& sums = sums_[{types, group.slowest.latency.value, group.slowest.seconds_per_byte}];
     if (sums.empty()) {
+      std::vector<AlikeTimes> known;
+      for (const int type : types) {
+        known.emplace_back(problem_.cost, problem_.platform.types[type], problem_.samples * (1.0 / degrees_.data),
+                           problem_.training.precision);
+      }
       sums.push_back(0);
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         double slowest = 0;
-        for (const int type : types) {
-          slowest = std::max(slowest, seconds(op, problem_.platform.types[type], group));
+        for (AlikeTimes& of_type : known) {
+          slowest = std::max(slowest, seconds(op, of_type, group));
         }
         sums.push_back(sums.back() + slowest);
       }
@@ -92,11 +98,9 @@ private:
     return sums;
   }
 
-  double seconds(OperatorId op, const DeviceType& type, const Group& group) const {
+  double seconds(OperatorId op, AlikeTimes& times, const Group& group) const {
     const double share = 1.0 / degrees_.data;
-    const Shard shard = degrees_.tensor > 1 ? split_.shards[op] : Shard{};
-    const auto time =
-        problem_.cost.time_of_shard(op, type, problem_.samples * share, problem_.training.precision, shard);
+    const std::optional<OperatorTime>& time = times.of_shard(op, degrees_.tensor > 1 ? split_.shards[op] : Shard{});
     if (!time) {
       return kInfinity;
     }
@@ -164,12 +168,13 @@ public:
     outgoing_ = bytes_of({.outgoing = border});
   }
 
-  double bytes(int first, int last) const {
+  double bytes(int first, int last, bool outgoing = true) const {
     const auto between = [&](const std::vector<double>& sums) { return sums[last] - sums[first]; };
     const Activations stash = prefix_.stash[last] - prefix_.stash[first];
     return between(prefix_.parameters) * parameter_ + between(prefix_.resident_bytes) * resident_ +
            stash.held.value * held_ + stash.again.value * again_ +
-           (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ + prefix_.cut_bytes[last] * outgoing_;
+           (first == 0 ? input_ : prefix_.cut_bytes[first]) * incoming_ +
+           (outgoing ? prefix_.cut_bytes[last] * outgoing_ : 0);
   }
 
 private:
@@ -204,9 +209,6 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
   LatencyChain chain{.layers = problem.model.size(), .parts = degrees.pipeline};
   chain.repeats = problem.micro_batches - 1;
   chain.seconds = [&](int part, int first, int last) {
-    if (needs[part].bytes(first, last) > memory[part].value) {
-      return kInfinity;
-    }
     double slowest = 0;
     for (const std::vector<double>* one : sums[part]) {
       const double seconds = (*one)[last] - (*one)[first];
@@ -214,6 +216,17 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
     }
     return slowest;
   };
+  for (std::size_t part = 0; part < sums.size(); ++part) {
+    const auto like = std::find(sums.begin(), sums.end(), sums[part]) - sums.begin();
+    chain.kind.push_back(static_cast<int>(like));
+  }
+  chain.fits = [&](int part, int first, int last) {
+    const double most = memory[part].value;
+    return needs[part].bytes(first, last) <= most          ? Fit::yes
+           : needs[part].bytes(first, last, false) <= most ? Fit::no
+                                                           : Fit::never;
+  };
+  chain.shorter_fit = !careful; // what goes out may shrink as a part grows
   chain.transfer = [&](int part, int at) {
     Seconds worst;
     for (const PathCost& path : paths[part]) {

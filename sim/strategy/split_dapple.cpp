@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "sim/base/improves.hpp"
@@ -15,7 +16,8 @@
 
 namespace stagecraft {
 namespace {
-constexpr double kNearTie = 0.06; // the error of the latency formula on uneven stages
+constexpr double kNearTie = 0.06;     // the error of the latency formula on uneven stages
+constexpr double kClearly = 1 + 1e-6; // times a value: more by far more than ties decide
 constexpr int kMostDappleStates = 600, kMostStages = 16, kMostPairs = 12, kMostReplayed = 24, kCoarseStates = 64;
 constexpr std::size_t kMostDappleDevices = 256, kMostEdges = 4000;
 
@@ -29,8 +31,7 @@ class DappleSearch {
 public:
   DappleSearch(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
       : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
-        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0), need_(states.count(), 0.0),
-        least_need_after_(need_), left_bytes_(need_) {
+        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0) {
     for (int state = 0; state <= last_; ++state) {
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         const bool whole = has_bit(states_.ideals.row(state), op) && !problem_.model.operators[op].divisible;
@@ -46,6 +47,7 @@ public:
   // and without reductions. With `total` > 0, only those of that many stages, each of which fits in memory.
   std::vector<Candidate> candidates(int total) {
     total_ = total;
+    bounds_.clear();
     in_flight_.clear();
     for (int stage = 0; stage < total; ++stage) {
       in_flight_.push_back(request_.in_flight(stage, total));
@@ -93,6 +95,26 @@ private:
   struct Cell {
     double block = kInfinity;
     std::int32_t edge = -1, state = -1; // the last stage's edge, and the state where that stage begins
+  };
+  // [state]; empty until one of them has a block. Those that have one lie from `first` to `last`.
+  struct Row {
+    std::vector<Cell> cells;
+    std::int32_t first = 0, last = -1;
+
+    double block(int state) const { return cells.empty() ? kInfinity : cells[state].block; }
+    void set(int state, const Cell& cell) {
+      first = last < 0 ? state : std::min(first, state);
+      last = std::max(last, state);
+      cells[state] = cell;
+    }
+  };
+  using Rows = std::vector<Row>; // [node]
+
+  // The least memory of a stage at one place on its share of the samples, as a difference of sums up to a state: `need`
+  // up to the state itself, `least_after` up to whichever state from there on needs least. left: what all stages after
+  // the state need together, at least.
+  struct Bounds {
+    std::vector<double> need, least_after, left; // [state], bytes
   };
 
   // left_[state]: the least work after the state, as a share of the whole model. speed_left_[node]: how much of that
@@ -206,23 +228,34 @@ private:
     return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
   }
 
-  // The least memory of a stage on `share` of the samples, as a difference of sums up to a state: need_ up to the state
-  // itself, least_need_after_ up to whichever state from there on needs least. left_bytes_: what all stages after the
-  // state need together, at least.
-  void measure_memory(int stage, double share) {
+  const Bounds& bounds_of(int stage, std::size_t devices) {
+    const auto [slot, is_new] = bounds_.try_emplace({stage, devices});
+    if (is_new) {
+      slot->second = total_ > 0 ? measure_memory(stage, 1.0 / static_cast<double>(devices)) : no_bounds();
+    }
+    return slot->second;
+  }
+
+  Bounds no_bounds() const {
+    const std::vector<double> none(states_.count(), 0.0);
+    return {none, none, none};
+  }
+
+  Bounds measure_memory(int stage, double share) const {
     const Training& training = problem_.training;
     const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
-    double held_later = stage + 1 < total_ ? in_flight_[stage + 1] : 0;
-    for (int later = stage + 2; later < total_; ++later) {
-      held_later = std::min(held_later, in_flight_[later]);
-    }
+    const double held_later =
+        stage + 1 < total_ ? *std::min_element(in_flight_.begin() + stage + 1, in_flight_.end()) : 0;
+    Bounds bounds = no_bounds();
     for (int state = last_; state >= 0; --state) {
-      need_[state] =
+      const double need =
           costs_.parameters[state] * per_parameter + (costs_.stash[state] * share).total(in_flight_[stage]).value;
-      least_need_after_[state] = state == last_ ? need_[state] : std::min(need_[state], least_need_after_[state + 1]);
-      left_bytes_[state] = (costs_.parameters[last_] - costs_.parameters[state]) * per_parameter +
+      bounds.need[state] = need;
+      bounds.least_after[state] = state == last_ ? need : std::min(need, bounds.least_after[state + 1]);
+      bounds.left[state] = (costs_.parameters[last_] - costs_.parameters[state]) * per_parameter +
                            (costs_.stash[last_] - costs_.stash[state]).total(held_later).value;
     }
+    return bounds;
   }
 
   void rate(Candidate& candidate) {
@@ -319,13 +352,14 @@ private:
   void fill_blocks(const Above& above, const std::vector<double>& limits, bool amortised, double least,
                    const Keep& keep) {
     const int most = static_cast<int>(limits.size());
-    const std::size_t width = static_cast<std::size_t>(last_) + 1;
-    std::vector<std::vector<Cell>> cells(most + 1, std::vector<Cell>(sets_.leaving.size() * width));
-    cells[0][0].block = 0;
+    std::vector<Rows> cells(most + 1, Rows(sets_.leaving.size())); // [stages]
+    cells[0][0].cells.resize(last_ + 1);
+    cells[0][0].set(0, {0, -1, -1});
     for (int n = 0; n < most; ++n) {
       for (std::size_t edge = 0; edge < sets_.edges.size(); ++edge) {
         const double limit = std::min(limits[n], (1 + kNearTie) * least / problem_.micro_batches);
-        extend(above, cells[n], cells[n + 1], static_cast<int>(edge), n, limit, amortised,
+        const DeviceSets::Edge& set = sets_.edges[edge];
+        extend(above, cells[n][set.from], cells[n + 1][set.to], static_cast<int>(edge), n, limit, amortised,
                n + 1 == total_ || n + 1 == most);
       }
       if (total_ > 0 && n + 1 != total_) {
@@ -333,10 +367,9 @@ private:
       }
       std::size_t best = 0;
       for (std::size_t node = 1; node < sets_.leaving.size(); ++node) {
-        const double block = cells[n + 1][node * width + last_].block;
-        best = improves(block, cells[n + 1][best * width + last_].block) ? node : best;
+        best = improves(cells[n + 1][node].block(last_), cells[n + 1][best].block(last_)) ? node : best;
       }
-      const double score = keep(n + 1, cells[n + 1][best * width + last_].block, [&] {
+      const double score = keep(n + 1, cells[n + 1][best].block(last_), [&] {
         Candidate candidate = trace(cells, n + 1, best);
         rate(candidate);
         return candidate;
@@ -345,11 +378,11 @@ private:
     }
   }
 
-  Candidate trace(const std::vector<std::vector<Cell>>& cells, int stages, std::size_t node) const {
+  Candidate trace(const std::vector<Rows>& cells, int stages, std::size_t node) const {
     Candidate candidate;
     int state = last_;
     for (int stage = stages; stage > 0; --stage) {
-      const Cell& cell = cells[stage][node * (static_cast<std::size_t>(last_) + 1) + state];
+      const Cell& cell = cells[stage][node].cells[state];
       candidate.edges.insert(candidate.edges.begin(), cell.edge);
       candidate.states.insert(candidate.states.begin(), state);
       state = cell.state;
@@ -375,51 +408,82 @@ private:
     }
   }
 
-  void extend(const Above& above_of, const std::vector<Cell>& before, std::vector<Cell>& after, int edge, int stage,
-              double limit, bool amortised, bool must_end) {
-    const std::size_t width = static_cast<std::size_t>(last_) + 1;
-    const DeviceSets::Edge& set = sets_.edges[edge];
-    if (total_ > 0) {
-      measure_memory(stage, 1.0 / static_cast<double>(set.devices.size()));
+  void extend(const Above& above_of, const Row& before, Row& after, int edge, int stage, double limit, bool amortised,
+              bool must_end) {
+    if (before.last < 0) {
+      return;
     }
+    const DeviceSets::Edge& set = sets_.edges[edge];
+    const Bounds& bytes = bounds_of(stage, set.devices.size());
+    after.cells.resize(last_ + 1);
     const double most_bytes = least_memory_[edge].value * (1 + kTie);
     const double most_work = limit * speed_left_[set.to] * (1 + kTie);
     const auto first = std::partition_point(left_.begin(), left_.end(), [&](double left) { return left > most_work; });
     const auto nearest = static_cast<std::int32_t>(first - left_.begin()); // used if states form a chain
-    const Cell* here = before.data() + set.from * width;
-    Cell* there = after.data() + set.to * width;
-    for (int k = 0; k < last_; ++k) {
-      if (here[k].block > limit || here[k].block == kInfinity ||
-          left_[k] > limit * speed_left_[sets_.edges[edge].from] * (1 + kTie)) {
+    const std::vector<double> base = blocks_before(before, edge, stage, limit);
+    for (int k = before.first; k <= std::min(before.last, last_ - 1); ++k) {
+      if (base[k] > limit || base[k] == kInfinity) {
         continue;
       }
-      const double base = stage == 0 ? 0 : std::max(here[k].block, 2 * sending(here[k].edge, edge, k));
-      if (base > limit) {
-        continue;
-      }
+      const double enough =
+          base[k + 1] <= limit && is_replaced(edge, k, stage, bytes) ? base[k + 1] * kClearly : kInfinity;
       const auto& above = above_of[k];
       auto at = must_end ? above.end() - 1 : above.begin();
       if (chain_ && !must_end) {
         at = std::lower_bound(at, above.end(), nearest);
       }
       for (; at != above.end(); ++at) {
-        if (total_ > 0 && least_need_after_[*at] - need_[k] > most_bytes) {
+        if (total_ > 0 && bytes.least_after[*at] - bytes.need[k] > most_bytes) {
           break;
         }
-        if (left_[*at] > most_work || left_bytes_[*at] > memory_left_[set.to]) {
+        if (left_[*at] > most_work || bytes.left[*at] > memory_left_[set.to] ||
+            !improves(base[k], after.cells[*at].block)) {
           continue;
         }
         const double busy = seconds(edge, k, *at);
-        if ((chain_ ? busy : seconds_of(least_after_, edge, k, *at)) > limit) {
+        if ((chain_ ? busy : seconds_of(least_after_, edge, k, *at)) > limit || (busy > enough && *at > k + 1)) {
           break;
         }
         const double spread = amortised ? reduction(edge, k, *at) / problem_.micro_batches : 0;
-        const double block = std::max(base, busy + spread);
-        if (block <= limit && improves(block, there[*at].block) && can_be(edge, k, *at, stage)) {
-          there[*at] = {block, edge, k};
+        const double block = std::max(base[k], busy + spread);
+        if (block <= limit && improves(block, after.cells[*at].block) && can_be(edge, k, *at, stage)) {
+          after.set(*at, {block, edge, k});
         }
       }
     }
+  }
+
+  // [state]: the least block of a pipeline whose next stage takes the edge's devices and begins at the state; infinite
+  // where it is of no use.
+  std::vector<double> blocks_before(const Row& before, int edge, int stage, double limit) {
+    const double most_work = limit * speed_left_[sets_.edges[edge].from] * (1 + kTie);
+    std::vector<double> base(last_ + 1, kInfinity);
+    for (int k = before.first; k <= std::min(before.last, last_ - 1); ++k) {
+      const Cell& cell = before.cells[k];
+      if (cell.block <= limit && cell.block < kInfinity && left_[k] <= most_work) {
+        base[k] = stage == 0 ? 0 : std::max(cell.block, 2 * sending(cell.edge, edge, k));
+      }
+    }
+    return base;
+  }
+
+  // Whether, in a chain, a stage that begins at the next state takes clearly less time than one that begins at `k`, and
+  // fits wherever that one fits. What ties decide is far less.
+  bool is_replaced(int edge, int k, int stage, const Bounds& bytes) const {
+    constexpr double kClear = 1e-8;
+    const bool is_shorter = std::all_of(types_[edge].begin(), types_[edge].end(), [&](const auto& type) {
+      const std::vector<double>& upto = costs_.seconds[type.first];
+      return upto[k + 1] - upto[k] > kClear * upto.back();
+    });
+    if (!chain_ || !is_shorter || total_ == 0 || std::isinf(least_memory_[edge].value)) {
+      return chain_ && is_shorter;
+    }
+    const double share = 1.0 / static_cast<double>(sets_.edges[edge].devices.size());
+    const double incoming =
+        costs_.cut_bytes[k + 1] - costs_.cut_bytes[k] - costs_.input_bytes[k + 1] + costs_.input_bytes[k];
+    const Bytes border = stage_memory(problem_.training, 0, {}, Bytes{share}, {}, problem_.training.recompute.what)
+                             .total(in_flight_[stage], 1);
+    return bytes.need[k + 1] - bytes.need[k] - incoming * border.value > kClear * least_memory_[edge].value;
   }
 
   const PlanRequest& request_;
@@ -441,7 +505,7 @@ private:
   std::vector<std::vector<std::optional<PathCost>>> paths_;        // [edge][number of the one before]
   std::vector<double> in_flight_;                                  // [stage] of `total_`
   Above few_above_;
-  std::vector<double> need_, least_need_after_, left_bytes_; // [state], of measure_memory()
+  std::map<std::pair<int, std::size_t>, Bounds> bounds_; // [stage, devices of it]
 };
 
 // Among the candidates whose scores are within the formula's error of the best, the fastest in replay; without a

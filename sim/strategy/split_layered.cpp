@@ -15,6 +15,7 @@ namespace stagecraft {
 namespace {
 constexpr int kStreams = 4;             // used if the study does not say
 constexpr std::size_t kMostReplays = 6; // of plans, those with the least estimates
+constexpr double kMargin = 1e-6;        // of limits, far more than what ties decide
 
 class Layers {
 public:
@@ -38,40 +39,12 @@ public:
 
   // The bounds of the stages with the least maximum over stage times and boundaries, if each stage fits in its device's
   // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
+  // A narrow limit comes first: the wider the limit, the more cells may be part of a cut.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
-    const int layers = count();
-    const int parts = static_cast<int>(devices.size());
-    std::vector<double> least(layers + 1, kInfinity);
-    least[0] = 0;
-    std::vector<std::vector<int>> from(parts, std::vector<int>(layers + 1, -1));
-    for (int part = 0; part < parts; ++part) {
-      std::vector<double> next(layers + 1, kInfinity);
-      for (int k = part; k < layers; ++k) {
-        if (least[k] == kInfinity) {
-          continue;
-        }
-        const double border =
-            part > 0 ? 2 * problem_.path(devices[part - 1], devices[part]).time(crossing_[k]).value : 0;
-        double load = 0;
-        for (int j = k + 1; j <= layers - (parts - 1 - part); ++j) {
-          load += seconds_of(j - 1, problem_.type_index(devices[part]));
-          const double value = std::max({least[k], load, border});
-          if (value < next[j] - kTie * std::max(1e-300, value) && fits(k, j, part, parts, devices[part])) {
-            next[j] = value;
-            from[part][j] = k;
-          }
-        }
-      }
-      least = std::move(next);
-    }
-    if (least[layers] == kInfinity) {
-      return {};
-    }
-    std::vector<int> bounds(parts + 1, layers);
-    for (int part = parts - 1; part >= 0; --part) {
-      bounds[part] = from[part][bounds[part + 1]];
-    }
-    return bounds;
+    constexpr double kNarrow = 1.125;
+    const Parts parts = measure(devices);
+    const std::vector<int> bounds = cut_below(parts, parts.least * kNarrow);
+    return bounds.empty() ? cut_below(parts, kInfinity) : bounds;
   }
 
   Plan plan(const std::vector<int>& bounds, const std::vector<DeviceId>& devices) const {
@@ -91,6 +64,142 @@ public:
   }
 
 private:
+  // The stages that cut() is asked for, one on each device of the list.
+  struct Parts {
+    const std::vector<DeviceId>& devices;
+    std::vector<double> held;       // [part]: micro-batches in flight
+    std::vector<double> speed_left; // [part]: of the devices from this one on, in whole models per second
+    double least = 0;               // no cut has a smaller maximum
+    int count() const { return static_cast<int>(devices.size()); }
+  };
+
+  Parts measure(const std::vector<DeviceId>& devices) {
+    if (work_left_.empty()) {
+      measure_work();
+    }
+    Parts parts{devices};
+    parts.speed_left.assign(devices.size() + 1, 0.0);
+    for (int part = parts.count() - 1; part >= 0; --part) {
+      parts.speed_left[part] = parts.speed_left[part + 1] + speed_[problem_.type_index(devices[part])];
+    }
+    for (int part = 0; part < parts.count(); ++part) {
+      parts.held.push_back(request_.in_flight(part, parts.count()));
+    }
+    parts.least = work_left_.front() / parts.speed_left.front();
+    return parts;
+  }
+
+  // A level is the least part of the whole that it is on any device type, without the kernels that a type lacks.
+  void measure_work() {
+    std::vector<double> work(levels_.size(), kInfinity);
+    for (int type = 0; type < static_cast<int>(seconds_.size()); ++type) {
+      const std::vector<double>& seconds = seconds_of(type);
+      const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0,
+                                           [](double sum, double one) { return sum + (one < kInfinity ? one : 0); });
+      speed_.push_back(1 / std::max(whole, 1e-300));
+      for (std::size_t level = 0; level < work.size(); ++level) {
+        work[level] = std::min(work[level], seconds[level] * speed_.back());
+      }
+    }
+    measure_memory();
+    work_left_.assign(levels_.size() + 1, 0.0);
+    for (std::size_t level = work.size(); level-- > 0;) {
+      work_left_[level] = work_left_[level + 1] + (work[level] < kInfinity ? work[level] : 0);
+    }
+  }
+
+  // A stage's memory is linear in what it holds and in the micro-batches in flight.
+  void measure_memory() {
+    const auto bytes = [&](const StageAmounts& amounts, double held) {
+      return memory_of_stage(problem_, amounts, problem_.training.recompute.what).total(held, request_.versions).value;
+    };
+    for (std::size_t level = 0; level < levels_.size(); ++level) {
+      const StageAmounts amounts{.parameters = parameters_[level + 1] - parameters_[level],
+                                 .resident = Bytes{resident_[level + 1] - resident_[level]},
+                                 .stash = stash_[level + 1] - stash_[level]};
+      level_bytes_.push_back(bytes(amounts, 0));
+      level_held_.push_back(bytes(amounts, 1) - bytes(amounts, 0));
+    }
+    border_bytes_ = bytes({.incoming = Bytes{1}}, 0);
+    border_held_ = bytes({.incoming = Bytes{1}}, 1) - border_bytes_;
+  }
+
+  // cut() with a maximum of at most about `limit`. The part of a cell's value that ties decide is far smaller than the
+  // margin, so all cells below the limit are as they would be without one. A cell whose work left is too much for the
+  // devices left is on no such cut. Where the stage that begins one level later replaces this one, longer stages from
+  // here need not be tried.
+  std::vector<int> cut_below(const Parts& parts, double limit) {
+    const int layers = count();
+    const double most = limit * (1 + kMargin);
+    std::vector<double> least(layers + 1, kInfinity);
+    least[0] = 0;
+    std::vector<std::vector<int>> from(parts.count(), std::vector<int>(layers + 1, -1));
+    for (int part = 0; part < parts.count(); ++part) {
+      const std::vector<double>& seconds = seconds_of(problem_.type_index(parts.devices[part]));
+      const int later = parts.count() - 1 - part; // parts, each with at least one level
+      const double most_left = limit == kInfinity ? kInfinity : most * parts.speed_left[part] * (1 + kMargin);
+      std::vector<double> before(layers + 1, kInfinity);
+      for (int k = part; k < layers; ++k) {
+        const bool counts = least[k] < kInfinity && work_left_[k] <= most_left;
+        before[k] = counts ? std::max(least[k], border(parts, part, k)) : kInfinity;
+      }
+      std::vector<double> next(layers + 1, kInfinity);
+      for (int k = part; k < layers; ++k) {
+        if (before[k] > most || before[k] == kInfinity) {
+          continue;
+        }
+        const double enough =
+            is_replaced(parts, part, k) && before[k + 1] <= most ? before[k + 1] * (1 + kMargin) : most;
+        double load = 0;
+        for (int j = k + 1; j <= layers - later; ++j) {
+          load += seconds[j - 1];
+          const double value = std::max(before[k], load);
+          if (value > most || (load > enough && j > k + 1)) {
+            break;
+          }
+          if (value >= next[j] - kTie * std::max(1e-300, value)) {
+            continue;
+          }
+          if (fits(k, j, parts, part, true)) {
+            next[j] = value;
+            from[part][j] = k;
+          } else if (!fits(k, j, parts, part, false)) {
+            break; // nor will more levels
+          }
+        }
+      }
+      least = std::move(next);
+    }
+    if (least[layers] == kInfinity || least[layers] > limit) {
+      return {};
+    }
+    return trace(from);
+  }
+
+  // Whether a stage that begins at level k + 1 takes less time than one that begins at level k, by more than ties
+  // decide, and fits wherever that one fits.
+  bool is_replaced(const Parts& parts, int part, int k) {
+    constexpr double kClear = 1e-8;
+    const int type = problem_.type_index(parts.devices[part]);
+    const double memory = problem_.platform.types[type].memory.value;
+    const double held = parts.held[part];
+    const double drop = level_bytes_[k] + held * level_held_[k] -
+                        (crossing_[k + 1] - crossing_[k]).value * (border_bytes_ + held * border_held_);
+    return (drop > kClear * memory || memory == kInfinity) && seconds_of(type)[k] * speed_[type] > kClear;
+  }
+
+  double border(const Parts& parts, int part, int k) const {
+    return part == 0 ? 0 : 2 * problem_.path(parts.devices[part - 1], parts.devices[part]).time(crossing_[k]).value;
+  }
+
+  std::vector<int> trace(const std::vector<std::vector<int>>& from) const {
+    std::vector<int> bounds(from.size() + 1, count());
+    for (std::size_t part = from.size(); part-- > 0;) {
+      bounds[part] = from[part][bounds[part + 1]];
+    }
+    return bounds;
+  }
+
   // crossing_[k]: the tensors made below level k and needed from it on. The other sums are over the levels below k.
   void sum_borders(const std::vector<int>& level) {
     crossing_.resize(levels_.size() + 1);
@@ -116,7 +225,7 @@ private:
     std::partial_sum(resident_.begin(), resident_.end(), resident_.begin());
   }
 
-  double seconds_of(int level, int type) {
+  const std::vector<double>& seconds_of(int type) { // [level]
     if (seconds_[type].empty()) {
       for (const auto& operators : levels_) {
         const StreamTimes times = stream_times(problem_, operators, type, 1, streams_);
@@ -127,18 +236,19 @@ private:
                                  stream_times(problem_, again, type, 1, streams_).forward);
       }
     }
-    return seconds_[type][level];
+    return seconds_[type];
   }
 
-  bool fits(int first, int last, int part, int parts, DeviceId device) const {
+  // Whether the levels [first, last) fit; without borders they need less, and the more levels the more.
+  bool fits(int first, int last, const Parts& parts, int part, bool borders) const {
     const StageMemory memory = memory_of_stage(problem_,
                                                {.parameters = parameters_[last] - parameters_[first],
                                                 .resident = Bytes{resident_[last] - resident_[first]},
                                                 .stash = stash_[last] - stash_[first],
-                                                .incoming = crossing_[first],
-                                                .outgoing = crossing_[last]},
+                                                .incoming = borders ? crossing_[first] : Bytes{0},
+                                                .outgoing = borders ? crossing_[last] : Bytes{0}},
                                                problem_.training.recompute.what);
-    return memory.total(request_.in_flight(part, parts), request_.versions) <= problem_.platform.type_of(device).memory;
+    return memory.total(parts.held[part], request_.versions) <= problem_.platform.type_of(parts.devices[part]).memory;
   }
 
   const PlanRequest& request_;
@@ -149,6 +259,11 @@ private:
   std::vector<double> parameters_, resident_; // over the levels below
   std::vector<Activations> stash_;            // the same
   std::vector<std::vector<double>> seconds_;  // [type][level], filled when asked for
+  std::vector<double> speed_;                 // [type]: whole models per second
+  std::vector<double> work_left_;             // [k]: of level k and later ones, at least, in whole models
+  std::vector<double> level_bytes_;           // [level]: of memory, without borders and micro-batches in flight
+  std::vector<double> level_held_;            // [level]: of memory, for each micro-batch in flight
+  double border_bytes_ = 0, border_held_ = 0; // for each byte that comes in, the same
 };
 
 // The `count` fastest devices, in the given order, once per chunk.

@@ -123,6 +123,21 @@ std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& state
   return above;
 }
 
+std::vector<std::int32_t> few_states(std::span<const std::int32_t> nested, std::span<const double> work, int parts) {
+  const double all = work[nested.back()];
+  std::vector<std::int32_t> few = {nested.front()};
+  for (int part = 1; part < parts; ++part) {
+    const auto at = std::partition_point(nested.begin() + 1, nested.end() - 1,
+                                         [&](std::int32_t state) { return work[state] * parts < all * part; });
+    few.push_back(*(at - 1));
+    few.push_back(*at);
+  }
+  few.push_back(nested.back());
+  std::sort(few.begin(), few.end());
+  few.erase(std::unique(few.begin(), few.end()), few.end());
+  return few;
+}
+
 namespace {
 
 struct StateSums {

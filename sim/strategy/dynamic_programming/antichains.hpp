@@ -80,6 +80,10 @@ std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<c
 /// [state]: the states whose ideals contain this one strictly, ascending.
 std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& states);
 
+/// Of nested states, those next to the bounds of `parts` equal parts of the work, each once, with the first and the
+/// last. A search over so few states bounds the search over all. `work` is that of each state's ideal.
+std::vector<std::int32_t> few_states(std::span<const std::int32_t> nested, std::span<const double> work, int parts);
+
 /// Sums over the ideal of each state, and the bytes that cross its border.
 struct StateCosts {
   std::vector<std::vector<double>> seconds; ///< [device type][state], over operators that have a kernel

@@ -11,11 +11,26 @@ namespace {
 
 constexpr std::size_t kMostNodes = 200'000;
 
+// The combinations of devices used per class: a class is opened after its twin, so a twin's number multiplies by what
+// the classes after it may have.
+double combinations(const DeviceClasses& classes) {
+  std::vector<double> of_class(classes.members.size(), 1.0); // of the classes that follow it
+  double all = 1;
+  for (std::size_t c = classes.members.size(); c-- > 0;) { // twins come first
+    const double here = 1 + static_cast<double>(classes.members[c].size()) * of_class[c];
+    (classes.twin[c] >= 0 ? of_class[classes.twin[c]] : all) *= here;
+  }
+  return all;
+}
+
 // One node for each combination of devices used per class and class used last, breadth first by stages. Of two twin
 // classes the earlier is opened first. Empty if there are too many nodes.
 DeviceChoices class_choices(const Problem& problem, const TypeSpeeds& speeds, const DeviceClasses& device_classes) {
   const auto& classes = device_classes.members;
   DeviceChoices choices;
+  if (combinations(device_classes) > kMostNodes) {
+    return choices;
+  }
   // Sums up anew what is left: memory may be unlimited, and subtracting from that would leave it unlimited.
   const auto make_node = [&](DeviceId last, int stages, const std::vector<int>& used) {
     DeviceChoices::Node node{.device = last, .stages = stages};

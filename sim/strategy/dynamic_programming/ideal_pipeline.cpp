@@ -2,7 +2,12 @@
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
+#include <type_traits>
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
@@ -11,35 +16,49 @@
 namespace stagecraft {
 namespace {
 
+constexpr double kClearly = 1 + 1e-6; // times a value: more by far more than ties decide
+
 // A[node][state]: the least bottleneck of a pipeline that covers the state's ideal and whose last stage is the node's.
 class IdealPipelineSearch {
 public:
   IdealPipelineSearch(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                       const DeviceChoices& choices)
-      : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()) {
+      : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()),
+        has_type_(request.problem.platform.types.size(), 0) {
     measure_work();
   }
 
   // The pipeline with the least bottleneck that is at most `at_most`: with `total` stages that fit in memory, or, if
-  // `total` is 0, with any number of stages and no memory limit.
-  std::optional<IdealPipeline> run(int total, int exact_stages, double at_most) {
+  // `total` is 0, with any number of stages up to `most_stages` and no memory limit.
+  std::optional<IdealPipeline> run(int total, int exact_stages, double at_most,
+                                   int most_stages = std::numeric_limits<int>::max()) {
     total_ = total;
+    most_stages_ = total > 0 ? total : std::min(most_stages, choices_.most_stages);
     constexpr double kMost = std::numeric_limits<double>::max(); // finite: it is multiplied by 0
     constexpr double kLeast = std::numeric_limits<double>::min();
     best_ = std::min(at_most * (1 + kTie) + kLeast, kMost); // values below it count, 0 among them
     best_node_ = -1;
-    value_.assign(choices_.nodes.size() * states_, kInfinity);
-    from_.assign(choices_.nodes.size() * states_, {-1, -1});
+    measure_memory();
+    reached_.assign(choices_.nodes.size(), {});
+    value_.resize(choices_.nodes.size() * states_);
+    from_.resize(choices_.nodes.size() * states_);
+    reach(0, 0);
     value_[0] = 0;
     for (std::size_t node = 0; node < choices_.nodes.size(); ++node) {
       const DeviceChoices::Node& here = choices_.nodes[node];
-      if (total > 0 && here.stages >= total) {
+      if (here.stages >= most_stages_ || is_least(best_)) {
         break;
+      }
+      if (reached_[node].first > reached_[node].last) {
+        continue;
       }
       for (const DeviceChoices::Next& next : here.next) {
         const bool may_end =
             (total == 0 || here.stages + 1 == total) && (exact_stages == 0 || here.stages + 1 == exact_stages);
         relax(static_cast<int>(node), next, may_end);
+        if (is_least(best_)) {
+          break;
+        }
       }
     }
     if (best_node_ < 0) {
@@ -48,9 +67,24 @@ public:
     return trace();
   }
 
+  // Whether no pipeline has a smaller bottleneck, because some operator takes as long on any device. Differences of
+  // sums over longer stages are no smaller, also when rounded.
+  bool is_least(double bottleneck) const { return bottleneck <= longest_operator_; }
+
 private:
   struct From {
     int node, state;
+  };
+  // The states of a node that have a value lie between these; none at first.
+  struct Range {
+    int first = std::numeric_limits<int>::max(), last = -1;
+  };
+  // Of the stage at one place: upto's difference between two states is the memory of a stage between them, without its
+  // borders. after: the least of upto from a state on. left_bytes: the least memory of all stages after a state.
+  struct Place {
+    double held = 0;   // micro-batches in flight
+    double border = 0; // memory for each byte that comes in
+    std::vector<double> upto, after, left_bytes;
   };
 
   // left_[state]: the least weighted work outside the state's ideal, sum_v min over types of speed * time. A pipeline
@@ -62,6 +96,7 @@ private:
     for (std::size_t state = 0; state < states_; ++state) {
       left_[state] = costs_.weighted.back() - costs_.weighted[state];
     }
+    is_chain_ = 2 * costs_.pairs == states_ * (states_ - 1) && std::is_sorted(left_.rbegin(), left_.rend());
     for (std::size_t type = 0; type < problem.platform.types.size(); ++type) {
       std::vector<double> least = costs_.seconds[type];
       for (std::size_t state = states_ - 1; state > 0; --state) {
@@ -69,36 +104,80 @@ private:
       }
       least_after_.push_back(std::move(least));
     }
+    for (std::size_t node = 1; node < choices_.nodes.size(); ++node) {
+      const int type = problem.type_index(choices_.nodes[node].device);
+      fastest_ = std::max(fastest_, costs_.seconds[type].back() > 0 ? 1 / costs_.seconds[type].back() : 0);
+      has_type_[type] = 1;
+    }
+    for (std::size_t state = 1; state < states_ && is_chain_; ++state) {
+      double least = kInfinity;
+      for (std::size_t type = 0; type < has_type_.size(); ++type) {
+        const auto& seconds = costs_.seconds[type];
+        least = has_type_[type] != 0 ? std::min(least, seconds[state] - seconds[state - 1]) : least;
+      }
+      longest_operator_ = std::max(longest_operator_, least);
+      const auto here = ideals_.row(static_cast<int>(state));
+      const auto before = ideals_.row(static_cast<int>(state) - 1);
+      double made = 0;
+      for (std::size_t word = 0; word < here.size(); ++word) {
+        for (std::uint64_t bits = here[word] & ~before[word]; bits != 0; bits &= bits - 1) {
+          made += problem.output_bytes(static_cast<int>(word) * 64 + std::countr_zero(bits)).value;
+        }
+      }
+      most_more_.push_back(std::max(made, costs_.cut_bytes[state] - costs_.cut_bytes[state - 1]));
+    }
   }
 
-  // upto_: its difference between two states is the memory of a stage between them, without its borders. after_: the
-  // least of upto_ from a state on. left_bytes_: the least memory of all stages after a state. Without a memory limit
-  // all are 0.
-  void measure_memory(int stage) {
-    upto_.assign(states_, 0.0);
-    left_bytes_.assign(states_, 0.0);
-    if (total_ == 0) {
-      after_ = upto_;
-      return;
-    }
-    const double held = request_.in_flight(stage, total_);
-    double held_later = held;
-    for (int later = stage + 1; later < total_; ++later) {
-      held_later = std::min(held_later, request_.in_flight(later, total_));
+  // Of the devices that may still follow, as many as the pipeline may have, in whole models per second.
+  double speed_left(const DeviceChoices::Node& node) const {
+    const double rounding = kTie * choices_.nodes.front().speed_left;
+    return std::min(node.speed_left, (most_stages_ - node.stages) * fastest_) + rounding;
+  }
+
+  // Without a memory limit there is one place, where everything is 0.
+  void measure_memory() {
+    places_.assign(std::max(1, total_), {});
+    for (int stage = 0; stage < total_; ++stage) {
+      places_[stage].held = request_.in_flight(stage, total_);
     }
     const Bytes per_parameter =
         memory_of_stage(request_.problem, {.parameters = 1}, Recompute::none).fixed(request_.versions);
-    for (std::size_t j = 0; j < states_; ++j) {
-      upto_[j] =
-          costs_.parameters[j] * per_parameter.value + costs_.resident_bytes[j] + costs_.stash[j].total(held).value;
-      left_bytes_[j] = (costs_.parameters.back() - costs_.parameters[j]) * per_parameter.value +
-                       costs_.resident_bytes.back() - costs_.resident_bytes[j] +
-                       (costs_.stash.back() - costs_.stash[j]).total(held_later).value;
+    double held_later = kInfinity;
+    for (int stage = std::max(1, total_); stage-- > 0;) {
+      Place& place = places_[stage];
+      place.upto.assign(states_, 0.0);
+      place.left_bytes.assign(states_, 0.0);
+      held_later = std::min(held_later, place.held);
+      place.border = memory_of_stage(request_.problem, {.incoming = Bytes{1}}, request_.problem.training.recompute.what)
+                         .total(place.held, request_.versions)
+                         .value;
+      for (std::size_t j = 0; j < states_ && total_ > 0; ++j) {
+        place.upto[j] = costs_.parameters[j] * per_parameter.value + costs_.resident_bytes[j] +
+                        costs_.stash[j].total(place.held).value;
+        place.left_bytes[j] = (costs_.parameters.back() - costs_.parameters[j]) * per_parameter.value +
+                              costs_.resident_bytes.back() - costs_.resident_bytes[j] +
+                              (costs_.stash.back() - costs_.stash[j]).total(held_later).value;
+      }
+      place.after = place.upto;
+      for (std::size_t j = states_ - 1; j > 0; --j) {
+        place.after[j - 1] = std::min(place.after[j - 1], place.after[j]);
+      }
     }
-    after_ = upto_;
-    for (std::size_t j = states_ - 1; j > 0; --j) {
-      after_[j - 1] = std::min(after_[j - 1], after_[j]);
+  }
+
+  // Takes a state into the range of a node that has a value.
+  void reach(int node, int state) {
+    Range& range = reached_[node];
+    if (range.last < 0) {
+      std::fill_n(value_.begin() + static_cast<std::ptrdiff_t>(node * states_), states_, kInfinity);
     }
+    range = {std::min(range.first, state), std::max(range.last, state)};
+  }
+
+  // The first state after which the devices left can do the work that is left, in a chain of states.
+  int first_state(double best, double slack) const {
+    const auto at = std::partition_point(left_.begin(), left_.end(), [&](double left) { return left > best * slack; });
+    return is_chain_ ? static_cast<int>(at - left_.begin()) : 0;
   }
 
   void relax(int node, const DeviceChoices::Next& next, bool may_end) {
@@ -107,28 +186,34 @@ private:
     const auto& seconds = costs_.seconds[type];
     const auto& least_after = least_after_[type];
     const double* here = value_.data() + static_cast<std::size_t>(node) * states_;
-    const double rounding = kTie * choices_.nodes.front().speed_left;
-    const double slack = choices_.nodes[node].speed_left + rounding;
-    const double next_slack = to.speed_left + rounding;
+    const double slack = speed_left(choices_.nodes[node]);
+    const double next_slack = speed_left(to);
     const double limit = memory_of(to.device).value * (1 + kTie);
     const double limit_left = to.memory_left.value * (1 + kTie);
     const int last = static_cast<int>(states_) - 1;
-    const int first_target = total_ > 0 && to.stages == total_ ? last : 0; // the last stage takes all that is left
-    measure_memory(to.stages - 1);
-    for (int k = 0; k < last; ++k) {
-      double base = here[k];
-      if (base >= best_ || left_[k] > best_ * slack) {
+    const bool must_end = total_ > 0 && to.stages == total_; // the last stage takes all that is left
+    const Place& place = places_[total_ > 0 ? to.stages - 1 : 0];
+    const int first_target = must_end ? last : first_state(best_, next_slack);
+    const int last_k = std::min(reached_[node].last, last - 1);
+    const auto base_of = [&](int k) {
+      return k > 0 ? std::max(here[k], 2 * next.path.time(Bytes{costs_.cut_bytes[k]}).value) : here[k];
+    };
+    for (int k = std::max(reached_[node].first, first_state(best_, slack)); k <= last_k; ++k) {
+      if (here[k] >= best_ || left_[k] > best_ * slack) {
         continue;
       }
-      if (k > 0) {
-        base = std::max(base, 2 * next.path.time(Bytes{costs_.cut_bytes[k]}).value);
-      }
-      for (const std::int32_t j : costs_.above[k]) {
-        if (base >= best_ || least_after[j] - seconds[k] >= best_ || after_[j] - upto_[k] > limit) {
+      const double base = base_of(k);
+      const double next_base = k < last_k && is_replaced(place, type, memory_of(to.device), k) ? base_of(k + 1) : best_;
+      const double enough = next_base < best_ ? next_base * kClearly : kInfinity;
+      const auto& above = costs_.above[k];
+      for (auto at = std::lower_bound(above.begin(), above.end(), first_target); at != above.end(); ++at) {
+        const std::int32_t j = *at;
+        if (base >= best_ || least_after[j] - seconds[k] >= best_ || place.after[j] - place.upto[k] > limit ||
+            (seconds[j] - seconds[k] > enough && j > k + 1)) {
           break;
         }
         const double value = std::max(base, seconds[j] - seconds[k]);
-        if (value < best_ && j >= first_target && left_[j] <= best_ * next_slack && left_bytes_[j] <= limit_left &&
+        if (value < best_ && left_[j] <= best_ * next_slack && place.left_bytes[j] <= limit_left &&
             (j < last || may_end)) {
           improve(node, k, next.node, j, value);
         }
@@ -136,10 +221,21 @@ private:
     }
   }
 
+  // Whether, in a chain, a stage that begins at the next state takes clearly less time than one that begins at `k`, and
+  // fits wherever that one fits. What ties decide is far less.
+  bool is_replaced(const Place& place, int type, Bytes memory, int k) const {
+    constexpr double kClear = 1e-8;
+    const auto& seconds = costs_.seconds[type];
+    const double drop = place.upto[k + 1] - place.upto[k] - most_more_[k] * place.border;
+    return is_chain_ && seconds[k + 1] - seconds[k] > kClear * seconds.back() &&
+           (total_ == 0 || std::isinf(memory.value) || drop > kClear * memory.value);
+  }
+
   void improve(int node, int k, int next, int j, double value) {
     const std::size_t cell = static_cast<std::size_t>(next) * states_ + j;
     const DeviceId device = choices_.nodes[next].device;
     const auto& lacking = costs_.lacking[request_.problem.type_index(device)];
+    reach(next, j);
     if (value >= value_[cell] || lacking[j] != lacking[k] || !fits(k, j, device, next)) {
       return;
     }
@@ -166,7 +262,7 @@ private:
     const auto needs = [&](Bytes incoming, Bytes outgoing) {
       return memory_of_stage(problem, {parameters, resident, stash, incoming, outgoing},
                              problem.training.recompute.what)
-          .total(request_.in_flight(stage, total_), request_.versions);
+          .total(places_[stage].held, request_.versions);
     };
     const Bytes input{costs_.input_bytes[j] - costs_.input_bytes[k]};
     // Tensors that bypass the stage cross both cuts, but not the stage's border.
@@ -205,18 +301,25 @@ private:
   const StateCosts& costs_;
   const DeviceChoices& choices_;
   std::size_t states_;
-  int total_ = 0;
+  int total_ = 0, most_stages_ = 0;
   double best_ = kInfinity;
   int best_node_ = -1;
+  bool is_chain_ = false;       // every state holds the one before it, and leaves no more work
+  double fastest_ = 0;          // device, in whole models per second
+  double longest_operator_ = 0; // seconds on the device type that runs it fastest, at least
+  std::vector<char> has_type_;
+  std::vector<double> most_more_; // [state]: bytes that may come into a stage only because it begins at the next state
   std::vector<double> left_;
-  std::vector<double> upto_, after_, left_bytes_;
+  std::vector<Place> places_; // [stage]
   std::vector<std::vector<double>> least_after_;
-  std::vector<double> value_;
+  std::vector<Range> reached_; // [node]
+  std::vector<double> value_;  // of nodes that were reached
   std::vector<From> from_;
 };
 
 bool plan_fits(const PlanRequest& request, const Plan& plan) {
-  return !memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+  return !memory_shortage(request.problem, plan, cost_memory(request.problem, plan), request.in_flight,
+                          request.versions);
 }
 
 std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipeline& pipeline) {
@@ -229,24 +332,83 @@ std::vector<DeviceId> node_devices(const DeviceChoices& choices, const IdealPipe
 
 } // namespace
 
+namespace {
+
+// Some of the states, each of which holds all operators of those before it. A pipeline over them bounds the search over
+// all.
+struct FewStates {
+  AntichainStates states;
+  StateCosts costs;
+};
+
+FewStates take_few(const ModelGraph& model, const AntichainStates& all, const StateCosts& costs, int stages) {
+  std::vector<std::int32_t> nested = {0};
+  while (!costs.above[nested.back()].empty()) {
+    nested.push_back(costs.above[nested.back()].front());
+  }
+  const std::vector<std::int32_t> some = few_states(nested, costs.weighted, std::max(64, 2 * stages));
+  const auto of_some = [&](const auto& values) {
+    std::remove_cvref_t<decltype(values)> made;
+    std::transform(some.begin(), some.end(), std::back_inserter(made), [&](std::int32_t at) { return values[at]; });
+    return made;
+  };
+  FewStates few{{BitRows(static_cast<int>(some.size()), model.size())}, {}};
+  for (std::size_t at = 0; at < some.size(); ++at) {
+    const auto ideal = all.ideals.row(some[at]);
+    std::copy(ideal.begin(), ideal.end(), few.states.ideals.row(static_cast<int>(at)).begin());
+    few.costs.above.emplace_back(some.size() - at - 1);
+    std::iota(few.costs.above.back().begin(), few.costs.above.back().end(), static_cast<std::int32_t>(at) + 1);
+    few.costs.pairs += few.costs.above.back().size();
+  }
+  std::transform(costs.seconds.begin(), costs.seconds.end(), std::back_inserter(few.costs.seconds), of_some);
+  std::transform(costs.lacking.begin(), costs.lacking.end(), std::back_inserter(few.costs.lacking), of_some);
+  few.costs.parameters = of_some(costs.parameters);
+  few.costs.resident_bytes = of_some(costs.resident_bytes);
+  few.costs.cut_bytes = of_some(costs.cut_bytes);
+  few.costs.stash = of_some(costs.stash);
+  few.costs.input_bytes = of_some(costs.input_bytes);
+  few.costs.weighted = of_some(costs.weighted);
+  return few;
+}
+
+// The best pipeline whose stages fit in memory, over all numbers of stages.
+std::optional<IdealPipeline> best_that_fits(IdealPipelineSearch& search, int most_stages, int exact_stages,
+                                            double at_most) {
+  std::optional<IdealPipeline> best;
+  for (int total = most_stages; total > 0; --total) { // equal values with fewer stages replace what was found
+    if (exact_stages == 0 || total == exact_stages) {
+      const auto found = search.run(total, exact_stages, best ? best->bottleneck : at_most);
+      best = found ? found : best;
+    }
+  }
+  return best;
+}
+
+// What a pipeline over few states leaves to search.
+double bound_by(const std::optional<IdealPipeline>& few, double at_most) {
+  return few ? std::min(at_most, few->bottleneck * kClearly) : at_most;
+}
+
+} // namespace
+
 std::optional<IdealPipeline> best_ideal_pipeline(const PlanRequest& request, const AntichainStates& states,
                                                  const StateCosts& costs, const DeviceChoices& choices,
                                                  int exact_stages, double at_most) {
+  const FewStates few = take_few(request.problem.model, states, costs, exact_stages);
+  IdealPipelineSearch first(request, few.states, few.costs, choices);
   IdealPipelineSearch search(request, states, costs, choices);
-  auto unlimited = search.run(0, exact_stages, at_most);
+  const auto few_stages = first.run(0, exact_stages, at_most);
+  const bool is_least = few_stages && search.is_least(few_stages->bottleneck);
+  auto unlimited = search.run(0, exact_stages, bound_by(few_stages, at_most),
+                              is_least ? static_cast<int>(few_stages->nodes.size()) : choices.most_stages);
   if (!unlimited) {
     return std::nullopt;
   }
   if (plan_fits(request, make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited)))) {
     return unlimited;
   }
-  std::optional<IdealPipeline> best;
-  for (int total = choices.most_stages; total > 0; --total) { // equal values with fewer stages replace what was found
-    if (exact_stages == 0 || total == exact_stages) {
-      const auto found = search.run(total, exact_stages, best ? best->bottleneck : at_most);
-      best = found ? found : best;
-    }
-  }
+  const auto bound = best_that_fits(first, choices.most_stages, exact_stages, at_most);
+  auto best = best_that_fits(search, choices.most_stages, exact_stages, bound_by(bound, at_most));
   if (best) {
     best->memory_bound = true;
   }
@@ -259,7 +421,7 @@ Infeasible why_no_pipeline(const PlanRequest& request, const AntichainStates& st
   if (unlimited) {
     const Plan plan = make_ideal_plan(request, states, *unlimited, node_devices(choices, *unlimited));
     const auto shortage =
-        memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+        memory_shortage(request.problem, plan, cost_memory(request.problem, plan), request.in_flight, request.versions);
     return {"no pipeline fits in memory; of the least bottleneck without that limit, " +
             (shortage ? to_text(*shortage, request.problem.platform) : "a chunk needs more than its share")};
   }
@@ -335,17 +497,17 @@ DeviceChoices ordered_choices(const Problem& problem, const TypeSpeeds& speeds, 
       choices.nodes.push_back({devices[i], n, speed[i + 1], memory[i + 1], {}});
     }
   }
-  for (int n = 0; n < count; ++n) {
-    for (int i = n - 1; i < count; ++i) {
-      const int from = n == 0 ? 0 : node[n][i];
-      if (from < 0 || (n == 0 && i >= 0)) {
+  for (int i = -1; i < count; ++i) { // the device used last, or none
+    for (int j = i + 1; j < count; ++j) {
+      const bool left_out_before =
+          !all && std::find(class_of.begin() + i + 1, class_of.begin() + j, class_of[j]) != class_of.begin() + j;
+      if (left_out_before) {
         continue;
       }
-      for (int j = i + 1; j < count; ++j) {
-        const bool left_out_before =
-            !all && std::find(class_of.begin() + i + 1, class_of.begin() + j, class_of[j]) != class_of.begin() + j;
-        if (node[n + 1][j] >= 0 && !left_out_before) {
-          const PathCost path = n == 0 ? PathCost{} : problem.path(devices[i], devices[j]);
+      const PathCost path = i < 0 ? PathCost{} : problem.path(devices[i], devices[j]);
+      for (int n = i < 0 ? 0 : 1; n <= i + 1; ++n) {
+        const int from = n == 0 ? 0 : node[n][i];
+        if (from >= 0 && node[n + 1][j] >= 0) {
           choices.nodes[from].next.push_back({node[n + 1][j], path});
         }
       }

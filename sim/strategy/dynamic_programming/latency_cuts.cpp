@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "sim/base/improves.hpp"
 
@@ -12,17 +13,20 @@ namespace {
 
 class Cutter {
 public:
-  explicit Cutter(const LatencyChain& chain) : chain_(chain), width_(chain.layers + 1) {
-    seconds_.assign(static_cast<std::size_t>(chain.parts) * width_ * width_, kInfinity);
+  explicit Cutter(const LatencyChain& chain) : chain_(chain), width_(chain.layers + 1), kind_(chain.kind) {
+    if (kind_.empty()) {
+      kind_.resize(chain.parts);
+      std::iota(kind_.begin(), kind_.end(), 0);
+    }
+    seconds_.resize((*std::max_element(kind_.begin(), kind_.end()) + 1) * width_);
     transfer_.assign(static_cast<std::size_t>(chain.parts) * width_, 0.0);
-    for (int part = 0; part < chain.parts; ++part) {
-      const int later = chain.parts - 1 - part; // later parts, each with at least one layer
-      for (int first = part; first <= (part == 0 ? 0 : chain.layers - 1 - later); ++first) {
-        transfer_[part * width_ + first] = part > 0 ? chain.transfer(part, first) : 0;
-        for (int last = later == 0 ? chain.layers : first + 1; last <= chain.layers - later; ++last) {
-          seconds_[at(part, first, last)] = chain.seconds(part, first, last);
-        }
+    for (int part = 1; part < chain.parts; ++part) {
+      for (int first = part; first <= chain.layers - (chain.parts - part); ++first) {
+        transfer_[part * width_ + first] = chain.transfer(part, first);
       }
+    }
+    if (chain.fits) {
+      fitting_.assign(static_cast<std::size_t>(chain.parts) * width_, {});
     }
   }
 
@@ -37,37 +41,98 @@ public:
   }
 
 private:
-  std::size_t at(int part, int first, int last) const {
-    return (static_cast<std::size_t>(part) * width_ + first) * width_ + last;
+  // [last]: seconds of a part from `first` on.
+  const std::vector<double>& seconds_from(int part, int first) {
+    std::vector<double>& row = seconds_[kind_[part] * width_ + first];
+    if (row.empty()) {
+      row.assign(width_, 0.0);
+      for (int last = first + 1; last <= chain_.layers; ++last) {
+        row[last] = chain_.seconds(part, first, last);
+      }
+    }
+    return row;
   }
 
-  // The least sum with no part above `limit`.
+  // The ends, from the nearest on, that are known to fit; whether the next one does not.
+  struct Fitting {
+    std::int32_t upto = 0;
+    bool ends = false;
+  };
+
+  // Whether all ends of a part up to `last` fit.
+  bool fits_upto(int part, int first, int last) {
+    if (!chain_.fits) {
+      return true;
+    }
+    Fitting& known = fitting_[part * width_ + first];
+    for (known.upto = std::max(known.upto, first); !known.ends && known.upto < last; ++known.upto) {
+      if (chain_.fits(part, first, known.upto + 1) != Fit::yes) {
+        known.ends = true;
+        break;
+      }
+    }
+    return last <= known.upto;
+  }
+
+  // [part]: no earlier layer can begin this part if all layers from there on are to have an end with no part above
+  // `limit`. Empty if the first part cannot begin with the first layer.
+  std::vector<int> earliest_starts(double limit) {
+    std::vector<int> earliest(chain_.parts + 1, chain_.layers);
+    for (int part = chain_.parts - 1; part >= 0; --part) {
+      earliest[part] = earliest[part + 1];
+      while (earliest[part] > part && seconds_from(part, earliest[part] - 1)[earliest[part + 1]] <= limit) {
+        --earliest[part];
+      }
+    }
+    return earliest.front() > 0 ? std::vector<int>{} : earliest;
+  }
+
+  // The least sum with no part above `limit`. With a limit, a part ends before the first end that does not fit.
   std::optional<LatencyCuts> solve(double limit) {
     const int parts = chain_.parts;
+    const std::vector<int> earliest = earliest_starts(limit);
+    if (earliest.empty()) {
+      return std::nullopt;
+    }
     sum_.assign(static_cast<std::size_t>(parts + 1) * width_, kInfinity);
     from_.assign(sum_.size(), -1);
     sum_[0] = 0;
     for (int part = 0; part < parts; ++part) {
-      for (int first = part; first < chain_.layers; ++first) {
+      for (int first = earliest[part]; first < chain_.layers; ++first) {
         const double before = sum_[part * width_ + first] + transfer_[part * width_ + first];
-        const int most = chain_.layers - (parts - 1 - part);
-        for (int last = part + 1 == parts ? chain_.layers : first + 1; last <= most && before < kInfinity; ++last) {
-          const double seconds = seconds_[at(part, first, last)];
-          if (seconds > limit) {
-            break;
-          }
-          double& sum = sum_[(part + 1) * width_ + last];
-          if (improves(before + seconds, sum)) {
-            sum = before + seconds;
-            from_[(part + 1) * width_ + last] = first;
-          }
+        if (before < kInfinity) {
+          extend(part, first, earliest[part + 1], before, limit);
         }
       }
     }
     return trace();
   }
 
-  std::optional<LatencyCuts> trace() const {
+  // Ends before `nearest` lead nowhere.
+  void extend(int part, int first, int nearest, double before, double limit) {
+    const int most = chain_.layers - (chain_.parts - 1 - part);
+    const bool ends_early = limit < kInfinity && !chain_.shorter_fit; // before the first end that does not fit
+    const std::vector<double>& seconds = seconds_from(part, first);
+    double* sum = sum_.data() + (part + 1) * width_;
+    for (int last = std::max(nearest, first + 1); last <= most; ++last) {
+      if (seconds[last] > limit || (ends_early && !fits_upto(part, first, last))) {
+        break;
+      }
+      if (!improves(before + seconds[last], sum[last])) {
+        continue;
+      }
+      const Fit fit = ends_early || !chain_.fits ? Fit::yes : chain_.fits(part, first, last);
+      if (fit == Fit::never) {
+        break;
+      }
+      if (fit == Fit::yes) {
+        sum[last] = before + seconds[last];
+        from_[(part + 1) * width_ + last] = first;
+      }
+    }
+  }
+
+  std::optional<LatencyCuts> trace() {
     LatencyCuts cuts;
     cuts.sum = sum_[chain_.parts * width_ + chain_.layers];
     if (std::isinf(cuts.sum)) {
@@ -76,7 +141,7 @@ private:
     cuts.bounds.assign(chain_.parts + 1, chain_.layers);
     for (int part = chain_.parts; part > 0; --part) {
       cuts.bounds[part - 1] = static_cast<int>(from_[part * width_ + cuts.bounds[part]]);
-      cuts.bottleneck = std::max(cuts.bottleneck, seconds_[at(part - 1, cuts.bounds[part - 1], cuts.bounds[part])]);
+      cuts.bottleneck = std::max(cuts.bottleneck, seconds_from(part - 1, cuts.bounds[part - 1])[cuts.bounds[part]]);
     }
     cuts.latency = chain_.repeats * cuts.bottleneck + cuts.sum;
     return cuts;
@@ -100,7 +165,10 @@ private:
 
   const LatencyChain& chain_;
   std::size_t width_;
-  std::vector<double> seconds_, transfer_, sum_;
+  std::vector<int> kind_;
+  std::vector<std::vector<double>> seconds_; // [kind, first][last], filled when asked for
+  std::vector<double> transfer_, sum_;
+  std::vector<Fitting> fitting_; // [part, first]
   std::vector<std::int32_t> from_;
   LatencyCuts best_;
 };

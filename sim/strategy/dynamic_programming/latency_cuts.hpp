@@ -8,12 +8,19 @@
 
 namespace stagecraft {
 
+/// Whether a part is allowed; never: nor is any longer one from the same layer.
+enum class Fit { yes, no, never };
+
 /// A chain of layers to be cut into `parts` parts, none of them empty.
 struct LatencyChain {
   int layers = 1, parts = 1;
   double repeats = 0; ///< M - 1: how often the slowest part counts on top of the sum
-  /// Seconds of layers [first, last) as one part; infinite if that part is not allowed. More layers never take less.
+  /// Seconds of layers [first, last) as one part. More layers never take less.
   std::function<double(int part, int first, int last)> seconds;
+  std::vector<int> kind; ///< [part]: parts of one kind, from 0 on, take the same seconds; none: no two do
+  /// Whether a part may have layers [first, last); none: any.
+  std::function<Fit(int part, int first, int last)> fits;
+  bool shorter_fit = false; ///< where a part fits, so does every shorter one from the same layer
   /// Seconds of the transfer between part - 1 and part if `cut` layers come before it; counted once.
   std::function<double(int part, int cut)> transfer;
 };

@@ -208,6 +208,10 @@ public:
     sum_memory(request.problem, ideals, sums_);
     sum_tensors(request.problem, tensors_, ideals, sums_);
     number_counts();
+    fastest_ = *std::max_element(sums_.speed.begin(), sums_.speed.end()) * (1 + kTie);
+    for (int ideal = 1; ideal < ideals.rows(); ++ideal) {
+      is_chain_ = is_chain_ && is_subset(ideals.row(ideal - 1), ideals.row(ideal));
+    }
   }
 
   std::size_t counts() const { return used_.size(); }
@@ -223,9 +227,11 @@ public:
       held_[stage] = request_.in_flight(stage, total);
     }
     const int last = ideals_.rows() - 1;
-    dp_.assign(static_cast<std::size_t>(ideals_.rows()) * counts(), kInfinity);
+    forget_values();
     least_.assign(ideals_.rows(), kInfinity);
     dp_[0] = least_[0] = 0;
+    valued_[0] = {0};
+    first_before_ = 0;
     for (int ideal = 1; ideal <= last; ++ideal) {
       fill(ideal);
     }
@@ -239,6 +245,27 @@ public:
       best = good && (best == 0 || used_[c] < used_[best]) ? c : best;
     }
     return trace(best);
+  }
+
+  // Some of the ideals, for a first search.
+  BitRows few_ideals() const {
+    std::vector<std::int32_t> nested = {0};
+    for (int ideal = 1; ideal < ideals_.rows(); ++ideal) {
+      if (is_subset(ideals_.row(nested.back()), ideals_.row(ideal))) {
+        nested.push_back(ideal);
+      }
+    }
+    std::vector<double> work;
+    for (const double left : sums_.left) {
+      work.push_back(sums_.left.front() - left);
+    }
+    const std::vector<std::int32_t> some = few_states(nested, work, 64);
+    BitRows few(static_cast<int>(some.size()), request_.problem.model.size());
+    for (std::size_t at = 0; at < some.size(); ++at) {
+      const auto ideal = ideals_.row(some[at]);
+      std::copy(ideal.begin(), ideal.end(), few.row(static_cast<int>(at)).begin());
+    }
+    return few;
   }
 
   bool refused() const { return refused_; } ///< whether memory kept a stage from being tried
@@ -256,7 +283,7 @@ private:
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       speed += sums_.speed[g] * static_cast<double>(groups_[g].devices.size());
     }
-    targets_.resize(groups_.size());
+    has_left_.resize(groups_.size());
     for (std::size_t c = 0; c < product; ++c) {
       double left = speed;
       int used = 0;
@@ -264,30 +291,76 @@ private:
         const std::size_t digit = c / stride_[g] % (groups_[g].devices.size() + 1);
         used += static_cast<int>(digit);
         left -= sums_.speed[g] * static_cast<double>(digit);
-        if (digit > 0) {
-          targets_[g].push_back(c);
-        }
+        has_left_[g].push_back(digit < groups_[g].devices.size() ? 1 : 0);
       }
       used_.push_back(used);
       speed_left_.push_back(left + kTie * speed);
     }
   }
 
+  // Values are infinite except for the numbers in valued_.
+  void forget_values() {
+    dp_.resize(static_cast<std::size_t>(ideals_.rows()) * counts(), kInfinity);
+    valued_.resize(ideals_.rows());
+    for (int ideal = 0; ideal < ideals_.rows(); ++ideal) {
+      for (const std::size_t c : valued_[ideal]) {
+        dp(ideal)[c] = kInfinity;
+      }
+      valued_[ideal].clear();
+    }
+  }
+
   void fill(int ideal) {
-    double* here = dp(ideal);
-    const bool whole = ideal + 1 == ideals_.rows();
-    for (int before = 0; before < ideal; ++before) {
+    while (is_chain_ && first_before_ < ideal && !is_short(first_before_, ideal)) {
+      ++first_before_; // nor will it be for larger ideals
+    }
+    for (int before = first_before_; before < ideal; ++before) {
       if (least_[before] < below_ && may_improve(before, ideal)) {
-        relax(before, ideal, here);
+        relax(before, ideal);
       }
     }
     // The devices left must be able to do the rest, each in less than the best known.
-    for (std::size_t c = 0; c < counts(); ++c) {
-      if (sums_.left[ideal] > speed_left_[c] * below_ || (whole && total_ > 0 && used_[c] != total_)) {
-        here[c] = kInfinity;
-      }
+    double* here = dp(ideal);
+    const bool whole = ideal + 1 == ideals_.rows();
+    std::erase_if(valued_[ideal], [&](std::size_t c) {
+      const double later = total_ > 0 ? (total_ - used_[c]) * fastest_ : kInfinity;
+      const bool out =
+          sums_.left[ideal] > std::min(speed_left_[c], later) * below_ || (whole && total_ > 0 && used_[c] != total_);
+      here[c] = out ? kInfinity : here[c];
+      return out;
+    });
+    if (!limited_) {
+      drop_wasteful(ideal);
+    }
+    for (const std::size_t c : valued_[ideal]) {
       least_[ideal] = std::min(least_[ideal], here[c]);
     }
+  }
+
+  // Drops the values for which fewer devices do as well; no split of the fewest devices has one of them.
+  void drop_wasteful(int ideal) {
+    double* here = dp(ideal);
+    std::sort(valued_[ideal].begin(), valued_[ideal].end());
+    std::vector<double>& fewer = least_of_fewer_; // [number]: over it and all numbers with fewer devices
+    fewer.assign(counts(), kInfinity);
+    for (std::size_t c = 0; c < counts(); ++c) {
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (c >= stride_[g] && has_left_[g][c - stride_[g]] != 0) {
+          fewer[c] = std::min(fewer[c], fewer[c - stride_[g]]);
+        }
+      }
+      if (fewer[c] <= here[c]) {
+        here[c] = kInfinity;
+      }
+      fewer[c] = std::min(fewer[c], here[c]);
+    }
+    std::erase_if(valued_[ideal], [&](std::size_t c) { return here[c] == kInfinity; });
+  }
+
+  // Whether some group could run what lies between two ideals in less than the best known load.
+  bool is_short(int before, int ideal) const {
+    return std::any_of(sums_.seconds.begin(), sums_.seconds.end(),
+                       [&](const auto& seconds) { return seconds[ideal] - seconds[before] < below_; });
   }
 
   // Whether `before` is a subset of `ideal`, and some group could run what lies between them in less than the best
@@ -296,7 +369,7 @@ private:
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (sums_.seconds[g][ideal] - sums_.seconds[g][before] < below_ &&
           sums_.lacking[g][ideal] == sums_.lacking[g][before]) {
-        return is_subset(ideals_.row(before), ideals_.row(ideal));
+        return is_chain_ || is_subset(ideals_.row(before), ideals_.row(ideal));
       }
     }
     return false;
@@ -343,39 +416,43 @@ private:
            tensors.transfers * route.latency.value;
   }
 
-  void relax(int before, int ideal, double* here) {
+  void relax(int before, int ideal) {
     const Crossing tensors = crossing(before, ideal);
-    const double* from = dp(before);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const double time = load(g, before, ideal, tensors);
-      if (time >= below_ || sums_.lacking[g][ideal] != sums_.lacking[g][before]) {
-        continue;
+      if (time < below_ && sums_.lacking[g][ideal] == sums_.lacking[g][before]) {
+        add_stage(g, before, ideal, time);
       }
-      if (!limited_) {
-        for (const std::size_t c : targets_[g]) {
-          here[c] = std::min(here[c], std::max(from[c - stride_[g]], time));
-        }
-        continue;
-      }
-      relax_limited(g, before, ideal, time);
     }
   }
 
-  // The same with a memory limit. Whether this stage fits depends on its place alone, so that is asked once per place.
-  void relax_limited(std::size_t g, int before, int ideal, double time) {
+  // Whether a stage fits depends on its place alone, so that is asked once per place.
+  void add_stage(std::size_t g, int before, int ideal, double time) {
     const double* from = dp(before);
     double* here = dp(ideal);
-    fits_.assign(held_.size(), -1);
-    for (const std::size_t c : targets_[g]) {
-      const double value = std::max(from[c - stride_[g]], time);
+    fits_.assign(limited_ ? held_.size() : 0, -1);
+    for (const std::size_t number : valued_[before]) {
+      const std::size_t c = number + stride_[g];
+      if (has_left_[g][number] == 0) {
+        continue;
+      }
+      const double value = std::max(from[number], time);
       if (value >= here[c]) {
         continue;
       }
-      signed char& fits = fits_[used_[c] - 1];
-      if (fits < 0) {
-        fits = stage_fits(g, before, ideal, used_[c] - 1) ? 1 : 0;
+      if (limited_) {
+        signed char& fits = fits_[used_[number]];
+        if (fits < 0) {
+          fits = stage_fits(g, before, ideal, used_[number]) ? 1 : 0;
+        }
+        if (fits == 0) {
+          continue;
+        }
       }
-      here[c] = fits == 1 ? value : here[c];
+      if (here[c] == kInfinity) {
+        valued_[ideal].push_back(c);
+      }
+      here[c] = value;
     }
   }
 
@@ -466,16 +543,21 @@ private:
   const BitRows& ideals_;
   std::vector<CrossingTensor> tensors_;
   IdealSums sums_;
-  std::vector<std::size_t> stride_;               ///< [group]: of its digit
-  std::vector<std::vector<std::size_t>> targets_; ///< [group]: numbers whose digit is not 0
-  std::vector<int> used_;                         ///< [number]: devices in all
-  std::vector<double> speed_left_;                ///< [number]: of the devices not used
+  std::vector<std::size_t> stride_;         ///< [group]: of its digit
+  std::vector<std::vector<char>> has_left_; ///< [group][number]: whether a device is not used
+  double fastest_ = 0;                      ///< speed of the fastest group
+  std::vector<int> used_;                   ///< [number]: devices in all
+  std::vector<double> speed_left_;          ///< [number]: of the devices not used
   int total_ = 0;
   bool limited_ = false, refused_ = false;
   std::vector<double> held_;      ///< [stage]: micro-batches in flight
   std::vector<signed char> fits_; ///< [stage]: of the difference at hand; -1: not asked yet
   double below_ = kInfinity;
+  bool is_chain_ = true;           ///< every ideal holds the one before it
+  int first_before_ = 0;           ///< in a chain, no stage from an ideal before this one is short enough any more
   std::vector<double> dp_, least_; ///< least_[ideal]: over all numbers
+  std::vector<std::vector<std::size_t>> valued_; ///< [ideal]: numbers that have a finite value
+  std::vector<double> least_of_fewer_;
 };
 
 // Whether what a stage holds depends on where in the pipeline it stands.
@@ -486,7 +568,8 @@ bool depends_on_place(const Problem& problem) {
 }
 
 std::optional<MemoryShortage> shortage_of(const PlanRequest& request, const Plan& plan) {
-  return memory_shortage(request.problem, plan, cost_plan(request.problem, plan), request.in_flight, request.versions);
+  return memory_shortage(request.problem, plan, cost_memory(request.problem, plan), request.in_flight,
+                         request.versions);
 }
 
 std::string why_no_kernel(const PlanRequest& request) {
@@ -505,6 +588,14 @@ std::optional<LoadSplit> best_of_totals(const PlanRequest& request, MaxLoadSearc
     }
   }
   return best;
+}
+
+// What a split along few ideals leaves to search, that of the same load included. The margin is far more than what ties
+// decide.
+double bound_by(const std::optional<LoadSplit>& few, double below) {
+  constexpr double kMargin = 1e-6;
+  constexpr double kLeast = std::numeric_limits<double>::min(); // a load may be 0
+  return few ? std::min(below, few->max_load * (1 + kMargin) + kLeast) : below;
 }
 
 // The reason if the dynamic program would be too large. Its limits are about 1 GiB of values, and visits that take a
@@ -533,13 +624,16 @@ LoadResult least_max_load(const PlanRequest& request, const BitRows& ideals, dou
   }
   MaxLoadSearch search(request, groups, ideals);
   const bool by_place = depends_on_place(request.problem);
-  std::optional<LoadSplit> found = search.run(0, !by_place, below);
+  const BitRows few = search.few_ideals();
+  MaxLoadSearch first(request, groups, few);
+  std::optional<LoadSplit> found =
+      search.run(0, !by_place, by_place ? bound_by(first.run(0, false, below), below) : below);
   if (found && !shortage_of(request, found->plan)) {
     found->plan.memory_bound = search.refused();
     return {std::move(found), ""};
   }
   if (by_place && found) {
-    if (auto fitting = best_of_totals(request, search, below)) {
+    if (auto fitting = best_of_totals(request, search, bound_by(best_of_totals(request, first, below), below))) {
       fitting->plan.memory_bound = true;
       return {std::move(fitting), ""};
     }

@@ -218,6 +218,40 @@ private:
     }
   }
 
+  bool may_fit(int split, int to, int last, int units) const {
+    return level_ > 0 ? limits_.memory_workers(split, to) <= last * workers_per_unit_
+                      : limits_.may_fit(split, to, last, units_ - units);
+  }
+
+  // In a chain of states, about the least time of a split, which bounds the search for it: that of one next to where
+  // both sides take the same time. Infinite if neither fits or is below `most`. The margin is far more than what ties
+  // decide.
+  double seconds_where_balanced(int to, int units, int last, double end_sending, double most) const {
+    constexpr double kMargin = 1e-6;
+    const auto left = [&](int split) { return cells_[index(split, units - last)].seconds; };
+    const auto right = [&](int split) { return (unit_seconds(split, to) + reduction(split, to, last)) / last; };
+    int low = start_ + 1;
+    for (int high = to; low < high;) {
+      const int middle = low + (high - low) / 2;
+      if (left(middle) < right(middle)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    double least = kInfinity;
+    for (const int split : {low - 1, low}) {
+      if (split > start_ && split < to) {
+        const double seconds = std::max({left(split), sending(split, last), end_sending, right(split)});
+        if (seconds < std::min(most, least) && may_fit(split, to, last, units) &&
+            fits(split, to, last, units_ - units)) {
+          least = seconds;
+        }
+      }
+    }
+    return least * (1 + kMargin);
+  }
+
   // No stage on n units takes less than its share of the work, so only those splits are tried whose two sides can both
   // be done in less than the best time so far.
   void try_splits(int to, int units, int last, Cell& cell) const {
@@ -226,18 +260,18 @@ private:
     if (end_sending >= cell.seconds) {
       return;
     }
-    const double most = std::min(cell.seconds, limit_);
+    double most = std::min(cell.seconds, limit_);
+    if (order_.is_chain()) {
+      most = std::min(most, seconds_where_balanced(to, units, last, end_sending, most));
+    }
     const double most_right = most * last * workers_per_unit_ * (1 + kTie);
-    const double most_left = most * (units - last) * workers_per_unit_ * (1 + kTie);
+    double most_left = most * (units - last) * workers_per_unit_ * (1 + kTie);
     auto first = std::lower_bound(
         below.begin(), below.end(), states_.seconds[to] - most_right,
         [&](std::int32_t state, double seconds) { return states_.seconds[state] * (1 + kTie) < seconds; });
-    const auto may_fit = [&](int split) {
-      return level_ > 0 ? limits_.memory_workers(split, to) <= last * workers_per_unit_
-                        : limits_.may_fit(split, to, last, units_ - units);
-    };
+    const auto cannot_fit = [&](std::int32_t split) { return !may_fit(split, to, last, units); };
     if (order_.is_chain()) {
-      first = std::partition_point(first, below.end(), [&](std::int32_t split) { return !may_fit(split); });
+      first = std::partition_point(first, below.end(), cannot_fit);
     }
     for (auto at = first; at != below.end(); ++at) {
       const int split = *at;
@@ -257,9 +291,10 @@ private:
         continue;
       }
       seconds = std::max(seconds, (unit_seconds(split, to) + reduction(split, to, last)) / last);
-      if (seconds <= limit_ && improves(seconds, cell.seconds) && may_fit(split) &&
+      if (seconds <= limit_ && improves(seconds, cell.seconds) && may_fit(split, to, last, units) &&
           fits(split, to, last, units_ - units)) {
         cell = {seconds, split, units - last, last};
+        most_left = std::min(most_left, seconds * (units - last) * workers_per_unit_ * (1 + kTie));
       }
     }
   }

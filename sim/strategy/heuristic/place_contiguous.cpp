@@ -20,6 +20,9 @@ public:
     const auto& successors = problem_.model.successors;
     const auto transfer = [&](int from, int) { return path.time(problem_.output_bytes(from)).value; };
     order_ = order_by_rank(successors, upward_ranks(successors, mean_seconds(request), transfer));
+    for (int d = 0; d + 1 < devices_; ++d) {
+      hops_.push_back(problem_.path(request_.devices[d], request_.devices[d + 1]));
+    }
     fill_cuts();
   }
 
@@ -49,7 +52,7 @@ public:
     }
     for (const Bytes cut : cuts_) {
       for (int d = 0; d + 1 < devices_; ++d) {
-        sum = std::max(sum, 2 * hop(d, cut));
+        sum = std::max(sum, 2 * hops_[d].time(cut).value);
       }
     }
     return sum;
@@ -103,23 +106,31 @@ private:
     return problem_.seconds(problem_.type_index(request_.devices[d]), op) / weights_[d];
   }
 
-  double hop(int d, Bytes bytes) const {
-    return problem_.path(request_.devices[d], request_.devices[d + 1]).time(bytes).value;
-  }
-
   double held(int d) const { return request_.in_flight(d, devices_); }
 
-  // The memory of the operators at positions first … end - 1 as one stage on device d.
-  Bytes memory(int d, int first, int end) const {
+  // What a stage of consecutive operators holds.
+  struct Amounts {
     double parameters = 0;
     Activations stash;
-    for (int k = first; k < end; ++k) {
-      parameters += problem_.model.operators[order_[k]].parameters;
-      stash += problem_.stash(order_[k]);
-    }
-    return stage_memory(problem_.training, parameters, stash, cuts_[first], cuts_[end],
+  };
+  void add(OperatorId op, Amounts& amounts) const {
+    amounts.parameters += problem_.model.operators[op].parameters;
+    amounts.stash += problem_.stash(op);
+  }
+
+  // The memory of the operators at positions first … end - 1 as one stage on a device that holds `held` micro-batches.
+  Bytes memory(const Amounts& amounts, int first, int end, double held) const {
+    return stage_memory(problem_.training, amounts.parameters, amounts.stash, cuts_[first], cuts_[end],
                         problem_.training.recompute.what)
-        .total(held(d), request_.versions);
+        .total(held, request_.versions);
+  }
+
+  Bytes memory(int d, int first, int end) const {
+    Amounts amounts;
+    for (int k = first; k < end; ++k) {
+      add(order_[k], amounts);
+    }
+    return memory(amounts, first, end, held(d));
   }
 
   // The largest end with which device d stays within `limit` and its memory, and the next hop carries the cut both ways
@@ -127,19 +138,24 @@ private:
   int end_of(int d, int first, double limit, bool& memory_bound) const {
     int best = first;
     double load = 0;
-    const Bytes have = problem_.platform.type_of(request_.devices[d]).memory;
-    for (int end = first + 1; end <= static_cast<int>(order_.size()); ++end) {
-      load += seconds(d, order_[end - 1]);
+    Amounts amounts;
+    const int all = static_cast<int>(order_.size());
+    const int type = problem_.type_index(request_.devices[d]);
+    const Bytes have = problem_.platform.types[type].memory;
+    const bool limited = !std::isinf(have.value) && first < all;
+    const double held_here = limited ? held(d) : 0;
+    for (int end = first + 1; end <= all; ++end) {
+      load += problem_.seconds(type, order_[end - 1]) / weights_[d];
       if (load > limit) {
         break;
       }
-      const bool carried =
-          end == static_cast<int>(order_.size()) || d + 1 == devices_ || 2 * hop(d, cuts_[end]) <= limit;
-      if (!std::isinf(have.value) && memory(d, first, end) > have) {
+      add(order_[end - 1], amounts);
+      if (limited && memory(amounts, first, end, held_here) > have) {
         memory_bound = true;
-      } else if (carried) {
-        best = end;
+        continue;
       }
+      const bool carried = end == all || d + 1 == devices_ || 2 * hops_[d].time(cuts_[end]).value <= limit;
+      best = carried ? end : best;
     }
     return best;
   }
@@ -150,6 +166,7 @@ private:
   int devices_;
   std::vector<OperatorId> order_;
   std::vector<Bytes> cuts_;
+  std::vector<PathCost> hops_; // [device]: to the next one
 };
 
 } // namespace
