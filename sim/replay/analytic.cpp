@@ -127,7 +127,7 @@ private:
       std::size_t base = device.base;
       double free = device.free;
       std::size_t now = std::exchange(heads_[number], kNone); // nothing needs to wake it meanwhile
-      while (base != executed_ && finish_[now] == 0) {
+      while (base != executed_ && finish_[now] <= 0) {        // all inputs are there
         const TaskId task = *at;
         const std::size_t iteration = base;
         const double seconds = kinds_[work_[task]].seconds;
@@ -182,7 +182,7 @@ private:
       if (missing > 0 || kind.device >= 0) {
         start_[now] = arrival;
         finish_[now] = missing;
-        if (missing == 0 && heads_[kind.device] == now) { // the input that its device was waiting for
+        if (missing <= 0 && heads_[kind.device] == now) { // the input that its device was waiting for
           woken_[awake_++] = kind.device;
         }
         return;

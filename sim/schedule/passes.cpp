@@ -71,23 +71,21 @@ double change_of(const Schedule& schedule, TaskKind kind, double kept) {
   return kind == TaskKind::forward ? 1 : kind == TaskKind::backward ? after - 1 : kind == TaskKind::weight ? -after : 0;
 }
 
-// Calls visit(stage, change) for each change of the number of micro-batches held, in order of time, until it returns
-// false. Actions that start together all take memory before any of them releases some.
+// Calls visit(stage, change) for each action that may change the number of micro-batches held, in order of time, until
+// it returns false. Actions that start together all take memory before any of them releases some.
 template <class Visit>
 void for_each_change(std::span<const Action> order, const std::array<double, kTaskLetters.size()>& change_of_kind,
                      const Visit& visit) {
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
     if (end == begin + 1) {
-      const double change = change_of_kind[static_cast<std::size_t>(order[begin].kind)];
-      if (change != 0 && !visit(order[begin].stage, change)) {
+      if (!visit(order[begin].stage, change_of_kind[static_cast<std::size_t>(order[begin].kind)])) {
         return;
       }
     } else {
       for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
-        const double change = change_of_kind[static_cast<std::size_t>(kind)];
-        for (std::size_t at = begin; at < end && change != 0; ++at) {
-          if (order[at].kind == kind && !visit(order[at].stage, change)) {
+        for (std::size_t at = begin; at < end; ++at) {
+          if (order[at].kind == kind && !visit(order[at].stage, change_of_kind[static_cast<std::size_t>(kind)])) {
             return;
           }
         }
@@ -121,8 +119,10 @@ public:
     for_each_change(order, change_of_kind, [&](std::int32_t, double change) {
       ++changes;
       now += change;
-      most_at = now > most * (1 + kTie) ? changes : most_at;
-      most = std::max(most, now);
+      if (change > 0) {
+        most_at = now > most * (1 + kTie) ? changes : most_at;
+        most = std::max(most, now);
+      }
       return true;
     });
     for_each_change(order, change_of_kind, [&](std::int32_t stage, double change) {
