@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/base/improves.hpp"
 #include "sim/replay/speeds.hpp"
 
 namespace stagecraft {
@@ -18,7 +19,7 @@ public:
         successors_(graph.successors.data()), tasks_(graph.tasks()), has_ties_(!graph.ties.empty()),
         constant_(speeds.empty()), speeds_(graph, speeds), executed_(static_cast<std::size_t>(tasks_) * iterations) {
     timeline_.iterations = iterations;
-    timeline_.start.assign(executed_, 0.0); // before a task starts: the latest arrival of its inputs so far
+    timeline_.start.assign(executed_, -kInfinity); // before a task starts: the latest arrival of its inputs so far
     timeline_.finish = graph.waits_over<double>(iterations); // before a task's inputs are there: how many it waits for
     start_ = timeline_.start.data();
     finish_ = timeline_.finish.data();
@@ -31,27 +32,26 @@ public:
     for (std::size_t device = 0; device < graph.devices.size(); ++device) {
       const auto program = graph.program_of(device);
       const TaskId* const begin = program.data();
-      devices_.push_back({begin, begin + program.size(), begin, program.size() * iterations});
+      devices_.push_back({begin, begin + program.size(), begin});
       heads_.push_back(static_cast<std::size_t>(program.front()));
     }
     woken_.resize(devices_.size());
   }
 
   Timeline run() {
+    const bool plain = !has_ties_ && constant_;
     if (has_ties_) {
       start_loading();
     }
     for (std::size_t device = 0; device < devices_.size(); ++device) {
       woken_[awake_++] = static_cast<std::int32_t>(device);
       while (awake_ > 0) {
-        advance_woken();
+        plain ? advance_woken<true>() : advance_woken<false>();
         follow_ties();
       }
     }
-    for (const Device& device : devices_) {
-      if (device.left > 0) {
-        throw std::runtime_error("the replay stopped with tasks waiting for each other");
-      }
+    if (std::any_of(heads_.begin(), heads_.end(), [&](std::size_t head) { return head < executed_; })) {
+      throw std::runtime_error("the replay stopped with tasks waiting for each other");
     }
     return std::move(timeline_);
   }
@@ -69,7 +69,6 @@ private:
   struct Device {
     const TaskId *begin, *end; // its program
     const TaskId* at;          // the task in the program that runs next
-    std::size_t left;          // tasks to run, over all iterations
     std::size_t base = 0;      // iteration * tasks
     double free = 0;
   };
@@ -111,75 +110,79 @@ private:
     while (!tied_.empty()) {
       const Arrival next = tied_.back();
       tied_.pop_back();
-      arrive(next.base, next.task, next.time);
+      arrive<false>(next.base, next.task, next.time);
       release_pending(next.base);
     }
   }
 
   [[gnu::noinline]] void leave_pending(TaskId task) { pending_.push_back(task); }
 
-  // Runs the programs of devices as far as inputs allow, until no device is awake.
-  void advance_woken() {
+  // Runs the programs of devices as far as inputs allow, until no device is awake. `plain`: without ties and changes of
+  // speed.
+  template <bool plain> void advance_woken() {
     while (awake_ > 0) {
       const std::int32_t number = woken_[--awake_];
       Device& device = devices_[number];
+      const TaskId* at = device.at;
+      std::size_t base = device.base;
+      double free = device.free;
       std::size_t now = std::exchange(heads_[number], kNone); // nothing needs to wake it meanwhile
-      while (device.left > 0 && finish_[now] == 0) {
-        const TaskId task = *device.at;
-        const std::size_t base = device.base;
-        const Kind& kind = kinds_[work_[task]];
-        const double start = std::max(start_[now], device.free);
-        const double finish = constant_ ? start + kind.seconds : at_speeds(number, start, kind.seconds);
+      while (base != executed_ && finish_[now] <= 0) {        // all inputs are there
+        const TaskId task = *at;
+        const std::size_t iteration = base;
+        const double seconds = kinds_[work_[task]].seconds;
+        const double start = std::max(start_[now], free);
+        free = plain || constant_ ? start + seconds : at_speeds(number, start, seconds);
         start_[now] = start;
-        finish_[now] = finish;
-        device.free = finish;
-        --device.left;
-        if (++device.at == device.end) {
-          device.at = device.begin;
-          device.base += tasks_;
+        finish_[now] = free;
+        if (++at == device.end) {
+          at = device.begin;
+          base += tasks_;
         }
-        now = device.base + *device.at;
-        if (has_ties_) {
-          tie(base, task, start, finish);
+        now = base + *at;
+        if (!plain && has_ties_) {
+          tie(iteration, task, start, free);
         }
-        pass_on(base, task, finish);
+        pass_on<plain>(iteration, task, free);
         if (!pending_.empty()) {
-          release_pending(base);
+          release_pending(iteration);
         }
       }
+      device.at = at;
+      device.base = base;
+      device.free = free;
       heads_[number] = now;
     }
   }
 
   // When a task finishes, its output arrives at all successors; transfers and joins among them finish in the same step.
-  void pass_on(std::size_t base, TaskId task, double finish) {
+  template <bool plain> void pass_on(std::size_t base, TaskId task, double finish) {
     const TaskId* const end = successors_ + successor_begin_[task + 1];
     for (const TaskId* next = successors_ + successor_begin_[task]; next != end; ++next) {
-      arrive(base, *next, finish);
+      arrive<plain>(base, *next, finish);
     }
   }
 
   [[gnu::noinline]] void release_pending(std::size_t base) {
     for (std::size_t next = 0; next < pending_.size();) { // in the order in which they finished; more may follow
       const TaskId task = pending_[next++];
-      pass_on(base, task, finish_[base + task]);
+      pass_on<false>(base, task, finish_[base + task]);
     }
     pending_.clear();
   }
 
   // An input of `task` arrives. Follows a chain of transfers to its end; a transfer with several successors is left
   // pending.
-  void arrive(std::size_t base, TaskId task, double time) {
+  template <bool plain> void arrive(std::size_t base, TaskId task, double time) {
     for (;;) {
       const std::size_t now = base + task;
       double arrival = std::max(start_[now], time);
-      start_[now] = arrival;
-      if (--finish_[now] > 0) {
-        return;
-      }
+      const double missing = finish_[now] - 1;
       const Kind& kind = kinds_[work_[task]];
-      if (kind.device >= 0) {
-        if (heads_[kind.device] == now) { // the input that its device was waiting for; it comes only once
+      if (missing > 0 || kind.device >= 0) {
+        start_[now] = arrival;
+        finish_[now] = missing;
+        if (missing <= 0 && heads_[kind.device] == now) { // the input that its device was waiting for
           woken_[awake_++] = kind.device;
         }
         return;
@@ -187,12 +190,12 @@ private:
       if (kind.channel >= 0) { // its bytes flow after its latency, and after those before it have left the channel
         double& drained = drained_[kind.channel];
         arrival = std::max(arrival, drained - kind.latency);
-        start_[now] = arrival;
         drained = arrival + kind.seconds;
       }
       time = arrival + kind.seconds;
+      start_[now] = arrival;
       finish_[now] = time;
-      if (has_ties_) {
+      if (!plain && has_ties_) {
         tie(base, task, arrival, time);
       }
       const TaskId* const next = successors_ + successor_begin_[task];
@@ -217,7 +220,7 @@ private:
   std::size_t executed_;
   std::vector<Kind> kinds_; // [work]
   std::vector<Device> devices_;
-  std::vector<std::size_t> heads_; // [device]: iteration * tasks + task of its next task
+  std::vector<std::size_t> heads_; // [device]: iteration * tasks + task of its next task; at the end an iteration more
   std::vector<double> drained_;    // [channel]: when the last byte on it arrives, in seconds
   std::vector<TaskId> pending_;
   std::vector<std::int32_t> woken_; // the first `awake_` of them are devices that wait for nothing any more

@@ -132,11 +132,17 @@ private:
 // One graph running on the engine. If there are hosts, one per device of the graph, computations are Execs on them.
 class Phase {
 public:
-  Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> start,
-        std::span<double> finish)
+  // `times`: for each task of each iteration its start and its finish, side by side, as they are used together.
+  Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> times)
       : network_(network), graph_(request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
-        hosts_(std::move(hosts)), start_(start), finish_(finish), begin_(clock_now()) {
-    waits_ = graph_.waits_over<std::int32_t>(iterations_);
+        hosts_(std::move(hosts)), times_(times), begin_(clock_now()) {
+    const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(iterations_);
+    waiting_.reserve(waits.size());
+    for (Executed executed = 0; executed < waits.size(); ++executed) {
+      const TaskId task = task_of(executed);
+      const auto next = graph_.successors_of(task);
+      waiting_.push_back({waits[executed], graph_.work[task], next.size() == 1 ? next.front() : kSeveral});
+    }
     position_.assign(graph_.devices.size(), 0);
     busy_.assign(graph_.devices.size(), 0);
     send_queues_.resize(graph_.channels);
@@ -146,8 +152,8 @@ public:
   }
 
   void start() {
-    for (Executed executed = 0; executed < waits_.size() && !graph_.ties.empty(); ++executed) {
-      if (waits_[executed] == 0 && !graph_.works[graph_.work[task_of(executed)]].computes()) { // the first batches
+    for (Executed executed = 0; executed < waiting_.size() && !graph_.ties.empty(); ++executed) {
+      if (waiting_[executed].inputs == 0 && !work_of(executed).computes()) { // the first batches
         after(Seconds{0}, [this, executed] { begin(executed); });
       }
     }
@@ -164,7 +170,7 @@ public:
     last_ = std::move(live_[slot - 1]); // the last reference must outlive the callback
     free_slots_.push_back(slot - 1);
     const Executed executed = executed_of_slot_[slot - 1];
-    const Work& work = graph_.works[graph_.work[task_of(executed)]];
+    const Work& work = work_of(executed);
     work.computes() ? computed(executed, work.device) : arrived(executed, work);
   }
 
@@ -187,7 +193,22 @@ private:
     std::size_t first = 0;
   };
 
-  TaskId task_of(Executed executed) const { return static_cast<TaskId>(executed % graph_.tasks()); }
+  // What is needed of a task when an input arrives and when it ends, in one place for the cache.
+  struct Waiting {
+    std::int32_t inputs; // that have not arrived
+    std::int32_t work;
+    TaskId next; // its successor, or kSeveral: any other number than one
+  };
+  static constexpr TaskId kSeveral = -1;
+
+  TaskId task_of(Executed executed) const {
+    const auto tasks = static_cast<std::size_t>(graph_.tasks());
+    return static_cast<TaskId>(executed < tasks ? executed : executed % tasks); // mostly there is one iteration
+  }
+
+  const Work& work_of(Executed executed) const { return graph_.works[waiting_[executed].work]; }
+  double& start_of(Executed executed) { return times_[2 * executed]; }
+  double& finish_of(Executed executed) { return times_[2 * executed + 1]; }
 
   double now() const { return clock_now() - begin_; }
 
@@ -200,14 +221,14 @@ private:
       return;
     }
     const Executed executed = static_cast<Executed>(at / length) * graph_.tasks() + program[at % length];
-    if (waits_[executed] > 0) {
+    if (waiting_[executed].inputs > 0) {
       return;
     }
     busy_[device] = 1;
     ++position_[device];
-    start_[executed] = now();
+    start_of(executed) = now();
     follow_ties(executed, true);
-    const Seconds seconds = graph_.works[graph_.work[task_of(executed)]].seconds;
+    const Seconds seconds = work_of(executed).seconds;
     if (!hosts_.empty() && seconds.value > 0) {
       compute(executed, *hosts_[device], seconds);
       return;
@@ -242,28 +263,33 @@ private:
   }
 
   void finish(Executed executed) {
-    finish_[executed] = now();
-    const Executed base = executed - task_of(executed);
-    for (const TaskId next : graph_.successors_of(task_of(executed))) {
+    finish_of(executed) = now();
+    const TaskId task = task_of(executed);
+    const Executed base = executed - task;
+    if (const TaskId next = waiting_[executed].next; next != kSeveral) {
       arrive(base + next);
+    } else {
+      for (const TaskId each : graph_.successors_of(task)) {
+        arrive(base + each);
+      }
     }
     follow_ties(executed, false);
   }
 
   void arrive(Executed executed) {
-    if (--waits_[executed] == 0) {
+    if (--waiting_[executed].inputs == 0) {
       begin(executed);
     }
   }
 
   // Starts a task whose inputs are there; a computation only when its device gets to it.
   void begin(Executed executed) {
-    const Work& work = graph_.works[graph_.work[task_of(executed)]];
+    const Work& work = work_of(executed);
     if (work.computes()) {
       dispatch(work.device);
       return;
     }
-    start_[executed] = now();
+    start_of(executed) = now();
     follow_ties(executed, true);
     if (work.transfers()) {
       transfer(executed, work);
@@ -275,9 +301,12 @@ private:
   }
 
   void follow_ties(Executed executed, bool from_start) {
+    if (graph_.ties.empty()) {
+      return;
+    }
     for (const Tie& tie : graph_.ties_of(task_of(executed))) {
       const Executed later = executed - task_of(executed) + static_cast<Executed>(tie.iterations) * graph_.tasks();
-      if (tie.from_start == from_start && later < waits_.size()) {
+      if (tie.from_start == from_start && later < waiting_.size()) {
         arrive(later + tie.to);
       }
     }
@@ -314,13 +343,13 @@ private:
     SendQueue& sends = send_queues_[work.channel];
     while (++sends.first < sends.queue.size()) {
       const Executed next = sends.queue[sends.first];
-      const Work& waiting = graph_.works[graph_.work[task_of(next)]];
+      const Work& waiting = work_of(next);
       const double entered = now() - waiting.latency.value;
-      if (entered < start_[next]) {
-        after(Seconds{start_[next] - entered}, [this, next, &waiting] { send(next, waiting); });
+      if (entered < start_of(next)) {
+        after(Seconds{start_of(next) - entered}, [this, next, &waiting] { send(next, waiting); });
         return;
       }
-      start_[next] = entered;
+      start_of(next) = entered;
       if (flow(next, waiting)) {
         return;
       }
@@ -363,9 +392,9 @@ private:
   int iterations_;
   Speeds speeds_;
   std::vector<sg::Host*> hosts_;
-  std::span<double> start_, finish_;
+  std::span<double> times_;
   double begin_;
-  std::vector<std::int32_t> waits_;
+  std::vector<Waiting> waiting_; // [executed]
   std::vector<long> position_;
   std::vector<char> busy_;
   std::vector<SendQueue> send_queues_;
@@ -418,8 +447,7 @@ std::size_t run_batch(std::span<const ReplayRequest> requests, double start, std
     const ReplayRequest& request = requests[number];
     const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
     network.adopt(request.platform, request.graph);
-    Phase current(network, request, network.computers(number), times.subspan(at, executed),
-                  times.subspan(at + executed, executed));
+    Phase current(network, request, network.computers(number), times.subspan(at, 2 * executed));
     phase = &current;
     current.start();
     engine.run();
@@ -482,9 +510,14 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
     for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i) {
       const ReplayRequest& request = batch[i];
       const std::size_t executed = static_cast<std::size_t>(request.graph.tasks()) * request.iterations;
-      timelines[order[first + i].request] = {
-          request.iterations, {from, from + executed}, {from + executed, from + 2 * executed}};
-      from += 2 * executed;
+      Timeline& timeline = timelines[order[first + i].request];
+      timeline.iterations = request.iterations;
+      timeline.start.reserve(executed);
+      timeline.finish.reserve(executed);
+      for (std::size_t entry = 0; entry < executed; ++entry) {
+        timeline.start.push_back(*from++);
+        timeline.finish.push_back(*from++);
+      }
     }
     first += static_cast<std::size_t>(done);
   }

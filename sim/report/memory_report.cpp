@@ -3,8 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 #include "sim/base/csv.hpp"
 
 namespace stagecraft {
@@ -47,10 +45,11 @@ std::string name_of(const TaskGraph& graph, TaskId task) {
 
 } // namespace
 
-MemoryReport report_memory(const TaskGraph& graph, const Timeline& timeline, std::vector<std::string> devices) {
+MemoryReport report_memory(const TaskGraph& graph, const Timeline& timeline, std::vector<std::string> devices,
+                           bool series) {
   MemoryReport report{.devices = std::move(devices)};
   for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-    report.uses.push_back(memory_over_time(graph, timeline, device));
+    report.uses.push_back(series ? memory_over_time(graph, timeline, device) : peak_memory(graph, timeline, device));
     report.peak_tasks.push_back(name_of(graph, report.uses.back().peak.task));
   }
   return report;
@@ -99,15 +98,13 @@ std::string memory_sentence(const MemoryReport& report) {
   for (std::size_t device = 1; device < report.uses.size(); ++device) {
     most = report.uses[device].peak.bytes > report.uses[most].peak.bytes ? device : most;
   }
-  const MemoryUse& use = report.uses[most];
-  const auto peak = std::find_if(use.steps.begin(), use.steps.end(),
-                                 [&](const MemoryStep& step) { return step.bytes >= use.peak.bytes; });
-  return "Most memory: '" + report.devices[most] + "' holds " + to_text(use.peak.bytes) + " at " +
-         report.peak_tasks[most] + ", " + to_text(Seconds{use.peak.time}) + " from the start: weights " +
-         to_text(use.fixed.weights) + ", gradients " + to_text(use.fixed.gradients) + ", optimizer " +
-         to_text(use.fixed.optimizer) + ", buffers " + to_text(use.fixed.buffers) + ", activations of " +
-         std::to_string(peak->in_flight) + " micro-batches " + to_text(peak->stashed) +
-         (peak->recompute.value > 0 ? ", brought back " + to_text(peak->recompute) : "") + ".";
+  const FixedMemory& fixed = report.uses[most].fixed;
+  const MemoryPeak& peak = report.uses[most].peak;
+  return "Most memory: '" + report.devices[most] + "' holds " + to_text(peak.bytes) + " at " + report.peak_tasks[most] +
+         ", " + to_text(Seconds{peak.time}) + " from the start: weights " + to_text(fixed.weights) + ", gradients " +
+         to_text(fixed.gradients) + ", optimizer " + to_text(fixed.optimizer) + ", buffers " + to_text(fixed.buffers) +
+         ", activations of " + std::to_string(peak.in_flight) + " micro-batches " + to_text(peak.stashed) +
+         (peak.recompute.value > 0 ? ", brought back " + to_text(peak.recompute) : "") + ".";
 }
 
 } // namespace stagecraft

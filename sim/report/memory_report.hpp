@@ -15,7 +15,9 @@ struct MemoryReport {
   std::vector<MemoryUse> uses;
   std::vector<std::string> peak_tasks; ///< [device]: the task that starts when memory peaks, such as F3@1
 };
-MemoryReport report_memory(const TaskGraph& graph, const Timeline& timeline, std::vector<std::string> devices);
+/// Without `series`, the uses have neither steps nor stashes: enough for the sentence and for JSON without series.
+MemoryReport report_memory(const TaskGraph& graph, const Timeline& timeline, std::vector<std::string> devices,
+                           bool series);
 
 /// A list with an object per device: its fixed parts and its peak; with `series` also its memory over time and its
 /// stashes.

@@ -71,67 +71,113 @@ double change_of(const Schedule& schedule, TaskKind kind, double kept) {
   return kind == TaskKind::forward ? 1 : kind == TaskKind::backward ? after - 1 : kind == TaskKind::weight ? -after : 0;
 }
 
-// The most that a rank holds at once. Sets `held` ([stage], zeros before) to what it then holds of each stage.
-double count_held(const Schedule& schedule, std::span<const Action> order, double kept, std::vector<double>& held) {
-  double now = 0;
-  for (const Action& action : order) { // what earlier rounds have left, if iterations overlap
-    const int rounds = action.micro_batch / schedule.micro_batches;
-    held[action.stage] += rounds * change_of(schedule, action.kind, kept);
-    now += rounds * change_of(schedule, action.kind, kept);
-  }
-  std::vector<std::pair<std::int32_t, double>> changes; // stage and change, in order of time
-  std::size_t most_at = 0;
-  double most = now;
+// Calls visit(stage, change) for each action that may change the number of micro-batches held, in order of time, until
+// it returns false. Actions that start together all take memory before any of them releases some.
+template <class Visit>
+void for_each_change(std::span<const Action> order, const std::array<double, kTaskLetters.size()>& change_of_kind,
+                     const Visit& visit) {
   for (std::size_t begin = 0; begin < order.size();) {
     const std::size_t end = end_of_item(order, begin);
-    // Actions that start together all take memory before any of them releases some.
-    for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
-      for (std::size_t at = begin; at < end; ++at) {
-        const double change = order[at].kind == kind ? change_of(schedule, kind, kept) : 0;
-        if (change != 0) {
-          changes.emplace_back(order[at].stage, change);
-          now += change;
-          most_at = now > most * (1 + kTie) ? changes.size() : most_at;
-          most = std::max(most, now);
+    if (end == begin + 1) {
+      if (!visit(order[begin].stage, change_of_kind[static_cast<std::size_t>(order[begin].kind)])) {
+        return;
+      }
+    } else {
+      for (const TaskKind kind : {TaskKind::forward, TaskKind::backward, TaskKind::weight}) {
+        for (std::size_t at = begin; at < end; ++at) {
+          if (order[at].kind == kind && !visit(order[at].stage, change_of_kind[static_cast<std::size_t>(kind)])) {
+            return;
+          }
         }
       }
     }
     begin = end;
   }
-  for (std::size_t at = 0; at < most_at; ++at) {
-    held[changes[at].first] += changes[at].second;
-  }
-  return most;
 }
 
-// Sets the entries of an order's stages back to 0.
-void clear(std::vector<double>& held, std::span<const Action> order) {
-  for (const Action& action : order) {
-    held[action.stage] = 0;
+// What a rank holds when it holds most.
+class Held {
+public:
+  explicit Held(const Schedule& schedule) : of_stage_(schedule.stages, 0.0) {}
+
+  /// Counts the order of a rank; returns the most that it holds at once.
+  double count(const Schedule& schedule, std::span<const Action> order, double kept) {
+    std::array<double, kTaskLetters.size()> change_of_kind{};
+    for (std::size_t kind = 0; kind < change_of_kind.size(); ++kind) {
+      change_of_kind[kind] = change_of(schedule, static_cast<TaskKind>(kind), kept);
+    }
+    clear();
+    double now = 0;
+    for (const Action& action : schedule.flushes ? std::span<const Action>{} : order) { // what earlier rounds have left
+      const double change =
+          action.micro_batch / schedule.micro_batches * change_of_kind[static_cast<std::size_t>(action.kind)];
+      add(action.stage, change);
+      now += change;
+    }
+    double most = now;
+    std::size_t changes = 0, most_at = 0;
+    for_each_change(order, change_of_kind, [&](std::int32_t, double change) {
+      ++changes;
+      now += change;
+      if (change > 0) {
+        most_at = now > most * (1 + kTie) ? changes : most_at;
+        most = std::max(most, now);
+      }
+      return true;
+    });
+    for_each_change(order, change_of_kind, [&](std::int32_t stage, double change) {
+      if (most_at == 0) {
+        return false;
+      }
+      add(stage, change);
+      --most_at;
+      return true;
+    });
+    return most;
   }
-}
+
+  /// The stages of which it holds something then, each at least once.
+  const std::vector<std::int32_t>& stages() const { return stages_; }
+  double operator[](std::int32_t stage) const { return of_stage_[stage]; }
+
+private:
+  void add(std::int32_t stage, double change) {
+    if (stages_.empty() || stages_.back() != stage) {
+      stages_.push_back(stage);
+    }
+    of_stage_[stage] += change;
+  }
+
+  void clear() {
+    for (const std::int32_t stage : stages_) {
+      of_stage_[stage] = 0;
+    }
+    stages_.clear();
+  }
+
+  std::vector<double> of_stage_;
+  std::vector<std::int32_t> stages_;
+};
 
 } // namespace
 
 std::vector<double> in_flight(const Schedule& schedule, double kept) {
   std::vector<double> most(schedule.stages, 0.0);
-  std::vector<double> held(schedule.stages, 0.0);
+  Held held(schedule);
   for (const auto& order : schedule.orders) {
-    count_held(schedule, order, kept, held);
-    for (const Action& action : order) { // its stages alone, which are few
-      most[action.stage] = std::max(most[action.stage], held[action.stage]);
+    held.count(schedule, order, kept);
+    for (const std::int32_t stage : held.stages()) {
+      most[stage] = std::max(most[stage], held[stage]);
     }
-    clear(held, order);
   }
   return most;
 }
 
 std::vector<int> most_held(const Schedule& schedule) {
   std::vector<int> most;
-  std::vector<double> held(schedule.stages, 0.0);
+  Held held(schedule);
   for (const auto& order : schedule.orders) {
-    most.push_back(static_cast<int>(std::lround(count_held(schedule, order, 1, held))));
-    clear(held, order);
+    most.push_back(static_cast<int>(std::lround(held.count(schedule, order, 1))));
   }
   return most;
 }

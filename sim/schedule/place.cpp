@@ -11,7 +11,12 @@ namespace {
 std::vector<std::vector<int>> homes_of(const Schedule& schedule) {
   std::vector<std::vector<int>> homes(schedule.stages);
   for (std::size_t rank = 0; rank < schedule.orders.size(); ++rank) {
+    std::int32_t before = -1; // the stage of the action before
     for (const Action& action : schedule.orders[rank]) {
+      if (action.stage == before) {
+        continue;
+      }
+      before = action.stage;
       std::vector<int>& ranks = homes[action.stage];
       if (ranks.empty() || ranks.back() != static_cast<int>(rank)) {
         ranks.push_back(static_cast<int>(rank));

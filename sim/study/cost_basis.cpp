@@ -91,10 +91,7 @@ private:
 std::vector<CostBasis> cost_basis_of(StudyCosts& costs, const Prepared& prepared) {
   const TaskGraph& graph = *prepared.graph;
   const Platform& platform = costs.study().platform;
-  std::vector<int> times(graph.works.size(), 0); // that each work is done in an iteration
-  for (const std::int32_t work : graph.work) {
-    ++times[work];
-  }
+  const std::vector<std::int32_t> times = graph.tasks_per_work(); // that each work is done in an iteration
   StageShares shares(costs, prepared);
   std::map<int, CostBasis> of_type;
   for (std::size_t index = 0; index < graph.works.size(); ++index) {

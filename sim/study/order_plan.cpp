@@ -21,11 +21,14 @@ std::optional<Infeasible> add_recompute(OrderedPlan& ordered, const RecomputeRul
   bool given = false;
   for (const auto& order : ordered.schedule.orders) {
     for (const Action& action : order) {
-      if (action.kind == TaskKind::recompute && recomputing[action.stage] == 0) {
+      if (action.kind != TaskKind::recompute) {
+        continue;
+      }
+      if (recomputing[action.stage] == 0) {
         return Infeasible{"the schedule recomputes stage " + std::to_string(action.stage) +
                           ", the plan does not; allowed: training.recompute, or recompute of the plan's stage"};
       }
-      given = given || action.kind == TaskKind::recompute;
+      given = true;
     }
   }
   if (!given && std::count(recomputing.begin(), recomputing.end(), 1) > 0) {

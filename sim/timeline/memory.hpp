@@ -24,10 +24,9 @@ struct Stash {
   double from = 0, to = 0; ///< seconds; `to` is the end of the run if backward comes after it
 };
 
-struct MemoryPeak {
-  double time = 0; ///< seconds; the first moment of the peak
+/// The first step with the most bytes.
+struct MemoryPeak : MemoryStep {
   TaskId task = 0; ///< the task that starts then
-  Bytes bytes;
 };
 
 struct MemoryUse {
@@ -37,8 +36,11 @@ struct MemoryUse {
   MemoryPeak peak;
 };
 
-/// Memory of the device at an index of TaskGraph::devices.
+/// Memory of the device at an index of TaskGraph::devices. O(tasks of the device).
 MemoryUse memory_over_time(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
+
+/// The same without its steps and stashes, which take 100 bytes for each task of the device.
+MemoryUse peak_memory(const TaskGraph& graph, const Timeline& timeline, std::size_t device);
 
 /// Activations that a device holds when an iteration begins, of forwards that ran before their own iteration.
 Bytes held_at_start(const TaskGraph& graph, std::size_t device);

@@ -18,19 +18,17 @@ public:
   LastTransfers(const TaskGraph& graph, const Timeline& timeline, std::size_t base)
       : begin_(graph.successor_begin.data()), successors_(graph.successors.data()),
         finish_(timeline.finish.data() + base), of_(graph.work.size(), -1), last_(of_.data()) {
-    enum : char { computes, carries, joins };
-    std::vector<char> kinds;
-    kinds.reserve(graph.works.size());
-    for (const Work& work : graph.works) {
-      kinds.push_back(work.computes() ? computes : work.transfers() || work.loads() ? carries : joins);
-    }
     const std::int32_t* const works = graph.work.data();
-    const char* const kind_of = kinds.data();
     std::vector<TaskId> joining;
-    for (TaskId task = 0, tasks = graph.tasks(); task < tasks; ++task) {
-      if (const char kind = kind_of[works[task]]; kind != computes) {
-        kind == carries ? static_cast<void>(hand_on(task, task)) : joining.push_back(task);
+    for (TaskId task = 0, tasks = graph.tasks(); task < tasks;) { // run by run of tasks of one work
+      const std::int32_t same = works[task];
+      const Work& work = graph.works[same];
+      const auto end = static_cast<TaskId>(
+          std::find_if(works + task, works + tasks, [=](std::int32_t other) { return other != same; }) - works);
+      for (; !work.computes() && task < end; ++task) {
+        work.transfers() || work.loads() ? static_cast<void>(hand_on(task, task)) : joining.push_back(task);
       }
+      task = end;
     }
     hand_on_over(joining);
   }
@@ -146,11 +144,12 @@ void add_host_cores(const TaskGraph& graph, const Platform& platform, Metrics& m
 // Bytes that each link carries in one iteration.
 std::vector<double> bytes_of_links(const TaskGraph& graph, const Platform& platform) {
   std::vector<double> bytes(platform.links.size(), 0.0);
-  for (const std::int32_t work : graph.work) {
+  const std::vector<std::int32_t> tasks = graph.tasks_per_work();
+  for (std::size_t work = 0; work < tasks.size(); ++work) {
     const Work& what = graph.works[work];
     if (what.transfers()) {
       for (const LinkId link : graph.legs[what.leg].links) {
-        bytes[link] += what.bytes;
+        bytes[link] += tasks[work] * what.bytes; // whole numbers, so that their order does not matter
       }
     }
   }

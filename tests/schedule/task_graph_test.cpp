@@ -85,6 +85,34 @@ TEST_CASE("edges are counted alike from both ends", "[schedule][graph]") {
   }
 }
 
+TEST_CASE("a work counts its tasks wherever they stand", "[schedule][graph]") {
+  TaskGraph graph;
+  graph.works.resize(3);
+  CHECK(graph.tasks_per_work() == std::vector<std::int32_t>{0, 0, 0});
+  graph.work = {0, 1, 1, 0, 1};
+  CHECK(graph.tasks_per_work() == std::vector<std::int32_t>{2, 3, 0});
+}
+
+TEST_CASE("data of a micro-batch stays with it", "[schedule][graph]") {
+  std::mt19937 random(4);
+  for (const ScheduleRow& row : schedules()) {
+    for (int n = 0; n < 20; ++n) {
+      const test::RandomCase one = test::random_case(row, random);
+      const TaskGraph graph = test::run(one.pipeline, one.schedule).graph;
+      const auto has_fused = [](const std::vector<Action>& order) {
+        return std::any_of(order.begin(), order.end(), [](const Action& action) { return action.fused; });
+      };
+      const bool fuses = std::any_of(one.schedule.orders.begin(), one.schedule.orders.end(), has_fused);
+      for (TaskId task = 0; task < graph.tasks(); ++task) {
+        for (const TaskId next : graph.successors_of(task)) {
+          const Work& work = graph.works[graph.work[next]];
+          CHECK((fuses || work.kind != TaskKind::transfer || graph.micro_batch[next] == graph.micro_batch[task]));
+        }
+      }
+    }
+  }
+}
+
 // 0 -> 2 stays first of 0's; what is added follows in the order given.
 TEST_CASE("edges are added to a graph that has some or none", "[schedule][graph]") {
   TaskGraph graph;

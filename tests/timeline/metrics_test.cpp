@@ -321,7 +321,8 @@ TEST_CASE("memory is never below what is fixed, ends where it began, and peaks a
       const Timeline timeline = replay_analytic(std::span(&request, 1)).front();
       const Metrics metrics = measure(graph, timeline, platform);
       for (std::size_t device = 0; device < graph.devices.size(); ++device) {
-        const std::vector<MemoryStep> steps = memory_over_time(graph, timeline, device).steps;
+        const MemoryUse use = memory_over_time(graph, timeline, device);
+        const std::vector<MemoryStep>& steps = use.steps;
         const double fixed = graph.fixed_memory[device].total().value;
         double low = fixed;
         double peak = fixed;
@@ -332,6 +333,19 @@ TEST_CASE("memory is never below what is fixed, ends where it began, and peaks a
           CHECK((i == 0 || steps[i].time >= steps[i - 1].time));
         }
         CAPTURE(row.name, n);
+        // The peak is the first of the highest steps, with or without the others.
+        const auto first =
+            std::find_if(steps.begin(), steps.end(), [&](const MemoryStep& step) { return step.bytes.value == peak; });
+        const MemoryUse alone = peak_memory(graph, timeline, device);
+        CHECK((alone.steps.empty() && alone.stashes.empty()));
+        for (const MemoryPeak& one_peak : {use.peak, alone.peak}) {
+          CHECK(one_peak.bytes == first->bytes);
+          CHECK(one_peak.time == first->time);
+          CHECK(one_peak.stashed == first->stashed);
+          CHECK(one_peak.recompute == first->recompute);
+          CHECK(one_peak.in_flight == first->in_flight);
+          CHECK(one_peak.task == use.peak.task);
+        }
         CHECK(low == fixed);
         CHECK(steps.back().bytes.value == fixed);
         CHECK(peak == metrics.peak_memory[device].value);

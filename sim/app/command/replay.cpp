@@ -1,6 +1,7 @@
 // stagecraft replay: one run, its timeline and its memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "sim/app/common/given_run.hpp"
 #include "sim/app/common/infeasible_run.hpp"
@@ -40,10 +41,10 @@ void add_flags(Flags& flags, ReplayCommand& options) {
   flags.add("--memory-series", &options.memory_series, "write each device's memory over time as CSV", {.name = "FILE"});
 }
 
-// The run's timeline, or one with the number of iterations asked for. The figures stay those of the run.
-Timeline timeline_to_show(int iterations, const Study& study, const Prepared& run) {
+// The run's timeline with the number of iterations asked for, where it has another. The figures stay those of the run.
+std::optional<Timeline> other_timeline(int iterations, const Study& study, const Prepared& run) {
   if (iterations == 0 || iterations == run.timeline.iterations) {
-    return run.timeline;
+    return std::nullopt;
   }
   const double tasks = static_cast<double>(run.graph->tasks()) * iterations;
   constexpr double kMostTasks = 1e8; // a few GB
@@ -64,13 +65,15 @@ ExitStatus run(const ReplayCommand& options) {
   if (!one.run.feasible) {
     return report_infeasible(options.output, one.run, origin);
   }
-  const Timeline shown = timeline_to_show(options.iterations, study, one);
+  const std::optional<Timeline> other = other_timeline(options.iterations, study, one);
+  const Timeline& shown = other ? *other : one.timeline;
   const std::string trace =
       options.timeline || !options.trace.empty() ? chrome_trace(*one.graph, shown, study.platform) : "";
   if (!options.trace.empty()) {
     write_file(options.trace, trace);
   }
-  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices);
+  const bool series = options.timeline || !options.memory_series.empty();
+  const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices, series);
   if (!options.memory_series.empty()) {
     write_file(options.memory_series, memory_csv(memory));
   }

@@ -79,8 +79,7 @@ TaskId TaskGraphBuilder::add(const Work& work, int count) {
   const auto first = static_cast<TaskId>(graph_.work.size());
   graph_.works.push_back(work);
   graph_.work.resize(first + count, index);
-  graph_.micro_batch.resize(first + count);
-  std::iota(graph_.micro_batch.begin() + first, graph_.micro_batch.end(), 0);
+  graph_.micro_batch.insert(graph_.micro_batch.end(), numbers_.begin(), numbers_.begin() + count);
   return first;
 }
 
@@ -111,13 +110,29 @@ void TaskGraphBuilder::write_edges() {
   }
   graph_.successors.resize(begin[tasks]);
   TaskId* const successors = graph_.successors.data();
-  for (const auto [from, to, count] : edge_runs_) { // fills each list from its front, moving its begin; undone below
-    for (std::int32_t i = 0; i < count; ++i) {
-      successors[begin[from + i]++] = to + i;
+  for (const auto [from, to, count] : edge_runs_) {   // fills each list from its front, moving its begin; undone below
+    if (begin[from + count] - begin[from] == count) { // room for one each, so that their lists lie one after the other
+      std::iota(successors + begin[from], successors + begin[from] + count, to);
+    } else {
+      for (std::int32_t i = 0; i < count; ++i) {
+        successors[begin[from + i]] = to + i;
+      }
     }
+    std::for_each_n(begin + from, count, [](std::int32_t& filled) { ++filled; });
   }
   std::copy_backward(begin, begin + tasks, begin + tasks + 1);
   begin[0] = 0;
+}
+
+// Tasks of one work mostly follow one another.
+std::vector<std::int32_t> TaskGraph::tasks_per_work() const {
+  std::vector<std::int32_t> tasks(works.size(), 0);
+  for (auto begin = work.begin(); begin != work.end();) {
+    const auto end = std::find_if(begin, work.end(), [same = *begin](std::int32_t other) { return other != same; });
+    tasks[*begin] += static_cast<std::int32_t>(end - begin);
+    begin = end;
+  }
+  return tasks;
 }
 
 template <class Count> std::vector<Count> TaskGraph::waits_over(int iterations) const {

@@ -83,6 +83,8 @@ struct TaskGraph {
     return tie_begin.empty() ? std::span<const Tie>{}
                              : std::span{ties.data() + tie_begin[task], ties.data() + tie_begin[task + 1]};
   }
+  /// [work]: the number of its tasks.
+  std::vector<std::int32_t> tasks_per_work() const;
   /// [iteration * tasks + task]: the number of predecessors, including ties from earlier iterations.
   template <class Count> std::vector<Count> waits_over(int iterations) const; ///< std::int32_t or double
 };

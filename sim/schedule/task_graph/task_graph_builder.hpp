@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,7 +19,10 @@ namespace stagecraft {
 class TaskGraphBuilder {
 public:
   explicit TaskGraphBuilder(const TaskGraphRequest& request)
-      : request_(request), cost_(request.cost), micro_batches_(request.schedule.micro_batches) {}
+      : request_(request), cost_(request.cost), micro_batches_(request.schedule.micro_batches),
+        numbers_(request.schedule.micro_batches) {
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+  }
 
   TaskGraph build();
 
@@ -105,6 +109,7 @@ private:
     }
   }
   void write_programs();
+  TaskId append(const Action& action, ReplicaTasks& replica, std::int32_t micro_batch);
   void write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of);
   void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);
@@ -133,6 +138,7 @@ private:
   const TaskGraphRequest& request_;
   const PlanCost& cost_;
   int micro_batches_;
+  std::vector<std::int32_t> numbers_; // 0 … micro_batches_ - 1
   TaskGraph graph_;
   std::vector<int> index_of_;
   std::vector<std::vector<ReplicaTasks>> replicas_;

@@ -37,12 +37,31 @@ void TaskGraphBuilder::write_programs() {
   graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
 }
 
+// Adds an action's task to the program being written.
+inline TaskId TaskGraphBuilder::append(const Action& action, ReplicaTasks& replica, std::int32_t micro_batch) {
+  const TaskId task = task_of(replica, action.kind, micro_batch);
+  if (action.fused) {
+    fused_.emplace_back(graph_.program.back(), task);
+  }
+  graph_.program.push_back(task);
+  if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
+    replica.last = task;
+  }
+  return task;
+}
+
 void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of) {
   const Schedule& schedule = request_.schedule;
   const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
   const bool divides = !backwards_left_.empty();
   const bool late = steps_late();
+  if (flushes && !divides && !steps) {
+    for (const Action& action : order) {
+      append(action, *replica_of[action.stage], action.micro_batch);
+    }
+    return;
+  }
   if (divides) {
     for (const Action& action : order) {
       backwards_left_[action.stage] += action.kind == completes ? 1 : 0;
@@ -51,19 +70,12 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
   for (const Action& action : order) {
     ReplicaTasks* replica = replica_of[action.stage];
     const std::int32_t m = flushes ? action.micro_batch : action.micro_batch % micro_batches_;
-    const TaskId task = task_of(*replica, action.kind, m);
     if (late && action.micro_batch >= micro_batches_ && replica->optimizer == kNone) {
       write_optimizer(action.stage, *replica); // the first forward of the next iteration needs its weights
     }
-    if (action.fused) {
-      fused_.emplace_back(graph_.program.back(), task);
-    }
+    const TaskId task = append(action, *replica, m);
     if (!flushes) {
       set_ahead(task, action.micro_batch / micro_batches_);
-    }
-    graph_.program.push_back(task);
-    if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
-      replica->last = task;
     }
     if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
       divide_last(*replica, cost_.stages[action.stage].buckets);
