@@ -60,8 +60,8 @@ replayed() {
 tasks_of() { grep -o '"tasks": *[0-9]*' | head -n 1 | grep -o '[0-9]*$'; }
 
 program_task() { # compared|replayed
-  per_task "$($1 instructions 8)" "$($1 command 8 --format json | tasks_of)" \
-    "$($1 instructions 24)" "$($1 command 24 --format json | tasks_of)"
+  per_task "$($1 instructions 64)" "$($1 command 64 --format json | tasks_of)" \
+    "$($1 instructions 256)" "$($1 command 256 --format json | tasks_of)"
 }
 
 # spent FIELD COMMAND…: processor seconds (1) or the most bytes held (2)
