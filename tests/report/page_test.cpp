@@ -366,6 +366,20 @@ TEST_CASE("a comparison as a page", "[report][page]") {
   CHECK(table.rows[3].back().text == "memory");
 }
 
+// A number that no count holds once left the conversion undefined.
+TEST_CASE("a count of a document that is no whole number of 32 bits counts as missing", "[report][page]") {
+  using nlohmann::json;
+  const auto count_of = [](const json& value) { return whole_at(json{{"micro_batches", value}}, "micro_batches", 1); };
+  CHECK(count_of(2147483647) == 2147483647);
+  CHECK(count_of(-2147483648LL) == -2147483647 - 1);
+  CHECK(count_of(8.0) == 8);
+  for (const json& value : {json(2147483648LL), json(-2147483649LL), json(1e308), json(-1e308), json(0.5), json("8"),
+                            json(nullptr), json::array()}) {
+    CHECK(count_of(value) == 1);
+  }
+  CHECK(whole_at(json::object(), "micro_batches", 7) == 7);
+}
+
 TEST_CASE("a page has the same remarks on runs as the terminal", "[report][page]") {
   Comparison comparison = small_comparison();
   comparison.rank = RankBy::throughput; // of exact training the first would not be first

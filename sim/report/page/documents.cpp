@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "sim/base/error.hpp"
@@ -36,11 +37,6 @@ constexpr std::array kDocuments = {
     DocumentRow{"adapt", {"policies", "phases"}, adapt_page},
     DocumentRow{"a trace", {"traceEvents", "traceEvents"}, trace_page},
 };
-
-std::int32_t whole_at(const Json& value, const char* key, std::int32_t otherwise) {
-  const auto found = value.find(key);
-  return found != value.end() && found->is_number_integer() ? found->get<std::int32_t>() : otherwise;
-}
 
 // The id of a process or thread.
 std::int64_t id_at(const Json& value, const char* key, TrackReader& reader) {
@@ -148,6 +144,13 @@ DocumentPage read_document(const std::string& file, const std::string& text) {
 double number_at(const Json& value, const char* key) {
   const auto found = value.find(key);
   return found != value.end() && found->is_number() ? found->get<double>() : Mark::kNone;
+}
+
+std::int32_t whole_at(const Json& value, const char* key, std::int32_t otherwise) {
+  const double found = number_at(value, key);
+  const bool fits = found == std::floor(found) && found >= std::numeric_limits<std::int32_t>::min() &&
+                    found <= std::numeric_limits<std::int32_t>::max();
+  return fits ? static_cast<std::int32_t>(found) : otherwise;
 }
 
 std::string text_at(const Json& value, const char* key) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <memory>
 
 #include "sim/report/page/documents.hpp"
@@ -24,6 +25,8 @@ JsonDocument read_json_document(const std::string& file, const std::string& text
 
 /// The number at a key, or NaN where it is null, missing or no number.
 double number_at(const nlohmann::json& json, const char* key);
+/// The whole number of 32 bits at a key, or `otherwise`.
+std::int32_t whole_at(const nlohmann::json& json, const char* key, std::int32_t otherwise);
 /// The text at a key, or "".
 std::string text_at(const nlohmann::json& json, const char* key);
 /// The list at a key; empty where there is none.

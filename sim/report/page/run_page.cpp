@@ -141,7 +141,7 @@ RunValues run_values(const json& run) {
   RunValues values{.strategy = text_at(run, "strategy"),
                    .schedule = text_at(run, "schedule"),
                    .order = text_at(run, "order"),
-                   .micro_batches = run.value("micro_batches", 1),
+                   .micro_batches = whole_at(run, "micro_batches", 1),
                    .feasible = run.value("feasible", false),
                    .is_exact = numbers_at(run, "staleness").empty()};
   values.remarks = values.feasible ? join(remarks_of(remarked(run)), "; ") : text_at(run, "why_not");
