@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <new>
+#include <span>
 
 #include "sim/app/commands.hpp"
 #include "sim/app/common/output.hpp"
@@ -14,13 +16,19 @@
 namespace stagecraft {
 namespace {
 
+// Only the command that is run, and help of all, need a command's flags.
+bool needs_flags(const CommandRow& row, std::span<const char* const> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return word == row.name || word.starts_with("--help-all"); });
+}
+
 ExitStatus run(int count, const char* const* words) {
   CommandLine line("stagecraft", "Rehearse a training run before buying the cluster.",
                    "stagecraft " + std::string(program_version()));
   std::vector<std::pair<Flags, Job>> jobs;
   for (const CommandRow& row : commands()) {
     Flags flags = line.flags().command(row.name, row.help, row.group);
-    jobs.emplace_back(flags, row.declare(flags));
+    jobs.emplace_back(flags, needs_flags(row, {words, words + count}) ? row.declare(flags) : Job());
   }
   if (const std::optional<ExitStatus> ended = line.read(count, words)) {
     return *ended;

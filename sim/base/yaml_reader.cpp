@@ -1,5 +1,6 @@
-// Builds nodes from the events of yaml-cpp's parser. Its own tree is not used: it takes cyclic aliases, needs quadratic
-// time for keys and anchors, and LoadAll() never ends where a document is followed by a stray comma.
+// Builds nodes from the events of yaml-cpp's parser, or from a recording of them. Its own tree is not used: it takes
+// cyclic aliases, needs quadratic time for keys and anchors, and LoadAll() never ends where a document is followed by a
+// stray comma.
 // SPDX-License-Identifier: Apache-2.0
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -13,6 +14,7 @@
 #include "sim/base/limits.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/base/yaml_cache.hpp"
 
 namespace stagecraft::yaml {
 namespace {
@@ -147,7 +149,9 @@ private:
       if (node.kind != Node::Kind::scalar && !bad_key_) {
         bad_key_ = node.where;
       }
-      into.node.entries.push_back({std::move(node.text), std::move(node.where), {}});
+      Node::Entry& entry = into.node.entries.emplace_back();
+      entry.key = std::move(node.text);
+      entry.where = std::move(node.where);
       into.awaits_value = true;
     }
   }
@@ -219,21 +223,29 @@ std::string without_half_letter(const std::string& message) {
 
 } // namespace
 
-Node parse(std::string_view text, const std::string& file) {
+void read_events(std::string_view text, const std::string& file, YAML::EventHandler& to) {
   check_letters(text, file);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    Builder builder(file);
-    if (!parser.HandleNextDocument(builder)) {
+    if (!parser.HandleNextDocument(to)) {
       throw InputError({file, 1, 1}, "the file is empty; allowed: one YAML document");
     }
     Refuser refuser(file);
     parser.HandleNextDocument(refuser);
-    return builder.take();
   } catch (const YAML::Exception& failure) {
     throw InputError(where_of(file, failure.mark), "not valid YAML: " + without_half_letter(failure.msg));
   }
+}
+
+Node parse(std::string_view text, const std::string& file) {
+  Builder builder(file);
+  if (const std::optional<std::string> recording = find_recording(text)) {
+    replay_events(*recording, builder);
+  } else {
+    read_events(text, file, builder);
+  }
+  return builder.take();
 }
 
 } // namespace stagecraft::yaml

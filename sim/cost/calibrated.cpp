@@ -2,8 +2,11 @@
 // has fits and the operator names its kernels, else by a roofline.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "sim/cost/least_over_parts.hpp"
 #include "sim/cost/passes.hpp"
@@ -32,6 +35,9 @@ int divided_dimension(KernelOp op) {
     return 0;
   }
 }
+
+// Bounds of a pass by the range that they hold for: sizes and degrees, from low to high.
+using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
 void divide(Kernel& kernel, const Shard& shard) {
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
@@ -81,14 +87,23 @@ public:
         std::isinf(on(what.backward_weight, KernelPass::backward_weight, {}, all))) {
       return std::nullopt;
     }
+    std::array<KnownBounds, kKernelPasses.size()> known; // the search of the sum looks where those of the passes look
+    const auto remembered = [&](const Pass& pass, KernelPass which, Seconds gap, const PartRange& range) {
+      const auto [found, fresh] = known[static_cast<std::size_t>(which)].try_emplace(
+          {range.low, range.high, range.least_degree, range.most_degree});
+      if (fresh) {
+        found->second = on(pass, which, gap, range);
+      }
+      return found->second;
+    };
     const auto forward = [&](const PartRange& range) {
-      return on(what.forward, KernelPass::forward, part.gaps.forward, range);
+      return remembered(what.forward, KernelPass::forward, part.gaps.forward, range);
     };
     const auto input = [&](const PartRange& range) {
-      return on(what.backward_input, KernelPass::backward_input, part.gaps.backward_input, range);
+      return remembered(what.backward_input, KernelPass::backward_input, part.gaps.backward_input, range);
     };
     const auto weight = [&](const PartRange& range) {
-      return on(what.backward_weight, KernelPass::backward_weight, part.gaps.backward_weight, range);
+      return remembered(what.backward_weight, KernelPass::backward_weight, part.gaps.backward_weight, range);
     };
     const auto sum = [&](const PartRange& range) { return forward(range) + input(range) + weight(range); };
     const auto least = [&](const auto& bound_of) { return Seconds{least_over_parts(all, bound_of)}; };

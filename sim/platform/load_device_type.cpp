@@ -208,15 +208,19 @@ bool shares_fits(const yaml::Node& document) {
   return fits != nullptr && fits->find("from") != nullptr;
 }
 
-// The device type in full that the key `from` of a mapping names.
-DeviceType origin_of(yaml::Map& map, const DeviceTypeSource& source) {
+// The document that the key `from` of a mapping names.
+yaml::Node origin_document(yaml::Map& map, const DeviceTypeSource& source) {
   const std::string from = map.text("from");
   if (!source) {
     throw InputError(map.where("from"), "'" + from + "' cannot be looked up here; allowed: a device type in full");
   }
-  const yaml::Node document = source(from, map.where("from"));
+  return source(from, map.where("from"));
+}
+
+// The device type in full of that document.
+DeviceType read_origin(yaml::Map& map, const yaml::Node& document, const DeviceTypeSource& source) {
   if (document.find("derived") != nullptr) {
-    throw InputError(map.where("from"), "'" + from + "' is derived itself; allowed: a device type in full");
+    throw InputError(map.where("from"), "'" + map.text("from") + "' is derived itself; allowed: a device type in full");
   }
   return load_device_type(document, source);
 }
@@ -225,11 +229,12 @@ DeviceType origin_of(yaml::Map& map, const DeviceTypeSource& source) {
 KernelFits shared_fits(const yaml::Node& node, const DeviceTypeSource& source) {
   yaml::Map map(node, "fits");
   const std::string from = map.text("from");
-  if (source && shares_fits(source(from, map.where("from")))) {
+  const yaml::Node document = origin_document(map, source);
+  if (shares_fits(document)) {
     throw InputError(map.where("from"),
                      "'" + from + "' has the fits of another device itself; allowed: one with its own");
   }
-  const DeviceType origin = origin_of(map, source);
+  const DeviceType origin = read_origin(map, document, source);
   if (!origin.fits) {
     throw InputError(map.where("from"), "'" + from + "' has no fits; allowed: a device type with fits of its own");
   }
@@ -288,7 +293,7 @@ FitScale both(const FitScale& first, const FitScale& then) {
 
 DeviceType derive(yaml::Map& map, const DeviceTypeSource& source) {
   yaml::Map derived(map.node("derived"), "derived");
-  DeviceType type = origin_of(derived, source);
+  DeviceType type = read_origin(derived, origin_document(derived, source), source);
   const FitScale scale = read_scale(derived);
   derived.finish();
   scale_rates(type, scale);
@@ -343,21 +348,26 @@ DeviceType load_device_type(const yaml::Node& document, const DeviceTypeSource& 
   return type;
 }
 
+std::filesystem::path find_device_type(const std::filesystem::path& folder, const std::string& name,
+                                       const Where& where) {
+  std::vector<std::string> known;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure)) {
+    if (entry.path().extension() == ".yaml") {
+      known.push_back(entry.path().stem().string());
+    }
+  }
+  // Only listed names are opened: a name such as ../x never leaves the folder.
+  std::sort(known.begin(), known.end());
+  if (!std::binary_search(known.begin(), known.end(), name)) {
+    throw InputError(where, unknown_name("device type", name, known));
+  }
+  return folder / (name + ".yaml");
+}
+
 DeviceTypeSource device_types_in(const std::filesystem::path& folder) {
   return [folder](const std::string& name, const Where& where) {
-    std::vector<std::string> known;
-    std::error_code failure;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, failure)) {
-      if (entry.path().extension() == ".yaml") {
-        known.push_back(entry.path().stem().string());
-      }
-    }
-    // Only listed names are opened: a name such as ../x never leaves the folder.
-    std::sort(known.begin(), known.end());
-    if (!std::binary_search(known.begin(), known.end(), name)) {
-      throw InputError(where, unknown_name("device type", name, known));
-    }
-    return yaml::load(folder / (name + ".yaml"));
+    return yaml::load(find_device_type(folder, name, where));
   };
 }
 

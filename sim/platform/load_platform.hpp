@@ -15,7 +15,12 @@ namespace stagecraft {
 /// Returns the document of the device type called `name`, or throws InputError blaming `where`.
 using DeviceTypeSource = std::function<yaml::Node(const std::string& name, const Where& where)>;
 
-/// A source that reads `folder`/NAME.yaml and lists the files there when NAME is unknown.
+/// The file `folder`/NAME.yaml of the device type called `name`; InputError blaming `where`, with the nearest of the
+/// names there, when there is none.
+std::filesystem::path find_device_type(const std::filesystem::path& folder, const std::string& name,
+                                       const Where& where);
+
+/// A source that reads the file that find_device_type() gives.
 DeviceTypeSource device_types_in(const std::filesystem::path& folder);
 
 /// Reads one device type. If it is derived from another, `source` gives that one. Throws InputError.

@@ -1,6 +1,6 @@
 // Replay on SimGrid, which sees only links and flows. Dependencies and program order are ours; a computation or a
 // latency is a timer, the bytes of a transfer are a Comm. In the engine simgrid-full a computation is an Exec.
-// docs/decisions/0002-simgrid-as-flow-engine.md says why.
+// docs/decisions/0002-simgrid-as-flow-engine.md says why. This is a module: docs/decisions/0017-short-runs.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <simgrid/kernel/ProfileBuilder.hpp>
 #include <simgrid/kernel/Timer.hpp>
@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "sim/base/process/child.hpp"
+#include "sim/replay/simgrid_module.hpp"
 #include "sim/replay/speeds.hpp"
 #include "sim/replay/start_simgrid.hpp"
 
@@ -526,12 +527,9 @@ std::vector<Timeline> replay_in_batches(std::span<const ReplayRequest> requests,
 
 } // namespace
 
-std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests) {
-  return replay_in_batches(requests, false);
-}
-
-std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests) {
-  return replay_in_batches(requests, true);
+void stagecraft_replay_simgrid(std::span<const ReplayRequest> requests, bool computes,
+                               std::vector<Timeline>& timelines) {
+  timelines = replay_in_batches(requests, computes);
 }
 
 } // namespace stagecraft

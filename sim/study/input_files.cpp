@@ -57,10 +57,8 @@ const yaml::Node& InputFiles::document(const fs::path& path, const std::vector<S
 DeviceTypeSource InputFiles::device_types(const fs::path& folder) {
   return [this, folder](const std::string& name, const Where& where) {
     const fs::path path = folder / (name + ".yaml");
-    if (!files_.contains(path.lexically_normal())) {
-      device_types_in(folder)(name, where); // throws where there is no such type
-    }
-    const yaml::Node& read = document(path);
+    const bool known = files_.contains(path.lexically_normal());
+    const yaml::Node& read = document(known ? path : find_device_type(folder, name, where));
     note_beside(read);
     return read;
   };

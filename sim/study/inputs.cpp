@@ -78,10 +78,7 @@ void apply(yaml::Node& document, const std::vector<Setting>& settings, std::stri
 ModelGraph load_with_settings(const fs::path& path, const Folders& folders, const ImportOptions& options,
                               const std::vector<Setting>& settings) {
   if (settings.empty()) {
-    if (folders.files != nullptr) {
-      folders.files->bytes(path);
-    }
-    return load_model(path, options);
+    return folders.files != nullptr ? load_model(path, folders.files->bytes(path), options) : load_model(path, options);
   }
   if (path.extension() != ".yaml") {
     throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");

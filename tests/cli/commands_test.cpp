@@ -25,6 +25,20 @@ TEST_CASE("every command explains itself", "[cli]") {
   CHECK_THAT(shop.succeed("--version").out, StartsWith("stagecraft "));
 }
 
+// docs/decisions/0017-short-runs.md
+TEST_CASE("what takes long to load is loaded only where it is needed", "[cli]") {
+  const std::string program = read_file(STAGECRAFT_PROGRAM);
+  CHECK_THAT(program, Contains("libyaml-cpp.so")); // so names of libraries are found in this way
+  CHECK_THAT(program, !Contains("libsimgrid.so") && !Contains("libonnx") && !Contains("libprotobuf"));
+}
+
+TEST_CASE("a program without the cache of YAML beside it reads the same", "[cli]") {
+  const Workshop shop;
+  fs::copy_file(STAGECRAFT_PROGRAM, shop.folder() / "alone");
+  CHECK(shop.shell("./alone show mixed-v100-p100 >shown;") == 0);
+  CHECK(shop.read("shown") == shop.succeed("show mixed-v100-p100").out);
+}
+
 TEST_CASE("bad usage ends with status 2 and says so on stderr", "[cli]") {
   const Workshop shop;
   const std::string arguments =

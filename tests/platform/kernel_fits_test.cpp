@@ -182,7 +182,9 @@ TEST_CASE("a device takes the fits of another with its chip, scaled, and keeps i
   const std::string own = "name: other\nvendor: maker\norigin: catalogue\nmemory: 1 GiB\nmemory_bandwidth: 3 TB/s\n"
                           "launch_overhead: 4 us\npower: {idle: 1 W, busy: 2 W}\npeak: {fp16: 5 TFLOP/s}\n"
                           "vector: 1 TFLOP/s\n";
+  int read = 0;
   const DeviceTypeSource source = [&](const std::string& name, const Where&) {
+    ++read;
     return name == "card"
                ? yaml::parse(kDevice, "card.yaml")
                : yaml::parse(own + (name == "bare" ? "" : "fits: {from: card, scale: {flops: 2}}\n"), "x.yaml");
@@ -191,6 +193,7 @@ TEST_CASE("a device takes the fits of another with its chip, scaled, and keeps i
     return load_device_type(yaml::parse(own + rest, "x.yaml"), source);
   };
   const DeviceType shared = with("fits: {from: card, scale: {flops: 2}}\n");
+  CHECK(read == 1);
   CHECK(shared.memory_bandwidth.value == close(3e12));
   CHECK(shared.launch_overhead.value == close(4e-6));
   const Kernel kernel = gemm(Precision::fp16, 1000, 1000, 1000);

@@ -53,11 +53,16 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
 }
 
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options) {
+  const bool known = std::any_of(kModelFormats.begin(), kModelFormats.end(),
+                                 [&](const ModelFormat& format) { return path.extension() == format.suffix; });
+  return load_model(path, known ? read_file(path) : std::string(), options);
+}
+
+ModelGraph load_model(const std::filesystem::path& path, const std::string& bytes, const ImportOptions& options) {
   const std::string suffix = path.extension().string();
   std::vector<std::string> suffixes;
   std::vector<std::string> keys;
   const std::string file = path.string();
-  std::string bytes;
   json::Value document;
   for (const ModelFormat& format : kModelFormats) {
     if (std::find(suffixes.begin(), suffixes.end(), format.suffix) == suffixes.end()) {
@@ -65,9 +70,6 @@ ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& op
     }
     if (suffix != format.suffix) {
       continue;
-    }
-    if (bytes.empty()) {
-      bytes = read_file(path);
     }
     if (!format.key.empty()) {
       document = document.is_null() ? json::parse({bytes, file}) : document;

@@ -53,5 +53,7 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
 /// Reads a file in the format that its suffix names or, for JSON, its keys. Throws InputError; where no format fits, it
 /// names the known ones.
 ModelGraph load_model(const std::filesystem::path& path, const ImportOptions& options = {});
+/// The same where the file's bytes are read already.
+ModelGraph load_model(const std::filesystem::path& path, const std::string& bytes, const ImportOptions& options);
 
 } // namespace stagecraft

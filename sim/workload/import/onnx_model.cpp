@@ -1,7 +1,6 @@
-// Reads ONNX files and infers shapes; the only file that includes ONNX and protobuf.
+// Reads ONNX files and infers shapes; the only file that includes ONNX and protobuf. This is a module:
+// docs/decisions/0017-short-runs.md.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/import/onnx_model.hpp"
-
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
@@ -13,6 +12,7 @@
 
 #include "sim/base/process/child.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/import/onnx_module.hpp"
 
 namespace stagecraft {
 namespace {
@@ -300,9 +300,7 @@ std::vector<OnnxNode> read_nodes(const onnx::GraphProto& graph, const Where& whe
   return nodes;
 }
 
-} // namespace
-
-OnnxModel read_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options) {
+OnnxModel read(std::string_view bytes, const std::string& file, const ImportOptions& options) {
   const Where where{file, 0, 0};
   onnx::ModelProto model = parse(bytes, where);
   onnx::GraphProto& graph = *model.mutable_graph();
@@ -325,6 +323,13 @@ OnnxModel read_onnx(std::string_view bytes, const std::string& file, const Impor
     }
   }
   return result;
+}
+
+} // namespace
+
+void stagecraft_read_onnx(std::string_view bytes, const std::string& file, const ImportOptions& options,
+                          OnnxModel& model) {
+  model = read(bytes, file, options);
 }
 
 } // namespace stagecraft

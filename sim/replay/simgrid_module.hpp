@@ -1,0 +1,13 @@
+// The one function of the module stagecraft_simgrid.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/replay/replay.hpp"
+
+namespace stagecraft {
+
+/// Replays on SimGrid. With `computes`, computations are Execs, else timers. Throws what a ReplayFunction throws.
+extern "C" [[gnu::visibility("default")]] void
+stagecraft_replay_simgrid(std::span<const ReplayRequest> requests, bool computes, std::vector<Timeline>& timelines);
+
+} // namespace stagecraft
