@@ -105,7 +105,7 @@ TEST_CASE("a process has at most 1024 threads and 1024 devices", "[foreign][nccl
     return "# Collective test starting: all_reduce_perf\n# nThread " + threads + " nGpus " + devices + " iters: 20\n" +
            kHeader + kRow;
   };
-  const std::string most = "; allowed: 1 to 1024";
+  const std::string most = "an integer in [1, 1024]";
   CHECK(error(started("1025", "1")).find(most) != std::string::npos);
   CHECK(error(started("1", "1025")).find(most) != std::string::npos);
   CHECK(error(started("1024", "1024")).find("where all-reduce of 1048576 ranks has") != std::string::npos);
