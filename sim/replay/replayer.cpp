@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-struct Part {
+struct Batch {
   std::size_t first, count; // of the requests
 };
 
@@ -17,21 +17,21 @@ double executed(const ReplayRequest& request) {
   return static_cast<double>(request.graph.tasks()) * request.iterations;
 }
 
-// Parts of about equal work, some for each worker, so that all end together.
-std::vector<Part> parts_of(std::span<const ReplayRequest> requests, double all, int workers) {
+// Batches of about equal work, some for each worker, so that all end together.
+std::vector<Batch> batches_of(std::span<const ReplayRequest> requests, double all, int workers) {
   constexpr int kEach = 4;
   const double share = all / (kEach * workers);
-  std::vector<Part> parts;
+  std::vector<Batch> batches;
   double done = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (parts.empty() || done >= share) {
-      parts.push_back({i, 0});
+    if (batches.empty() || done >= share) {
+      batches.push_back({i, 0});
       done = 0;
     }
-    ++parts.back().count;
+    ++batches.back().count;
     done += executed(requests[i]);
   }
-  return parts;
+  return batches;
 }
 
 std::string to_bytes(std::span<const Timeline> timelines) {
@@ -66,17 +66,19 @@ std::vector<Timeline> Replayer::operator()(std::span<const ReplayRequest> reques
   if (workers_ <= 1 || requests.size() <= 1 || all < kWorthwhile) {
     return engine_(requests);
   }
-  const std::vector<Part> parts = parts_of(requests, all, workers_);
+  const std::vector<Batch> batches = batches_of(requests, all, workers_);
   std::vector<Timeline> timelines(requests.size());
-  const auto replayed = [&](const Part& part) { return engine_(requests.subspan(part.first, part.count)); };
-  const auto room_of = [&](const Part& part) { return std::span(timelines).subspan(part.first, part.count); };
-  share_out(workers_, {.count = parts.size(),
-                       .work = [&](std::size_t part) { return to_bytes(replayed(parts[part])); },
-                       .take = [&](std::size_t part, const auto& bytes) { take_timelines(bytes, room_of(parts[part])); },
-                       .here = [&](std::size_t part) {
-                         std::vector<Timeline> made = replayed(parts[part]);
-                         std::move(made.begin(), made.end(), room_of(parts[part]).begin());
-                       }});
+  const auto replayed = [&](const Batch& batch) { return engine_(requests.subspan(batch.first, batch.count)); };
+  const auto room_of = [&](const Batch& batch) { return std::span(timelines).subspan(batch.first, batch.count); };
+  share_out(workers_,
+            {.count = batches.size(),
+             .work = [&](std::size_t batch) { return to_bytes(replayed(batches[batch])); },
+             .take = [&](std::size_t batch, const auto& bytes) { take_timelines(bytes, room_of(batches[batch])); },
+             .here =
+                 [&](std::size_t batch) {
+                   std::vector<Timeline> made = replayed(batches[batch]);
+                   std::move(made.begin(), made.end(), room_of(batches[batch]).begin());
+                 }});
   return timelines;
 }
 

@@ -62,13 +62,30 @@ bool same_work(const Schedule& one, const Schedule& other) {
 }
 
 // The index of an earlier run whose replay serves this one too, or -1.
-int twin_of(const Prepared& prepared, const std::vector<Prepared>& earlier) {
+int twin_of(const Prepared& prepared, const OrderedPlan& ordered, const std::vector<Prepared>& earlier) {
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {
     return other.graph != nullptr && other.run.micro_batches == prepared.run.micro_batches &&
-           other.plan.stages == prepared.plan.stages && same_work(other.schedule, prepared.schedule) &&
-           other.plan.default_loader == prepared.plan.default_loader && other.lazy_recompute == prepared.lazy_recompute;
+           other.plan.stages == ordered.plan.stages && same_work(other.schedule, ordered.schedule) &&
+           other.plan.default_loader == ordered.plan.default_loader && other.lazy_recompute == prepared.lazy_recompute;
   });
   return twin != earlier.end() ? static_cast<int>(twin - earlier.begin()) : -1;
+}
+
+// Sets what is to be replayed; or says why it cannot be.
+std::optional<Infeasible> make_graphs(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
+                                      Prepared& prepared) {
+  auto graph = graph_of(costs, problem, ordered);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&graph)) {
+    return *reason;
+  }
+  prepared.graph = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(graph)));
+  if (!ordered.schedule.flushes) {
+    OrderedPlan from_the_start = ordered;
+    from_the_start.schedule = from_empty(ordered.schedule);
+    auto alone = graph_of(costs, problem, from_the_start);
+    prepared.alone = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(alone)));
+  }
+  return std::nullopt;
 }
 
 std::string too_large(const Study& study, int micro_batches) {
@@ -103,27 +120,17 @@ std::optional<Infeasible> prepare_one(StudyMemo& memo, const Scenario& scenario,
     return *reason;
   }
   auto& ordered = std::get<OrderedPlan>(made);
-  prepared.plan = ordered.plan;
-  prepared.schedule = ordered.schedule;
-  prepared.rank_of = ordered.rank_of;
   note_order(study, problem, ordered, prepared.brief, run);
   prepared.lazy_recompute = !problem.training.recompute.rule.early && run.recompute.what != name_of(Recompute::none);
-  prepared.twin = twin_of(prepared, earlier);
-  if (prepared.twin >= 0) {
-    return std::nullopt;
+  prepared.twin = twin_of(prepared, ordered, earlier);
+  std::optional<Infeasible> why_not;
+  if (prepared.twin < 0) {
+    why_not = make_graphs(costs, problem, ordered, prepared);
   }
-
-  auto graph = graph_of(costs, problem, ordered);
-  if (const Infeasible* reason = std::get_if<Infeasible>(&graph)) {
-    return *reason;
-  }
-  prepared.graph = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(graph)));
-  if (!ordered.schedule.flushes) {
-    ordered.schedule = from_empty(ordered.schedule);
-    auto alone = graph_of(costs, problem, ordered);
-    prepared.alone = std::make_unique<TaskGraph>(std::move(std::get<TaskGraph>(alone)));
-  }
-  return std::nullopt;
+  prepared.plan = std::move(ordered.plan);
+  prepared.schedule = std::move(ordered.schedule);
+  prepared.rank_of = std::move(ordered.rank_of);
+  return why_not;
 }
 
 } // namespace
