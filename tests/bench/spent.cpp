@@ -1,5 +1,5 @@
 // What a command spends.
-//   spent COMMAND…      prints the seconds of processor time and the most bytes of memory of the command and its children
+//   spent COMMAND…    prints the seconds of processor time and the most bytes of memory of it and its children
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/resource.h>
