@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// Plans each scenario, so that the memo has the plan when prepare() asks. With more than one worker in forked children,
-/// each of which plans for one strategy and number of micro-batches at a time: answers are the same for any number of
-/// workers. `progress`, where given, hears how many scenarios of how many are done.
+/// Plans each scenario, so that the memo has the plan when prepare() asks. With more than one worker in forked
+/// children, each of which plans for one strategy and number of micro-batches at a time: answers are the same for any
+/// number of workers. `progress`, where given, hears how many scenarios of how many are done.
 void plan_ahead(StudyMemo& memo, const std::vector<Scenario>& scenarios, int workers,
                 const ProgressCall& progress = {});
 
