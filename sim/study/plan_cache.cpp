@@ -17,13 +17,17 @@ const Plan* plan_not_shaped_by_memory(const Planned& planned) {
 
 } // namespace
 
-// Plans that memory did not shape are all the same, so the first of them is enough.
-const PlanCache::Planning* PlanCache::serving(const Plannings& known, const PlanRequest& request) {
+// Plans that memory did not shape are all the same, so the first of them is enough. But what full recompute makes fit
+// is said of one schedule, so there the planner itself must find the plan under that schedule.
+const PlanCache::Planning* PlanCache::serving(const Plannings& known, const PlanKey& key, const PlanRequest& request) {
   const auto same = std::find_if(known.begin(), known.end(), [&](const Planning& one) {
     return one.versions == request.versions && request.in_flight.answers_like(one.in_flight);
   });
   if (same != known.end()) {
     return &*same;
+  }
+  if (key.change == FitChange::full_recompute) {
+    return nullptr;
   }
   const auto unshaped = std::find_if(known.begin(), known.end(), [](const Planning& one) {
     return plan_not_shaped_by_memory(one.planned) != nullptr;
@@ -45,7 +49,7 @@ PlanCache::Planning PlanCache::plan(const StrategyRow& strategy, PlanRequest req
 
 const Planned& PlanCache::find_or_plan(const PlanKey& key, const PlanRequest& request) {
   Plannings& known = known_[key];
-  if (const Planning* found = serving(known, request)) {
+  if (const Planning* found = serving(known, key, request)) {
     return found->planned;
   }
   return add(key, plan(*key.strategy, request)).planned;

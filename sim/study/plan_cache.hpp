@@ -41,7 +41,7 @@ struct PlanKey {
 ///  - The schedule tells the planner the same: as many versions of weights, and as many micro-batches in
 ///    flight wherever the planner asked. A planner is a function, so it would make the same plan again.
 ///  - Memory did not shape the plan, and the plan fits under the schedule. Tighter counts would only have ruled out
-///    plans that the planner did not want.
+///    plans that the planner did not want. (Not where everything is recomputed to see whether one schedule then fits.)
 class PlanCache {
 public:
   /// The planning that serves a request of this key; makes one where none does.
@@ -63,7 +63,7 @@ private:
   };
   using Plannings = std::deque<Planning>; // in the order in which they were made; references to them stay valid
 
-  static const Planning* serving(const Plannings& known, const PlanRequest& request);
+  static const Planning* serving(const Plannings& known, const PlanKey& key, const PlanRequest& request);
   static Planning plan(const StrategyRow& strategy, PlanRequest request);
 
   const Planning& add(const PlanKey& key, Planning planning);

@@ -29,10 +29,10 @@ class Planning {
 public:
   explicit Planning(PlanResult (*split)(const PlanRequest&)) : row_{.name = "test", .help = "", .split = split} {}
 
-  const Planned* of(const InFlight& in_flight, int versions = 1) {
+  const Planned* of(const InFlight& in_flight, int versions = 1, FitChange change = FitChange::none) {
     const PlanRequest request{
         .problem = costs_.problem(1), .devices = costs_.devices(), .in_flight = in_flight, .versions = versions};
-    return &cache_.find_or_plan({.strategy = &row_}, request);
+    return &cache_.find_or_plan({.strategy = &row_, .change = change}, request);
   }
 
 private:
@@ -63,6 +63,12 @@ TEST_CASE("a plan that memory did not shape serves each schedule under which it 
   CHECK(other != first);
   CHECK(std::holds_alternative<Infeasible>(other->result));
   CHECK(planning.of(holding(kTooMany, 1, 2)) == other);
+  for (const FitChange change : {FitChange::full_recompute, FitChange::unlimited_memory}) {
+    const Planned* changed = planning.of(holding(1, 1, 1), 1, change);
+    CHECK(changed != first);
+    CHECK((planning.of(holding(2, 3, 4), 1, change) == changed) == (change == FitChange::unlimited_memory));
+    CHECK(planning.of(holding(1, 1, 1), 1, change) == changed);
+  }
 }
 
 TEST_CASE("a strategy that asks for replays is planned for each schedule", "[study][plan-cache]") {
