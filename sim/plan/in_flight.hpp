@@ -44,7 +44,7 @@ public:
   }
 
   /// The same rule, before anyone has asked.
-  InFlight unasked() const { return InFlight(table_->rule); }
+  InFlight unasked() const { return {table_->rule}; }
 
   /// Whether this answers all that `other` was asked in the same way.
   bool answers_like(const InFlight& other) const {

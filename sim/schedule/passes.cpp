@@ -109,8 +109,8 @@ public:
     clear();
     double now = 0;
     for (const Action& action : schedule.flushes ? std::span<const Action>{} : order) { // what earlier rounds have left
-      const double change =
-          action.micro_batch / schedule.micro_batches * change_of_kind[static_cast<std::size_t>(action.kind)];
+      const int rounds = action.micro_batch / schedule.micro_batches;
+      const double change = rounds * change_of_kind[static_cast<std::size_t>(action.kind)];
       add(action.stage, change);
       now += change;
     }
