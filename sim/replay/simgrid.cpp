@@ -203,8 +203,7 @@ private:
   static constexpr TaskId kSeveral = -1;
 
   TaskId task_of(Executed executed) const {
-    const auto tasks = static_cast<std::size_t>(graph_.tasks());
-    return static_cast<TaskId>(executed < tasks ? executed : executed % tasks); // mostly there is one iteration
+    return static_cast<TaskId>(iterations_ == 1 ? executed : executed % graph_.tasks()); // divisions take long
   }
 
   const Work& work_of(Executed executed) const { return graph_.works[waiting_[executed].work]; }
