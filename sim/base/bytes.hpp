@@ -52,7 +52,10 @@ public:
     const auto count = static_cast<std::size_t>(take<std::uint64_t>());
     check(count <= bytes_.size() / sizeof(Value), "a message between processes is cut short");
     std::vector<Value> values(count);
-    std::memcpy(values.data(), take(count * sizeof(Value)).data(), count * sizeof(Value));
+    const std::string_view taken = take(count * sizeof(Value));
+    if (count > 0) { // an empty vector has no address to copy to
+      std::memcpy(values.data(), taken.data(), taken.size());
+    }
     return values;
   }
 
