@@ -443,18 +443,13 @@ std::optional<LevelPlan> search(const LevelStates& states, std::span<const Level
   return LevelPlan{seconds, trace(solvers, levels.size() - 1, 0, last)};
 }
 
-// About `count` states, each of which holds all operators of those before it.
-std::vector<std::int32_t> nested_states(const LevelStates& states, std::size_t count) {
+// States each of which holds all operators of those before it.
+std::vector<std::int32_t> nested_states(const LevelStates& states) {
   std::vector<std::int32_t> nested = {0};
   while (!states.above[nested.back()].empty()) {
     nested.push_back(states.above[nested.back()].front());
   }
-  std::vector<std::int32_t> some;
-  for (std::size_t i = 0; i <= count; ++i) {
-    some.push_back(nested[i * (nested.size() - 1) / count]);
-  }
-  some.erase(std::unique(some.begin(), some.end()), some.end());
-  return some;
+  return nested;
 }
 
 std::vector<double> some_of(const std::vector<double>& values, std::span<const std::int32_t> some) {
@@ -495,8 +490,10 @@ std::optional<LevelPlan> pipedream_plan(const LevelStates& states, std::span<con
                                         const LevelOptions& options) {
   check(!levels.empty() && states.seconds.size() > 1, "nothing to plan");
   double limit = kInfinity;
-  for (const std::size_t count : {16, 64}) { // a plan over few states bounds the search over more
-    if (const auto found = search_some(states, levels, options, nested_states(states, count), limit)) {
+  const std::vector<std::int32_t> nested = nested_states(states);
+  for (const int parts : {8, 64}) { // a plan over few states bounds the search over more
+    const std::vector<std::int32_t> few = few_states(nested, states.seconds, parts);
+    if (const auto found = search_some(states, levels, options, few, limit)) {
       limit = std::min(limit, found->stage_seconds);
     }
   }
