@@ -10,8 +10,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kMostIdeals = 60'000; // counting the empty one, as in the original
-
 /// All ideals, ascending in size, or nothing if there are too many.
 std::optional<BitRows> all_ideals(const ModelGraph& model) {
   const auto ideals = ideals_of(model.predecessors, kMostIdeals - 1);

@@ -136,13 +136,17 @@ public:
     resident_bytes_.assign(states_.count(), 0.0);
     indivisible_.assign(states_.count(), 0);
     for (int state = 0; state < states_.count(); ++state) {
-      for (OperatorId op = 0; op < problem_.model.size(); ++op) {
-        if (has_bit(states_.ideals.row(state), op)) {
-          stash_[state] += problem_.stash(op);
-          resident_bytes_[state] += problem_.model.operators[op].resident_bytes;
-          indivisible_[state] += problem_.model.operators[op].divisible ? 0 : 1;
-        }
+      const bool more = continues(states_.ideals, state);
+      if (more) {
+        stash_[state] = stash_[state - 1];
+        resident_bytes_[state] = resident_bytes_[state - 1];
+        indivisible_[state] = indivisible_[state - 1];
       }
+      for_each_added(states_.ideals, state, more, [&](OperatorId op) {
+        stash_[state] += problem_.stash(op);
+        resident_bytes_[state] += problem_.model.operators[op].resident_bytes;
+        indivisible_[state] += problem_.model.operators[op].divisible ? 0 : 1;
+      });
     }
   }
 

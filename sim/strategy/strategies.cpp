@@ -1,9 +1,11 @@
 // The table of strategies.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
+#include "sim/strategy/dynamic_programming/max_load.hpp"
 #include "sim/strategy/strategy.hpp"
 
 namespace stagecraft {
@@ -108,7 +110,8 @@ std::span<const StrategyRow> strategies() {
       StrategyRow{.name = "ideal",
                   .help = "least max-load over all ideals, load being work plus transfers (Tarnawski et al. 2020)",
                   .split = SPLIT(split_ideal),
-                  .devices = kEachPair},
+                  .devices = kEachPair,
+                  .in_one_order = "ideal-linear"},
       StrategyRow{.name = "ideal-linear",
                   .help = "ideal along one order of the operators: nearly as good, and fast",
                   .split = SPLIT(split_ideal_linear),
@@ -155,8 +158,36 @@ std::span<const StrategyRow> strategies() {
 
 #undef SPLIT
 
+namespace {
+
+bool refuses(const StrategyRow& strategy, std::size_t devices) {
+  return devices > static_cast<std::size_t>(strategy.devices.most);
+}
+
+// Whether each operator reads the one before it, so that its ideals are few enough and nested.
+bool has_one_order(const ModelGraph& model) {
+  for (OperatorId op = 1; op < model.size(); ++op) {
+    const auto& makers = model.predecessors[op];
+    if (!std::binary_search(makers.begin(), makers.end(), op - 1)) {
+      return false;
+    }
+  }
+  return model.size() < kMostIdeals;
+}
+
+} // namespace
+
+const StrategyRow& planner_of(const StrategyRow& strategy, const ModelGraph& model, std::size_t devices) {
+  if (strategy.in_one_order.empty() || refuses(strategy, devices) || !has_one_order(model)) {
+    return strategy;
+  }
+  const auto rows = strategies();
+  return *std::find_if(rows.begin(), rows.end(),
+                       [&](const StrategyRow& row) { return row.name == strategy.in_one_order; });
+}
+
 PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
-  if (request.devices.size() > static_cast<std::size_t>(strategy.devices.most)) {
+  if (refuses(strategy, request.devices.size())) {
     return Infeasible{std::string(strategy.name) + " plans for at most " + std::to_string(strategy.devices.most) +
                       " devices, not for " + std::to_string(request.devices.size()) + ": " +
                       std::string(strategy.devices.why)};

@@ -24,9 +24,15 @@ struct StrategyRow {
   DeviceLimit devices = {};
   bool at_every_count = false; ///< the plain choice beside every split: a comparison also tries it at numbers of
                                ///< micro-batches that it does not list (Training::more_micro_batches)
+  /// The strategy that makes the same plan of a model whose operators have only one order; "": none.
+  std::string_view in_one_order = "";
   bool reference = false; ///< tries all other strategies, so it is no part of `all` and only runs where it is named
 };
 std::span<const StrategyRow> strategies();
+
+/// The strategy to ask for this one's plan on so many devices: itself, or its `in_one_order` where that makes the same
+/// plan. Questions to both are then one question.
+const StrategyRow& planner_of(const StrategyRow& strategy, const ModelGraph& model, std::size_t devices);
 
 /// Refuses more devices than the row plans for. Splits, then checks the plan against memory and kernels, so a plan that
 /// comes back fits.

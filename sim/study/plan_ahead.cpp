@@ -22,7 +22,8 @@ public:
   Ahead(StudyMemo& memo, const std::vector<Scenario>& scenarios, int workers, const ProgressCall& progress)
       : memo_(memo), scenarios_(scenarios), workers_(workers), progress_(progress) {}
 
-  // Plans of one key come from one group, in their order. A strategy that asks for the plans of others comes after them.
+  // Plans of one key come from one group, in their order. A strategy that asks for the plans of others comes after
+  // them.
   void plan() {
     for (const bool reference : {false, true}) {
       share_out(groups_of(reference, true), [this](const Numbers& group) {
@@ -50,8 +51,8 @@ public:
   }
 
 private:
-  // The scenarios of strategies that are, or are not, references: those of one strategy together, or of one strategy
-  // and problem.
+  // The scenarios of strategies that are, or are not, references: those of one planner together, or of one planner and
+  // problem.
   std::vector<Numbers> groups_of(bool reference, bool by_problem) const {
     std::vector<Numbers> groups;
     std::map<std::tuple<const StrategyRow*, int, int>, std::size_t> group_of;
@@ -60,7 +61,8 @@ private:
       if (one.strategy == nullptr || one.strategy->reference != reference) {
         continue;
       }
-      const auto key = std::tuple(one.strategy, by_problem ? one.micro_batches : 0, by_problem ? one.recompute : 0);
+      const StrategyRow& planner = planner_of(*one.strategy, *memo_.costs.study().model, memo_.costs.devices().size());
+      const auto key = std::tuple(&planner, by_problem ? one.micro_batches : 0, by_problem ? one.recompute : 0);
       const auto [group, is_new] = group_of.try_emplace(key, groups.size());
       if (is_new) {
         groups.emplace_back();
@@ -70,8 +72,8 @@ private:
     return groups;
   }
 
-  // Does each group's work, which leaves its results in the memo. From another process the plans come back as bytes, and
-  // the texts of changes, one for each scenario, where there are any.
+  // Does each group's work, which leaves its results in the memo. From another process the plans come back as bytes,
+  // and the texts of changes, one for each scenario, where there are any.
   void share_out(const std::vector<Numbers>& groups, const std::function<std::string(const Numbers&)>& work) {
     SharedTasks tasks{.count = groups.size()};
     tasks.work = [&](std::size_t group) {

@@ -127,17 +127,22 @@ Planned plan_of_strategy(StudyMemo& memo, const Scenario& scenario, FitChange ch
   const Problem& problem = change == FitChange::none ? costs.believed(count, scenario.recompute)
                                                      : costs.problem(count, scenario.recompute, change);
   const PlanRequest request = plan_request(memo, scenario, problem);
-  const bool replays = scenario.strategy->searches && request.evaluate;
-  return memo.plans.find_or_plan({.strategy = scenario.strategy,
-                                  .micro_batches = count,
-                                  .recompute = scenario.recompute,
-                                  .change = change,
-                                  .schedule = replays ? assumed_schedule(scenario) : nullptr,
-                                  .orders = replays ? scenario.orders : nullptr,
-                                  .chunks = request.chunks,
-                                  .stage_placement = request.stage_placement,
-                                  .seed = scenario.seed},
-                                 request);
+  const StrategyRow& planner = planner_of(*scenario.strategy, problem.model, request.devices.size());
+  const bool replays = planner.searches && request.evaluate;
+  Planned planned = memo.plans.find_or_plan({.strategy = &planner,
+                                             .micro_batches = count,
+                                             .recompute = scenario.recompute,
+                                             .change = change,
+                                             .schedule = replays ? assumed_schedule(scenario) : nullptr,
+                                             .orders = replays ? scenario.orders : nullptr,
+                                             .chunks = request.chunks,
+                                             .stage_placement = request.stage_placement,
+                                             .seed = scenario.seed},
+                                            request);
+  if (Plan* plan = std::get_if<Plan>(&planned.result)) {
+    plan->strategy = scenario.strategy->name;
+  }
+  return planned;
 }
 
 PlanRequest plan_request(StudyMemo& memo, const Problem& problem, const ScheduleRow& schedule,

@@ -130,6 +130,24 @@ TEST_CASE("an operator goes where its kernel is", "[plan][ideal]") {
   CHECK(max_load(test::World(toy), "ideal") == near(9));
 }
 
+TEST_CASE("along one order of the operators both planners are one", "[plan][ideal]") {
+  const StrategyRow& ideal = test::strategy_row("ideal");
+  const StrategyRow& linear = test::strategy_row("ideal-linear");
+  const auto planner = [](const StrategyRow& row, const test::Toy& toy, std::size_t devices = 2) {
+    return &planner_of(row, test::model_of(toy), devices);
+  };
+  test::Toy toy;
+  toy.operators = {{{1}}, {{1}}, {{1}}};
+  toy.edges = {{0, 1}, {1, 2}, {0, 2}}; // a skip connection leaves one order
+  CHECK(planner(ideal, toy) == &linear);
+  CHECK(planner(linear, toy) == &linear);
+  CHECK(planner(ideal, toy, 4096) == &linear);
+  CHECK(planner(ideal, toy, 4097) == &ideal); // refuses them in its own name
+  CHECK(planner(ideal, diamond()) == &ideal);
+  toy.edges = {{0, 1}, {0, 2}};
+  CHECK(planner(ideal, toy) == &ideal);
+}
+
 TEST_CASE("beyond 60 000 ideals the exact planner names the other", "[plan][ideal]") {
   test::Toy toy; // k operators without edges have 2^k ideals
   toy.operators.assign(16, {{1}});

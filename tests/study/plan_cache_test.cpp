@@ -88,5 +88,24 @@ TEST_CASE("a strategy that asks for replays is planned for each schedule", "[stu
   CHECK(plannings("best-of-random", {"1f1b", "search"}) == 1); // a schedule made after the plan is planned as 1f1b
 }
 
+TEST_CASE("two strategies that make the same plan of a chain are asked once", "[study][plan-cache]") {
+  const Study read = study(chain_study("", "{devices: 2, bandwidth: 4 MB/s}"));
+  ScheduleCounts counts;
+  StudyMemo memo(read, counts);
+  const auto plan = [&](const char* strategy) {
+    const Scenario scenario{.strategy = &find_by_name(strategies(), strategy, "strategy", {}),
+                            .schedule = &find_by_name(schedules(), "1f1b", "schedule", {}),
+                            .micro_batches = 4};
+    return std::get<Plan>(plan_scenario(memo, scenario).result);
+  };
+  const Plan linear = plan("ideal-linear");
+  Plan all = plan("ideal");
+  CHECK(memo.plans.plannings() == 1);
+  CHECK(all.strategy == "ideal");
+  CHECK(linear.strategy == "ideal-linear");
+  all.strategy = linear.strategy;
+  CHECK(all == linear);
+}
+
 } // namespace
 } // namespace stagecraft::test

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "sim/base/improves.hpp"
 #include "sim/strategy/dynamic_programming/contract_branches.hpp"
+#include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {
-
-bool has_bit(std::span<const std::uint64_t> bits, int at) { return ((bits[at / 64] >> (at % 64)) & 1) != 0; }
-
-void set_bit(std::span<std::uint64_t> bits, int at) { bits[at / 64] |= std::uint64_t{1} << (at % 64); }
 
 bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64_t> outer) {
   for (std::size_t word = 0; word < inner.size(); ++word) {
@@ -22,20 +21,42 @@ bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64
   return true;
 }
 
+bool continues(const BitRows& rows, int row) {
+  if (row == 0 || !is_subset(rows.row(row - 1), rows.row(row))) {
+    return false;
+  }
+  const auto before = rows.row(row - 1);
+  const auto here = rows.row(row);
+  bool added = false; // in the words so far
+  for (std::size_t word = 0; word < here.size(); ++word) {
+    const std::uint64_t more = here[word] & ~before[word];
+    const bool in_order = more == 0 || before[word] >> std::countr_zero(more) == 0;
+    if (!in_order || (added && before[word] != 0)) {
+      return false;
+    }
+    added = added || more != 0;
+  }
+  return true;
+}
+
 namespace {
 
 // Sorted by size, then by the operators they hold, each once.
-BitRows rows_of(std::vector<std::vector<char>> ideals, int bits) {
-  std::stable_sort(ideals.begin(), ideals.end(), [](const auto& a, const auto& b) {
-    const auto size_a = std::count(a.begin(), a.end(), 1);
-    const auto size_b = std::count(b.begin(), b.end(), 1);
-    return size_a != size_b ? size_a < size_b : a > b;
+BitRows rows_of(const std::vector<std::vector<char>>& found, int bits) {
+  using Ideal = std::pair<std::ptrdiff_t, const std::vector<char>*>; // size and members
+  std::vector<Ideal> ideals;
+  for (const std::vector<char>& ideal : found) {
+    ideals.emplace_back(std::count(ideal.begin(), ideal.end(), 1), &ideal);
+  }
+  std::stable_sort(ideals.begin(), ideals.end(), [](const Ideal& a, const Ideal& b) {
+    return a.first != b.first ? a.first < b.first : *a.second > *b.second;
   });
-  ideals.erase(std::unique(ideals.begin(), ideals.end()), ideals.end());
+  const auto same = [](const Ideal& a, const Ideal& b) { return a.first == b.first && *a.second == *b.second; };
+  ideals.erase(std::unique(ideals.begin(), ideals.end(), same), ideals.end());
   BitRows rows(static_cast<int>(ideals.size()), bits);
   for (std::size_t i = 0; i < ideals.size(); ++i) {
     for (OperatorId op = 0; op < bits; ++op) {
-      if (ideals[i][op] != 0) {
+      if ((*ideals[i].second)[op] != 0) {
         set_bit(rows.row(static_cast<int>(i)), op);
       }
     }
@@ -57,17 +78,17 @@ BitRows contracted_states(const ModelGraph& model, int cap) {
   for (int k = 0; k <= n; ++k) {
     std::fill_n(ideals.emplace_back(n, 0).begin(), k, 1);
   }
-  return rows_of(std::move(ideals), n);
+  return rows_of(ideals, n);
 }
 
 } // namespace
 
 AntichainStates antichain_states(const ModelGraph& model, int cap) {
-  auto ideals = ideals_of(model.predecessors, cap);
+  const auto ideals = ideals_of(model.predecessors, cap);
   if (ideals.empty()) {
     return {contracted_states(model, cap), true};
   }
-  return {rows_of(std::move(ideals), model.size())};
+  return {rows_of(ideals, model.size())};
 }
 
 std::string note_of(const AntichainStates& states, int cap) {
@@ -113,7 +134,16 @@ std::vector<OperatorId> augmented_antichain(const ModelGraph& model, std::span<c
 
 std::vector<std::vector<std::int32_t>> states_above(const AntichainStates& states) {
   std::vector<std::vector<std::int32_t>> above(states.count());
+  bool nested = true;
+  for (int state = 1; state < states.count() && nested; ++state) {
+    nested = is_subset(states.ideals.row(state - 1), states.ideals.row(state));
+  }
   for (int state = 0; state < states.count(); ++state) {
+    if (nested) {
+      above[state].resize(states.count() - state - 1);
+      std::iota(above[state].begin(), above[state].end(), state + 1);
+      continue;
+    }
     for (int larger = state + 1; larger < states.count(); ++larger) {
       if (is_subset(states.ideals.row(state), states.ideals.row(larger))) {
         above[state].push_back(larger);
@@ -173,43 +203,37 @@ std::vector<double> weights_of_operators(const Problem& problem) {
   return weights;
 }
 
-StateSums sum_state(const Problem& problem, const std::vector<double>& weights, const std::vector<char>& inside) {
-  const std::size_t types = problem.platform.types.size();
-  StateSums sums{std::vector<double>(types, 0.0), std::vector<int>(types, 0)};
-  for (OperatorId op = 0; op < problem.model.size(); ++op) {
-    if (inside[op] == 0) {
-      continue;
-    }
-    sums.parameters += problem.model.operators[op].parameters;
-    sums.resident_bytes += problem.model.operators[op].resident_bytes;
-    sums.stash += problem.stash(op);
-    sums.input_bytes += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
-    sums.weighted += weights[op];
-    for (std::size_t type = 0; type < types; ++type) {
-      const double time = problem.seconds(static_cast<int>(type), op);
-      sums.seconds[type] += std::isinf(time) ? 0 : time;
-      sums.lacking[type] += std::isinf(time) ? 1 : 0;
-    }
+void add_operator(const Problem& problem, const std::vector<double>& weights, OperatorId op, StateSums& sums) {
+  sums.parameters += problem.model.operators[op].parameters;
+  sums.resident_bytes += problem.model.operators[op].resident_bytes;
+  sums.stash += problem.stash(op);
+  sums.input_bytes += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
+  sums.weighted += weights[op];
+  for (std::size_t type = 0; type < sums.seconds.size(); ++type) {
+    const double time = problem.seconds(static_cast<int>(type), op);
+    sums.seconds[type] += std::isinf(time) ? 0 : time;
+    sums.lacking[type] += std::isinf(time) ? 1 : 0;
   }
-  return sums;
 }
 
 } // namespace
 
 StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
-  const int n = problem.model.size();
+  const std::size_t types = problem.platform.types.size();
   StateCosts costs;
-  costs.seconds.resize(problem.platform.types.size());
-  costs.lacking.resize(problem.platform.types.size());
+  costs.seconds.resize(types);
+  costs.lacking.resize(types);
   costs.above = states_above(states);
   const std::vector<double> weights = weights_of_operators(problem);
+  const StageBorders borders(problem, states.ideals);
+  const StateSums none{std::vector<double>(types, 0.0), std::vector<int>(types, 0)};
+  StateSums sums = none;
   for (int state = 0; state < states.count(); ++state) {
-    const auto ideal = states.ideals.row(state);
-    std::vector<char> inside(n, 0);
-    for (OperatorId op = 0; op < n; ++op) {
-      inside[op] = has_bit(ideal, op) ? 1 : 0;
+    const bool more = continues(states.ideals, state);
+    if (!more) {
+      sums = none;
     }
-    const StateSums sums = sum_state(problem, weights, inside);
+    for_each_added(states.ideals, state, more, [&](OperatorId op) { add_operator(problem, weights, op, sums); });
     for (std::size_t type = 0; type < sums.seconds.size(); ++type) {
       costs.seconds[type].push_back(sums.seconds[type]);
       costs.lacking[type].push_back(sums.lacking[type]);
@@ -219,7 +243,7 @@ StateCosts cost_states(const Problem& problem, const AntichainStates& states) {
     costs.stash.push_back(sums.stash);
     costs.input_bytes.push_back(sums.input_bytes);
     costs.weighted.push_back(sums.weighted);
-    costs.cut_bytes.push_back(problem.cut_bytes(inside).value);
+    costs.cut_bytes.push_back(borders.cut_bytes(state).value);
     costs.pairs += costs.above[state].size();
   }
   return costs;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,9 +30,29 @@ private:
   std::vector<std::uint64_t> data_;
 };
 
-bool has_bit(std::span<const std::uint64_t> bits, int at);
-void set_bit(std::span<std::uint64_t> bits, int at);
+inline bool has_bit(std::span<const std::uint64_t> bits, int at) { return ((bits[at / 64] >> (at % 64)) & 1) != 0; }
+inline void set_bit(std::span<std::uint64_t> bits, int at) { bits[at / 64] |= std::uint64_t{1} << (at % 64); }
 bool is_subset(std::span<const std::uint64_t> inner, std::span<const std::uint64_t> outer);
+
+/// Calls `act` with the number of each bit of the word at place `word` of a row, ascending.
+template <class Act> void for_each_bit(std::uint64_t bits, std::size_t word, const Act& act) {
+  for (; bits != 0; bits &= bits - 1) {
+    act(static_cast<int>(word) * 64 + std::countr_zero(bits));
+  }
+}
+
+/// Whether a row holds all of the row before it and, beyond that, only later operators. Sums over its operators in
+/// ascending order then continue those of the row before, to the last bit.
+bool continues(const BitRows& rows, int row);
+
+/// Calls `act` with each operator of a row, ascending; if the row `continues` the one before, only with those that it
+/// adds.
+template <class Act> void for_each_added(const BitRows& rows, int row, bool continues, const Act& act) {
+  const auto bits = rows.row(row);
+  for (std::size_t word = 0; word < bits.size(); ++word) {
+    for_each_bit(continues ? bits[word] & ~rows.row(row - 1)[word] : bits[word], word, act);
+  }
+}
 
 /// The states in topological order: state 0 is empty, the last one is the whole graph. A state stands for its ideal,
 /// the antichain's operators and all their ancestors; states and ideals are one to one.

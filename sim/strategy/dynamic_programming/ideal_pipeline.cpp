@@ -12,6 +12,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/shares.hpp"
+#include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,8 +24,8 @@ class IdealPipelineSearch {
 public:
   IdealPipelineSearch(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                       const DeviceChoices& choices)
-      : request_(request), ideals_(states.ideals), costs_(costs), choices_(choices), states_(costs.parameters.size()),
-        has_type_(request.problem.platform.types.size(), 0) {
+      : request_(request), ideals_(states.ideals), borders_(request.problem, states.ideals), costs_(costs),
+        choices_(choices), states_(costs.parameters.size()), has_type_(request.problem.platform.types.size(), 0) {
     measure_work();
   }
 
@@ -271,12 +272,7 @@ private:
   }
 
   template <class Needs> Bytes exact_need(int k, int j, const Needs& needs) const {
-    std::vector<char> inside(request_.problem.model.size());
-    for (std::size_t op = 0; op < inside.size(); ++op) {
-      const int at = static_cast<int>(op);
-      inside[op] = has_bit(ideals_.row(j), at) && !has_bit(ideals_.row(k), at) ? 1 : 0;
-    }
-    const Problem::Border border = request_.problem.border(inside);
+    const Problem::Border border = borders_.of_stage(k, j);
     return needs(border.incoming, border.outgoing);
   }
 
@@ -298,6 +294,7 @@ private:
 
   const PlanRequest& request_;
   const BitRows& ideals_;
+  StageBorders borders_;
   const StateCosts& costs_;
   const DeviceChoices& choices_;
   std::size_t states_;

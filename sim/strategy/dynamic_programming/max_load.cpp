@@ -9,6 +9,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/plan/shares.hpp"
+#include "sim/strategy/dynamic_programming/stage_borders.hpp"
 
 namespace stagecraft {
 namespace {
@@ -107,8 +108,9 @@ struct IdealSums {
   std::vector<std::vector<int>> lacking;    ///< [group][ideal]
   std::vector<Activations> stash;
   std::vector<double> parameters, resident, input;
-  std::vector<double> cut_bytes;  ///< [ideal]: of operators inside with a user outside
-  std::vector<double> open_bytes; ///< [ideal]: of crossing tensors with ends inside and outside
+  std::vector<double> cut_bytes;              ///< [ideal]: of operators inside with a user outside
+  std::vector<double> fixed, per_micro_batch; ///< memory of a stage of the ideal, without what crosses its borders
+  std::vector<double> open_bytes;             ///< [ideal]: of crossing tensors with ends inside and outside
   std::vector<int> open_transfers;
   std::vector<double> left;  ///< [ideal]: least share of a group's whole work that is left outside
   BitRows open;              ///< [ideal]: those tensors
@@ -132,13 +134,14 @@ void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, con
     auto& seconds = sums.seconds.emplace_back(ideals.rows(), 0.0);
     auto& lacking = sums.lacking.emplace_back(ideals.rows(), 0);
     for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-      for (OperatorId op = 0; op < n; ++op) {
-        if (has_bit(ideals.row(ideal), op)) {
-          const double time = problem.seconds(group.type, op);
-          seconds[ideal] += std::isinf(time) ? 0 : time;
-          lacking[ideal] += std::isinf(time) ? 1 : 0;
-        }
-      }
+      const bool more = continues(ideals, ideal);
+      seconds[ideal] = more ? seconds[ideal - 1] : 0;
+      lacking[ideal] = more ? lacking[ideal - 1] : 0;
+      for_each_added(ideals, ideal, more, [&](OperatorId op) {
+        const double time = problem.seconds(group.type, op);
+        seconds[ideal] += std::isinf(time) ? 0 : time;
+        lacking[ideal] += std::isinf(time) ? 1 : 0;
+      });
     }
   }
   sums.left.assign(ideals.rows(), 0.0);
@@ -149,28 +152,33 @@ void sum_times(const Problem& problem, const std::vector<LoadGroup>& groups, con
   }
 }
 
-void sum_memory(const Problem& problem, const BitRows& ideals, IdealSums& sums) {
-  const int n = problem.model.size();
+void sum_memory(const PlanRequest& request, const BitRows& ideals, const StageBorders& borders, IdealSums& sums) {
+  const Problem& problem = request.problem;
+  double parameters = 0;
+  double resident = 0;
+  Activations stash;
+  double input = 0;
   for (int ideal = 0; ideal < ideals.rows(); ++ideal) {
-    double parameters = 0;
-    double resident = 0;
-    Activations stash;
-    double input = 0;
-    std::vector<char> inside(n, 0);
-    for (OperatorId op = 0; op < n; ++op) {
-      if (has_bit(ideals.row(ideal), op)) {
-        inside[op] = 1;
-        parameters += problem.model.operators[op].parameters;
-        resident += problem.model.operators[op].resident_bytes;
-        stash += problem.stash(op);
-        input += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
-      }
+    const bool more = continues(ideals, ideal);
+    if (!more) {
+      parameters = resident = input = 0;
+      stash = {};
     }
+    for_each_added(ideals, ideal, more, [&](OperatorId op) {
+      parameters += problem.model.operators[op].parameters;
+      resident += problem.model.operators[op].resident_bytes;
+      stash += problem.stash(op);
+      input += problem.model.predecessors[op].empty() ? problem.input_bytes().value : 0;
+    });
     sums.parameters.push_back(parameters);
     sums.resident.push_back(resident);
     sums.stash.push_back(stash);
     sums.input.push_back(input);
-    sums.cut_bytes.push_back(problem.cut_bytes(inside).value);
+    sums.cut_bytes.push_back(borders.cut_bytes(ideal).value);
+    const StageMemory memory =
+        memory_of_stage(problem, {parameters, Bytes{resident}, stash}, problem.training.recompute.what);
+    sums.fixed.push_back(memory.fixed(request.versions).value);
+    sums.per_micro_batch.push_back(memory.per_micro_batch.value);
   }
 }
 
@@ -203,9 +211,10 @@ void sum_tensors(const Problem& problem, const std::vector<CrossingTensor>& tens
 class MaxLoadSearch {
 public:
   MaxLoadSearch(const PlanRequest& request, const std::vector<LoadGroup>& groups, const BitRows& ideals)
-      : request_(request), groups_(groups), ideals_(ideals), tensors_(crossing_tensors(request.problem)) {
+      : request_(request), groups_(groups), ideals_(ideals), borders_(request.problem, ideals),
+        tensors_(crossing_tensors(request.problem)) {
     sum_times(request.problem, groups, ideals, sums_);
-    sum_memory(request.problem, ideals, sums_);
+    sum_memory(request, ideals, borders_, sums_);
     sum_tensors(request.problem, tensors_, ideals, sums_);
     number_counts();
     fastest_ = *std::max_element(sums_.speed.begin(), sums_.speed.end()) * (1 + kTie);
@@ -225,6 +234,10 @@ public:
     held_.assign(request_.devices.size(), 0.0);
     for (int stage = 0; stage < total; ++stage) {
       held_[stage] = request_.in_flight(stage, total);
+    }
+    held_after_.assign(total + 1, kInfinity);
+    for (int stage = total; stage-- > 0;) {
+      held_after_[stage] = std::min(held_after_[stage + 1], held_[stage]);
     }
     const int last = ideals_.rows() - 1;
     forget_values();
@@ -271,6 +284,8 @@ public:
   bool refused() const { return refused_; } ///< whether memory kept a stage from being tried
 
 private:
+  Bytes memory_of(std::size_t g) const { return request_.problem.platform.types[groups_[g].type].memory; }
+
   double* dp(int ideal) { return dp_.data() + static_cast<std::size_t>(ideal) * counts(); }
 
   void number_counts() {
@@ -282,17 +297,22 @@ private:
     double speed = 0;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       speed += sums_.speed[g] * static_cast<double>(groups_[g].devices.size());
+      most_memory_ = std::max(most_memory_, memory_of(g).value);
     }
     has_left_.resize(groups_.size());
     for (std::size_t c = 0; c < product; ++c) {
       double left = speed;
+      double memory = 0;
       int used = 0;
       for (std::size_t g = 0; g < groups_.size(); ++g) {
         const std::size_t digit = c / stride_[g] % (groups_[g].devices.size() + 1);
         used += static_cast<int>(digit);
         left -= sums_.speed[g] * static_cast<double>(digit);
         has_left_[g].push_back(digit < groups_[g].devices.size() ? 1 : 0);
+        const std::size_t unused = groups_[g].devices.size() - digit;
+        memory += unused > 0 ? static_cast<double>(unused) * memory_of(g).value : 0; // which may be infinite
       }
+      memory_left_.push_back(memory);
       used_.push_back(used);
       speed_left_.push_back(left + kTie * speed);
     }
@@ -311,21 +331,24 @@ private:
   }
 
   void fill(int ideal) {
-    while (is_chain_ && first_before_ < ideal && !is_short(first_before_, ideal)) {
-      ++first_before_; // nor will it be for larger ideals
+    while (is_chain_ && first_before_ < ideal &&
+           (!is_short(first_before_, ideal) || exceeds(first_before_, ideal, 0, most_memory_))) {
+      ++first_before_; // so it will be for larger ideals
     }
     for (int before = first_before_; before < ideal; ++before) {
       if (least_[before] < below_ && may_improve(before, ideal)) {
         relax(before, ideal);
       }
     }
-    // The devices left must be able to do the rest, each in less than the best known.
+    // The devices left must be able to do the rest, each in less than the best known, and to hold it.
     double* here = dp(ideal);
     const bool whole = ideal + 1 == ideals_.rows();
     std::erase_if(valued_[ideal], [&](std::size_t c) {
       const double later = total_ > 0 ? (total_ - used_[c]) * fastest_ : kInfinity;
-      const bool out =
-          sums_.left[ideal] > std::min(speed_left_[c], later) * below_ || (whole && total_ > 0 && used_[c] != total_);
+      const bool out = sums_.left[ideal] > std::min(speed_left_[c], later) * below_ ||
+                       (whole ? total_ > 0 && used_[c] != total_
+                              : exceeds(ideal, ideals_.rows() - 1, used_[c],
+                                        std::min(memory_left_[c], (total_ - used_[c]) * most_memory_)));
       here[c] = out ? kInfinity : here[c];
       return out;
     });
@@ -355,6 +378,25 @@ private:
       fewer[c] = std::min(fewer[c], here[c]);
     }
     std::erase_if(valued_[ideal], [&](std::size_t c) { return here[c] == kInfinity; });
+  }
+
+  // The least that stages hold between two ideals with so many micro-batches in flight, without what crosses borders.
+  double least_need(int before, int ideal, double held) const {
+    return sums_.fixed[ideal] - sums_.fixed[before] +
+           held * (sums_.per_micro_batch[ideal] - sums_.per_micro_batch[before]);
+  }
+
+  // What sums over ideals may be wrong by when one is taken from another.
+  double rounding(double held) const { return kTie * (sums_.fixed.back() + held * sums_.per_micro_batch.back()); }
+
+  // With a number of stages in all: whether stages that lie between two ideals, after `used` others, need clearly more
+  // than `memory`.
+  bool exceeds(int before, int ideal, int used, double memory) const {
+    if (total_ == 0 || used >= total_) {
+      return false;
+    }
+    const double held = held_after_[used];
+    return least_need(before, ideal, held) > memory * (1 + kTie) + rounding(held);
   }
 
   // Whether some group could run what lies between two ideals in less than the best known load.
@@ -461,11 +503,15 @@ private:
       return false;
     }
     const Problem& problem = request_.problem;
-    const Bytes have = problem.platform.types[groups_[g].type].memory;
+    const Bytes have = memory_of(g);
     if (std::isinf(have.value)) {
       return true;
     }
     const double held = held_[stage];
+    if (least_need(before, ideal, held) > have.value * (1 + kTie) + rounding(held)) {
+      refused_ = true;
+      return false;
+    }
     const auto needs = [&](Bytes incoming, Bytes outgoing) {
       const StageAmounts amounts{sums_.parameters[ideal] - sums_.parameters[before],
                                  Bytes{sums_.resident[ideal] - sums_.resident[before]},
@@ -480,7 +526,7 @@ private:
   }
 
   template <class Needs> Bytes exact_need(int before, int ideal, const Needs& needs) const {
-    const Problem::Border border = request_.problem.border(difference(before, ideal));
+    const Problem::Border border = borders_.of_stage(before, ideal);
     return needs(border.incoming, border.outgoing);
   }
 
@@ -541,6 +587,7 @@ private:
   const PlanRequest& request_;
   const std::vector<LoadGroup>& groups_;
   const BitRows& ideals_;
+  StageBorders borders_;
   std::vector<CrossingTensor> tensors_;
   IdealSums sums_;
   std::vector<std::size_t> stride_;         ///< [group]: of its digit
@@ -548,10 +595,13 @@ private:
   double fastest_ = 0;                      ///< speed of the fastest group
   std::vector<int> used_;                   ///< [number]: devices in all
   std::vector<double> speed_left_;          ///< [number]: of the devices not used
+  std::vector<double> memory_left_;         ///< [number]: of the same
+  double most_memory_ = 0;                  ///< of one device
   int total_ = 0;
   bool limited_ = false, refused_ = false;
-  std::vector<double> held_;      ///< [stage]: micro-batches in flight
-  std::vector<signed char> fits_; ///< [stage]: of the difference at hand; -1: not asked yet
+  std::vector<double> held_;       ///< [stage]: micro-batches in flight
+  std::vector<double> held_after_; ///< [stage]: the fewest from this stage on
+  std::vector<signed char> fits_;  ///< [stage]: of the difference at hand; -1: not asked yet
   double below_ = kInfinity;
   bool is_chain_ = true;           ///< every ideal holds the one before it
   int first_before_ = 0;           ///< in a chain, no stage from an ideal before this one is short enough any more

@@ -12,6 +12,9 @@
 
 namespace stagecraft {
 
+/// The most ideals of a search over all, counting the empty one, as in the original.
+inline constexpr int kMostIdeals = 60'000;
+
 /// Devices on which a stage has the same load: those of one type with equal routes. `route` is the slowest of the
 /// routes to and from the other devices, without the link next to the other device if the route has more links (on a
 /// star: the device's own link). A processor on a free link pays no communication.

@@ -14,8 +14,30 @@ namespace {
 // Which states lie below each state, ordered by the work up to them, and whether one lies below another.
 class Order {
 public:
-  explicit Order(const LevelStates& states) : count_(states.seconds.size()), is_below_(count_ * count_, 0) {
+  explicit Order(const LevelStates& states)
+      : count_(states.seconds.size()), is_chain_(std::is_sorted(states.seconds.begin(), states.seconds.end())) {
+    for (std::size_t state = 0; state < count_; ++state) {
+      is_chain_ = is_chain_ && states.above[state].size() == count_ - state - 1;
+    }
+    if (is_chain_) {
+      chain_.resize(count_);
+      std::iota(chain_.begin(), chain_.end(), 0);
+    } else {
+      look_up_all(states);
+    }
+  }
+
+  std::span<const std::int32_t> below(int state) const {
+    return is_chain_ ? std::span(chain_).first(state) : std::span(below_[state]);
+  }
+  /// Whether every state holds the one before it.
+  bool is_chain() const { return is_chain_; }
+  bool is_below(int from, int to) const { return is_chain_ ? from < to : is_below_[from * count_ + to] != 0; }
+
+private:
+  void look_up_all(const LevelStates& states) {
     below_.resize(count_);
+    is_below_.resize(count_ * count_, 0);
     for (std::size_t from = 0; from < count_; ++from) {
       for (const std::int32_t to : states.above[from]) {
         below_[to].push_back(static_cast<std::int32_t>(from));
@@ -26,21 +48,13 @@ public:
       std::stable_sort(below.begin(), below.end(),
                        [&](std::int32_t a, std::int32_t b) { return states.seconds[a] < states.seconds[b]; });
     }
-    for (std::size_t state = 0; state < count_; ++state) {
-      is_chain_ = is_chain_ && below_[state].size() == state;
-    }
   }
 
-  std::span<const std::int32_t> below(int state) const { return below_[state]; }
-  /// Whether every state holds the one before it.
-  bool is_chain() const { return is_chain_; }
-  bool is_below(int from, int to) const { return is_below_[from * count_ + to] != 0; }
-
-private:
   std::size_t count_;
-  std::vector<std::vector<std::int32_t>> below_;
+  bool is_chain_;
+  std::vector<std::int32_t> chain_;              // its states
+  std::vector<std::vector<std::int32_t>> below_; // [state], where they are no chain
   std::vector<char> is_below_;
-  bool is_chain_ = true;
 };
 
 // Which pieces of a plan can still be useful once a plan of `seconds` is known. In that time P workers do at most P *
@@ -119,7 +133,8 @@ public:
       : states_(states), order_(order), options_(options), limits_(limits), level_(level), units_(levels[level].units),
         bandwidth_(levels[level].bandwidth.value), below_units_(level > 0 ? levels[level - 1].units : 1),
         most_replicas_(options.straight ? 1 : levels[level].most_replicas), count_(states.seconds.size()),
-        unit_seconds_(std::move(unit_seconds)), cells_(count_ * units_) {
+        unit_seconds_(std::move(unit_seconds)), cells_(count_ * units_),
+        balanced_(static_cast<std::size_t>(units_ + 1) * units_) {
     for (int below = 0; below < level; ++below) {
       workers_per_unit_ *= levels[below].units;
     }
@@ -128,6 +143,7 @@ public:
   // Fills the cells of the states above `start`, as far as any of them can be useful.
   void solve(int start) {
     start_ = start;
+    std::fill(balanced_.begin(), balanced_.end(), start + 1);
     limit_ = 0;
     furthest_ = -kInfinity;
     for (const std::int32_t to : states_.above[start]) {
@@ -225,19 +241,13 @@ private:
 
   // In a chain of states, about the least time of a split, which bounds the search for it: that of one next to where
   // both sides take the same time. Infinite if neither fits or is below `most`. The margin is far more than what ties
-  // decide.
-  double seconds_where_balanced(int to, int units, int last, double end_sending, double most) const {
+  // decide. The split moves up with `to`, so the search goes on from `low`, where it was for a smaller one.
+  double seconds_where_balanced(int to, int units, int last, double end_sending, double most, int& low) const {
     constexpr double kMargin = 1e-6;
     const auto left = [&](int split) { return cells_[index(split, units - last)].seconds; };
     const auto right = [&](int split) { return (unit_seconds(split, to) + reduction(split, to, last)) / last; };
-    int low = start_ + 1;
-    for (int high = to; low < high;) {
-      const int middle = low + (high - low) / 2;
-      if (left(middle) < right(middle)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
+    while (low < to && left(low) < right(low)) {
+      ++low;
     }
     double least = kInfinity;
     for (const int split : {low - 1, low}) {
@@ -254,23 +264,31 @@ private:
 
   // No stage on n units takes less than its share of the work, so only those splits are tried whose two sides can both
   // be done in less than the best time so far.
-  void try_splits(int to, int units, int last, Cell& cell) const {
+  void try_splits(int to, int units, int last, Cell& cell) {
     const auto below = order_.below(to);
     const double end_sending = to + 1 < static_cast<int>(count_) ? sending(to, last) : 0;
     if (end_sending >= cell.seconds) {
       return;
     }
     double most = std::min(cell.seconds, limit_);
+    int& balanced = balanced_[units * units_ + last];
     if (order_.is_chain()) {
-      most = std::min(most, seconds_where_balanced(to, units, last, end_sending, most));
+      most = std::min(most, seconds_where_balanced(to, units, last, end_sending, most, balanced));
     }
     const double most_right = most * last * workers_per_unit_ * (1 + kTie);
     double most_left = most * (units - last) * workers_per_unit_ * (1 + kTie);
-    auto first = std::lower_bound(
-        below.begin(), below.end(), states_.seconds[to] - most_right,
-        [&](std::int32_t state, double seconds) { return states_.seconds[state] * (1 + kTie) < seconds; });
+    const double least_before = states_.seconds[to] - most_right;
+    const auto takes_too_long = [&](std::int32_t split) { return states_.seconds[split] * (1 + kTie) < least_before; };
+    auto first = below.begin();
+    if (order_.is_chain()) { // few splits lie between the first and the balanced one
+      first += std::min(balanced, to);
+      while (first != below.begin() && !takes_too_long(*(first - 1))) {
+        --first;
+      }
+    }
+    first = std::partition_point(first, below.end(), takes_too_long);
     const auto cannot_fit = [&](std::int32_t split) { return !may_fit(split, to, last, units); };
-    if (order_.is_chain()) {
+    if (order_.is_chain() && first != below.end() && cannot_fit(*first)) {
       first = std::partition_point(first, below.end(), cannot_fit);
     }
     for (auto at = first; at != below.end(); ++at) {
@@ -310,6 +328,7 @@ private:
   std::size_t count_;
   std::vector<double> unit_seconds_; // [from * count + to]; empty at the innermost level
   std::vector<Cell> cells_;
+  std::vector<int> balanced_; // [units, last]: the split of a chain from `start_` where both sides took the same time
   int start_ = 0;
   double limit_ = kInfinity, furthest_ = kInfinity; // limits for `start_`: seconds of a cell, work up to a state
 };
@@ -380,15 +399,18 @@ AntichainStates pipedream_states(const ModelGraph& model, int cap) {
 LevelStates level_states(const ModelGraph& model, const AntichainStates& states, const OperatorFigures& figures) {
   LevelStates sums;
   sums.above = states_above(states);
+  double seconds = 0;
+  double parameters = 0;
   for (int state = 0; state < states.count(); ++state) {
     const auto ideal = states.ideals.row(state);
-    double seconds = 0;
-    double parameters = 0;
+    const bool more = continues(states.ideals, state);
+    seconds = more ? seconds : 0;
+    parameters = more ? parameters : 0;
     double output = 0;
-    for (OperatorId op = 0; op < model.size(); ++op) {
-      seconds += has_bit(ideal, op) ? figures.seconds[op] : 0;
-      parameters += has_bit(ideal, op) ? figures.parameter_bytes[op] : 0;
-    }
+    for_each_added(states.ideals, state, more, [&](OperatorId op) {
+      seconds += figures.seconds[op];
+      parameters += figures.parameter_bytes[op];
+    });
     for (const OperatorId op : augmented_antichain(model, ideal)) {
       output += figures.output_bytes[op];
     }
@@ -421,18 +443,13 @@ std::optional<LevelPlan> search(const LevelStates& states, std::span<const Level
   return LevelPlan{seconds, trace(solvers, levels.size() - 1, 0, last)};
 }
 
-// About `count` states, each of which holds all operators of those before it.
-std::vector<std::int32_t> nested_states(const LevelStates& states, std::size_t count) {
+// States each of which holds all operators of those before it.
+std::vector<std::int32_t> nested_states(const LevelStates& states) {
   std::vector<std::int32_t> nested = {0};
   while (!states.above[nested.back()].empty()) {
     nested.push_back(states.above[nested.back()].front());
   }
-  std::vector<std::int32_t> some;
-  for (std::size_t i = 0; i <= count; ++i) {
-    some.push_back(nested[i * (nested.size() - 1) / count]);
-  }
-  some.erase(std::unique(some.begin(), some.end()), some.end());
-  return some;
+  return nested;
 }
 
 std::vector<double> some_of(const std::vector<double>& values, std::span<const std::int32_t> some) {
@@ -473,8 +490,10 @@ std::optional<LevelPlan> pipedream_plan(const LevelStates& states, std::span<con
                                         const LevelOptions& options) {
   check(!levels.empty() && states.seconds.size() > 1, "nothing to plan");
   double limit = kInfinity;
-  for (const std::size_t count : {16, 64}) { // a plan over few states bounds the search over more
-    if (const auto found = search_some(states, levels, options, nested_states(states, count), limit)) {
+  const std::vector<std::int32_t> nested = nested_states(states);
+  for (const int parts : {8, 64}) { // a plan over few states bounds the search over more
+    const std::vector<std::int32_t> few = few_states(nested, states.seconds, parts);
+    if (const auto found = search_some(states, levels, options, few, limit)) {
       limit = std::min(limit, found->stage_seconds);
     }
   }
