@@ -227,9 +227,11 @@ private:
   bool is_replaced(const Place& place, int type, Bytes memory, int k) const {
     constexpr double kClear = 1e-8;
     const auto& seconds = costs_.seconds[type];
-    const double drop = place.upto[k + 1] - place.upto[k] - most_more_[k] * place.border;
-    return is_chain_ && seconds[k + 1] - seconds[k] > kClear * seconds.back() &&
-           (total_ == 0 || std::isinf(memory.value) || drop > kClear * memory.value);
+    if (!is_chain_ || seconds[k + 1] - seconds[k] <= kClear * seconds.back()) {
+      return false;
+    }
+    return total_ == 0 || std::isinf(memory.value) ||
+           place.upto[k + 1] - place.upto[k] - most_more_[k] * place.border > kClear * memory.value;
   }
 
   void improve(int node, int k, int next, int j, double value) {
