@@ -3,6 +3,7 @@
 // (M - 1) max + sum, the one whose replay under the study's schedule is the fastest.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
@@ -39,12 +40,18 @@ public:
 
   // The bounds of the stages with the least maximum over stage times and boundaries, if each stage fits in its device's
   // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
-  // A narrow limit comes first: the wider the limit, the more cells may be part of a cut.
+  // Narrow limits come first: the wider the limit, the more cells may be part of a cut.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
-    constexpr double kNarrow = 1.125;
     const Parts parts = measure(devices);
-    const std::vector<int> bounds = cut_below(parts, parts.least * kNarrow);
-    return bounds.empty() ? cut_below(parts, kInfinity) : bounds;
+    if (!may_fit(parts)) {
+      return {};
+    }
+    for (const double wide : {1.125, 1.5, 3.0}) {
+      if (std::vector<int> bounds = cut_below(parts, parts.least * wide); !bounds.empty()) {
+        return bounds;
+      }
+    }
+    return cut_below(parts, kInfinity);
   }
 
   Plan plan(const std::vector<int>& bounds, const std::vector<DeviceId>& devices) const {
@@ -120,8 +127,29 @@ private:
       level_bytes_.push_back(bytes(amounts, 0));
       level_held_.push_back(bytes(amounts, 1) - bytes(amounts, 0));
     }
+    outgoing_bytes_ = bytes({.outgoing = Bytes{1}}, 0);
     border_bytes_ = bytes({.incoming = Bytes{1}}, 0);
     border_held_ = bytes({.incoming = Bytes{1}}, 1) - border_bytes_;
+  }
+
+  // The memory that the levels below each take on the device of a part, without borders.
+  std::vector<double> memory_upto(double held) const {
+    std::vector<double> upto(levels_.size() + 1, 0.0);
+    for (std::size_t level = 0; level < levels_.size(); ++level) {
+      upto[level + 1] = upto[level] + level_bytes_[level] + held * level_held_[level];
+    }
+    return upto;
+  }
+
+  // Whether there are as many levels as fit, part after part, were there no borders.
+  bool may_fit(const Parts& parts) const {
+    int reached = 0;
+    for (int part = 0; part < parts.count() && reached < count(); ++part) {
+      const std::vector<double> upto = memory_upto(parts.held[part]);
+      const double most = problem_.platform.type_of(parts.devices[part]).memory.value * (1 + kMargin) + upto[reached];
+      reached = static_cast<int>(std::upper_bound(upto.begin() + reached, upto.end(), most) - upto.begin()) - 1;
+    }
+    return reached == count();
   }
 
   // cut() with a maximum of at most about `limit`. The part of a cell's value that ties decide is far smaller than the
@@ -136,6 +164,7 @@ private:
     std::vector<std::vector<int>> from(parts.count(), std::vector<int>(layers + 1, -1));
     for (int part = 0; part < parts.count(); ++part) {
       const std::vector<double>& seconds = seconds_of(problem_.type_index(parts.devices[part]));
+      const std::vector<double> upto = memory_upto(parts.held[part]);
       const int later = parts.count() - 1 - part; // parts, each with at least one level
       const double most_left = limit == kInfinity ? kInfinity : most * parts.speed_left[part] * (1 + kMargin);
       std::vector<double> before(layers + 1, kInfinity);
@@ -160,10 +189,10 @@ private:
           if (value >= next[j] - kTie * std::max(1e-300, value)) {
             continue;
           }
-          if (fits(k, j, parts, part, true)) {
+          if (fits(k, j, parts, part, upto, true)) {
             next[j] = value;
             from[part][j] = k;
-          } else if (!fits(k, j, parts, part, false)) {
+          } else if (!fits(k, j, parts, part, upto, false)) {
             break; // nor will more levels
           }
         }
@@ -239,8 +268,22 @@ private:
     return seconds_[type];
   }
 
-  // Whether the levels [first, last) fit; without borders they need less, and the more levels the more.
-  bool fits(int first, int last, const Parts& parts, int part, bool borders) const {
+  // Whether the levels [first, last) fit; without borders they need less, and the more levels the more. Sums tell it
+  // unless their rounding may matter.
+  bool fits(int first, int last, const Parts& parts, int part, const std::vector<double>& upto, bool borders) const {
+    constexpr double kRounding = 1e-9;
+    const double held = parts.held[part];
+    const double crossing = crossing_[first].value * (border_bytes_ + held * border_held_) +
+                            crossing_[last].value * outgoing_bytes_;
+    const double need = upto[last] - upto[first] + (borders ? crossing : 0);
+    const double have = problem_.platform.type_of(parts.devices[part]).memory.value;
+    if (std::abs(need - have) > kRounding * (upto.back() + crossing)) {
+      return need < have;
+    }
+    return fits_exactly(first, last, parts, part, borders);
+  }
+
+  bool fits_exactly(int first, int last, const Parts& parts, int part, bool borders) const {
     const StageMemory memory = memory_of_stage(problem_,
                                                {.parameters = parameters_[last] - parameters_[first],
                                                 .resident = Bytes{resident_[last] - resident_[first]},
@@ -264,6 +307,7 @@ private:
   std::vector<double> level_bytes_;           // [level]: of memory, without borders and micro-batches in flight
   std::vector<double> level_held_;            // [level]: of memory, for each micro-batch in flight
   double border_bytes_ = 0, border_held_ = 0; // for each byte that comes in, the same
+  double outgoing_bytes_ = 0;                 // for each byte that goes out
 };
 
 // The `count` fastest devices, in the given order, once per chunk.
