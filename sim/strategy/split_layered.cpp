@@ -43,7 +43,7 @@ public:
   // Narrow limits come first: the wider the limit, the more cells may be part of a cut.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
     const Parts parts = measure(devices);
-    if (!may_fit(parts)) {
+    if (parts.first.front() > 0) {
       return {};
     }
     for (const double wide : {1.125, 1.5, 3.0}) {
@@ -76,6 +76,7 @@ private:
     const std::vector<DeviceId>& devices;
     std::vector<double> held;       // [part]: micro-batches in flight
     std::vector<double> speed_left; // [part]: of the devices from this one on, in whole models per second
+    std::vector<int> first;         // [part]: the levels from earlier ones on do not fit on the devices from this one on
     double least = 0;               // no cut has a smaller maximum
     int count() const { return static_cast<int>(devices.size()); }
   };
@@ -92,8 +93,25 @@ private:
     for (int part = 0; part < parts.count(); ++part) {
       parts.held.push_back(request_.in_flight(part, parts.count()));
     }
-    parts.least = work_left_.front() / parts.speed_left.front();
+    parts.first = first_levels(parts);
+    parts.least = std::max(work_left_.front() / parts.speed_left.front(), longest_level(devices));
     return parts;
+  }
+
+  // Each level is at its fastest.
+  double longest_level(const std::vector<DeviceId>& devices) {
+    std::vector<double> fastest(levels_.size(), kInfinity);
+    std::vector<char> seen(seconds_.size(), 0);
+    for (const DeviceId device : devices) {
+      const int type = problem_.type_index(device);
+      if (seen[type] == 0) {
+        seen[type] = 1;
+        const std::vector<double>& seconds = seconds_of(type);
+        std::transform(fastest.begin(), fastest.end(), seconds.begin(), fastest.begin(),
+                       [](double one, double other) { return std::min(one, other); });
+      }
+    }
+    return *std::max_element(fastest.begin(), fastest.end());
   }
 
   // A level is the least part of the whole that it is on any device type, without the kernels that a type lacks.
@@ -141,15 +159,16 @@ private:
     return upto;
   }
 
-  // Whether there are as many levels as fit, part after part, were there no borders.
-  bool may_fit(const Parts& parts) const {
-    int reached = 0;
-    for (int part = 0; part < parts.count() && reached < count(); ++part) {
+  // As many levels as fit on each part, from the last one back, were there no borders.
+  std::vector<int> first_levels(const Parts& parts) const {
+    std::vector<int> first(parts.count() + 1, count());
+    for (int part = parts.count() - 1; part >= 0; --part) {
       const std::vector<double> upto = memory_upto(parts.held[part]);
-      const double most = problem_.platform.type_of(parts.devices[part]).memory.value * (1 + kMargin) + upto[reached];
-      reached = static_cast<int>(std::upper_bound(upto.begin() + reached, upto.end(), most) - upto.begin()) - 1;
+      const auto last = upto.begin() + first[part + 1];
+      const double most = problem_.platform.type_of(parts.devices[part]).memory.value + kMargin * upto.back();
+      first[part] = static_cast<int>(std::lower_bound(upto.begin(), last, *last - most) - upto.begin());
     }
-    return reached == count();
+    return first;
   }
 
   // cut() with a maximum of at most about `limit`. The part of a cell's value that ties decide is far smaller than the
@@ -167,20 +186,25 @@ private:
       const std::vector<double> upto = memory_upto(parts.held[part]);
       const int later = parts.count() - 1 - part; // parts, each with at least one level
       const double most_left = limit == kInfinity ? kInfinity : most * parts.speed_left[part] * (1 + kMargin);
+      const PathCost path = part > 0 ? problem_.path(parts.devices[part - 1], parts.devices[part]) : PathCost{};
       std::vector<double> before(layers + 1, kInfinity);
-      for (int k = part; k < layers; ++k) {
+      for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
         const bool counts = least[k] < kInfinity && work_left_[k] <= most_left;
-        before[k] = counts ? std::max(least[k], border(parts, part, k)) : kInfinity;
+        before[k] = counts ? std::max(least[k], part > 0 ? 2 * path.time(crossing_[k]).value : 0) : kInfinity;
       }
       std::vector<double> next(layers + 1, kInfinity);
-      for (int k = part; k < layers; ++k) {
+      for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
         if (before[k] > most || before[k] == kInfinity) {
           continue;
         }
         const double enough =
             is_replaced(parts, part, k) && before[k + 1] <= most ? before[k + 1] * (1 + kMargin) : most;
+        const int nearest = std::max(k + 1, parts.first[part + 1]); // earlier ends lead nowhere
         double load = 0;
-        for (int j = k + 1; j <= layers - later; ++j) {
+        for (int level = k; level < std::min(nearest - 1, layers - later) && load <= most; ++level) {
+          load += seconds[level];
+        }
+        for (int j = nearest; j <= layers - later; ++j) {
           load += seconds[j - 1];
           const double value = std::max(before[k], load);
           if (value > most || (load > enough && j > k + 1)) {
@@ -215,10 +239,6 @@ private:
     const double drop = level_bytes_[k] + held * level_held_[k] -
                         (crossing_[k + 1] - crossing_[k]).value * (border_bytes_ + held * border_held_);
     return (drop > kClear * memory || memory == kInfinity) && seconds_of(type)[k] * speed_[type] > kClear;
-  }
-
-  double border(const Parts& parts, int part, int k) const {
-    return part == 0 ? 0 : 2 * problem_.path(parts.devices[part - 1], parts.devices[part]).time(crossing_[k]).value;
   }
 
   std::vector<int> trace(const std::vector<std::vector<int>>& from) const {
