@@ -76,8 +76,8 @@ private:
     const std::vector<DeviceId>& devices;
     std::vector<double> held;       // [part]: micro-batches in flight
     std::vector<double> speed_left; // [part]: of the devices from this one on, in whole models per second
-    std::vector<int> first;         // [part]: the levels from earlier ones on do not fit on the devices from this one on
-    double least = 0;               // no cut has a smaller maximum
+    std::vector<int> first; // [part]: the levels from earlier ones on do not fit on the devices from this one on
+    double least = 0;       // no cut has a smaller maximum
     int count() const { return static_cast<int>(devices.size()); }
   };
 
@@ -94,11 +94,12 @@ private:
       parts.held.push_back(request_.in_flight(part, parts.count()));
     }
     parts.first = first_levels(parts);
-    parts.least = std::max(work_left_.front() / parts.speed_left.front(), longest_level(devices));
+    parts.least =
+        std::max({work_left_.front() / parts.speed_left.front(), longest_level(devices), longest_border(devices)});
     return parts;
   }
 
-  // Each level is at its fastest.
+  // Each level is at its fastest, but the ends are on the devices at the ends.
   double longest_level(const std::vector<DeviceId>& devices) {
     std::vector<double> fastest(levels_.size(), kInfinity);
     std::vector<char> seen(seconds_.size(), 0);
@@ -111,8 +112,25 @@ private:
                        [](double one, double other) { return std::min(one, other); });
       }
     }
+    fastest.back() = seconds_of(problem_.type_index(devices.back())).back();
+    if (levels_.size() > 1) {
+      fastest.front() = seconds_of(problem_.type_index(devices.front())).front();
+    }
     return *std::max_element(fastest.begin(), fastest.end());
   }
+
+  // Each border is where the least crosses it.
+  double longest_border(const std::vector<DeviceId>& devices) const {
+    const Bytes least = devices.size() > 1 ? *std::min_element(crossing_.begin() + 1, crossing_.end() - 1) : Bytes{0};
+    double longest = 0;
+    for (std::size_t part = 1; part < devices.size(); ++part) {
+      longest = std::max(longest, border(problem_.path(devices[part - 1], devices[part]), least));
+    }
+    return longest;
+  }
+
+  // Seconds of the tensors and of their gradients.
+  static double border(const PathCost& path, Bytes crossing) { return 2 * path.time(crossing).value; }
 
   // A level is the least part of the whole that it is on any device type, without the kernels that a type lacks.
   void measure_work() {
@@ -190,7 +208,7 @@ private:
       std::vector<double> before(layers + 1, kInfinity);
       for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
         const bool counts = least[k] < kInfinity && work_left_[k] <= most_left;
-        before[k] = counts ? std::max(least[k], part > 0 ? 2 * path.time(crossing_[k]).value : 0) : kInfinity;
+        before[k] = counts ? std::max(least[k], part > 0 ? border(path, crossing_[k]) : 0) : kInfinity;
       }
       std::vector<double> next(layers + 1, kInfinity);
       for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
@@ -293,8 +311,8 @@ private:
   bool fits(int first, int last, const Parts& parts, int part, const std::vector<double>& upto, bool borders) const {
     constexpr double kRounding = 1e-9;
     const double held = parts.held[part];
-    const double crossing = crossing_[first].value * (border_bytes_ + held * border_held_) +
-                            crossing_[last].value * outgoing_bytes_;
+    const double crossing =
+        crossing_[first].value * (border_bytes_ + held * border_held_) + crossing_[last].value * outgoing_bytes_;
     const double need = upto[last] - upto[first] + (borders ? crossing : 0);
     const double have = problem_.platform.type_of(parts.devices[part]).memory.value;
     if (std::abs(need - have) > kRounding * (upto.back() + crossing)) {
