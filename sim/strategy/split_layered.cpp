@@ -99,22 +99,23 @@ private:
     return parts;
   }
 
-  // Each level is at its fastest, but the ends are on the devices at the ends.
+  // Each level is at its fastest on the devices that it can be on: each stage has a level or more.
   double longest_level(const std::vector<DeviceId>& devices) {
-    std::vector<double> fastest(levels_.size(), kInfinity);
-    std::vector<char> seen(seconds_.size(), 0);
-    for (const DeviceId device : devices) {
-      const int type = problem_.type_index(device);
-      if (seen[type] == 0) {
-        seen[type] = 1;
-        const std::vector<double>& seconds = seconds_of(type);
-        std::transform(fastest.begin(), fastest.end(), seconds.begin(), fastest.begin(),
-                       [](double one, double other) { return std::min(one, other); });
-      }
+    std::vector<int> first(seconds_.size(), -1); // [type]: the first part and the last one
+    std::vector<int> last(seconds_.size(), -1);
+    for (int part = 0; part < static_cast<int>(devices.size()); ++part) {
+      const int type = problem_.type_index(devices[part]);
+      first[type] = first[type] < 0 ? part : first[type];
+      last[type] = part;
     }
-    fastest.back() = seconds_of(problem_.type_index(devices.back())).back();
-    if (levels_.size() > 1) {
-      fastest.front() = seconds_of(problem_.type_index(devices.front())).front();
+    std::vector<double> fastest(levels_.size(), kInfinity);
+    for (int type = 0; type < static_cast<int>(seconds_.size()); ++type) {
+      for (int level = 0; level < count() && first[type] >= 0; ++level) {
+        const int earliest = static_cast<int>(devices.size()) - (count() - level);
+        if (first[type] <= level && last[type] >= earliest) {
+          fastest[level] = std::min(fastest[level], seconds_of(type)[level]);
+        }
+      }
     }
     return *std::max_element(fastest.begin(), fastest.end());
   }
