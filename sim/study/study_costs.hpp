@@ -29,7 +29,7 @@ public:
 
   const Study& study() const { return study_; }
   Router& router() { return router_; }
-  KnownSchedules& schedules() { return schedules_; } ///< those asked for so far
+  KnownSchedules& schedules() { return schedules_; }                ///< those asked for so far
   const std::vector<DeviceId>& devices() const { return devices_; } ///< all of the platform
   /// The study's training, with one of its choices of recompute.
   const Training& training(int recompute) const { return trainings_.at(recompute); }
