@@ -98,6 +98,7 @@ struct ScheduleRow {
   int chunks = 1;                                               ///< stages per rank; 0: as many as asked for
   StagePlacement stage_placement = StagePlacement::interleaved; ///< on which ranks
   bool bidirectional = false;       ///< stage s lives on rank P-1-s too, and half of the micro-batches run there
+  bool timed = false;               ///< the order follows the stages' figures, not only the numbers
   bool in_turn = false;             ///< replicas of a stage are ranks, which take whole micro-batches in turn
   std::string_view planned_as = {}; ///< the schedule whose counts planners assume if this one is made after the plan
 };

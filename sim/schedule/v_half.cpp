@@ -67,12 +67,14 @@ private:
   };
 
   // The pass in each slot, or -1 if the slot is free.
-  std::vector<int> passes(const Slots& slots) const {
+  using Passes = std::vector<int>;
+
+  Passes passes(const Slots& slots) const {
     int last = 0;
     for (const auto& pass : slots) {
       last = pass.empty() ? last : std::max(last, pass.back());
     }
-    std::vector<int> at(last + 1, -1);
+    Passes at(last + 1, -1);
     for (int pass = 0; pass < 5; ++pass) {
       for (const int slot : slots[pass]) {
         at[slot] = pass;
@@ -83,7 +85,7 @@ private:
 
   void place_weights() {
     for (Slots& slots : slots_) {
-      const std::vector<int> at = passes(slots);
+      const Passes at = passes(slots);
       int waiting = 0;
       int slot = 0;
       for (; slot < static_cast<int>(at.size()); ++slot) {
@@ -105,13 +107,12 @@ private:
     }
   }
 
-  // The most activations held: F takes one, W gives it back. If no W has a slot, they run in the free slots.
-  int most_held(const Slots& slots) const {
-    const bool explicit_weights = !slots[kWeight].empty();
+  // The most activations held: F takes one, W gives it back. Without W of their own they run in the free slots.
+  static int most_held(const Passes& passes, bool explicit_weights) {
     int waiting = 0;
     int held = 0;
     int most = 0;
-    for (const int pass : passes(slots)) {
+    for (const int pass : passes) {
       if (pass == kForwardDown || pass == kForwardUp) {
         most = std::max(most, ++held);
       } else if (pass == kWeight) {
@@ -166,12 +167,11 @@ private:
   // The steady state in between stays as it is. Without `with_weights` only the drain changes.
   void advance(bool with_weights) {
     int most = 0;
+    std::vector<Passes> passes_of;
+    std::vector<std::vector<char>> taken; // by items that stay where they are
     for (const Slots& slots : slots_) {
-      most = std::max(most, most_held(slots));
-    }
-    std::vector<std::vector<char>> taken(ranks_);
-    for (int rank = 0; rank < ranks_; ++rank) {
-      taken[rank].assign(passes(slots_[rank]).size(), 0);
+      most = std::max(most, most_held(passes_of.emplace_back(passes(slots)), with_weights));
+      taken.emplace_back(passes_of.back().size(), 0);
     }
     enum { kFills, kSteady, kDrains } phase = kFills;
     for (const Item& item : items()) {
@@ -183,8 +183,18 @@ private:
       if (phase == kDrains || (phase == kFills && with_weights)) {
         int earliest = pass == kWeight ? backward_of_weight(item) : input(item);
         earliest = number > 0 ? std::max(earliest, slots_[rank][pass][number - 1]) : earliest;
-        for (at = earliest + 1; at < slot && (taken[rank][at] != 0 || most_held(slots_[rank]) > most); ++at) {
+        Passes& all = passes_of[rank];
+        const auto holds_too_much = [&](int candidate) {
+          all[slot] = -1;
+          all[candidate] = pass;
+          const bool too_much = most_held(all, with_weights) > most;
+          all[candidate] = -1;
+          return too_much;
+        };
+        for (at = earliest + 1; at < slot && (taken[rank][at] != 0 || holds_too_much(at)); ++at) {
         }
+        all[slot] = -1;
+        all[at] = pass;
       }
       taken[rank][at] = 1;
       if (phase == kSteady && pass == kForwardDown && rank == 0 && number + 1 == micro_batches_) {

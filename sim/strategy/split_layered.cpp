@@ -3,6 +3,7 @@
 // (M - 1) max + sum, the one whose replay under the study's schedule is the fastest.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
@@ -39,12 +40,18 @@ public:
 
   // The bounds of the stages with the least maximum over stage times and boundaries, if each stage fits in its device's
   // memory; empty if none fit. A[j][n] = min over k of max(A[k][n-1], T(k, j, device n), X(k, device n-1, device n)).
-  // A narrow limit comes first: the wider the limit, the more cells may be part of a cut.
+  // Narrow limits come first: the wider the limit, the more cells may be part of a cut.
   std::vector<int> cut(const std::vector<DeviceId>& devices) {
-    constexpr double kNarrow = 1.125;
     const Parts parts = measure(devices);
-    const std::vector<int> bounds = cut_below(parts, parts.least * kNarrow);
-    return bounds.empty() ? cut_below(parts, kInfinity) : bounds;
+    if (parts.first.front() > 0) {
+      return {};
+    }
+    for (const double wide : {1.125, 1.5, 3.0}) {
+      if (std::vector<int> bounds = cut_below(parts, parts.least * wide); !bounds.empty()) {
+        return bounds;
+      }
+    }
+    return cut_below(parts, kInfinity);
   }
 
   Plan plan(const std::vector<int>& bounds, const std::vector<DeviceId>& devices) const {
@@ -69,7 +76,8 @@ private:
     const std::vector<DeviceId>& devices;
     std::vector<double> held;       // [part]: micro-batches in flight
     std::vector<double> speed_left; // [part]: of the devices from this one on, in whole models per second
-    double least = 0;               // no cut has a smaller maximum
+    std::vector<int> first; // [part]: the levels from earlier ones on do not fit on the devices from this one on
+    double least = 0;       // no cut has a smaller maximum
     int count() const { return static_cast<int>(devices.size()); }
   };
 
@@ -85,9 +93,45 @@ private:
     for (int part = 0; part < parts.count(); ++part) {
       parts.held.push_back(request_.in_flight(part, parts.count()));
     }
-    parts.least = work_left_.front() / parts.speed_left.front();
+    parts.first = first_levels(parts);
+    parts.least =
+        std::max({work_left_.front() / parts.speed_left.front(), longest_level(devices), longest_border(devices)});
     return parts;
   }
+
+  // Each level is at its fastest on the devices that it can be on: each stage has a level or more.
+  double longest_level(const std::vector<DeviceId>& devices) {
+    std::vector<int> first(seconds_.size(), -1); // [type]: the first part and the last one
+    std::vector<int> last(seconds_.size(), -1);
+    for (int part = 0; part < static_cast<int>(devices.size()); ++part) {
+      const int type = problem_.type_index(devices[part]);
+      first[type] = first[type] < 0 ? part : first[type];
+      last[type] = part;
+    }
+    std::vector<double> fastest(levels_.size(), kInfinity);
+    for (int type = 0; type < static_cast<int>(seconds_.size()); ++type) {
+      for (int level = 0; level < count() && first[type] >= 0; ++level) {
+        const int earliest = static_cast<int>(devices.size()) - (count() - level);
+        if (first[type] <= level && last[type] >= earliest) {
+          fastest[level] = std::min(fastest[level], seconds_of(type)[level]);
+        }
+      }
+    }
+    return *std::max_element(fastest.begin(), fastest.end());
+  }
+
+  // Each border is where the least crosses it.
+  double longest_border(const std::vector<DeviceId>& devices) const {
+    const Bytes least = devices.size() > 1 ? *std::min_element(crossing_.begin() + 1, crossing_.end() - 1) : Bytes{0};
+    double longest = 0;
+    for (std::size_t part = 1; part < devices.size(); ++part) {
+      longest = std::max(longest, border(problem_.path(devices[part - 1], devices[part]), least));
+    }
+    return longest;
+  }
+
+  // Seconds of the tensors and of their gradients.
+  static double border(const PathCost& path, Bytes crossing) { return 2 * path.time(crossing).value; }
 
   // A level is the least part of the whole that it is on any device type, without the kernels that a type lacks.
   void measure_work() {
@@ -120,8 +164,30 @@ private:
       level_bytes_.push_back(bytes(amounts, 0));
       level_held_.push_back(bytes(amounts, 1) - bytes(amounts, 0));
     }
+    outgoing_bytes_ = bytes({.outgoing = Bytes{1}}, 0);
     border_bytes_ = bytes({.incoming = Bytes{1}}, 0);
     border_held_ = bytes({.incoming = Bytes{1}}, 1) - border_bytes_;
+  }
+
+  // The memory that the levels below each take on the device of a part, without borders.
+  std::vector<double> memory_upto(double held) const {
+    std::vector<double> upto(levels_.size() + 1, 0.0);
+    for (std::size_t level = 0; level < levels_.size(); ++level) {
+      upto[level + 1] = upto[level] + level_bytes_[level] + held * level_held_[level];
+    }
+    return upto;
+  }
+
+  // As many levels as fit on each part, from the last one back, were there no borders.
+  std::vector<int> first_levels(const Parts& parts) const {
+    std::vector<int> first(parts.count() + 1, count());
+    for (int part = parts.count() - 1; part >= 0; --part) {
+      const std::vector<double> upto = memory_upto(parts.held[part]);
+      const auto last = upto.begin() + first[part + 1];
+      const double most = problem_.platform.type_of(parts.devices[part]).memory.value + kMargin * upto.back();
+      first[part] = static_cast<int>(std::lower_bound(upto.begin(), last, *last - most) - upto.begin());
+    }
+    return first;
   }
 
   // cut() with a maximum of at most about `limit`. The part of a cell's value that ties decide is far smaller than the
@@ -136,22 +202,28 @@ private:
     std::vector<std::vector<int>> from(parts.count(), std::vector<int>(layers + 1, -1));
     for (int part = 0; part < parts.count(); ++part) {
       const std::vector<double>& seconds = seconds_of(problem_.type_index(parts.devices[part]));
+      const std::vector<double> upto = memory_upto(parts.held[part]);
       const int later = parts.count() - 1 - part; // parts, each with at least one level
       const double most_left = limit == kInfinity ? kInfinity : most * parts.speed_left[part] * (1 + kMargin);
+      const PathCost path = part > 0 ? problem_.path(parts.devices[part - 1], parts.devices[part]) : PathCost{};
       std::vector<double> before(layers + 1, kInfinity);
-      for (int k = part; k < layers; ++k) {
+      for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
         const bool counts = least[k] < kInfinity && work_left_[k] <= most_left;
-        before[k] = counts ? std::max(least[k], border(parts, part, k)) : kInfinity;
+        before[k] = counts ? std::max(least[k], part > 0 ? border(path, crossing_[k]) : 0) : kInfinity;
       }
       std::vector<double> next(layers + 1, kInfinity);
-      for (int k = part; k < layers; ++k) {
+      for (int k = std::max(part, parts.first[part]); k < layers; ++k) {
         if (before[k] > most || before[k] == kInfinity) {
           continue;
         }
         const double enough =
             is_replaced(parts, part, k) && before[k + 1] <= most ? before[k + 1] * (1 + kMargin) : most;
+        const int nearest = std::max(k + 1, parts.first[part + 1]); // earlier ends lead nowhere
         double load = 0;
-        for (int j = k + 1; j <= layers - later; ++j) {
+        for (int level = k; level < std::min(nearest - 1, layers - later) && load <= most; ++level) {
+          load += seconds[level];
+        }
+        for (int j = nearest; j <= layers - later; ++j) {
           load += seconds[j - 1];
           const double value = std::max(before[k], load);
           if (value > most || (load > enough && j > k + 1)) {
@@ -160,10 +232,10 @@ private:
           if (value >= next[j] - kTie * std::max(1e-300, value)) {
             continue;
           }
-          if (fits(k, j, parts, part, true)) {
+          if (fits(k, j, parts, part, upto, true)) {
             next[j] = value;
             from[part][j] = k;
-          } else if (!fits(k, j, parts, part, false)) {
+          } else if (!fits(k, j, parts, part, upto, false)) {
             break; // nor will more levels
           }
         }
@@ -186,10 +258,6 @@ private:
     const double drop = level_bytes_[k] + held * level_held_[k] -
                         (crossing_[k + 1] - crossing_[k]).value * (border_bytes_ + held * border_held_);
     return (drop > kClear * memory || memory == kInfinity) && seconds_of(type)[k] * speed_[type] > kClear;
-  }
-
-  double border(const Parts& parts, int part, int k) const {
-    return part == 0 ? 0 : 2 * problem_.path(parts.devices[part - 1], parts.devices[part]).time(crossing_[k]).value;
   }
 
   std::vector<int> trace(const std::vector<std::vector<int>>& from) const {
@@ -239,8 +307,22 @@ private:
     return seconds_[type];
   }
 
-  // Whether the levels [first, last) fit; without borders they need less, and the more levels the more.
-  bool fits(int first, int last, const Parts& parts, int part, bool borders) const {
+  // Whether the levels [first, last) fit; without borders they need less, and the more levels the more. Sums tell it
+  // unless their rounding may matter.
+  bool fits(int first, int last, const Parts& parts, int part, const std::vector<double>& upto, bool borders) const {
+    constexpr double kRounding = 1e-9;
+    const double held = parts.held[part];
+    const double crossing =
+        crossing_[first].value * (border_bytes_ + held * border_held_) + crossing_[last].value * outgoing_bytes_;
+    const double need = upto[last] - upto[first] + (borders ? crossing : 0);
+    const double have = problem_.platform.type_of(parts.devices[part]).memory.value;
+    if (std::abs(need - have) > kRounding * (upto.back() + crossing)) {
+      return need < have;
+    }
+    return fits_exactly(first, last, parts, part, borders);
+  }
+
+  bool fits_exactly(int first, int last, const Parts& parts, int part, bool borders) const {
     const StageMemory memory = memory_of_stage(problem_,
                                                {.parameters = parameters_[last] - parameters_[first],
                                                 .resident = Bytes{resident_[last] - resident_[first]},
@@ -264,6 +346,7 @@ private:
   std::vector<double> level_bytes_;           // [level]: of memory, without borders and micro-batches in flight
   std::vector<double> level_held_;            // [level]: of memory, for each micro-batch in flight
   double border_bytes_ = 0, border_held_ = 0; // for each byte that comes in, the same
+  double outgoing_bytes_ = 0;                 // for each byte that goes out
 };
 
 // The `count` fastest devices, in the given order, once per chunk.

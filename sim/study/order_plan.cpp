@@ -135,7 +135,11 @@ std::variant<Schedule, Infeasible> named_schedule(StudyCosts& costs, const Sched
     return Infeasible{std::string(row.name) + " wants " + std::to_string(wanted) +
                       " stages on each device; the plan has one"};
   }
-  return make_schedule(row, schedule_request(costs, row, problem, fits ? wanted : 1, ordered));
+  const int chunks = fits ? wanted : 1;
+  if (!row.timed && !row.in_turn) {
+    return costs.schedules().find_or_make(row, stages / chunks, problem.micro_batches, chunks);
+  }
+  return make_schedule(row, schedule_request(costs, row, problem, chunks, ordered));
 }
 
 // A given schedule, or why it cannot run.

@@ -11,6 +11,7 @@
 
 #include "sim/cost/device_speeds.hpp"
 #include "sim/plan/problem.hpp"
+#include "sim/study/known_schedules.hpp"
 #include "sim/study/study.hpp"
 
 namespace stagecraft {
@@ -28,6 +29,7 @@ public:
 
   const Study& study() const { return study_; }
   Router& router() { return router_; }
+  KnownSchedules& schedules() { return schedules_; }                ///< those asked for so far
   const std::vector<DeviceId>& devices() const { return devices_; } ///< all of the platform
   /// The study's training, with one of its choices of recompute.
   const Training& training(int recompute) const { return trainings_.at(recompute); }
@@ -56,6 +58,7 @@ private:
 
   const Study& study_;
   Router router_;
+  KnownSchedules schedules_;
   std::vector<DeviceId> devices_;
   std::vector<Training> trainings_;     // by choice of recompute
   std::map<int, Training> recomputing_; // the same with everything recomputed
