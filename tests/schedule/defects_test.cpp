@@ -36,6 +36,34 @@ TEST_CASE("every schedule is sound for all small numbers, or says why it is impo
   }
 }
 
+TEST_CASE("only an order that is said to be timed follows the stages' figures", "[schedule][conformance]") {
+  for (const ScheduleRow& row : schedules()) {
+    if (row.in_turn) {
+      continue; // follows the replicas
+    }
+    bool follows = false;
+    for (const int p : {2, 4}) {
+      for (const int m : {2, 5, 8}) {
+        ScheduleRequest request{p, m, chunks_of(row, 2)};
+        const ScheduleResult alike = make_schedule(row, request);
+        const int stages = p * chunks_of(row, 2);
+        for (int stage = 0; stage < stages; ++stage) {
+          request.figures.push_back(
+              {.forward = 1.0 + stage, .backward_input = 3.0 - stage % 3, .backward_weight = 0.5});
+        }
+        request.hops.assign(stages - 1, 0.25);
+        request.room.assign(p, 2.0 * m);
+        const ScheduleResult uneven = make_schedule(row, request);
+        const Schedule* one = std::get_if<Schedule>(&alike);
+        const Schedule* other = std::get_if<Schedule>(&uneven);
+        follows = follows || (one == nullptr) != (other == nullptr) || (one != nullptr && *one != *other);
+      }
+    }
+    CAPTURE(row.name);
+    CHECK(follows == row.timed);
+  }
+}
+
 TEST_CASE("names of schedules are unique and have a line of help", "[schedule][conformance]") {
   std::vector<std::string> names = names_of(schedules());
   std::sort(names.begin(), names.end());
