@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/program/emit_program.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "sim/base/error.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Role = ProgramTensor::Role;
+using Kind = Placement::Kind;
+
+// Where a letter stands among the dimensions; -1: nowhere.
+int dimension_of(const TensorDimensions& dimensions, int letter) {
+  const auto found = std::find_if(dimensions.begin(), dimensions.end(),
+                                  [&](const TensorDimension& dimension) { return dimension.letter == letter; });
+  return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
+}
+
+Placement shard_of(const TensorDimensions& dimensions, int dimension) {
+  return {Kind::shard, dimension, dimensions[dimension].sections};
+}
+
+// The way from one placement to another along one dimension of the layout.
+StepKind way(const Placement& from, const Placement& to) {
+  if (from.is_partial()) {
+    return to.is_shard() ? StepKind::reduce_scatter : StepKind::all_reduce;
+  }
+  if (from.is_shard()) {
+    return to.is_shard() ? StepKind::all_to_all : StepKind::all_gather;
+  }
+  return StepKind::take_part;
+}
+
+class Emitter {
+public:
+  Emitter(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout) : shared_(shared) {
+    program_.layout = layout;
+    program_.operators = std::move(operators);
+    axes_ = layout.dimensions.size();
+    readers_.resize(count());
+    for (int op = 0; op < count(); ++op) {
+      for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
+        if (const int maker = signature(op).inputs[i].maker; maker >= 0) {
+          readers_[maker].emplace_back(op, static_cast<int>(i));
+        }
+      }
+    }
+  }
+
+  Program emit() {
+    agree_on_order();
+    place_parameters();
+    steps_ = &program_.forward;
+    for (int op = 0; op < count(); ++op) {
+      forward(op);
+    }
+    steps_ = &program_.backward;
+    converted_.clear(); // a value gathered for forward is gathered again for backward
+    for (int op = count() - 1; op >= 0; --op) {
+      backward(op);
+    }
+    steps_ = &program_.reduction;
+    reduce_gradients();
+    return std::move(program_);
+  }
+
+private:
+  int count() const { return static_cast<int>(program_.operators.size()); }
+  const Signature& signature(int op) const { return program_.operators[op]; }
+  ProgramTensor& tensor(TensorId id) { return program_.tensors[id]; }
+
+  TensorId make(Role role, int op, int index, TensorDimensions dimensions, Placements placements) {
+    program_.tensors.push_back({role, op, index, std::move(dimensions), std::move(placements)});
+    return static_cast<TensorId>(program_.tensors.size()) - 1;
+  }
+
+  // A product before attention has the outputs of a rank's heads on that rank: its weight's rows may stand in any
+  // order.
+  void agree_on_order() {
+    for (int op = count() - 1; op >= 0; --op) {
+      for (const auto& [reader, index] : readers_[op]) {
+        take_order(op, TensorDimensions(signature(op).output), signature(reader).inputs[index].dimensions);
+      }
+    }
+    for (int op = 0; op < count(); ++op) {
+      for (const InputSignature& input : std::vector<InputSignature>(signature(op).inputs)) {
+        if (input.maker >= 0) {
+          take_order(op, input.dimensions, signature(input.maker).output);
+        }
+      }
+    }
+  }
+
+  // Where the operator may hand out a letter of `own` in any order, it takes the sections of its neighbour's dimension.
+  void take_order(int op, const TensorDimensions& own, const TensorDimensions& neighbour) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (signature(op).letters[own[i].letter].any_order && own[i].sections.size() < neighbour[i].sections.size()) {
+        set_sections(program_.operators[op], own[i].letter, neighbour[i].sections);
+      }
+    }
+  }
+
+  static void set_sections(Signature& signature, int letter, const std::vector<std::int64_t>& sections) {
+    const auto set = [&](TensorDimensions& dimensions) {
+      for (TensorDimension& dimension : dimensions) {
+        dimension.sections = dimension.letter == letter ? sections : dimension.sections;
+      }
+    };
+    set(signature.output);
+    for (InputSignature& input : signature.inputs) {
+      set(input.dimensions);
+    }
+    for (ParameterSignature& parameter : signature.parameters) {
+      set(parameter.dimensions);
+    }
+  }
+
+  // How an operator reads or keeps a tensor of these dimensions: cut where the shared letter stands, whole elsewhere.
+  Placements used(int op, const TensorDimensions& dimensions) const {
+    Placements placements(axes_);
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      const int dimension = shared_[op][axis] == kNone ? -1 : dimension_of(dimensions, shared_[op][axis]);
+      if (dimension >= 0) {
+        placements[axis] = shard_of(dimensions, dimension);
+      }
+    }
+    return placements;
+  }
+
+  // How an operator makes a tensor: as it would read it, but partial where the shared letter does not stand in it,
+  // except for an output of an operator that reduces over the letter inside.
+  Placements made(int op, const TensorDimensions& dimensions, bool output) const {
+    Placements placements = used(op, dimensions);
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      const int letter = shared_[op][axis];
+      const bool inside = output && letter != kNone && signature(op).letters[letter].along == Along::reduce;
+      if (letter != kNone && !placements[axis].is_shard() && !inside) {
+        placements[axis].kind = Kind::partial;
+      }
+    }
+    return placements;
+  }
+
+  // Gradients of what is whole are whole, of what is a term of a sum too.
+  static Placements without_partial(Placements placements) {
+    for (Placement& placement : placements) {
+      placement = placement.is_partial() ? Placement{} : placement;
+    }
+    return placements;
+  }
+
+  // The tensor with other placements. Outer dimensions are put right first, but what is gathered goes from the inside.
+  TensorId convert(TensorId from, const Placements& to) {
+    for (const bool gathers : {true, false}) {
+      for (std::size_t i = 0; i < axes_; ++i) {
+        const std::size_t axis = gathers ? axes_ - 1 - i : i;
+        const Placement& now = tensor(from).placements[axis];
+        if (now != to[axis] && gathers == (way(now, to[axis]) == StepKind::all_gather)) {
+          from = step_to(from, axis, to[axis]);
+        }
+      }
+    }
+    return from;
+  }
+
+  TensorId step_to(TensorId from, std::size_t axis, const Placement& to) {
+    const auto [known, is_new] = converted_.try_emplace({from, axis, to.kind, to.dimension, to.sections}, -1);
+    if (is_new) {
+      ProgramTensor changed = tensor(from);
+      const StepKind kind = way(changed.placements[axis], to);
+      changed.placements[axis] = to;
+      known->second = make(changed.role, changed.op, changed.index, changed.dimensions, changed.placements);
+      steps_->push_back({.kind = kind, .dimension = axis, .reads = {from}, .writes = known->second});
+    }
+    return known->second;
+  }
+
+  // An input as its operator uses it.
+  TensorId input(int op, int index) {
+    const InputSignature& input = signature(op).inputs[index];
+    const Placements needed = used(op, input.dimensions);
+    if (input.maker >= 0) {
+      return convert(program_.values[input.maker], needed);
+    }
+    const auto [known, is_new] = data_.try_emplace({op, index}, -1);
+    if (is_new) {
+      known->second = make(Role::value, -1, index, input.dimensions, needed);
+    }
+    return known->second;
+  }
+
+  std::vector<TensorId> inputs(int op) {
+    std::vector<TensorId> ids;
+    for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
+      ids.push_back(input(op, static_cast<int>(i)));
+    }
+    return ids;
+  }
+
+  void place_parameters() {
+    for (int op = 0; op < count(); ++op) {
+      auto& ids = program_.parameters.emplace_back();
+      for (const ParameterSignature& parameter : signature(op).parameters) {
+        const int index = static_cast<int>(ids.size());
+        ids.push_back(parameter.tied_to >= 0
+                          ? program_.parameters[parameter.tied_to].front()
+                          : make(Role::parameter, op, index, parameter.dimensions, used(op, parameter.dimensions)));
+      }
+    }
+  }
+
+  // How a value is kept once it is whole: as all its readers need it, where they agree; otherwise whole.
+  Placements kept(int op, Placements made) const {
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      if (made[axis].is_partial()) {
+        made[axis] = agreed(op, axis);
+      }
+    }
+    return made;
+  }
+
+  Placement agreed(int op, std::size_t axis) const {
+    std::vector<Placement> needed;
+    for (const auto& [reader, index] : readers_[op]) {
+      needed.push_back(used(reader, signature(reader).inputs[index].dimensions)[axis]);
+    }
+    const bool alike = std::adjacent_find(needed.begin(), needed.end(), std::not_equal_to<>()) == needed.end();
+    return alike && !needed.empty() ? needed.front() : Placement{};
+  }
+
+  void forward(int op) {
+    Step step{.kind = StepKind::forward, .op = op, .reads = inputs(op)};
+    std::vector<TensorId> last;
+    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
+      auto& list = signature(op).parameters[i].added_last ? last : step.reads;
+      list.push_back(program_.parameters[op][i]);
+    }
+    auto& inside = inside_.emplace_back();
+    for (std::size_t i = 0; i < signature(op).reductions.size(); ++i) {
+      inside.push_back(reduce_inside(op, static_cast<int>(i), step.reads));
+      step.reads.push_back(inside.back());
+    }
+    const TensorDimensions& dimensions = signature(op).output;
+    const Placements placements = made(op, dimensions, true);
+    step.writes = make(Role::value, op, 0, dimensions, placements);
+    made_.push_back(step.writes);
+    steps_->push_back(step);
+    TensorId value = convert(step.writes, kept(op, placements));
+    if (!last.empty()) {
+      value = add_last(op, value, last);
+    }
+    program_.values.push_back(value);
+  }
+
+  TensorId reduce_inside(int op, int index, const std::vector<TensorId>& reads) {
+    const InnerReduction& reduction = signature(op).reductions[index];
+    Placements placements = used(op, reduction.tensor);
+    TensorId id = make(Role::reduction, op, index, reduction.tensor, placements);
+    steps_->push_back({.kind = StepKind::reduced, .op = op, .index = index, .reads = reads, .writes = id});
+    for (std::size_t axis = 0; axis < axes_; ++axis) {
+      const int letter = shared_[op][axis];
+      if (letter != kNone && signature(op).letters[letter].along == Along::reduce) {
+        const TensorId whole = make(Role::reduction, op, index, reduction.tensor, placements);
+        steps_->push_back({.kind = StepKind::all_reduce,
+                           .dimension = axis,
+                           .maximum = reduction.maximum,
+                           .reads = {id},
+                           .writes = whole});
+        id = whole;
+      }
+    }
+    return id;
+  }
+
+  // How a parameter that is added last lies beside the value: cut where the value is cut along one of its letters.
+  // Where the value is cut along another, each rank reads all of it (`otherwise`: replicate) or has a term of its
+  // gradient.
+  Placements beside(int op, const TensorDimensions& dimensions, Placements value, Kind otherwise) const {
+    for (Placement& placement : value) {
+      if (placement.is_shard()) {
+        const int dimension = dimension_of(dimensions, signature(op).output[placement.dimension].letter);
+        placement = dimension < 0 ? Placement{otherwise, 0, {}} : shard_of(dimensions, dimension);
+      }
+    }
+    return value;
+  }
+
+  TensorId add_last(int op, TensorId value, std::vector<TensorId> reads) {
+    for (TensorId& parameter : reads) {
+      const Placements placements = beside(op, tensor(parameter).dimensions, tensor(value).placements, Kind::replicate);
+      parameter = convert(parameter, placements);
+    }
+    reads.insert(reads.begin(), value);
+    const TensorId sum = make(Role::value, op, 1, tensor(value).dimensions, tensor(value).placements);
+    steps_->push_back({.kind = StepKind::add_last, .op = op, .reads = std::move(reads), .writes = sum});
+    return sum;
+  }
+
+  void backward(int op) {
+    auto& gradients = program_.gradients;
+    gradients.resize(count());
+    gradients[op].assign(signature(op).parameters.size(), -1);
+    TensorId gradient = gather_gradient(op);
+    if (gradient < 0) {
+      return;
+    }
+    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
+      if (signature(op).parameters[i].added_last) {
+        gradients[op][i] = last_gradient(op, static_cast<int>(i), gradient);
+      }
+    }
+    gradient = convert(gradient, without_partial(tensor(made_[op]).placements));
+    std::vector<TensorId> reads = {gradient};
+    if (signature(op).reads_inputs) {
+      const auto ids = inputs(op);
+      reads.insert(reads.end(), ids.begin(), ids.end());
+    }
+    if (signature(op).reads_output) {
+      reads.push_back(made_[op]);
+    }
+    reads.insert(reads.end(), inside_[op].begin(), inside_[op].end());
+    differentiate(op, reads);
+  }
+
+  void differentiate(int op, std::vector<TensorId> reads) {
+    std::vector<TensorId> weights;
+    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
+      if (!signature(op).parameters[i].added_last) {
+        weights.push_back(program_.parameters[op][i]);
+      }
+    }
+    reads.insert(reads.end(), weights.begin(), weights.end());
+    for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
+      const InputSignature& input = signature(op).inputs[i];
+      if (input.maker >= 0) {
+        const TensorId id = make(Role::gradient, input.maker, 0, input.dimensions, made(op, input.dimensions, false));
+        steps_->push_back({StepKind::backward_input, op, static_cast<int>(i), 0, false, reads, id});
+        arriving_[input.maker].push_back(id);
+      }
+    }
+    for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
+      const ParameterSignature& parameter = signature(op).parameters[i];
+      if (!parameter.added_last) {
+        const TensorId id = make(Role::parameter_gradient, op, static_cast<int>(i), parameter.dimensions,
+                                 made(op, parameter.dimensions, false));
+        steps_->push_back({StepKind::backward_weight, op, static_cast<int>(i), 0, false, reads, id});
+        program_.gradients[op][i] = id;
+      }
+    }
+  }
+
+  TensorId last_gradient(int op, int index, TensorId gradient) {
+    const TensorDimensions& dimensions = signature(op).parameters[index].dimensions;
+    const TensorId id = make(Role::parameter_gradient, op, index, dimensions,
+                             beside(op, dimensions, tensor(gradient).placements, Kind::partial));
+    steps_->push_back({StepKind::backward_weight, op, index, 0, false, {gradient}, id});
+    return id;
+  }
+
+  // The gradient of an operator's value, placed as the value is: those that lie alike are added up before anything is
+  // exchanged. The last operator's is the data's: one for each sample. -1: no one reads the value.
+  TensorId gather_gradient(int op) {
+    const Placements wanted = without_partial(tensor(program_.values[op]).placements);
+    const TensorDimensions& dimensions = signature(op).output;
+    if (op == count() - 1) {
+      return make(Role::gradient, op, 1, dimensions, wanted);
+    }
+    std::vector<TensorId> sums;
+    for (const TensorId id : arriving_[op]) {
+      const auto alike = std::find_if(sums.begin(), sums.end(),
+                                      [&](TensorId sum) { return tensor(sum).placements == tensor(id).placements; });
+      if (alike == sums.end()) {
+        sums.push_back(id);
+      } else {
+        *alike = add(*alike, id);
+      }
+    }
+    TensorId total = -1;
+    for (const TensorId sum : sums) {
+      const TensorId there = convert(sum, wanted);
+      total = total < 0 ? there : add(total, there);
+    }
+    return total;
+  }
+
+  TensorId add(TensorId one, TensorId other) {
+    const ProgramTensor like = tensor(one);
+    const TensorId sum = make(like.role, like.op, like.index, like.dimensions, like.placements);
+    steps_->push_back({.kind = StepKind::add, .reads = {one, other}, .writes = sum});
+    return sum;
+  }
+
+  // Each parameter's gradient, as the parameter lies. Those of one parameter that several operators use are added up
+  // first.
+  void reduce_gradients() {
+    auto& reduced = program_.reduced = program_.gradients;
+    for (int op = count() - 1; op >= 0; --op) {
+      for (std::size_t i = 0; i < reduced[op].size(); ++i) {
+        const int owner = signature(op).parameters[i].tied_to;
+        if (owner >= 0) {
+          check(tensor(reduced[owner].front()).placements == tensor(reduced[op][i]).placements,
+                "operators that share a parameter share it in the same way");
+          reduced[owner].front() = add(reduced[owner].front(), reduced[op][i]);
+          reduced[op][i] = -1;
+        } else if (reduced[op][i] >= 0) {
+          const Placements wanted = tensor(program_.parameters[op][i]).placements; // a copy, since tensors are added
+          reduced[op][i] = convert(reduced[op][i], wanted);
+        }
+      }
+    }
+  }
+
+  using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>>;
+
+  const SharedLetters& shared_;
+  Program program_;
+  std::size_t axes_ = 0;
+  std::vector<Step>* steps_ = nullptr;
+  std::vector<std::vector<std::pair<int, int>>> readers_; // [operator]: who reads its output, as which input
+  std::vector<TensorId> made_;                            // [operator]: its output as it makes it
+  std::vector<std::vector<TensorId>> inside_;             // [operator]: what it reduced inside
+  std::map<Conversion, TensorId> converted_;
+  std::map<std::pair<int, int>, TensorId> data_;
+  std::map<int, std::vector<TensorId>> arriving_; // [operator]: gradients of its output
+};
+
+} // namespace
+
+Program emit_program(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout) {
+  return Emitter(std::move(operators), shared, layout).emit();
+}
+
+} // namespace stagecraft

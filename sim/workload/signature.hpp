@@ -1,0 +1,72 @@
+// How the tensors of an operator hang together, dimension by dimension, as in an Einstein sum: from this follows how
+// devices may share its work, and what they must then exchange.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+/// What an operator does along a letter.
+enum class Along {
+  each,   ///< every index by itself, so devices may share the indices
+  sum,    ///< adds up over it; devices that share the indices have parts of the sum
+  whole,  ///< needs all of it at once, as a norm needs all features: no device can have a part
+  reduce, ///< reduces over it inside: devices that share the indices exchange what `Signature::reductions` says
+};
+
+/// Names of the letters that every framework shares out in the same way.
+inline constexpr std::string_view kSamples = "samples";
+inline constexpr std::string_view kTokens = "tokens";
+
+/// An index over which tensors of an operator run: samples, tokens, features, heads, …
+struct Letter {
+  std::string name;
+  std::int64_t pieces = 1; ///< what it can be cut into at most
+  Along along = Along::each;
+  bool any_order = false; ///< its indices may be handed out in any order: an operator takes that of its neighbours
+};
+
+/// A dimension of a tensor. Its size is the sum of its sections. Cut into n parts, part i has the i-th n-th of every
+/// section: queries, keys and values that lie side by side are each cut by heads.
+struct TensorDimension {
+  int letter = 0; ///< index into Signature::letters
+  std::vector<std::int64_t> sections;
+  std::int64_t size() const { return std::accumulate(sections.begin(), sections.end(), std::int64_t{0}); }
+  bool operator==(const TensorDimension&) const = default;
+};
+using TensorDimensions = std::vector<TensorDimension>;
+
+struct InputSignature {
+  int maker = -1; ///< the operator that makes it; -1: the data
+  TensorDimensions dimensions;
+};
+
+struct ParameterSignature {
+  TensorDimensions dimensions;
+  bool added_last = false; ///< added to the output once it is whole: a bias, a table of positions
+  int tied_to = -1;        ///< the operator whose first parameter this one is; -1: its own
+};
+
+/// What is reduced over a `reduce` letter before the operator can go on.
+struct InnerReduction {
+  bool maximum = false;    ///< the greatest instead of the sum
+  TensorDimensions tensor; ///< of what is exchanged
+};
+
+/// Dimensions of all tensors that an operator reads and writes. A sample is a dimension too.
+struct Signature {
+  std::vector<Letter> letters;
+  std::vector<InputSignature> inputs;
+  TensorDimensions output;
+  std::vector<ParameterSignature> parameters;
+  std::vector<InnerReduction> reductions; ///< one after the other
+  bool reads_inputs = false;              ///< backward reads the inputs
+  bool reads_output = false;              ///< backward reads the output
+};
+
+} // namespace stagecraft

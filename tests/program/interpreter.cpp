@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/program/interpreter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+
+namespace stagecraft::testing {
+namespace {
+
+using Sections = std::vector<std::int64_t>;
+
+std::int64_t product(const std::vector<std::int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+// The indices of part `part` of `parts` of a dimension whose sections are these.
+std::vector<std::int64_t> indices_of(const Sections& sections, int part, int parts) {
+  std::vector<std::int64_t> indices;
+  std::int64_t begin = 0;
+  for (const std::int64_t section : sections) {
+    if (section % parts != 0) {
+      throw std::runtime_error("a section does not divide");
+    }
+    for (std::int64_t i = 0; i < section / parts; ++i) {
+      indices.push_back(begin + part * (section / parts) + i);
+    }
+    begin += section;
+  }
+  return indices;
+}
+
+// Calls action(whole index, part index) for every number of a part that holds `indices` of a dimension.
+template <class Action>
+void for_part(const std::vector<std::int64_t>& sizes, int dimension, const std::vector<std::int64_t>& indices,
+              const Action& action) {
+  const std::int64_t inner = product({sizes.begin() + dimension + 1, sizes.end()});
+  const std::int64_t outer = product({sizes.begin(), sizes.begin() + dimension});
+  const auto width = static_cast<std::int64_t>(indices.size());
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      for (std::int64_t n = 0; n < inner; ++n) {
+        action((o * sizes[dimension] + indices[i]) * inner + n, (o * width + i) * inner + n);
+      }
+    }
+  }
+}
+
+Numbers cut(const Numbers& whole, int dimension, const Sections& sections, int part, int parts) {
+  const auto indices = indices_of(sections, part, parts);
+  if (std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != whole.sizes[dimension]) {
+    throw std::runtime_error("sections do not fit the dimension");
+  }
+  Numbers result = whole;
+  result.sizes[dimension] = static_cast<std::int64_t>(indices.size());
+  result.values.resize(product(result.sizes));
+  for_part(whole.sizes, dimension, indices, [&](auto from, auto to) { result.values[to] = whole.values[from]; });
+  return result;
+}
+
+// The whole of parts, in their order.
+Numbers join(const std::vector<const Numbers*>& parts, int dimension, const Sections& sections) {
+  Numbers whole = *parts.front();
+  whole.sizes[dimension] = std::accumulate(sections.begin(), sections.end(), std::int64_t{0});
+  whole.values.assign(product(whole.sizes), 0);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const auto indices = indices_of(sections, static_cast<int>(part), static_cast<int>(parts.size()));
+    if (parts[part]->sizes != parts.front()->sizes ||
+        static_cast<std::int64_t>(indices.size()) != parts[part]->sizes[dimension]) {
+      throw std::runtime_error("parts do not fit");
+    }
+    for_part(whole.sizes, dimension, indices,
+             [&](auto to, auto from) { whole.values[to] = parts[part]->values[from]; });
+  }
+  return whole;
+}
+
+Numbers combine(const std::vector<const Numbers*>& terms, bool maximum) {
+  Numbers result = *terms.front();
+  for (std::size_t i = 1; i < terms.size(); ++i) {
+    if (terms[i]->sizes != result.sizes) {
+      throw std::runtime_error("terms do not fit");
+    }
+    for (std::size_t n = 0; n < result.values.size(); ++n) {
+      const double other = terms[i]->values[n];
+      result.values[n] = maximum ? std::max(result.values[n], other) : result.values[n] + other;
+    }
+  }
+  return result;
+}
+
+class Run {
+public:
+  Run(const Program& program, const Inputs& inputs)
+      : program_(program), inputs_(inputs), ranks_(program.layout.ranks()),
+        local_(ranks_, std::vector<std::optional<Numbers>>(program.tensors.size())) {}
+
+  Outcome run() {
+    try {
+      hand_out();
+      for (const auto* steps : {&program_.forward, &program_.backward, &program_.reduction}) {
+        for (const Step& step : *steps) {
+          if (is_collective(step.kind) || step.kind == StepKind::take_part) {
+            exchange(step);
+          } else {
+            compute(step);
+          }
+        }
+      }
+      collect();
+    } catch (const std::runtime_error& error) {
+      outcome_.defects.emplace_back(error.what());
+    }
+    return std::move(outcome_);
+  }
+
+private:
+  const ProgramTensor& tensor(TensorId id) const { return program_.tensors[id]; }
+
+  // Sections of a dimension after the first `axes` dimensions of the layout have cut it.
+  Sections sections_before(const ProgramTensor& tensor, std::size_t axes, const Placement& placement) const {
+    Sections sections = placement.sections;
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      const Placement& outer = tensor.placements[axis];
+      if (outer.is_shard() && outer.dimension == placement.dimension) {
+        for (std::int64_t& section : sections) {
+          section /= program_.layout.dimensions[axis].size;
+        }
+      }
+    }
+    return sections;
+  }
+
+  Numbers part_of(const Numbers& whole, const ProgramTensor& tensor, int rank) const {
+    Numbers part = whole;
+    for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+      const Placement& placement = tensor.placements[axis];
+      if (placement.is_shard()) {
+        part = cut(part, placement.dimension, sections_before(tensor, axis, placement),
+                   program_.layout.coordinate(rank, axis), program_.layout.dimensions[axis].size);
+      }
+    }
+    return part;
+  }
+
+  // Parameters, data and the gradient of the loss, which are there from the start.
+  void hand_out() {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      for (std::size_t id = 0; id < program_.tensors.size(); ++id) {
+        const ProgramTensor& tensor = program_.tensors[id];
+        if (tensor.role == ProgramTensor::Role::parameter && owned(id)) {
+          local_[rank][id] = part_of(inputs_.parameters.at({tensor.op, tensor.index}), tensor, rank);
+        } else if (tensor.role == ProgramTensor::Role::value && tensor.op < 0) {
+          local_[rank][id] = part_of(inputs_.data.at(tensor.index), tensor, rank);
+        } else if (tensor.role == ProgramTensor::Role::gradient && tensor.index == 1) {
+          Numbers ones = zeros({tensor.dimensions.front().size()});
+          std::fill(ones.values.begin(), ones.values.end(), 1.0);
+          local_[rank][id] = part_of(ones, tensor, rank);
+        }
+      }
+    }
+  }
+
+  // A parameter as it lies from the start, not what a step makes of it.
+  bool owned(std::size_t id) const {
+    const ProgramTensor& tensor = program_.tensors[id];
+    return program_.parameters[tensor.op][tensor.index] == static_cast<TensorId>(id);
+  }
+
+  const Numbers& read(int rank, TensorId id) const {
+    if (!local_[rank][id]) {
+      throw std::runtime_error("tensor " + std::to_string(id) + " is read before it is made");
+    }
+    return *local_[rank][id];
+  }
+
+  void write(int rank, TensorId id, Numbers numbers) {
+    if (static_cast<double>(numbers.values.size()) != local_elements(tensor(id), program_.layout)) {
+      outcome_.defects.push_back("tensor " + std::to_string(id) + " has another size than the program says");
+    }
+    local_[rank][id] = std::move(numbers);
+  }
+
+  void exchange(const Step& step) {
+    const std::size_t axis = step.dimension;
+    std::vector<Numbers> results(ranks_);
+    bool known = true;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      std::vector<const Numbers*> all;
+      for (const int peer : peers_of(program_.layout, axis, rank)) {
+        all.push_back(&read(peer, step.reads.front()));
+      }
+      results[rank] = received(step, all, program_.layout.coordinate(rank, axis));
+      known = known && relative_error(results[rank], read(rank, step.reads.front())) == 0;
+      outcome_.exchanged_elements += static_cast<double>(read(rank, step.reads.front()).values.size());
+    }
+    if (is_collective(step.kind)) {
+      if (known) {
+        outcome_.redundant.push_back(collectives_);
+      }
+      ++collectives_;
+    }
+    for (int rank = 0; rank < ranks_; ++rank) {
+      write(rank, step.writes, std::move(results[rank]));
+    }
+  }
+
+  Numbers received(const Step& step, const std::vector<const Numbers*>& all, int mine) const {
+    const ProgramTensor& from = tensor(step.reads.front());
+    const ProgramTensor& to = tensor(step.writes);
+    const Placement& before = from.placements[step.dimension];
+    const Placement& after = to.placements[step.dimension];
+    const int parts = static_cast<int>(all.size());
+    const auto cut_mine = [&](const Numbers& whole) {
+      return cut(whole, after.dimension, sections_before(to, step.dimension, after), mine, parts);
+    };
+    const auto joined = [&] { return join(all, before.dimension, sections_before(from, step.dimension, before)); };
+    switch (step.kind) {
+    case StepKind::all_reduce:
+      return combine(all, step.maximum);
+    case StepKind::reduce_scatter:
+      return cut_mine(combine(all, false));
+    case StepKind::all_gather:
+      return joined();
+    case StepKind::all_to_all:
+      return cut_mine(joined());
+    default:
+      return cut_mine(*all[mine]);
+    }
+  }
+
+  // The numbers that a computation reads, sorted by what they are.
+  Reads sort(const Step& step, int rank) const {
+    Reads reads;
+    const auto& inputs = program_.operators[step.op].inputs;
+    for (const TensorId id : step.reads) {
+      const Numbers& numbers = read(rank, id);
+      switch (tensor(id).role) {
+      case ProgramTensor::Role::gradient:
+        reads.gradient = &numbers;
+        break;
+      case ProgramTensor::Role::parameter:
+        reads.parameters.push_back(&numbers);
+        break;
+      case ProgramTensor::Role::reduction:
+        reads.reductions.push_back(&numbers);
+        break;
+      default:
+        reads.inputs.push_back(&numbers);
+      }
+      const bool words = tensor(id).role == ProgramTensor::Role::parameter || tensor(id).dimensions.size() == 3;
+      if (words && !inputs.empty()) {
+        reads.first_word = std::max(reads.first_word, first_word(step.op, tensor(id), rank));
+      }
+    }
+    return reads;
+  }
+
+  // Where this rank's part of the letter "words" begins in a tensor.
+  std::int64_t first_word(int op, const ProgramTensor& tensor, int rank) const {
+    for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+      const Placement& placement = tensor.placements[axis];
+      if (placement.is_shard() && tensor.op >= -1 &&
+          program_.operators[op].letters[letter_of(op, tensor, placement.dimension)].name == "words") {
+        const int parts = program_.layout.dimensions[axis].size;
+        return program_.layout.coordinate(rank, axis) * (placement.sections.front() / parts);
+      }
+    }
+    return 0;
+  }
+
+  // The letter by which the operator knows a dimension of a tensor that it reads.
+  int letter_of(int op, const ProgramTensor& tensor, int dimension) const {
+    const Signature& signature = program_.operators[op];
+    if (tensor.role == ProgramTensor::Role::parameter && !signature.parameters.empty()) {
+      return signature.parameters.front().dimensions[dimension].letter;
+    }
+    return signature.inputs.front().dimensions[dimension].letter;
+  }
+
+  void compute(const Step& step) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      write(rank, step.writes, computed(step, rank));
+    }
+  }
+
+  Numbers computed(const Step& step, int rank) const {
+    if (step.kind == StepKind::add) {
+      return combine({&read(rank, step.reads[0]), &read(rank, step.reads[1])}, false);
+    }
+    const Math& math = inputs_.maths[step.op];
+    switch (step.kind) {
+    case StepKind::forward:
+      return math.forward(sort(step, rank));
+    case StepKind::reduced:
+      return math.reduced(sort(step, rank), step.index);
+    case StepKind::backward_input:
+      return math.backward_input(sort(step, rank), step.index);
+    case StepKind::add_last:
+      return add_last(read(rank, step.reads[0]), read(rank, step.reads[1]));
+    default:
+      break;
+    }
+    const bool last = program_.operators[step.op].parameters[step.index].added_last;
+    return last ? summed(read(rank, step.reads.front()), tensor(step.writes))
+                : math.backward_weight(sort(step, rank), step.index);
+  }
+
+  // A parameter added to the last dimensions of a value, for every index of the others.
+  static Numbers add_last(Numbers value, const Numbers& parameter) {
+    for (std::size_t i = 0; i < value.values.size(); ++i) {
+      value.values[i] += parameter.values[i % parameter.values.size()];
+    }
+    return value;
+  }
+
+  static Numbers summed(const Numbers& gradient, const ProgramTensor& parameter) {
+    Numbers sum =
+        zeros({gradient.sizes.end() - static_cast<std::ptrdiff_t>(parameter.dimensions.size()), gradient.sizes.end()});
+    for (std::size_t i = 0; i < gradient.values.size(); ++i) {
+      sum.values[i % sum.values.size()] += gradient.values[i];
+    }
+    return sum;
+  }
+
+  // Puts the gradients together; ranks that should have the same must have the same.
+  void collect() {
+    for (std::size_t op = 0; op < program_.reduced.size(); ++op) {
+      for (std::size_t i = 0; i < program_.reduced[op].size(); ++i) {
+        if (program_.reduced[op][i] >= 0) {
+          outcome_.gradients[{static_cast<int>(op), static_cast<int>(i)}] = whole(program_.reduced[op][i]);
+        }
+      }
+    }
+    outcome_.loss = whole(program_.values.back());
+  }
+
+  Numbers whole(TensorId id) {
+    const ProgramTensor& tensor = program_.tensors[id];
+    std::vector<Numbers> now;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      now.push_back(read(rank, id));
+    }
+    for (std::size_t axis = tensor.placements.size(); axis-- > 0;) {
+      const Placement& placement = tensor.placements[axis];
+      std::vector<Numbers> next;
+      for (int rank = 0; rank < ranks_; ++rank) {
+        std::vector<const Numbers*> all;
+        for (const int peer : peers_of(program_.layout, axis, rank)) {
+          all.push_back(&now[peer]);
+        }
+        next.push_back(placement.is_shard() ? join(all, placement.dimension, sections_before(tensor, axis, placement))
+                                            : now[rank]);
+        if (placement.is_partial()) {
+          outcome_.defects.push_back("tensor " + std::to_string(id) + " is still in terms");
+        }
+        if (!placement.is_shard() && relative_error(*all.front(), now[rank]) > 1e-12) {
+          outcome_.defects.push_back("ranks disagree on tensor " + std::to_string(id));
+        }
+      }
+      now = std::move(next);
+    }
+    return now.front();
+  }
+
+  const Program& program_;
+  const Inputs& inputs_;
+  int ranks_;
+  std::vector<std::vector<std::optional<Numbers>>> local_; // [rank][tensor]
+  Outcome outcome_;
+  std::size_t collectives_ = 0;
+};
+
+} // namespace
+
+Numbers zeros(const std::vector<std::int64_t>& sizes) { return {sizes, std::vector<double>(product(sizes), 0.0)}; }
+
+double norm_of(const Numbers& numbers) {
+  return std::sqrt(std::inner_product(numbers.values.begin(), numbers.values.end(), numbers.values.begin(), 0.0));
+}
+
+double relative_error(const Numbers& left, const Numbers& right) {
+  if (left.sizes != right.sizes) {
+    return std::numeric_limits<double>::infinity();
+  }
+  Numbers difference = left;
+  for (std::size_t i = 0; i < difference.values.size(); ++i) {
+    difference.values[i] -= right.values[i];
+  }
+  const double norm = norm_of(right);
+  return norm > 0 ? norm_of(difference) / norm : norm_of(difference);
+}
+
+Outcome run(const Program& program, const Inputs& inputs) { return Run(program, inputs).run(); }
+
+} // namespace stagecraft::testing

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/program/layer_math.hpp"
+
+#include <Eigen/Dense>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace stagecraft::testing {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using View = Eigen::Map<Matrix>;
+using ConstView = Eigen::Map<const Matrix>;
+
+void fit(bool holds) {
+  if (!holds) {
+    throw std::runtime_error("sizes do not fit a computation");
+  }
+}
+
+// All leading dimensions as rows.
+ConstView rows_of(const Numbers& numbers) {
+  const std::int64_t columns = numbers.sizes.back();
+  return {numbers.values.data(), static_cast<std::int64_t>(numbers.values.size()) / columns, columns};
+}
+View rows_of(Numbers& numbers) {
+  const std::int64_t columns = numbers.sizes.back();
+  return {numbers.values.data(), static_cast<std::int64_t>(numbers.values.size()) / columns, columns};
+}
+
+Numbers with_last(const Numbers& like, std::int64_t size) {
+  auto sizes = like.sizes;
+  sizes.back() = size;
+  return zeros(sizes);
+}
+
+constexpr double kEpsilon = 1e-5;
+
+// The logistic function, and the unit that weighs its argument with it.
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double silu(double x) { return x * sigmoid(x); }
+double silu_slope(double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }
+
+double gelu(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
+double gelu_slope(double x) {
+  return 0.5 * (1 + std::erf(x / std::sqrt(2.0))) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+}
+
+// Softmax of scores of one head: row i sees columns 0 … i.
+Matrix causal_softmax(const Matrix& scores) {
+  Matrix weights = Matrix::Zero(scores.rows(), scores.cols());
+  for (Eigen::Index i = 0; i < scores.rows(); ++i) {
+    const double top = scores.row(i).head(i + 1).maxCoeff();
+    weights.row(i).head(i + 1) = (scores.row(i).head(i + 1).array() - top).exp();
+    weights.row(i) /= weights.row(i).sum();
+  }
+  return weights;
+}
+
+// The heads of one sample: where queries, keys and values begin in a row.
+struct Heads {
+  std::int64_t width, shared, groups, tokens, samples, stride;
+  Heads(const Numbers& input, std::int64_t head_width, std::int64_t queries_per_key)
+      : width(head_width), shared(queries_per_key), groups(input.sizes.back() / (head_width * (queries_per_key + 2))),
+        tokens(input.sizes.size() == 3 ? input.sizes[1] : 0), samples(input.sizes[0]), stride(input.sizes.back()) {
+    fit(input.sizes.size() == 3 && groups * head_width * (queries_per_key + 2) == stride);
+  }
+  std::int64_t heads() const { return groups * shared; }
+  std::int64_t query(std::int64_t head) const { return head * width; }
+  std::int64_t key(std::int64_t head) const { return (heads() + head / shared) * width; }
+  std::int64_t value(std::int64_t head) const { return (heads() + groups + head / shared) * width; }
+};
+
+} // namespace
+
+Math linear_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    const Numbers& w = *reads.parameters.at(0);
+    fit(w.sizes.size() == 2 && x.sizes.back() == w.sizes[1]);
+    Numbers y = with_last(x, w.sizes[0]);
+    rows_of(y) = rows_of(x) * rows_of(w).transpose();
+    return y;
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    const Numbers& w = *reads.parameters.at(0);
+    fit(reads.gradient->sizes.back() == w.sizes[0]);
+    Numbers dx = with_last(*reads.gradient, w.sizes[1]);
+    rows_of(dx) = rows_of(*reads.gradient) * rows_of(w);
+    return dx;
+  };
+  math.backward_weight = [](const Reads& reads, int) {
+    const Numbers& x = *reads.inputs.at(0);
+    fit(rows_of(x).rows() == rows_of(*reads.gradient).rows());
+    Numbers dw = zeros({reads.gradient->sizes.back(), x.sizes.back()});
+    rows_of(dw) = rows_of(*reads.gradient).transpose() * rows_of(x);
+    return dw;
+  };
+  return math;
+}
+
+Math rms_norm_math() {
+  const auto inverse_norms = [](const Numbers& x) {
+    return Eigen::VectorXd((rows_of(x).rowwise().squaredNorm() / static_cast<double>(x.sizes.back())).array() +
+                           kEpsilon)
+        .array()
+        .rsqrt()
+        .matrix()
+        .eval();
+  };
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    fit(reads.parameters.at(0)->sizes.back() == x.sizes.back());
+    Numbers y = zeros(x.sizes);
+    rows_of(y) = inverse_norms(x).asDiagonal() * rows_of(x) * rows_of(*reads.parameters[0]).row(0).asDiagonal();
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int) {
+    const Numbers& x = *reads.inputs.at(0);
+    fit(reads.gradient->sizes == x.sizes);
+    const Eigen::VectorXd r = inverse_norms(x);
+    const Matrix g = rows_of(*reads.gradient) * rows_of(*reads.parameters.at(0)).row(0).asDiagonal();
+    const Eigen::VectorXd dot = g.cwiseProduct(rows_of(x)).rowwise().sum() / static_cast<double>(x.sizes.back());
+    Numbers dx = zeros(x.sizes);
+    rows_of(dx) = r.asDiagonal() * g;
+    rows_of(dx) -= (r.array().cube() * dot.array()).matrix().asDiagonal() * rows_of(x);
+    return dx;
+  };
+  math.backward_weight = [=](const Reads& reads, int) {
+    const Numbers& x = *reads.inputs.at(0);
+    fit(reads.gradient->sizes == x.sizes);
+    const Matrix normalized = inverse_norms(x).asDiagonal() * rows_of(x);
+    Numbers dw = zeros({x.sizes.back()});
+    rows_of(dw) = normalized.cwiseProduct(rows_of(*reads.gradient)).colwise().sum();
+    return dw;
+  };
+  return math;
+}
+
+Math gelu_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    Numbers y = *reads.inputs.at(0);
+    rows_of(y) = rows_of(y).unaryExpr(&gelu).eval();
+    return y;
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    fit(reads.gradient->sizes == reads.inputs.at(0)->sizes);
+    Numbers dx = *reads.gradient;
+    rows_of(dx).array() *= rows_of(*reads.inputs[0]).unaryExpr(&gelu_slope).array();
+    return dx;
+  };
+  return math;
+}
+
+Math add_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    Numbers sum = *reads.inputs.at(0);
+    fit(sum.sizes == reads.inputs.at(1)->sizes);
+    rows_of(sum) += rows_of(*reads.inputs[1]);
+    return sum;
+  };
+  math.backward_input = [](const Reads& reads, int) { return *reads.gradient; };
+  return math;
+}
+
+Math multiply_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    Numbers product = *reads.inputs.at(0);
+    fit(product.sizes == reads.inputs.at(1)->sizes);
+    rows_of(product).array() *= rows_of(*reads.inputs[1]).array();
+    return product;
+  };
+  math.backward_input = [](const Reads& reads, int index) {
+    Numbers dx = *reads.gradient;
+    fit(dx.sizes == reads.inputs.at(1 - index)->sizes);
+    rows_of(dx).array() *= rows_of(*reads.inputs[1 - index]).array();
+    return dx;
+  };
+  return math;
+}
+
+Math gated_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    const std::int64_t size = x.sizes.back() / 2;
+    Numbers y = with_last(x, size);
+    rows_of(y) = rows_of(x).leftCols(size).unaryExpr(&silu).cwiseProduct(rows_of(x).rightCols(size));
+    return y;
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    const Numbers& x = *reads.inputs.at(0);
+    const std::int64_t size = x.sizes.back() / 2;
+    fit(reads.gradient->sizes.back() == size && rows_of(x).rows() == rows_of(*reads.gradient).rows());
+    const Matrix gate = rows_of(x).leftCols(size);
+    const Matrix value = rows_of(x).rightCols(size);
+    Numbers dx = zeros(x.sizes);
+    rows_of(dx).leftCols(size) = rows_of(*reads.gradient).cwiseProduct(value).cwiseProduct(gate.unaryExpr(&silu_slope));
+    rows_of(dx).rightCols(size) = rows_of(*reads.gradient).cwiseProduct(gate.unaryExpr(&silu));
+    return dx;
+  };
+  return math;
+}
+
+Math attention_math(std::int64_t width, std::int64_t queries_per_key) {
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    const Heads at(x, width, queries_per_key);
+    Numbers y = with_last(x, at.heads() * width);
+    for (std::int64_t sample = 0; sample < at.samples; ++sample) {
+      const auto in = rows_of(x).middleRows(sample * at.tokens, at.tokens);
+      auto out = rows_of(y).middleRows(sample * at.tokens, at.tokens);
+      for (std::int64_t head = 0; head < at.heads(); ++head) {
+        const Matrix scores =
+            scale * in.middleCols(at.query(head), width) * in.middleCols(at.key(head), width).transpose();
+        out.middleCols(head * width, width) = causal_softmax(scores) * in.middleCols(at.value(head), width);
+      }
+    }
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int) {
+    const Numbers& x = *reads.inputs.at(0);
+    const Heads at(x, width, queries_per_key);
+    fit(reads.gradient->sizes.back() == at.heads() * width && rows_of(*reads.gradient).rows() == rows_of(x).rows());
+    Numbers dx = zeros(x.sizes);
+    for (std::int64_t sample = 0; sample < at.samples; ++sample) {
+      const auto in = rows_of(x).middleRows(sample * at.tokens, at.tokens);
+      const auto gradient = rows_of(*reads.gradient).middleRows(sample * at.tokens, at.tokens);
+      auto out = rows_of(dx).middleRows(sample * at.tokens, at.tokens);
+      for (std::int64_t head = 0; head < at.heads(); ++head) {
+        const Matrix query = in.middleCols(at.query(head), width);
+        const Matrix key = in.middleCols(at.key(head), width);
+        const Matrix weights = causal_softmax(scale * query * key.transpose());
+        const Matrix from = gradient.middleCols(head * width, width);
+        const Matrix slope = from * in.middleCols(at.value(head), width).transpose();
+        const Eigen::VectorXd mean = slope.cwiseProduct(weights).rowwise().sum();
+        const Matrix scores = weights.cwiseProduct(slope.colwise() - mean) * scale;
+        out.middleCols(at.query(head), width) += scores * key;
+        out.middleCols(at.key(head), width) += scores.transpose() * query;
+        out.middleCols(at.value(head), width) += weights.transpose() * from;
+      }
+    }
+    return dx;
+  };
+  return math;
+}
+
+Math embedding_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    const Numbers& words = *reads.inputs.at(0);
+    const Numbers& table = *reads.parameters.at(0);
+    Numbers y = zeros({words.sizes[0], words.sizes[1], table.sizes[1]});
+    for (std::size_t i = 0; i < words.values.size(); ++i) {
+      const auto word = static_cast<std::int64_t>(words.values[i]) - reads.first_word;
+      if (word >= 0 && word < table.sizes[0]) {
+        rows_of(y).row(static_cast<Eigen::Index>(i)) = rows_of(table).row(word);
+      }
+    }
+    return y;
+  };
+  math.backward_weight = [](const Reads& reads, int) {
+    const Numbers& words = *reads.inputs.at(0);
+    fit(rows_of(*reads.gradient).rows() == static_cast<Eigen::Index>(words.values.size()));
+    Numbers dw = zeros(reads.parameters.at(0)->sizes);
+    for (std::size_t i = 0; i < words.values.size(); ++i) {
+      const auto word = static_cast<std::int64_t>(words.values[i]) - reads.first_word;
+      if (word >= 0 && word < dw.sizes[0]) {
+        rows_of(dw).row(word) += rows_of(*reads.gradient).row(static_cast<Eigen::Index>(i));
+      }
+    }
+    return dw;
+  };
+  return math;
+}
+
+Math cross_entropy_math() {
+  // The label's column among the words that this rank has; -1: another rank has it.
+  const auto column = [](const Reads& reads, std::size_t token) {
+    const auto word = static_cast<std::int64_t>(reads.inputs.at(1)->values[token]) - reads.first_word;
+    return word >= 0 && word < reads.inputs[0]->sizes.back() ? word : -1;
+  };
+  Math math;
+  math.reduced = [=](const Reads& reads, int index) {
+    const Numbers& logits = *reads.inputs.at(0);
+    fit(rows_of(logits).rows() == static_cast<Eigen::Index>(reads.inputs.at(1)->values.size()));
+    Numbers result = zeros(reads.inputs[1]->sizes);
+    for (std::size_t token = 0; token < result.values.size(); ++token) {
+      const auto row = rows_of(logits).row(static_cast<Eigen::Index>(token));
+      if (index == 0) {
+        result.values[token] = row.maxCoeff();
+      } else if (index == 1) {
+        result.values[token] = (row.array() - reads.reductions.at(0)->values[token]).exp().sum();
+      } else {
+        const auto word = column(reads, token);
+        result.values[token] = word < 0 ? 0 : row(word);
+      }
+    }
+    return result;
+  };
+  math.forward = [=](const Reads& reads) {
+    const Numbers& labels = *reads.inputs.at(1);
+    Numbers loss = zeros({labels.sizes[0]});
+    for (std::size_t token = 0; token < labels.values.size(); ++token) {
+      loss.values[token / static_cast<std::size_t>(labels.sizes[1])] +=
+          reads.reductions.at(0)->values[token] + std::log(reads.reductions.at(1)->values[token]) -
+          reads.reductions.at(2)->values[token];
+    }
+    return loss;
+  };
+  math.backward_input = [=](const Reads& reads, int) {
+    const Numbers& logits = *reads.inputs.at(0);
+    fit(reads.gradient->sizes[0] == logits.sizes[0]);
+    Numbers dx = zeros(logits.sizes);
+    for (std::size_t token = 0; token < reads.inputs.at(1)->values.size(); ++token) {
+      const auto row = static_cast<Eigen::Index>(token);
+      rows_of(dx).row(row) = (rows_of(logits).row(row).array() - reads.reductions.at(0)->values[token]).exp() /
+                             reads.reductions.at(1)->values[token];
+      if (const auto word = column(reads, token); word >= 0) {
+        rows_of(dx)(row, word) -= 1;
+      }
+      rows_of(dx).row(row) *= reads.gradient->values[token / static_cast<std::size_t>(logits.sizes[1])];
+    }
+    return dx;
+  };
+  return math;
+}
+
+} // namespace stagecraft::testing

@@ -1,0 +1,237 @@
+// Programs carried out with numbers: they come to what the unsharded model comes to, and to nothing else.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "sim/plan/program/emit_program.hpp"
+#include "tests/catch.hpp"
+#include "tests/program/transformer.hpp"
+
+using namespace stagecraft;
+using namespace stagecraft::testing;
+
+namespace {
+
+Program program_of(const Transformer& model, const Layout& layout, bool sequence = false) {
+  const auto shared = share_by_megatron(model.operators, layout, {.sequence = sequence});
+  if (const auto* defect = std::get_if<Infeasible>(&shared)) {
+    FAIL(defect->reason);
+  }
+  return emit_program(model.operators, std::get<SharedLetters>(shared), layout);
+}
+
+Layout grid(int data, int tensor) { return make_layout({{Axis::data, data}, {Axis::tensor, tensor}}); }
+
+// Relative to the unsharded run, the largest error of the loss and of any gradient; infinite where something is wrong.
+double error_of(const Outcome& outcome, const Outcome& whole) {
+  if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size()) {
+    return INFINITY;
+  }
+  double error = relative_error(outcome.loss, whole.loss);
+  for (const auto& [parameter, gradient] : whole.gradients) {
+    error = std::max(error, relative_error(outcome.gradients.at(parameter), gradient));
+  }
+  return error;
+}
+
+std::string describe(const TransformerSizes& sizes, int data, int tensor, bool sequence) {
+  return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
+         ", data " + std::to_string(data) + ", tensor " + std::to_string(tensor) + (sequence ? ", sequence" : "");
+}
+
+std::vector<TransformerSizes> models() {
+  TransformerSizes gated;
+  TransformerSizes apart = gated;
+  apart.fused = false;
+  TransformerSizes gelu;
+  gelu.gated = false;
+  gelu.key_value_heads = gelu.heads;
+  TransformerSizes tied = gelu;
+  tied.tied = true;
+  TransformerSizes wide = gated;
+  wide.hidden = 16;
+  wide.heads = wide.key_value_heads = wide.tokens = 8;
+  wide.intermediate = wide.samples = 16;
+  return {gated, apart, gelu, tied, wide};
+}
+
+// Whether each gradient ends up as its parameter lies, so that an optimiser's step needs nothing more.
+bool updates_where_it_lies(const Program& program) {
+  for (std::size_t op = 0; op < program.reduced.size(); ++op) {
+    for (std::size_t i = 0; i < program.reduced[op].size(); ++i) {
+      const TensorId gradient = program.reduced[op][i];
+      if (gradient >= 0 &&
+          program.tensors[gradient].placements != program.tensors[program.parameters[op][i]].placements) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+int count(const std::vector<Step>& steps, StepKind kind) {
+  return static_cast<int>(
+      std::count_if(steps.begin(), steps.end(), [=](const Step& step) { return step.kind == kind; }));
+}
+
+} // namespace
+
+TEST_CASE("the unsharded program's gradients are the slopes of its loss") {
+  for (const TransformerSizes& sizes : models()) {
+    Transformer model = make_transformer(sizes);
+    const Program program = program_of(model, make_layout({}));
+    const Outcome outcome = run(program, model.inputs);
+    REQUIRE(outcome.defects.empty());
+    const auto loss = [&] {
+      const Numbers losses = run(program, model.inputs).loss;
+      double sum = 0;
+      for (const double value : losses.values) {
+        sum += value;
+      }
+      return sum;
+    };
+    for (const auto& [parameter, gradient] : outcome.gradients) {
+      double& number = model.inputs.parameters.at(parameter).values.at(1);
+      const double before = number;
+      constexpr double kStep = 1e-5;
+      number = before + kStep;
+      const double above = loss();
+      number = before - kStep;
+      const double below = loss();
+      number = before;
+      INFO(describe(sizes, 1, 1, false) << ", parameter " << parameter.second << " of operator " << parameter.first);
+      CHECK(gradient.values.at(1) == Approx((above - below) / (2 * kStep)).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the emitted program of every layout comes to the unsharded run's loss and gradients") {
+  for (const TransformerSizes& sizes : models()) {
+    const Transformer model = make_transformer(sizes);
+    const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+    for (const auto& [data, tensor] :
+         {std::pair(1, 1), {2, 1}, {1, 2}, {2, 2}, {4, 2}, {1, 4}, {4, 4}, {2, 8}, {16, 1}}) {
+      if (sizes.key_value_heads % tensor != 0 || sizes.samples % data != 0) {
+        continue;
+      }
+      for (const bool sequence : {false, true}) {
+        INFO(describe(sizes, data, tensor, sequence));
+        const Program program = program_of(model, grid(data, tensor), sequence);
+        const Outcome outcome = run(program, model.inputs);
+        CHECK(outcome.defects.empty());
+        CHECK(updates_where_it_lies(program));
+        CHECK(error_of(outcome, whole) < 1e-12);
+        if (data > 1 && tensor > 1) {
+          CHECK(outcome.redundant.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a block has the collectives that Megatron-LM's papers name") {
+  TransformerSizes one;
+  one.blocks = 1;
+  TransformerSizes two = one;
+  two.blocks = 2;
+  const auto more = [&](bool sequence, bool forward, StepKind kind) {
+    const auto steps = [&](const TransformerSizes& sizes) {
+      const Program program = program_of(make_transformer(sizes), grid(1, 2), sequence);
+      return count(forward ? program.forward : program.backward, kind);
+    };
+    return steps(two) - steps(one);
+  };
+  // Shoeybi et al. 2019, figure 4: one all-reduce after each of attention and MLP, in each pass.
+  CHECK(more(false, true, StepKind::all_reduce) == 2);
+  CHECK(more(false, false, StepKind::all_reduce) == 2);
+  CHECK(more(false, true, StepKind::all_gather) == 0);
+  // Korthikanti et al. 2022, section 4.2.2: four collectives forward; backward four, and two that gather inputs again.
+  CHECK(more(true, true, StepKind::all_gather) == 2);
+  CHECK(more(true, true, StepKind::reduce_scatter) == 2);
+  CHECK(more(true, true, StepKind::all_reduce) == 0);
+  CHECK(more(true, false, StepKind::all_gather) == 4);
+  CHECK(more(true, false, StepKind::reduce_scatter) == 2);
+  CHECK(more(true, false, StepKind::all_reduce) == 0);
+  for (const bool sequence : {false, true}) { // each rank has the queries, keys and values of its heads
+    CHECK(more(sequence, true, StepKind::all_to_all) + more(sequence, false, StepKind::all_to_all) == 0);
+  }
+}
+
+namespace {
+
+using Part = std::vector<Step> Program::*;
+constexpr Part kParts[] = {&Program::forward, &Program::backward, &Program::reduction};
+
+// The program without a step; whoever read what it writes reads what it read.
+Program without(Program program, Part part, std::size_t number) {
+  const Step step = (program.*part)[number];
+  (program.*part).erase((program.*part).begin() + static_cast<std::ptrdiff_t>(number));
+  const auto redirect = [&](std::vector<TensorId>& ids) {
+    std::replace(ids.begin(), ids.end(), step.writes, step.reads.front());
+  };
+  for (const Part any : kParts) {
+    for (Step& reader : program.*any) {
+      redirect(reader.reads);
+    }
+  }
+  for (auto& ids : program.reduced) {
+    redirect(ids);
+  }
+  redirect(program.values);
+  return program;
+}
+
+Program with_twice(Program program, Part part, std::size_t number) {
+  Step again = (program.*part)[number];
+  again.reads = {again.writes};
+  (program.*part).insert((program.*part).begin() + static_cast<std::ptrdiff_t>(number) + 1, again);
+  return program;
+}
+
+// The program in which a collective and the next one of its kind each have what the other should; no value if it is
+// the last.
+std::optional<Program> swapped(Program program, Part part, std::size_t number) {
+  auto& steps = program.*part;
+  const auto next = std::find_if(steps.begin() + static_cast<std::ptrdiff_t>(number) + 1, steps.end(),
+                                 [&](const Step& step) { return step.kind == steps[number].kind; });
+  if (next == steps.end()) {
+    return std::nullopt;
+  }
+  std::swap(steps[number].reads, next->reads);
+  return program;
+}
+
+} // namespace
+
+TEST_CASE("a program without one of its collectives, with one twice or with two swapped does not come to the same") {
+  for (const TransformerSizes& sizes : models()) {
+    const Transformer model = make_transformer(sizes);
+    const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
+    const auto is_wrong = [&](const Program& program) { return !(error_of(run(program, model.inputs), whole) < 1e-9); };
+    for (const bool sequence : {false, true}) {
+      const Program program = program_of(model, grid(2, 2), sequence);
+      for (const Part part : kParts) {
+        for (std::size_t i = 0; i < (program.*part).size(); ++i) {
+          if (!is_collective((program.*part)[i].kind)) {
+            continue;
+          }
+          INFO(describe(sizes, 2, 2, sequence) << ", step " << i);
+          CHECK(is_wrong(without(program, part, i)));
+          const Program twice = with_twice(program, part, i); // a maximum twice is the maximum, and is reported
+          CHECK((is_wrong(twice) || !run(twice, model.inputs).redundant.empty()));
+          const auto other = swapped(program, part, i);
+          CHECK((!other || is_wrong(*other)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what does not divide is refused with the nearest size that does") {
+  const Transformer model = make_transformer({}); // two key-value heads
+  const auto shared = share_by_megatron(model.operators, grid(1, 4), {});
+  REQUIRE(std::holds_alternative<Infeasible>(shared));
+  CHECK(std::get<Infeasible>(shared).reason ==
+        "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
+}

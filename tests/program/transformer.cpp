@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/program/transformer.hpp"
+
+#include <random>
+#include <utility>
+
+#include "sim/workload/layer/layer_signatures.hpp"
+#include "tests/program/layer_math.hpp"
+
+namespace stagecraft::testing {
+namespace {
+
+class Maker {
+public:
+  explicit Maker(const TransformerSizes& sizes) : sizes_(sizes) {}
+
+  Transformer make() {
+    int x = embedding();
+    const int embedded = x;
+    for (int block = 0; block < sizes_.blocks; ++block) {
+      x = mlp(attention(x));
+    }
+    const int head = linear(norm(x), sizes_.hidden, sizes_.words, false);
+    if (sizes_.tied) {
+      made_.operators[head].parameters.front().tied_to = embedded;
+    }
+    const Shape logits = {sizes_.tokens, sizes_.words};
+    append(cross_entropy_signature(layer(logits, {1}), sizes_.samples), cross_entropy_math(), {head, -1});
+    fill_in();
+    return std::move(made_);
+  }
+
+private:
+  static Layer layer(const Shape& input, Shape output) {
+    Layer layer;
+    layer.inputs = {input};
+    layer.output = std::move(output);
+    return layer;
+  }
+
+  int append(Signature signature, Math math, const std::vector<int>& makers) {
+    for (std::size_t i = 0; i < makers.size(); ++i) {
+      signature.inputs[i].maker = makers[i];
+    }
+    made_.operators.push_back(std::move(signature));
+    made_.inputs.maths.push_back(std::move(math));
+    return static_cast<int>(made_.operators.size()) - 1;
+  }
+
+  int embedding() {
+    Layer table = layer({sizes_.tokens}, {sizes_.tokens, sizes_.hidden});
+    table.vocabulary = sizes_.words;
+    table.positions = sizes_.gated ? 0 : sizes_.tokens;
+    return append(embedding_signature(table, sizes_.samples), embedding_math(), {-1});
+  }
+
+  int linear(int from, int in, int out, bool bias) {
+    Layer product = layer({sizes_.tokens, in}, {sizes_.tokens, out});
+    product.bias = bias;
+    return append(linear_signature(product, sizes_.samples), linear_math(), {from});
+  }
+
+  int norm(int from) {
+    const Shape shape = {sizes_.tokens, sizes_.hidden};
+    return append(normalization_signature(layer(shape, shape), sizes_.samples, 1), rms_norm_math(), {from});
+  }
+
+  int combine(Math math, int one, int other, int features) {
+    const Shape shape = {sizes_.tokens, features};
+    Layer both = layer(shape, shape);
+    both.inputs.push_back(shape);
+    return append(elementwise_signature(both, sizes_.samples), std::move(math), {one, other});
+  }
+
+  int attention(int x) {
+    const int width = sizes_.hidden / sizes_.heads;
+    const int fused = (sizes_.heads + 2 * sizes_.key_value_heads) * width;
+    const int product = linear(norm(x), sizes_.hidden, fused, !sizes_.gated);
+    Layer core = layer({sizes_.tokens, fused}, {sizes_.tokens, sizes_.hidden});
+    core.heads = sizes_.heads;
+    core.key_value_heads = sizes_.key_value_heads;
+    const int mixed = append(attention_signature(core, sizes_.samples),
+                             attention_math(width, sizes_.heads / sizes_.key_value_heads), {product});
+    return combine(add_math(), x, linear(mixed, sizes_.hidden, sizes_.hidden, !sizes_.gated), sizes_.hidden);
+  }
+
+  int mlp(int x) {
+    const int normed = norm(x);
+    const int inner = sizes_.intermediate;
+    int middle = -1;
+    if (!sizes_.gated) {
+      const Shape shape = {sizes_.tokens, inner};
+      middle = append(elementwise_signature(layer(shape, shape), sizes_.samples), gelu_math(),
+                      {linear(normed, sizes_.hidden, inner, true)});
+    } else if (sizes_.fused) {
+      middle = append(gated_signature(layer({sizes_.tokens, 2 * inner}, {sizes_.tokens, inner}), sizes_.samples),
+                      gated_math(), {linear(normed, sizes_.hidden, 2 * inner, false)});
+    } else {
+      const int one = linear(normed, sizes_.hidden, inner, false);
+      middle = combine(multiply_math(), one, linear(normed, sizes_.hidden, inner, false), inner);
+    }
+    return combine(add_math(), x, linear(middle, inner, sizes_.hidden, !sizes_.gated), sizes_.hidden);
+  }
+
+  void fill_in() {
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    for (std::size_t op = 0; op < made_.operators.size(); ++op) {
+      for (std::size_t i = 0; i < made_.operators[op].parameters.size(); ++i) {
+        std::vector<std::int64_t> sizes;
+        for (const TensorDimension& dimension : made_.operators[op].parameters[i].dimensions) {
+          sizes.push_back(dimension.size());
+        }
+        Numbers numbers = zeros(sizes);
+        for (double& value : numbers.values) {
+          value = normal(random) / 2;
+        }
+        made_.inputs.parameters[{static_cast<int>(op), static_cast<int>(i)}] = std::move(numbers);
+      }
+    }
+    std::uniform_int_distribution<int> word(0, sizes_.words - 1);
+    for (const int index : {0, 1}) {
+      Numbers numbers = zeros({sizes_.samples, sizes_.tokens});
+      for (double& value : numbers.values) {
+        value = word(random);
+      }
+      made_.inputs.data[index] = std::move(numbers);
+    }
+  }
+
+  const TransformerSizes& sizes_;
+  Transformer made_;
+};
+
+} // namespace
+
+Transformer make_transformer(const TransformerSizes& sizes) { return Maker(sizes).make(); }
+
+} // namespace stagecraft::testing

@@ -1,0 +1,23 @@
+// Small transformers for the interpreter: signatures of real layers, and their computations.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/workload/signature.hpp"
+#include "tests/program/interpreter.hpp"
+
+namespace stagecraft::testing {
+
+struct TransformerSizes {
+  int blocks = 2, hidden = 8, heads = 4, key_value_heads = 2, intermediate = 12, words = 16, tokens = 4, samples = 4;
+  bool gated = true; ///< SwiGLU with RMS norms, as Llama; otherwise GELU with biases and positions, as GPT-2
+  bool fused = true; ///< gates and values from one product; otherwise from two, multiplied: two readers of one norm
+  bool tied = false; ///< the head's weight is the embedding's
+};
+
+struct Transformer {
+  std::vector<Signature> operators;
+  Inputs inputs; ///< with random parameters and data
+};
+Transformer make_transformer(const TransformerSizes& sizes);
+
+} // namespace stagecraft::testing
