@@ -110,6 +110,7 @@ ModelGraph shipped(const char* name) {
 TEST_CASE("a published config.json gives the graph of the shipped workload", "[workload][hugging-face]") {
   check_same(read_text(kLlama3), shipped("llama3-8b"));
   check_same(read_text(kGpt2), shipped("gpt2"));
+  check_same(read(with(kGpt2, {{"n_embd", 1600}, {"n_head", 25}, {"n_layer", 48}})), shipped("gpt2-xl"));
   // The sizes in which Llama 3 70B and Llama 2 7B, which has as many key and value heads as heads, differ.
   check_same(read(with(kLlama3, {{"hidden_size", 8192},
                                  {"intermediate_size", 28672},
