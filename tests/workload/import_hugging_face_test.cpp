@@ -293,6 +293,7 @@ TEST_CASE("what is not modelled is refused where it stands", "[workload][hugging
   refused({{"quantization_config", {{"bits", 4}}}}, "quantization_config: says that the model has quantized weights");
   refused({{"num_local_experts", 8}}, "num_local_experts: says that the model has a mixture of experts");
   refused({{"is_encoder_decoder", true}}, "is_encoder_decoder");
+  refused({{"model_type", "gemma"}, {"use_bidirectional_attention", true}}, "attention to later tokens");
   refused({{"hidden_act", "relu"}}, "hidden_act: is 'relu'; allowed: silu, swish, gelu");
   refused({{"num_key_value_heads", 3}}, "num_key_value_heads: 3 does not divide the 4 attention heads");
   refused({{"num_key_value_heads", 5}}, "num_key_value_heads: must be an integer from 1 to 4, got 5");
@@ -312,6 +313,22 @@ TEST_CASE("what is not modelled is refused where it stands", "[workload][hugging
   refused({{"model_type", "qwen3"}, {"layer_types", 7}}, "layer_types");
   refused({{"architectures", "llama"}}, "architectures: must be an array of texts");
   refused({{"model_type", 7}}, "model_type: must be text");
+}
+
+TEST_CASE("a missing number of key and value heads means that of the heads only in some families",
+          "[workload][hugging-face]") {
+  for (const char* family : {"llama", "phi3", "mistral", "qwen2", "qwen3", "gemma"}) {
+    INFO(family);
+    Json config = small({{"model_type", family}, {"num_key_value_heads", nullptr}, {"head_dim", 4}});
+    const double qkv = test::find_operator(read(config), "layer.0.qkv").output_elements;
+    CHECK(qkv == 8 * 3 * 16);
+    config.erase("num_key_value_heads");
+    if (std::string(family) == "llama" || std::string(family) == "phi3") {
+      CHECK(test::find_operator(read(config), "layer.0.qkv").output_elements == qkv);
+    } else {
+      CHECK_THAT(test::error_of([&] { read(config); }), Catch::Contains("missing key 'num_key_value_heads'"));
+    }
+  }
 }
 
 TEST_CASE("sizes of a config.json are within physical ranges", "[workload][hugging-face]") {

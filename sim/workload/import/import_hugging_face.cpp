@@ -73,6 +73,7 @@ constexpr NamedLack kRefused[] = {{"quantization_config", "quantized weights"},
                                   {"num_nextn_predict_layers", "the prediction of several tokens"},
                                   {"is_encoder_decoder", "an encoder beside the decoder"},
                                   {"add_cross_attention", "attention to an encoder"},
+                                  {"use_bidirectional_attention", "attention to later tokens"},
                                   {"vision_config", "images"}};
 
 // Architectures that people have, and what of them there is no layer or block for.
@@ -209,8 +210,12 @@ void read_sizes(Config& config, Decoder& d) {
 }
 
 // Heads of queries and of keys and values, and their width: `width` where the file gives none, a share of the hidden
-// size where that is 0.
-void read_heads(Config& config, Decoder& d, int width) {
+// size where that is 0. Where the number of key and value heads is missing, only some families have as many as heads;
+// the others mean the number of one of their models.
+void read_heads(Config& config, Decoder& d, int width, bool may_be_missing) {
+  if (!may_be_missing && !config.has("num_key_value_heads")) {
+    throw config.error("", "missing key 'num_key_value_heads'; allowed: a number, or null for as many as heads");
+  }
   d.key_value_heads = config.size("num_key_value_heads", d.heads, d.heads);
   if (d.heads % d.key_value_heads != 0) {
     throw config.error("num_key_value_heads", std::to_string(d.key_value_heads) + " does not divide the " +
@@ -265,9 +270,9 @@ void read_switched_window(Config& config, Decoder& d) {
 }
 
 // Llama and what follows its block: RMS norms, rotary embedding, grouped queries, a gated feed-forward part.
-void read_llama_like(Config& config, Decoder& d, int head_width = 0) {
+void read_llama_like(Config& config, Decoder& d, int head_width = 0, bool key_value_heads_may_be_missing = false) {
   read_sizes(config, d);
-  read_heads(config, d, head_width);
+  read_heads(config, d, head_width, key_value_heads_may_be_missing);
   read_activation(config, "hidden_act", "silu", d);
   d.tied = config.flag("tie_word_embeddings", false);
 }
@@ -277,7 +282,7 @@ void read_attention_bias(Config& config, Decoder& d) {
 }
 
 void read_llama(Config& config, Decoder& d) {
-  read_llama_like(config, d);
+  read_llama_like(config, d, 0, true);
   read_attention_bias(config, d);
   d.mlp_bias = config.flag("mlp_bias", false);
 }
@@ -305,15 +310,15 @@ void read_qwen3(Config& config, Decoder& d) {
 void read_gemma(Config& config, Decoder& d) {
   constexpr int kHeadWidth = 256;
   read_sizes(config, d);
-  read_heads(config, d, kHeadWidth);
-  config.given("hidden_act"); // Gemma does not use it: the first files had a wrong one
+  read_heads(config, d, kHeadWidth, false);
+  config.given("hidden_act"); // GELU whatever it says: the first files had a wrong one
   read_activation(config, "hidden_activation", "gelu_pytorch_tanh", d);
   read_attention_bias(config, d);
   d.tied = config.flag("tie_word_embeddings", true);
 }
 
 void read_phi3(Config& config, Decoder& d) {
-  read_llama_like(config, d);
+  read_llama_like(config, d, 0, true);
   read_window(config, d, 0);
   d.rotary = config.rotary(kRotary, 1);
   d.dropout = config.drops("resid_pdrop", 0);
