@@ -149,6 +149,9 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   if (map.has("cost_scale")) {
     options.cost_scale = map.number("cost_scale", physical::kFactor);
   }
+  if (map.has("sequence")) {
+    options.sequence = map.integer("sequence", 1, kMostSequence);
+  }
   map.finish();
   ModelGraph model = load_with_settings(path, folders, options, settings);
   if (!device.empty() && !model.devices.empty()) {

@@ -45,8 +45,8 @@ struct Setting {
 /// Changes a document. `prefix` stands before the key in error messages.
 void apply(yaml::Node& document, const Setting& setting, std::string_view prefix = "");
 
-/// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale}. Settings change keys of its
-/// document where that is Stagecraft's own YAML.
+/// A model: a name, a file, or a mapping {file, samples, device, dimensions, cost_scale, sequence}. Settings change
+/// keys of its document where that is Stagecraft's own YAML.
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
 
 /// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means that many devices like

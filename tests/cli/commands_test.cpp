@@ -137,6 +137,31 @@ TEST_CASE("import and show give the sums of a model as JSON", "[cli]") {
   CHECK(json.at("activation_bytes") == 16'000'000);
 }
 
+TEST_CASE("show sums up a model's blocks, those that are alike in one row", "[cli]") {
+  const Workshop shop;
+  shop.write("blocks.yaml", "name: t\ninput: {shape: [16, 8]}\nblocks:\n  - name: part\n    layers:\n"
+                            "      - {name: up, kind: linear, features: 32}\n"
+                            "      - {name: down, kind: linear, features: 8}\n"
+                            "layers:\n  - {name: first, kind: linear, features: 8}\n"
+                            "  - {block: part, name: layer, repeat: 3}\n  - {name: loss, kind: cross_entropy}\n");
+  const Json blocks = shop.succeed("show blocks.yaml --format json").json().at("blocks");
+  REQUIRE(blocks.size() == 3);
+  // 8 * 32 + 32 and 32 * 8 + 8 parameters; 16 positions; inputs of 8 and 32 features are kept.
+  CHECK(blocks[1] == Json({{"first", "layer.0"},
+                           {"last", "layer.2"},
+                           {"count", 3},
+                           {"operators", 2},
+                           {"parameters", 552},
+                           {"forward_flops", 2 * 16 * 2 * 8 * 32},
+                           {"stash_elements", 16 * (8 + 32)}}));
+  // 552 parameters are 2208 B in fp32, 1104 B in 16 bits; 640 elements 2560 B and 1280 B.
+  CHECK_THAT(shop.succeed("show blocks.yaml").out, Contains("layer.0 … layer.2") && Contains("2.156 KiB") &&
+                                                       Contains("1.078 KiB") && Contains("2.500 KiB") &&
+                                                       Contains("1.250 KiB"));
+  CHECK(shop.succeed("show " + kChain + " --format json").json().at("blocks").empty());
+  CHECK_THAT(shop.succeed("show " + kChain).out, !Contains("Each block"));
+}
+
 TEST_CASE("a PipeDream profile is imported by name and by its suffix", "[cli]") {
   const Workshop shop;
   shop.write("p.txt",

@@ -172,5 +172,35 @@ TEST_CASE("a problem of dnn-partitioning is planned, replayed and shown without 
   CHECK_THAT(shop.run("plan " + kChain + " --strategy ideal").err, Contains("missing key 'platform'"));
 }
 
+TEST_CASE("a config.json of Hugging Face is shown, planned and replayed, with sequences of any length", "[cli]") {
+  const Workshop shop;
+  shop.write("config.json",
+             R"({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16,
+                 "num_hidden_layers": 4, "vocab_size": 1000, "max_position_embeddings": 2048})");
+  // A layer has 4 h^2 + 3 h 4 h + 2 h; beside the layers stand two tables and the last norm.
+  constexpr int kHidden = 1024;
+  const Json whole = shop.succeed("show config.json --format json").json();
+  CHECK(whole.at("parameters") == 4 * (16 * kHidden * kHidden + 2 * kHidden) + 2 * 1000 * kHidden + kHidden);
+  CHECK(whole.at("operators") == 4 * 11 + 4);
+  CHECK(shop.succeed("import hugging-face config.json --format json").json() == whole);
+  CHECK_THAT(shop.succeed("show config.json --seq 32").out, Contains("llama: llama of Hugging Face, 32 tokens"));
+  const auto seconds = [&](const std::string& model) {
+    return shop
+        .succeed("replay " + model + " --platform nvlink-v100 --format json --strategy uniform --schedule 1f1b" +
+                 " --set training.global_batch=4 --micro-batches 4")
+        .json()
+        .at("iteration_seconds")
+        .get<double>();
+  };
+  CHECK(2 * seconds("config.json --seq 32") < seconds("config.json"));
+  shop.write("study.yaml", "model: {file: config.json, sequence: 32}\nplatform: nvlink-v100\n"
+                           "training: {global_batch: 4, micro_batches: [4]}\n"
+                           "compare: {strategies: [uniform], schedules: [1f1b]}\n");
+  const Json compared = shop.succeed("compare study.yaml --format json").json();
+  CHECK(compared.at("runs").at(0).at("iteration_seconds").get<double>() == near(seconds("config.json --seq 32")));
+  CHECK_THAT(shop.run("show config.json --seq 0").err, Contains("--seq"));
+  CHECK_THAT(shop.run("show gpt2 --seq 32").err, Contains("files of the format 'yaml' say it themselves"));
+}
+
 } // namespace
 } // namespace stagecraft::test

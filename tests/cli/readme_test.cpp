@@ -15,7 +15,7 @@ std::vector<std::string> commands_of(const fs::path& document) {
     line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
     for (const std::string program : {"build/release/stagecraft ", "stagecraft "}) {
       if (line.starts_with(program) && line.find("model.onnx") == std::string::npos &&
-          line.find("gpt2-xl-mixed") == std::string::npos) {
+          line.find("config.json") == std::string::npos && line.find("gpt2-xl-mixed") == std::string::npos) {
         const bool long_study = line.find("resnet50-mixed") != std::string::npos; // two of its strategies will do
         commands.push_back(line.substr(program.size()) +
                            (long_study ? " --set compare.strategies='[uniform, data-parallel]'" : ""));

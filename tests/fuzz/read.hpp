@@ -17,6 +17,7 @@ void read_platform(std::string_view bytes);
 void read_device_type(std::string_view bytes);
 void read_measurements_file(std::string_view bytes);
 void read_workload(std::string_view bytes);
+void read_hugging_face(std::string_view bytes);
 void read_onnx_model(std::string_view bytes);
 void read_pipedream(std::string_view bytes);
 void read_dnn_partitioning(std::string_view bytes);

@@ -149,6 +149,8 @@ void read_onnx_model(std::string_view bytes) {
   import(bytes, "onnx", options);
 }
 
+void read_hugging_face(std::string_view bytes) { import(bytes, "hugging-face", {}); }
+
 void read_pipedream(std::string_view bytes) { import(bytes, "pipedream", {}); }
 
 void read_dnn_partitioning(std::string_view bytes) { import(bytes, "dnn-partitioning", with_cost_scale()); }

@@ -100,6 +100,109 @@ TEST_CASE("attention multiplies queries with keys and scores with values", "[wor
   CHECK(layer("[4, 18]", "kind: attention, heads: 4, key_value_heads: 1").output_elements == 48);
 }
 
+TEST_CASE("a window limits the keys that a causal query sees", "[workload]") {
+  // 5 queries see 1, 2, 3, 3, 3 keys: 12 pairs; 2 heads of 3, so 2 * 12 * (6 + 6) = 288 FLOPs.
+  const auto windowed = [](const std::string& window) {
+    return layer("[5, 18]", "kind: attention, heads: 2, causal: true, window: " + window);
+  };
+  CHECK(windowed("3").forward.flops == Flops{288});
+  CHECK(windowed("3").backward_input.flops == Flops{720});
+  CHECK(windowed("3").forward.calls.empty());              // no fit is of such attention
+  CHECK(windowed("1").forward.flops == Flops{2 * 5 * 12}); // each sees itself
+  // A window of the whole sequence hides nothing: 15 pairs; one less hides one.
+  const Operator whole = layer("[5, 18]", "kind: attention, heads: 2, causal: true");
+  CHECK(whole.forward.flops == Flops{360});
+  CHECK(windowed("5").forward.flops == whole.forward.flops);
+  CHECK(windowed("4").forward.flops == Flops{360 - 24});
+  CHECK(windowed("3").stash_elements == whole.stash_elements);
+  CHECK_THAT(test::error_of([] { layer("[5, 18]", "kind: attention, heads: 2, window: 3"); }),
+             Catch::Contains("not causal; allowed: with causal: true"));
+  CHECK_THAT(test::error_of([&] { windowed("0"); }), Catch::Contains("'window'"));
+}
+
+TEST_CASE("root mean square normalization has one weight per feature", "[workload]") {
+  // y = 10 * 8 elements; two operations each (by 1 / rms, by the weight). Backward reads x and dy and writes dx; the
+  // weight's gradient reads x and dy.
+  const Operator op = layer("[10, 8]", "kind: rms_norm");
+  CHECK(op.kind == KernelKind::normalization);
+  CHECK(op.parameters == 8);
+  CHECK(op.output_elements == 80);
+  CHECK(op.forward.flops == Flops{160});
+  CHECK(op.backward_input.flops == Flops{160});
+  CHECK(op.backward_weight.flops == Flops{160});
+  CHECK(op.forward.moved_elements == 160);
+  CHECK(op.backward_input.moved_elements == 240);
+  CHECK(op.backward_weight.moved_elements == 160);
+  CHECK(op.forward.moved_parameters == 8);
+  CHECK(op.stash_elements == 80);
+  CHECK(op.weight_elements == 0); // with the input's gradient
+}
+
+TEST_CASE("queries and keys are normalized in each head, values are not", "[workload]") {
+  // 4 query heads and 1 key and 1 value head of 3: [5, 18]. z = 5 * (4 + 1) * 3 = 75; weights of 3 for queries and
+  // keys.
+  const Operator op = layer("[5, 18]", "kind: query_key_norm, heads: 4, key_value_heads: 1");
+  CHECK(op.kind == KernelKind::normalization);
+  CHECK(op.parameters == 6);
+  CHECK(op.output_elements == 90);
+  CHECK(op.forward.flops == Flops{150});
+  CHECK(op.backward_input.flops == Flops{150});
+  CHECK(op.backward_weight.flops == Flops{150});
+  CHECK(op.forward.moved_elements == 150);
+  CHECK(op.backward_input.moved_elements == 225);
+  CHECK(op.forward.kernels == 2);
+  CHECK(op.stash_elements == 75);
+  REQUIRE(op.forward.calls.size() == 2); // rows of 3: 5 * 4 queries, 5 * 1 keys
+  CHECK((op.forward.calls[0].shape[0] == 20 && op.forward.calls[0].shape[1] == 3));
+  CHECK((op.forward.calls[1].shape[0] == 5 && op.forward.calls[1].shape[1] == 3));
+  CHECK_THAT(test::error_of([] { layer("[5, 18]", "kind: query_key_norm, heads: 4"); }),
+             Catch::Contains("features 18 do not split into heads 4 and key_value_heads 4"));
+}
+
+TEST_CASE("a rotary embedding turns pairs of features of queries and keys, and keeps nothing", "[workload]") {
+  // 4 query heads and 1 key and 1 value head of 4: [5, 24]. z = 5 * (4 + 1) * 4 = 100; a pair takes 4 products and 2
+  // sums, 3 operations an element; each element is read and written.
+  const Operator op = layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1");
+  CHECK(op.kind == KernelKind::elementwise);
+  CHECK(op.parameters == 0);
+  CHECK(op.output_elements == 120);
+  CHECK(op.forward.flops == Flops{300});
+  CHECK(op.backward_input.flops == Flops{300});
+  CHECK(op.backward_weight.kernels == 0);
+  CHECK(op.forward.moved_elements == 200);
+  CHECK(op.backward_input.moved_elements == 200);
+  CHECK(op.stash_elements == 0);
+  CHECK(layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1, part: 0.5").forward.flops == Flops{150});
+  // 0.7 of 4 is 2.8: 2 whole features. 0.75 of 4 is 3: no pairs.
+  CHECK(layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1, part: 0.7").forward.flops == Flops{150});
+  for (const char* part : {"0.75", "0.1"}) {
+    CHECK_THAT(test::error_of(
+                   [&] { layer("[5, 24]", "kind: rotary, heads: 4, key_value_heads: 1, part: " + std::string(part)); }),
+               Catch::Contains("allowed: pairs of features"));
+  }
+  CHECK_THAT(test::error_of([] { layer("[24]", "kind: rotary, heads: 4, key_value_heads: 1"); }),
+             Catch::Contains("allowed: [sequence, features]"));
+}
+
+TEST_CASE("a gated activation halves the features and keeps both halves", "[workload]") {
+  // [10, 8] -> [10, 4]: y = 40, x = 80. Forward: 8 for the activation, 1 product. Backward: the activation again, two
+  // products, its derivative: 8 + 2 + 8; it reads x and dy and writes dx.
+  for (const char* attribute : {"", ", activation: silu", ", activation: gelu"}) {
+    const Operator op = layer("[10, 8]", "kind: gated" + std::string(attribute));
+    CHECK(op.kind == KernelKind::elementwise);
+    CHECK(op.parameters == 0);
+    CHECK(op.output_elements == 40);
+    CHECK(op.forward.flops == Flops{360});
+    CHECK(op.backward_input.flops == Flops{720});
+    CHECK(op.forward.moved_elements == 120);
+    CHECK(op.backward_input.moved_elements == 200);
+    CHECK(op.stash_elements == 80);
+  }
+  CHECK_THAT(test::error_of([] { layer("[10, 8]", "kind: gated, activation: relu"); }), Catch::Contains("silu, gelu"));
+  CHECK_THAT(test::error_of([] { layer("[10, 7]", "kind: gated"); }),
+             Catch::Contains("does not split into two halves"));
+}
+
 TEST_CASE("lstm has four gates per direction and layer", "[workload]") {
   // I = 3, H = 2, 5 steps: one direction has 4 * 2 * (3 + 2) = 40 weights and 16 biases. The second layer of a
   // bidirectional stack reads 4 features: 4 * 2 * (4 + 2) = 48.

@@ -53,6 +53,9 @@ TEST_CASE("files with changed bytes are read or refused", "[workload][bad-input]
        "syncTimeFw": {}, "syncTimeBw": {"8": 1}}]}}, {"id": 8, "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 6,
        "parameterSize": 8, "memoryUsageA": 1, "memoryUsageB": 2, "syncTimeFw": {"7": 1}, "syncTimeBw": {}}]}}],
        "edges": [{"sourceId": 7, "destId": 8, "communicationCost": 20}]})"},
+      {"hugging-face",
+       R"({"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 4, "num_hidden_layers":
+       2, "num_key_value_heads": 2, "vocab_size": 10, "max_position_embeddings": 8, "hidden_act": "silu"})"},
       {"pipedream",
        "1 -- Conv2d(3, 4) -- forward_compute_time=1.5, backward_compute_time=2.5, activation_size=[8.0; "
        "4.0], parameter_size=4.0 -- stage_id=1\n2 -- Add -- forward_compute_time=0, backward_compute_time=0, "

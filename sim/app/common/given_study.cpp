@@ -25,6 +25,8 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
   flags.add("--dim", &options.dimensions, "size of a symbolic dimension, as batch=8; may be repeated",
             {.name = "NAME=N"});
   flags.add("--cost-scale", &options.cost_scale, "multiply the costs of a file's edges by this", {.name = "X"});
+  flags.add("--seq", &options.sequence, "tokens of a sequence, for a config.json of Hugging Face",
+            {.name = "N", .check = whole_number(1, kMostSequence)});
 }
 
 void add_model_flags(Flags& flags, ModelOptions& options, bool required) {
@@ -94,7 +96,7 @@ void add_entry(yaml::Node& map, const std::string& key, const std::string& value
 
 yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   yaml::Node name = text_node(model, "MODEL");
-  if (reading.dimensions.empty() && reading.cost_scale.empty()) {
+  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0) {
     return name;
   }
   yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
@@ -105,6 +107,7 @@ yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   }
   mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
   add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
+  add_entry(mapping, "sequence", reading.sequence > 0 ? std::to_string(reading.sequence) : "", "--seq");
   return mapping;
 }
 
@@ -122,6 +125,9 @@ ImportOptions import_options(const ModelReading& reading) {
   if (!reading.cost_scale.empty()) {
     yaml::Node scale = text_node(reading.cost_scale, "--cost-scale");
     options.cost_scale = yaml::number(scale, "cost_scale", physical::kFactor);
+  }
+  if (reading.sequence > 0) {
+    options.sequence = reading.sequence;
   }
   return options;
 }

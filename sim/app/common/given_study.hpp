@@ -18,10 +18,11 @@ struct SettingOptions {
   std::string confidence; ///< for commands that have it
 };
 
-/// How a model's file is read: --dim and --cost-scale.
+/// How a model's file is read: --dim, --cost-scale and --seq.
 struct ModelReading {
   std::vector<std::string> dimensions;
   std::string cost_scale;
+  int sequence = 0; ///< 0: as the file says
 };
 
 /// The values of MODEL and of --platform, or of --devices and the flags that describe them.
@@ -46,9 +47,9 @@ std::vector<Setting> settings_of(const SettingOptions& options);
 /// The same and --micro-batches.
 std::vector<Setting> settings_of(const SettingOptions& options, const ModelOptions& model);
 
-/// A model as a study names it, with the values of --dim and --cost-scale.
+/// A model as a study names it, with the values of --dim, --cost-scale and --seq.
 yaml::Node model_node(const std::string& model, const ModelReading& reading);
-/// The options that --dim and --cost-scale give an importer.
+/// The options that --dim, --cost-scale and --seq give an importer.
 ImportOptions import_options(const ModelReading& reading);
 
 /// A study, and the files that it was made from, as results name them.

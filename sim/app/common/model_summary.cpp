@@ -6,19 +6,114 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
+#include "sim/workload/layer/blocks.hpp"
 
 namespace stagecraft {
 namespace {
 
+// Blocks that follow one another and have the same sums.
+struct EqualBlocks {
+  std::string first, last;
+  int count = 1;
+  std::size_t operators = 0;
+  double parameters = 0, stash_elements = 0; ///< of one of them
+  Flops forward;
+
+  bool same_sums(const EqualBlocks& other) const {
+    return operators == other.operators && parameters == other.parameters && stash_elements == other.stash_elements &&
+           forward == other.forward;
+  }
+};
+
+EqualBlocks sums_of(const ModelGraph& model, const Block& block) {
+  EqualBlocks sums{.first = block.name, .last = block.name, .operators = block.operators.size()};
+  for (const OperatorId op : block.operators) {
+    sums.parameters += model.operators[op].parameters;
+    sums.stash_elements += model.operators[op].stash_elements;
+    sums.forward += model.operators[op].forward.flops;
+  }
+  return sums;
+}
+
+// Empty where no block is one of a row.
+std::vector<EqualBlocks> equal_blocks(const ModelGraph& model) {
+  std::vector<EqualBlocks> rows;
+  bool numbered = false;
+  for (const Block& block : blocks_of(model)) {
+    EqualBlocks sums = sums_of(model, block);
+    numbered = numbered || block.numbered;
+    if (!rows.empty() && rows.back().same_sums(sums)) {
+      rows.back().last = sums.last;
+      ++rows.back().count;
+    } else {
+      rows.push_back(std::move(sums));
+    }
+  }
+  return numbered ? rows : std::vector<EqualBlocks>();
+}
+
+// The names of the precisions that store numbers in as many bytes.
+struct StoredSize {
+  std::string names;
+  double bytes;
+};
+std::vector<StoredSize> stored_sizes() {
+  std::vector<StoredSize> sizes;
+  for (const PrecisionRow& row : kPrecisions) {
+    if (!sizes.empty() && sizes.back().bytes == row.bytes) {
+      sizes.back().names += ", " + std::string(row.name);
+    } else {
+      sizes.push_back({std::string(row.name), row.bytes});
+    }
+  }
+  return sizes;
+}
+
+// A table of the blocks, each with its memory: of its parameters, and of what it keeps of a sample for backward.
+std::string blocks_text(const ModelGraph& model) {
+  Table table{{{"block"}, {"equal ones", Align::right}, {"forward", Align::right}, {"parameters", Align::right}}, {}};
+  for (const char* what : {"parameters", "kept"}) {
+    for (const StoredSize& size : stored_sizes()) {
+      table.columns.push_back({std::string(what) + " in " + size.names, Align::right});
+    }
+  }
+  for (const EqualBlocks& row : equal_blocks(model)) {
+    std::vector<Cell> cells = {{row.first + (row.count > 1 ? " … " + row.last : "")},
+                               {std::to_string(row.count)},
+                               {to_text(row.forward)},
+                               {to_text(row.parameters, 0)}};
+    for (const double amount : {row.parameters, row.stash_elements}) {
+      for (const StoredSize& size : stored_sizes()) {
+        cells.push_back({to_text(Bytes{amount * size.bytes})});
+      }
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table.rows.empty()
+             ? ""
+             : "\nEach block, and what it keeps of a sample for backward:\n" + to_text(table, use_color());
+}
+
 std::string summary_json(const ModelGraph& model) {
   const ModelTotals totals = totals_of(model);
+  nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
+  for (const EqualBlocks& row : equal_blocks(model)) {
+    blocks.push_back({{"first", row.first},
+                      {"last", row.last},
+                      {"count", row.count},
+                      {"operators", row.operators},
+                      {"parameters", row.parameters},
+                      {"forward_flops", row.forward.value},
+                      {"stash_elements", row.stash_elements}});
+  }
   const nlohmann::ordered_json json = {{"schema", kSchema},
                                        {"name", model.name},
                                        {"operators", model.size()},
                                        {"parameters", totals.parameters},
                                        {"forward_flops", totals.forward.value},
                                        {"backward_flops", totals.backward.value},
-                                       {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes}};
+                                       {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes},
+                                       {"blocks", blocks}};
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -62,7 +157,7 @@ std::string summary_text(const ModelGraph& model) {
                           {to_text(what.output_elements, 0)},
                           {join(inputs)}});
   }
-  return text + "\n" + to_text(table, use_color());
+  return text + blocks_text(model) + "\n" + to_text(table, use_color());
 }
 
 } // namespace

@@ -33,10 +33,24 @@ constexpr std::array kModelFormats = {
     ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
     ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},
     ModelFormat{"dnn-partitioning",
-                "problem of dnn-partitioning: nodes with times on two device types, and the devices", ".json",
-                read_dnn_partitioning, "maxFPGAs", true},
-    ModelFormat{"piper", "Piper's planning input: times and memory per tensor degree, and devices", ".json",
-                import_piper, "maxMemoryPerDevice", true},
+                "problem of dnn-partitioning: nodes with times on two device types, and the devices",
+                ".json",
+                read_dnn_partitioning,
+                {"maxFPGAs"},
+                true},
+    ModelFormat{"piper",
+                "Piper's planning input: times and memory per tensor degree, and devices",
+                ".json",
+                import_piper,
+                {"maxMemoryPerDevice"},
+                true},
+    ModelFormat{"hugging-face",
+                "config.json of Hugging Face: dense decoder-only transformers",
+                ".json",
+                import_hugging_face,
+                {"model_type", "architectures"},
+                false,
+                true},
 };
 
 } // namespace
@@ -48,6 +62,10 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
   if (options.cost_scale && !format.has_edge_costs) {
     throw InputError({file, 0, 0}, "a cost scale is given, but files of the format '" + std::string(format.name) +
                                        "' have no costs of edges; allowed: no cost scale");
+  }
+  if (options.sequence && !format.has_sequence) {
+    throw InputError({file, 0, 0}, "a length of sequences is given, but files of the format '" +
+                                       std::string(format.name) + "' say it themselves; allowed: no length");
   }
   return format.read(bytes, file, options);
 }
@@ -71,11 +89,16 @@ ModelGraph load_model(const std::filesystem::path& path, const std::string& byte
     if (suffix != format.suffix) {
       continue;
     }
-    if (!format.key.empty()) {
+    if (!format.keys.front().empty()) {
       document = document.is_null() ? json::parse({bytes, file}) : document;
-      keys.push_back("'" + std::string(format.key) + "' (" + std::string(format.name) + ")");
+      const std::string other(format.keys.back());
+      keys.push_back("'" + std::string(format.keys.front()) + "'" + (other.empty() ? "" : " or '" + other + "'") +
+                     " (" + std::string(format.name) + ")");
     }
-    if (format.key.empty() || (document.is_object() && document.contains(format.key))) {
+    const auto is_there = [&](std::string_view key) {
+      return !key.empty() && document.is_object() && document.contains(key);
+    };
+    if (format.keys.front().empty() || std::any_of(format.keys.begin(), format.keys.end(), is_there)) {
       return import_model(format, bytes, path.string(), options);
     }
   }

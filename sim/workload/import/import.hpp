@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,10 +15,14 @@
 
 namespace stagecraft {
 
+/// The longest sequence that may be asked for, in tokens.
+inline constexpr int kMostSequence = 1 << 24;
+
 /// Options of formats that need more than the file.
 struct ImportOptions {
   std::map<std::string, int> dimensions; ///< symbolic dimension -> size (ONNX)
   std::optional<double> cost_scale;      ///< multiplies the costs of edges, in formats that have them
+  std::optional<int> sequence;           ///< tokens of a sample, in formats that leave it open
 };
 
 /// Our own YAML: docs/formats/workload.md.
@@ -28,6 +33,10 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file);
 
 /// Piper's planning inputs: docs/formats/piper.md.
 ModelGraph import_piper(const std::string& bytes, const std::string& file, const ImportOptions& options);
+
+/// Hugging Face's config.json of a dense decoder-only transformer: docs/formats/hugging-face.md. An architecture that
+/// is not modelled is an InputError that says what is missing.
+ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options);
 
 /// ONNX with inferred shapes, docs/formats/onnx.md. An operator whose cost does not follow from its shapes is an
 /// InputError.
@@ -41,8 +50,9 @@ struct ModelFormat {
   std::string_view name, help;
   std::string_view suffix; ///< suffix of the file's name
   ModelGraph (*read)(const std::string& bytes, const std::string& file, const ImportOptions& options);
-  std::string_view key = {};   ///< JSON only: a top-level key that only this format has
-  bool has_edge_costs = false; ///< uses ImportOptions::cost_scale; other formats refuse it
+  std::array<std::string_view, 2> keys = {}; ///< JSON only: top-level keys, any of which only this format has
+  bool has_edge_costs = false;               ///< uses ImportOptions::cost_scale; other formats refuse it
+  bool has_sequence = false;                 ///< uses ImportOptions::sequence; other formats refuse it
 };
 std::span<const ModelFormat> model_formats();
 

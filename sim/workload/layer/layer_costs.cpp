@@ -35,9 +35,8 @@ LayerCost elementwise(const Layer& layer, double flops, Kept kept) {
   return {.forward = pass(flops * y, 2 * y), .backward_input = pass(flops * y, 3 * y), .kept = kept};
 }
 
-LayerCost normalization(const Layer& layer, double reads) {
+LayerCost normalization(const Layer& layer, double reads, double parameters) {
   const double y = elements_of(layer.output);
-  const double parameters = 2 * layer.features_in;
   return {.forward = pass(2 * y, (reads + 1) * y, parameters),
           .backward_input = pass(2 * y, 3 * y, layer.features_in),
           .backward_weight = pass(2 * y, 2 * y, parameters),
@@ -62,8 +61,24 @@ LayerCost dense_cost(const Layer& layer) {
 }
 
 // Batch statistics need a second pass over the input; for layer normalization a row fits on the chip.
-LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2); }
-LayerCost layer_norm_cost(const Layer& layer) { return normalization(layer, 1); }
+LayerCost batch_norm_cost(const Layer& layer) { return normalization(layer, 2, 2 * layer.features_in); }
+LayerCost layer_norm_cost(const Layer& layer) { return normalization(layer, 1, 2 * layer.features_in); }
+
+// Zhang and Sennrich 2019: y = w x / rms(x), with no shift. Backward: u = x / rms(x), dx = (w dy - u mean(w dy u)) /
+// rms(x), dw = sum of dy u: it reads x and dy as that of a layer normalization does.
+LayerCost rms_norm_cost(const Layer& layer) { return normalization(layer, 1, layer.features_in); }
+
+// The same within each head, with one weight for queries and one for keys. Values stay where they are: z elements of
+// the tensor are touched, and kept, by one kernel for queries and one for keys.
+LayerCost query_key_norm_cost(const Layer& layer) {
+  const double z = layer.sequence * layer.features;
+  const double parameters = 2 * layer.features_in;
+  return {.forward = pass(2 * z, 2 * z, parameters, 2),
+          .backward_input = pass(2 * z, 3 * z, parameters, 2),
+          .backward_weight = pass(2 * z, 2 * z, parameters, 2),
+          .parameters = parameters,
+          .kept = {.extra = z}};
+}
 
 LayerCost response_norm_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
@@ -75,6 +90,21 @@ LayerCost response_norm_cost(const Layer& layer) {
 
 LayerCost in_place_cost(const Layer& layer) { return elementwise(layer, 1, {.output = true}); }
 LayerCost activation_cost(const Layer& layer) { return elementwise(layer, 8, {.inputs = true}); }
+
+// y = a(g) u of the input's halves g and u. Backward computes a(g) again, of which nothing was kept, then du = dy a(g)
+// and dg = dy u a'(g): 8 + 1 + 1 + 8 operations.
+LayerCost gated_cost(const Layer& layer) {
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  return {.forward = pass(9 * y, x + y), .backward_input = pass(18 * y, 2 * x + y), .kept = {.inputs = true}};
+}
+
+// Su et al. 2021: each pair (a, b) becomes (a cos - b sin, a sin + b cos), 3 operations for each of the z elements that
+// turn, in place. Backward turns the gradient back; it needs only the angles, which follow from the position.
+LayerCost rotary_cost(const Layer& layer) {
+  const double z = layer.sequence * layer.features;
+  return {.forward = pass(3 * z, 2 * z), .backward_input = pass(3 * z, 2 * z)};
+}
 
 LayerCost dropout_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
@@ -138,14 +168,27 @@ LayerCost embedding_cost(const Layer& layer) {
           .kept = {.inputs = true}};
 }
 
+namespace {
+
+// Pairs of a query and a key. The i-th of n causal queries sees i keys, or the last `window` of them.
+double pairs_of(const Layer& layer) {
+  const double queries = layer.sequence;
+  if (!layer.causal) {
+    return queries * layer.positions;
+  }
+  const double most = layer.window > 0 ? std::min<double>(queries, layer.window) : queries;
+  return most * (most + 1) / 2 + (queries - most) * most;
+}
+
+} // namespace
+
 // Dao et al. 2022: forward computes QK' and PV; backward QK' again, then dV, dP, dQ and dK: 5 products against 2.
 // Beside q, k, v and the output only the logarithm of each row's sum is kept.
 LayerCost attention_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const double queries = layer.sequence;
-  const double pairs = layer.causal ? queries * (queries + 1) / 2 : queries * layer.positions;
-  const double flops = 2 * pairs * (layer.features_in + layer.features);
+  const double flops = 2 * pairs_of(layer) * (layer.features_in + layer.features);
   return {.forward = pass(flops, x + y),
           .backward_input = pass(2.5 * flops, 2 * (x + y)),
           .kept = {.inputs = true, .output = true, .extra = queries * layer.heads}};

@@ -9,9 +9,13 @@ namespace stagecraft {
 LayerCost dense_cost(const Layer&); ///< convolution and linear: one product with a weight
 LayerCost batch_norm_cost(const Layer&);
 LayerCost layer_norm_cost(const Layer&);
+LayerCost rms_norm_cost(const Layer&);
+LayerCost query_key_norm_cost(const Layer&);
 LayerCost response_norm_cost(const Layer&); ///< local response normalization
 LayerCost in_place_cost(const Layer&);      ///< activations whose gradient follows from the output
 LayerCost activation_cost(const Layer&);    ///< activations whose gradient needs the input
+LayerCost gated_cost(const Layer&);         ///< an activation of one half times the other half
+LayerCost rotary_cost(const Layer&);
 LayerCost dropout_cost(const Layer&);
 LayerCost max_pool_cost(const Layer&);
 LayerCost average_cost(const Layer&);

@@ -76,7 +76,8 @@ LayerKernels matmul_kernels(const Layer& layer) {
 }
 
 LayerKernels attention_kernels(const Layer& layer) {
-  if (layer.positions != layer.sequence || layer.features != layer.features_in) {
+  const bool hides_keys = layer.window > 0 && layer.window < layer.sequence;
+  if (layer.positions != layer.sequence || layer.features != layer.features_in || hides_keys) {
     return {};
   }
   const KernelCall call{KernelOp::attention,
@@ -93,6 +94,18 @@ LayerKernels batch_norm_kernels(const Layer& layer) {
 LayerKernels layer_norm_kernels(const Layer& layer) {
   return both_passes(KernelOp::layer_norm, layer, layer.features_in);
 }
+
+LayerKernels query_key_norm_kernels(const Layer& layer) {
+  const KernelCall queries{KernelOp::layer_norm, {layer.sequence * layer.heads, layer.features_in}, kRows};
+  const KernelCall keys{KernelOp::layer_norm, {layer.sequence * layer.key_value_heads, layer.features_in}, kRows};
+  return {.forward = {queries, keys}, .backward_input = {queries, keys}};
+}
+
+LayerKernels rotary_kernels(const Layer& layer) {
+  const KernelCall call{KernelOp::copy, {layer.sequence, layer.features}, kRows};
+  return {.forward = {call}, .backward_input = {call}};
+}
+
 LayerKernels relu_kernels(const Layer& layer) { return both_passes(KernelOp::relu, layer, last(layer.output)); }
 LayerKernels gelu_kernels(const Layer& layer) { return both_passes(KernelOp::gelu, layer, last(layer.output)); }
 LayerKernels dropout_kernels(const Layer& layer) { return both_passes(KernelOp::dropout, layer, last(layer.output)); }

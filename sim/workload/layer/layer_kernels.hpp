@@ -9,9 +9,11 @@ namespace stagecraft {
 LayerKernels convolution_kernels(const Layer&); ///< only two-dimensional, not dilated, and symmetric
 LayerKernels linear_kernels(const Layer&);
 LayerKernels matmul_kernels(const Layer&);
-LayerKernels attention_kernels(const Layer&); ///< self-attention only
+LayerKernels attention_kernels(const Layer&); ///< self-attention only, without a window that hides keys
 LayerKernels batch_norm_kernels(const Layer&);
-LayerKernels layer_norm_kernels(const Layer&);
+LayerKernels layer_norm_kernels(const Layer&); ///< of rms_norm too: the same traffic
+LayerKernels query_key_norm_kernels(const Layer&);
+LayerKernels rotary_kernels(const Layer&); ///< as copies of what turns: the same traffic
 LayerKernels relu_kernels(const Layer&);
 LayerKernels gelu_kernels(const Layer&);
 LayerKernels dropout_kernels(const Layer&);

@@ -95,11 +95,33 @@ void read_embedding(yaml::Map& map, Layer& layer) {
   layer.types = map.integer("types", 0, kLargestSize, 0);
 }
 
-void read_attention(yaml::Map& map, Layer& layer) {
+void read_heads(yaml::Map& map, Layer& layer) {
   layer.heads = map.integer("heads", 1, kLargestSize);
   layer.key_value_heads = map.integer("key_value_heads", 1, layer.heads, layer.heads);
-  layer.causal = map.boolean("causal", false);
 }
+
+void read_attention(yaml::Map& map, Layer& layer) {
+  read_heads(map, layer);
+  layer.causal = map.boolean("causal", false);
+  if (map.has("window")) {
+    layer.window = map.integer("window", 1, kLargestSize);
+    if (!layer.causal) {
+      throw InputError(map.where("window"), "a window of attention that is not causal; allowed: with causal: true");
+    }
+  }
+}
+
+void read_rotary(yaml::Map& map, Layer& layer) {
+  read_heads(map, layer);
+  layer.part = map.number("part", yaml::kFraction, 1);
+}
+
+struct Gate {
+  std::string_view name;
+};
+constexpr std::array kGates = {Gate{"silu"}, Gate{"gelu"}}; // of equal cost
+
+void read_gated(yaml::Map& map, Layer&) { map.choice("activation", kGates, "silu"); }
 
 void read_lstm(yaml::Map& map, Layer& layer) {
   constexpr int kMostStacked = 1000;
@@ -125,6 +147,11 @@ constexpr std::array kKinds = {
               batch_norm_cost, batch_norm_kernels},
     LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
               layer_norm_cost, layer_norm_kernels},
+    LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
+              same_shape, rms_norm_cost, layer_norm_kernels},
+    LayerKind{"query_key_norm",
+              "root mean square normalization of each query and key before attention: heads, key_value_heads",
+              K::normalization, 1, 1, read_heads, query_key_norm_shape, query_key_norm_cost, query_key_norm_kernels},
     LayerKind{"lrn", "local response normalization across channels: size", K::normalization, 1, 1, read_response_norm,
               image_shape, response_norm_cost},
     LayerKind{"relu", "rectified linear unit, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
@@ -137,6 +164,10 @@ constexpr std::array kKinds = {
               gelu_kernels},
     LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
               gelu_kernels},
+    LayerKind{"gated", "an activation of the first half of the features times the second half: activation",
+              K::elementwise, 1, 1, read_gated, gated_shape, gated_cost},
+    LayerKind{"rotary", "rotary embedding of queries and keys before attention: heads, key_value_heads, part",
+              K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels},
     LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels},
     LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
               add_kernels},
@@ -164,8 +195,8 @@ constexpr std::array kKinds = {
               scalar_shape, cross_entropy_cost, loss_kernels},
     LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
               embedding_shape, embedding_cost, embedding_kernels},
-    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal", K::attention, 1, 3,
-              read_attention, attention_shape, attention_cost, attention_kernels},
+    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal, window", K::attention,
+              1, 3, read_attention, attention_shape, attention_cost, attention_kernels},
     LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
               lstm_shape, lstm_cost},
 };

@@ -201,6 +201,59 @@ Shape embedding_shape(Layer& layer) {
   return shape;
 }
 
+namespace {
+
+void require_sequence(const Layer& layer, const Shape& shape) {
+  if (shape.size() != 2) {
+    refuse(layer, "an input has shape " + to_text(shape) + "; allowed: [sequence, features]");
+  }
+}
+
+// Width of a head in a tensor that holds `parts` of them side by side.
+std::int64_t head_width(const Layer& layer, const Shape& shape, std::int64_t parts) {
+  if (shape[1] % parts != 0 || layer.heads % layer.key_value_heads != 0) {
+    refuse(layer, "features " + std::to_string(shape[1]) + " do not split into heads " + std::to_string(layer.heads) +
+                      " and key_value_heads " + std::to_string(layer.key_value_heads));
+  }
+  return shape[1] / parts;
+}
+
+std::int64_t parts_side_by_side(const Layer& layer) {
+  return layer.heads + 2 * static_cast<std::int64_t>(layer.key_value_heads);
+}
+
+} // namespace
+
+Shape query_key_norm_shape(Layer& layer) {
+  const Shape& shape = layer.inputs.front();
+  require_sequence(layer, shape);
+  read_features(layer, head_width(layer, shape, parts_side_by_side(layer)));
+  layer.sequence = static_cast<double>(shape[0]);
+  layer.features = layer.features_in * (layer.heads + static_cast<double>(layer.key_value_heads));
+  return shape;
+}
+
+Shape rotary_shape(Layer& layer) {
+  Shape shape = query_key_norm_shape(layer);
+  const auto turned = static_cast<std::int64_t>(layer.features_in * layer.part);
+  if (turned == 0 || turned % 2 != 0) {
+    refuse(layer, "a rotary embedding of " + std::to_string(turned) + " of the " + to_text(layer.features_in, 0) +
+                      " features of a head; allowed: pairs of features");
+  }
+  layer.features *= static_cast<double>(turned) / layer.features_in;
+  return shape;
+}
+
+Shape gated_shape(Layer& layer) {
+  Shape shape = layer.inputs.front();
+  if (shape.back() % 2 != 0) {
+    refuse(layer,
+           "the input's shape " + to_text(shape) + " does not split into two halves; allowed: [..., 2 * features]");
+  }
+  shape.back() /= 2;
+  return shape;
+}
+
 // One input holds queries, keys and values side by side, or three inputs hold one each. Sets layer.sequence and
 // layer.positions to the number of queries and of keys, features_in and features to the width of q and of the output.
 Shape attention_shape(Layer& layer) {
@@ -208,9 +261,7 @@ Shape attention_shape(Layer& layer) {
     refuse(layer, "attention of 2 inputs; allowed: 1 (queries, keys and values side by side) or 3");
   }
   for (const Shape& shape : layer.inputs) {
-    if (shape.size() != 2) {
-      refuse(layer, "an input has shape " + to_text(shape) + "; allowed: [sequence, features]");
-    }
+    require_sequence(layer, shape);
   }
   const bool fused = layer.inputs.size() == 1;
   const Shape& query = layer.inputs.front();
@@ -218,12 +269,7 @@ Shape attention_shape(Layer& layer) {
   const Shape& value = fused ? query : layer.inputs[2];
   const std::int64_t heads = layer.heads;
   const std::int64_t shared = layer.key_value_heads;
-  const std::int64_t parts = fused ? heads + 2 * shared : heads;
-  if (query[1] % parts != 0 || heads % shared != 0) {
-    refuse(layer, "features " + std::to_string(query[1]) + " do not split into heads " + std::to_string(heads) +
-                      " and key_value_heads " + std::to_string(shared));
-  }
-  const std::int64_t width = query[1] / parts;
+  const std::int64_t width = head_width(layer, query, fused ? parts_side_by_side(layer) : heads);
   if (!fused && (key[1] != width * shared || value[1] % shared != 0 || key[0] != value[0])) {
     refuse(layer, "queries " + to_text(query) + ", keys " + to_text(key) + " and values " + to_text(value) +
                       " do not fit; allowed: [n, heads * d], [m, key_value_heads * d], [m, key_value_heads * e]");

@@ -22,6 +22,11 @@ Shape slice_shape(Layer&);
 Shape scalar_shape(Layer&);
 Shape embedding_shape(Layer&);
 Shape attention_shape(Layer&);
+/// The input's shape: queries, keys and values side by side. features_in is the width of a head, features what is
+/// normalized or turned for each position.
+Shape query_key_norm_shape(Layer&);
+Shape rotary_shape(Layer&);
+Shape gated_shape(Layer&); ///< half of the input's features
 Shape lstm_shape(Layer&);
 Shape matmul_shape(Layer&);
 

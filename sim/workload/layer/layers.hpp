@@ -33,6 +33,8 @@ struct Layer {
   int groups = 1, heads = 1, key_value_heads = 1, layers = 1;
   double vocabulary = 0, positions = 0, types = 0;
   double sequence = 1; ///< steps that run one after another
+  int window = 0;      ///< the most keys that a query of causal attention sees; 0: all
+  double part = 1;     ///< fraction of each head's width that a rotary embedding turns
   int axis = 0, start = 0, end = 0;
   Shape target; ///< output of a reshape or adaptive pooling
   bool bias = true, causal = false, bidirectional = false, ceil = false, tied = false, transpose = false;

@@ -1,0 +1,364 @@
+// Hugging Face's config.json: the model that becomes of each family, and what is refused where.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+
+// As published with Llama 3 8B.
+constexpr const char* kLlama3 = R"({
+  "architectures": ["LlamaForCausalLM"],
+  "attention_bias": false,
+  "attention_dropout": 0.0,
+  "bos_token_id": 128000,
+  "eos_token_id": 128001,
+  "hidden_act": "silu",
+  "hidden_size": 4096,
+  "initializer_range": 0.02,
+  "intermediate_size": 14336,
+  "max_position_embeddings": 8192,
+  "model_type": "llama",
+  "num_attention_heads": 32,
+  "num_hidden_layers": 32,
+  "num_key_value_heads": 8,
+  "pretraining_tp": 1,
+  "rms_norm_eps": 1e-05,
+  "rope_scaling": null,
+  "rope_theta": 500000.0,
+  "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16",
+  "transformers_version": "4.40.0.dev0",
+  "use_cache": true,
+  "vocab_size": 128256
+})";
+
+// As published with GPT-2.
+constexpr const char* kGpt2 = R"({
+  "activation_function": "gelu_new",
+  "architectures": ["GPT2LMHeadModel"],
+  "attn_pdrop": 0.1,
+  "bos_token_id": 50256,
+  "embd_pdrop": 0.1,
+  "eos_token_id": 50256,
+  "initializer_range": 0.02,
+  "layer_norm_epsilon": 1e-05,
+  "model_type": "gpt2",
+  "n_ctx": 1024,
+  "n_embd": 768,
+  "n_head": 12,
+  "n_layer": 12,
+  "n_positions": 1024,
+  "resid_pdrop": 0.1,
+  "summary_activation": null,
+  "summary_first_dropout": 0.1,
+  "summary_proj_to_labels": true,
+  "summary_type": "cls_index",
+  "summary_use_proj": true,
+  "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}},
+  "vocab_size": 50257
+})";
+
+ModelGraph read_text(const std::string& text, const ImportOptions& options = {}) {
+  return import_hugging_face(text, "f.json", options);
+}
+ModelGraph read(const Json& config, const ImportOptions& options = {}) { return read_text(config.dump(), options); }
+
+// The config with some keys changed.
+Json with(const char* text, const Json& changes) {
+  Json config = Json::parse(text);
+  config.update(changes);
+  return config;
+}
+
+void check_same(const Pass& a, const Pass& b) {
+  CHECK(a.flops == b.flops);
+  CHECK(a.moved_elements == b.moved_elements);
+  CHECK(a.moved_parameters == b.moved_parameters);
+  CHECK(a.kernels == b.kernels);
+  CHECK(a.calls == b.calls);
+}
+
+void check_same(const ModelGraph& a, const ModelGraph& b) {
+  REQUIRE(a.size() == b.size());
+  CHECK(a.predecessors == b.predecessors);
+  CHECK(a.successors == b.successors);
+  CHECK(a.input_elements == b.input_elements);
+  for (int v = 0; v < a.size(); ++v) {
+    const Operator &one = a.operators[v], &other = b.operators[v];
+    INFO(one.name);
+    CHECK(one.name == other.name);
+    CHECK(one.type == other.type);
+    CHECK(one.kind == other.kind);
+    check_same(one.forward, other.forward);
+    check_same(one.backward_input, other.backward_input);
+    check_same(one.backward_weight, other.backward_weight);
+    CHECK(one.parameters == other.parameters);
+    CHECK(one.output_elements == other.output_elements);
+    CHECK(one.stash_elements == other.stash_elements);
+    CHECK(one.weight_elements == other.weight_elements);
+  }
+}
+
+ModelGraph shipped(const char* name) {
+  return load_model(test::source_dir() / "workloads" / (std::string(name) + ".yaml"));
+}
+
+TEST_CASE("a published config.json gives the graph of the shipped workload", "[workload][hugging-face]") {
+  check_same(read_text(kLlama3), shipped("llama3-8b"));
+  check_same(read_text(kGpt2), shipped("gpt2"));
+  check_same(read(with(kGpt2, {{"n_embd", 1600}, {"n_head", 25}, {"n_layer", 48}})), shipped("gpt2-xl"));
+  // The sizes in which Llama 3 70B and Llama 2 7B, which has as many key and value heads as heads, differ.
+  check_same(read(with(kLlama3, {{"hidden_size", 8192},
+                                 {"intermediate_size", 28672},
+                                 {"num_attention_heads", 64},
+                                 {"num_hidden_layers", 80}})),
+             shipped("llama3-70b"));
+  Json llama2 = with(kLlama3, {{"intermediate_size", 11008}, {"max_position_embeddings", 4096}, {"vocab_size", 32000}});
+  llama2.erase("num_key_value_heads");
+  check_same(read(llama2), shipped("llama2-7b"));
+  check_same(read(with(kLlama3, {{"architectures", {"Qwen3ForCausalLM"}},
+                                 {"model_type", "qwen3"},
+                                 {"head_dim", 128},
+                                 {"hidden_size", 5120},
+                                 {"intermediate_size", 25600},
+                                 {"max_window_layers", 64},
+                                 {"num_attention_heads", 64},
+                                 {"num_hidden_layers", 64},
+                                 {"sliding_window", nullptr},
+                                 {"use_sliding_window", false},
+                                 {"vocab_size", 151936}}),
+                  {.sequence = 4096}),
+             shipped("qwen3-32b"));
+}
+
+TEST_CASE("the name is the file's, or its folder's", "[workload][hugging-face]") {
+  CHECK(read_text(kLlama3).name == "f");
+  CHECK(import_hugging_face(kLlama3, "models/Llama-3-8B/config.json", {}).name == "Llama-3-8B");
+  CHECK(import_hugging_face(kLlama3, "config.json", {}).name == "llama");
+}
+
+double parameters_of(const Json& config) { return totals_of(read(config)).parameters; }
+
+// Parameters of published files, and where they come from: each sum is V h for the embedding (twice without a tied
+// head), L times a layer, and the last norm.
+TEST_CASE("each family has the parameters of a published model", "[workload][hugging-face]") {
+  const Json sizes = Json::parse(R"({"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+      "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096})");
+  const auto changed = [&](const char* type, const char* changes) {
+    Json config = sizes;
+    config["model_type"] = type;
+    config.update(Json::parse(changes));
+    return config;
+  };
+  // Mistral 7B: 2 * 32000 h + 32 (2 h^2 + 2 * 1024 h + 3 * 14336 h + 2 h) + h, h = 4096
+  CHECK(parameters_of(changed("mistral", "{}")) == 7241732096);
+  // Qwen2 7B: biases of queries, keys and values, 3584 + 2 * 512
+  CHECK(parameters_of(changed("qwen2", R"({"hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
+      "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 152064})")) == 7615616512);
+  // Gemma 2B: a tied head, one key and value head of 256, hidden_act as the first files have it
+  CHECK(parameters_of(changed("gemma", R"({"hidden_size": 2048, "intermediate_size": 16384, "num_attention_heads": 8,
+      "num_hidden_layers": 18, "num_key_value_heads": 1, "vocab_size": 256000, "head_dim": 256,
+      "hidden_act": "gelu"})")) == 2506172416);
+  // Phi-3 mini
+  CHECK(parameters_of(changed("phi3", R"({"hidden_size": 3072, "intermediate_size": 8192, "num_key_value_heads": 32,
+      "vocab_size": 32064})")) == 3821079552);
+  // GPT-NeoX 20B: 12 h^2 + 13 h a layer, h = 6144; both tables
+  CHECK(parameters_of(changed("gpt_neox", R"({"hidden_size": 6144, "intermediate_size": 24576,
+      "num_attention_heads": 64, "num_hidden_layers": 44, "vocab_size": 50432, "rotary_pct": 0.25})")) == 20554567680);
+}
+
+const Json kSmall = Json::parse(R"({"model_type": "llama", "hidden_size": 16, "intermediate_size": 24,
+    "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2, "vocab_size": 10,
+    "max_position_embeddings": 8})");
+
+Json small(const Json& changes) {
+  Json config = kSmall;
+  config.update(changes);
+  return config;
+}
+
+TEST_CASE("GPT-NeoX adds both parts to the layer's input and turns a quarter of each head",
+          "[workload][hugging-face]") {
+  const Json config = {{"model_type", "gpt_neox"}, {"hidden_size", 32},           {"intermediate_size", 64},
+                       {"vocab_size", 10},         {"num_attention_heads", 4},    {"num_hidden_layers", 1},
+                       {"hidden_act", "gelu"},     {"max_position_embeddings", 8}};
+  const ModelGraph model = read(config);
+  const auto index = [&](const std::string& name) {
+    return static_cast<OperatorId>(&test::find_operator(model, "layer.0." + name) - model.operators.data());
+  };
+  CHECK(model.predecessors[index("norm2")] == std::vector<OperatorId>{0}); // the embedding
+  CHECK(model.predecessors[index("add")] == std::vector<OperatorId>{0, index("projection"), index("contract")});
+  // 8 positions, queries and keys of 4 heads, 2 of 8 features each: 128 elements, 3 operations for each.
+  CHECK(model.operators[index("rotary")].forward.flops == Flops{3 * 8 * (4 + 4) * 2});
+  Json serial = config;
+  serial["use_parallel_residual"] = false;
+  serial["hidden_dropout"] = 0.1;
+  serial["rope_parameters"] = {{"rope_theta", 10000}, {"partial_rotary_factor", 0.5}};
+  const ModelGraph other = read(serial);
+  CHECK(test::find_operator(other, "layer.0.add2").forward.flops == Flops{8 * 32});
+  CHECK(test::find_operator(other, "layer.0.drop2").kind == KernelKind::elementwise);
+  CHECK(test::find_operator(other, "layer.0.rotary").forward.flops == Flops{3 * 8 * (4 + 4) * 4});
+}
+
+// FLOPs of attention with heads of 4: 2 * pairs * (16 + 16).
+double pairs_of(const Json& config) {
+  return test::find_operator(read(config), "layer.1.attention").forward.flops.value / 64;
+}
+
+TEST_CASE("a window of all layers is modelled, whichever keys say it", "[workload][hugging-face]") {
+  const double all = 36, three = 1 + 2 + 6 * 3; // 8 queries
+  CHECK(pairs_of(small({{"model_type", "mistral"}, {"sliding_window", 3}})) == three);
+  CHECK(pairs_of(small({{"model_type", "mistral"}, {"sliding_window", nullptr}})) == all);
+  CHECK(pairs_of(small({{"model_type", "phi3"}, {"sliding_window", 3}})) == three);
+  // Mistral's default is 4096: of 4098 queries two see one and two keys less than all before them.
+  CHECK(pairs_of(small({{"model_type", "mistral"}, {"max_position_embeddings", 4098}})) == 4098. * 4099 / 2 - 1 - 2);
+  const auto qwen = [](bool on, int from) {
+    return small(
+        {{"model_type", "qwen2"}, {"sliding_window", 3}, {"use_sliding_window", on}, {"max_window_layers", from}});
+  };
+  CHECK(pairs_of(qwen(false, 0)) == all);
+  CHECK(pairs_of(qwen(true, 0)) == three);
+  CHECK(pairs_of(qwen(true, 2)) == all); // of two layers none comes after the second
+  Json listed = qwen(false, 2);
+  listed["layer_types"] = {"sliding_attention", "sliding_attention"};
+  CHECK(pairs_of(listed) == three);
+  listed["layer_types"] = {"full_attention", "full_attention"};
+  CHECK(pairs_of(listed) == all);
+}
+
+TEST_CASE("biases, tied heads and head widths are as the file says", "[workload][hugging-face]") {
+  // Heads of 4: queries 16, keys and values 8 each; a layer 16 * 32 + 16 * 16 + 3 * 16 * 24 + 2 * 16 = 1952.
+  const double plain = 2 * 160 + 2 * 1952 + 16;
+  CHECK(parameters_of(kSmall) == plain);
+  CHECK(parameters_of(small({{"tie_word_embeddings", true}})) == plain - 160);
+  CHECK(parameters_of(small({{"attention_bias", true}})) == plain + 2 * (32 + 16));
+  CHECK(parameters_of(small({{"mlp_bias", true}})) == plain + 2 * (48 + 16));
+  // Heads of 6 add half to what attention has.
+  CHECK(parameters_of(small({{"head_dim", 6}})) == plain + 2 * (16 * 16 + 8 * 16));
+  // Qwen 3 has a weight for queries and one for keys, and heads of 128 unless the file says otherwise.
+  CHECK(parameters_of(small({{"model_type", "qwen3"}, {"head_dim", 4}})) == plain + 2 * (4 + 4));
+  CHECK(parameters_of(small({{"model_type", "qwen3"}})) == plain + 2 * (128 + 128) + 2 * (16 * (32 + 16)) * 31);
+}
+
+TEST_CASE("a length of sequences may be given, up to what the model has learned", "[workload][hugging-face]") {
+  CHECK(read(kSmall).input_elements == 8);
+  CHECK(read(kSmall, {.sequence = 5}).input_elements == 5);
+  CHECK(read(kSmall, {.sequence = 100}).input_elements == 100); // rotary embeddings have no last position
+  Json silent = kSmall;
+  silent.erase("max_position_embeddings");
+  CHECK(read(silent, {.sequence = 5}).input_elements == 5);
+  CHECK_THAT(test::error_of([&] { read(silent); }),
+             Catch::Contains("missing key 'max_position_embeddings'") && Catch::Contains("--seq N"));
+  CHECK(read_text(kGpt2, {.sequence = 1024}).input_elements == 1024);
+  CHECK_THAT(test::error_of([] { read_text(kGpt2, {.sequence = 1025}); }),
+             Catch::StartsWith("f.json:15:18: n_positions: the sequence of 1025 is longer than the 1024 positions"));
+  CHECK_THAT(test::error_of([] { load_model(test::source_dir() / "workloads/gpt2.yaml", {.sequence = 5}); }),
+             Catch::Contains("files of the format 'yaml' say it themselves"));
+}
+
+TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {
+  CHECK(read_text(kLlama3).description == "llama of Hugging Face, 8192 tokens");
+  CHECK(read(small({{"unsloth_version", "2025.1"}, {"use_mrope", false}})).description ==
+        "llama of Hugging Face, 8 tokens; keys not read: unsloth_version");
+}
+
+TEST_CASE("a config of another architecture says what it has and what is known", "[workload][hugging-face]") {
+  const std::string known = "known: llama, mistral, qwen2, qwen3, gemma, phi3, gpt2, gpt_neox";
+  CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mixtral\"}")); }) ==
+        "f.json:2:16: model_type: 'mixtral' is not modelled: it has a mixture of experts; " + known);
+  CHECK(test::error_of([] { read_text(std::string("{\"model_type\": \"lama\"}")); }) ==
+        "f.json:1:16: model_type: unknown architecture 'lama'; did you mean 'llama'? " + known);
+  CHECK_THAT(test::error_of([] { read_text(std::string(R"({"architectures": ["BloomForCausalLM"]})")); }),
+             Catch::StartsWith("f.json:1:19: architectures: unknown architecture 'BloomForCausalLM'; ") &&
+                 Catch::Contains("known: LlamaForCausalLM, "));
+  Json classifier = small({{"architectures", {"LlamaForSequenceClassification"}}});
+  CHECK_THAT(test::error_of([&] { read(classifier); }),
+             Catch::Contains("architectures[0]: is 'LlamaForSequenceClassification'") &&
+                 Catch::EndsWith("allowed: LlamaForCausalLM"));
+  Json unnamed = small({{"architectures", {"LlamaForCausalLM"}}});
+  unnamed.erase("model_type");
+  check_same(read(unnamed), read(kSmall));
+}
+
+TEST_CASE("what is not modelled is refused where it stands", "[workload][hugging-face]") {
+  const auto refused = [](const Json& changes, const std::string& expected) {
+    INFO(changes);
+    const std::string error = test::error_of([&] { read(small(changes)); });
+    CHECK_THAT(error, Catch::StartsWith("f.json:1:") && Catch::Contains(expected));
+  };
+  refused({{"quantization_config", {{"bits", 4}}}}, "quantization_config: says that the model has quantized weights");
+  refused({{"num_local_experts", 8}}, "num_local_experts: says that the model has a mixture of experts");
+  refused({{"is_encoder_decoder", true}}, "is_encoder_decoder");
+  refused({{"model_type", "gemma"}, {"use_bidirectional_attention", true}}, "attention to later tokens");
+  refused({{"hidden_act", "relu"}}, "hidden_act: is 'relu'; allowed: silu, swish, gelu");
+  refused({{"num_key_value_heads", 3}}, "num_key_value_heads: 3 does not divide the 4 attention heads");
+  refused({{"num_key_value_heads", 5}}, "num_key_value_heads: must be an integer from 1 to 4, got 5");
+  refused({{"num_attention_heads", 3}, {"num_key_value_heads", 3}}, "hidden_size: 16 does not split into 3 heads");
+  refused({{"head_dim", 5}}, "head_dim: a rotary embedding cannot turn 5 of the 5 features of a head");
+  refused({{"model_type", "phi3"}, {"partial_rotary_factor", 0.1}}, "partial_rotary_factor: a rotary embedding cannot");
+  refused({{"model_type", "phi3"}, {"partial_rotary_factor", 1.5}}, "partial_rotary_factor: must be more than 0, at");
+  refused({{"model_type", "phi3"}, {"rope_parameters", {{"partial_rotary_factor", 0}}}},
+          "rope_parameters.partial_rotary_factor: must be more than 0, at");
+  refused({{"model_type", "qwen2"}, {"use_sliding_window", true}, {"max_window_layers", 1}},
+          "max_window_layers: layers that differ in their windows are not modelled");
+  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention", "sliding_attention"}}},
+          "layer_types: layers that differ in their windows are not modelled");
+  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention"}}}, "for each of the 2 layers");
+  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention", "linear_attention"}}},
+          "layer_types[1]: is \"linear_attention\"; allowed: full_attention, sliding_attention");
+  refused({{"model_type", "qwen3"}, {"layer_types", 7}}, "layer_types");
+  refused({{"architectures", "llama"}}, "architectures: must be an array of texts");
+  refused({{"model_type", 7}}, "model_type: must be text");
+}
+
+TEST_CASE("a missing number of key and value heads means that of the heads only in some families",
+          "[workload][hugging-face]") {
+  for (const char* family : {"llama", "phi3", "mistral", "qwen2", "qwen3", "gemma"}) {
+    INFO(family);
+    Json config = small({{"model_type", family}, {"num_key_value_heads", nullptr}, {"head_dim", 4}});
+    const double qkv = test::find_operator(read(config), "layer.0.qkv").output_elements;
+    CHECK(qkv == 8 * 3 * 16);
+    config.erase("num_key_value_heads");
+    if (std::string(family) == "llama" || std::string(family) == "phi3") {
+      CHECK(test::find_operator(read(config), "layer.0.qkv").output_elements == qkv);
+    } else {
+      CHECK_THAT(test::error_of([&] { read(config); }), Catch::Contains("missing key 'num_key_value_heads'"));
+    }
+  }
+}
+
+TEST_CASE("sizes of a config.json are within physical ranges", "[workload][hugging-face]") {
+  const auto refused = [](const char* key, const Json& value) {
+    INFO(key << " " << value);
+    CHECK_THAT(test::error_of([&] { read(small({{key, value}})); }), Catch::Contains(std::string(key) + ": must be"));
+  };
+  for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size",
+                          "max_position_embeddings"}) {
+    for (const Json& value : {Json(0), Json(-1), Json(1e18), Json(1LL << 40), Json(2.5), Json("8"), Json(nullptr)}) {
+      if (!(value.is_null() && std::string(key) == "max_position_embeddings")) {
+        refused(key, value);
+      }
+    }
+    Json missing = kSmall;
+    missing.erase(key);
+    CHECK_THAT(test::error_of([&] { read(missing); }), Catch::Contains("missing key '" + std::string(key) + "'"));
+  }
+  refused("num_hidden_layers", 4097);
+  refused("head_dim", 4097);
+  // All at their largest: still a model, whose amounts are finite.
+  const ModelGraph largest = read(small({{"hidden_size", 1 << 20},
+                                         {"intermediate_size", 1 << 23},
+                                         {"num_attention_heads", 4096},
+                                         {"num_key_value_heads", 4096},
+                                         {"head_dim", 4096},
+                                         {"vocab_size", 1 << 24},
+                                         {"max_position_embeddings", 1 << 24}}));
+  CHECK(std::isfinite(totals_of(largest).backward.value));
+}
+
+} // namespace
+} // namespace stagecraft

@@ -1,0 +1,111 @@
+// Large language models: parameters summed by hand, and forward FLOPs against the formulas that papers count with.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/base/file.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Sizes of a model of one kind of layer, as its paper names them.
+struct Sizes {
+  const char* name;
+  double layers, hidden, heads, key_value_heads, head_width, intermediate, vocabulary, sequence;
+  double parameters; ///< as published
+};
+
+// Parameters of the files on huggingface.co, which `model.num_parameters()` counts.
+constexpr Sizes kGated[] = {
+    {"llama2-7b", 32, 4096, 32, 32, 128, 11008, 32000, 4096, 6738415616},
+    {"llama2-70b", 80, 8192, 64, 8, 128, 28672, 32000, 4096, 68976648192},
+    {"llama3-8b", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 8030261248},
+    {"llama3-70b", 80, 8192, 64, 8, 128, 28672, 128256, 8192, 70553706496},
+    {"llama3-405b", 126, 16384, 128, 8, 128, 53248, 128256, 8192, 405853388800},
+    {"qwen3-32b", 64, 5120, 64, 8, 128, 25600, 151936, 4096, 32762123264},
+};
+
+std::string text_of(const std::string& name) { return read_file(test::source_dir() / "workloads" / (name + ".yaml")); }
+
+// The same model where every query sees every key.
+ModelGraph without_mask(const std::string& name) {
+  std::string text = text_of(name);
+  const std::string mask = "causal: true";
+  const std::size_t at = text.find(mask);
+  REQUIRE(at != std::string::npos);
+  return test::workload(text.replace(at, mask.size(), "causal: false"));
+}
+
+// Weights of a layer that products read: queries, keys and values; the output's projection; gate, up and down.
+double products_of(const Sizes& m) {
+  const double queries = m.heads * m.head_width;
+  const double keys = m.key_value_heads * m.head_width;
+  return m.hidden * (queries + 2 * keys) + queries * m.hidden + 3 * m.hidden * m.intermediate;
+}
+
+TEST_CASE("models of gated layers have the published parameters", "[workload][conformance]") {
+  for (const Sizes& m : kGated) {
+    INFO(m.name);
+    const double head_norms = std::string(m.name).starts_with("qwen3") ? 2 * m.head_width : 0;
+    const double layer = products_of(m) + 2 * m.hidden + head_norms; // two norms
+    const double embedding = m.vocabulary * m.hidden;
+    const double sum = m.layers * layer + 2 * embedding + m.hidden; // the head has a table of its own; the last norm
+    CHECK(sum == m.parameters);
+    CHECK(totals_of(test::workload(text_of(m.name))).parameters == m.parameters);
+  }
+}
+
+// Chowdhery et al. 2022 (PaLM), appendix B: 6 N + 12 L H Q T FLOPs a token for forward and backward, a third of that
+// forward; L layers, H heads of Q features, T tokens. Attention counts every pair of a query and a key. N are the
+// parameters that take part in products: a table that is only looked up does not (PaLM's is the head's too). What
+// stands in no product (norms, rotary, gates, the loss) is left out by the formula and is below 0.1 % of it.
+TEST_CASE("forward FLOPs of gated layers are PaLM's 2 N + 4 L H Q T a token", "[workload][conformance]") {
+  for (const Sizes& m : kGated) {
+    INFO(m.name);
+    const double weights = m.layers * products_of(m) + m.vocabulary * m.hidden;
+    const double width = m.heads * m.head_width;
+    const double attention = 4 * m.layers * width * m.sequence;
+    const ModelGraph full = without_mask(m.name);
+    CHECK(2 * test::multiply_adds(full) == test::near(m.sequence * (2 * weights + attention)));
+    CHECK(totals_of(full).forward.value == Approx(m.sequence * (2 * weights + attention)).epsilon(1e-3));
+    // The shipped model computes, and counts, only the T (T + 1) / 2 pairs that the causal mask leaves.
+    const double causal = attention * (m.sequence + 1) / (2 * m.sequence);
+    const ModelGraph shipped = test::workload(text_of(m.name));
+    CHECK(2 * test::multiply_adds(shipped) == test::near(m.sequence * (2 * weights + causal)));
+    CHECK(totals_of(shipped).forward.value == Approx(m.sequence * (2 * weights + causal)).epsilon(1e-3));
+  }
+}
+
+constexpr Sizes kGpt[] = {
+    {"gpt3-175b", 96, 12288, 96, 96, 128, 4 * 12288, 51200, 2048, 174615846912},
+    {"gpt3-1t", 128, 25600, 160, 160, 160, 4 * 25600, 51200, 2048, 1008038758400},
+};
+
+// Narayanan et al. 2021, equation 2: P = 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), which leaves out the last
+// normalization, 2 h. Table 1 gives 174.6 and 1008.0 billion.
+TEST_CASE("GPT models have the parameters of Narayanan et al. 2021", "[workload][conformance]") {
+  for (const Sizes& m : kGpt) {
+    INFO(m.name);
+    const double l = m.layers, h = m.hidden, V = m.vocabulary, s = m.sequence;
+    CHECK(12 * l * h * h + 13 * l * h + (V + s) * h + 2 * h == m.parameters);
+    CHECK(totals_of(test::workload(text_of(m.name))).parameters == m.parameters);
+  }
+}
+
+// Narayanan et al. 2021, equation 3: F = 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)) for an iteration with recompute:
+// layers count forward four times (forward, recompute, twice for backward), the head, 6 B s h V, three times. So
+// forward is 24 s l h^2 (1 + s / (6 h)) + 2 s h V a sequence, where every query sees every key.
+TEST_CASE("forward FLOPs of GPT models are those of Narayanan et al. 2021", "[workload][conformance]") {
+  for (const Sizes& m : kGpt) {
+    INFO(m.name);
+    const double l = m.layers, h = m.hidden, V = m.vocabulary, s = m.sequence;
+    const double published = 24 * s * l * h * h * (1 + s / (6 * h)) + 2 * s * h * V;
+    const ModelGraph full = without_mask(m.name);
+    CHECK(2 * test::multiply_adds(full) == test::near(published));
+    CHECK(totals_of(full).forward.value == Approx(published).epsilon(1e-3));
+    // The shipped model counts the pairs that the causal mask leaves, s (s + 1) / 2 of s^2.
+    const double hidden_pairs = 4 * s * s * l * h * (1 - (s + 1) / (2 * s));
+    CHECK(2 * test::multiply_adds(test::workload(text_of(m.name))) == test::near(published - hidden_pairs));
+  }
+}
+
+} // namespace
+} // namespace stagecraft
