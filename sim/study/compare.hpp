@@ -23,8 +23,9 @@ std::vector<Scenario> scenarios_of(const Study& study);
 
 /// How a comparison is made. What comes out depends on `changes` alone.
 struct CompareOptions {
-  ProgressCall progress = {}; ///< hears how many plans of how many are made, then how many changes of how many are found
-  int workers = 1;            ///< processes that plan and replay
+  ProgressCall progress =
+      {};          ///< hears how many plans of how many are made, then how many changes of how many are found
+  int workers = 1; ///< processes that plan and replay
   /// Of the first so many infeasible runs the change that would make them fit is looked for, and of the next ones until
   /// one is found, which the verdict names.
   std::size_t changes = std::numeric_limits<std::size_t>::max();

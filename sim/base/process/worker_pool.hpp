@@ -34,9 +34,9 @@ void run(const WorkerPool& pool);
 /// Tasks 0, 1, 2, … that a child can do and send the result of, or that this process can do itself.
 struct SharedTasks {
   std::size_t count = 0;
-  std::function<std::string(std::size_t task)> work;                           ///< in a child: the result
+  std::function<std::string(std::size_t task)> work;                          ///< in a child: the result
   std::function<void(std::size_t task, const std::string& result)> take = {}; ///< here, as results come in
-  std::function<void(std::size_t task)> here;                                  ///< here, without a child
+  std::function<void(std::size_t task)> here;                                 ///< here, without a child
 };
 
 /// Does every task, in children where there are several workers and tasks. What a child dies of is done here again, so

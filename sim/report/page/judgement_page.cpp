@@ -19,7 +19,8 @@ std::vector<std::string> winners(const json& planners) {
   const json& first = planners.front();
   return {text_at(first, "planner") + " comes nearest to the best known plans: half of its plans are within " +
           percent(number_at(first, "median_regret"), 1) + " of them, and it wins " +
-          std::to_string(whole_at(first, "wins", 0)) + " of " + std::to_string(whole_at(first, "cases", 0)) + " cases."};
+          std::to_string(whole_at(first, "wins", 0)) + " of " + std::to_string(whole_at(first, "cases", 0)) +
+          " cases."};
 }
 
 PageTable planners_table(const json& planners) {
