@@ -3,20 +3,23 @@
 
 namespace stagecraft {
 
-const ScheduleResult& KnownSchedules::find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks) {
+ScheduleResult KnownSchedules::find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks) {
   constexpr std::size_t kMostActions = 1'000'000;
-  const std::tuple key{&row, ranks, micro_batches, chunks};
-  if (const auto known = known_.find(key); known != known_.end()) {
-    return known->second;
-  }
   if (actions_ > kMostActions) {
     known_.clear();
     actions_ = 0;
   }
-  ScheduleResult& made = known_[key] = make_schedule(row, {ranks, micro_batches, chunks});
-  if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
-    for (const auto& order : schedule->orders) {
-      actions_ += order.size();
+  const auto [known, is_first] = known_.try_emplace({&row, ranks, micro_batches, chunks});
+  if (known->second) {
+    return *known->second;
+  }
+  ScheduleResult made = make_schedule(row, {ranks, micro_batches, chunks});
+  if (!is_first) {
+    known->second = made;
+    if (const Schedule* schedule = std::get_if<Schedule>(&made)) {
+      for (const auto& order : schedule->orders) {
+        actions_ += order.size();
+      }
     }
   }
   return made;

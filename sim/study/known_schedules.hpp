@@ -4,21 +4,23 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
-/// Remembers what make_schedule() answered. It holds at most about a million actions, and then starts anew.
+/// Remembers what make_schedule() answered, from the second time on that it is asked: a run alone asks once. It holds
+/// about a million actions at most, and then starts anew.
 class KnownSchedules {
 public:
-  /// make_schedule() of a row that is neither timed nor in_turn. Valid until the next call.
-  const ScheduleResult& find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks);
+  /// make_schedule() of a row that is neither timed nor in_turn.
+  ScheduleResult find_or_make(const ScheduleRow& row, int ranks, int micro_batches, int chunks);
 
 private:
-  std::map<std::tuple<const ScheduleRow*, int, int, int>, ScheduleResult> known_;
-  std::size_t actions_ = 0; // of all that is known
+  std::map<std::tuple<const ScheduleRow*, int, int, int>, std::optional<ScheduleResult>> known_; // nothing: asked once
+  std::size_t actions_ = 0;                                                                      // of all that is known
 };
 
 } // namespace stagecraft
