@@ -185,8 +185,8 @@ private:
         earliest = number > 0 ? std::max(earliest, slots_[rank][pass][number - 1]) : earliest;
         Passes& all = passes_of[rank];
         const auto holds_too_much = [&](int candidate) {
-          all[slot] = -1;
-          all[candidate] = pass;
+          all[item.slot] = -1; // a lambda cannot take hold of the names above in Clang 14
+          all[candidate] = item.pass;
           const bool too_much = most_held(all, with_weights) > most;
           all[candidate] = -1;
           return too_much;

@@ -25,7 +25,7 @@ struct StrategyRow {
   bool at_every_count = false; ///< the plain choice beside every split: a comparison also tries it at numbers of
                                ///< micro-batches that it does not list (Training::more_micro_batches)
   /// The strategy that makes the same plan of a model whose operators have only one order; "": none.
-  std::string_view in_one_order = "";
+  std::string_view in_one_order = {};
   bool reference = false; ///< tries all other strategies, so it is no part of `all` and only runs where it is named
 };
 std::span<const StrategyRow> strategies();

@@ -23,9 +23,13 @@ fs::path place_of_module(const char* file) {
       return place;
     }
   }
+  if (places.empty()) {
+    throw InputError({file, 0, 0},
+                     "this part of the program cannot be found, since /proc does not say where the program "
+                     "is; allowed: a system with /proc");
+  }
   const auto folder = [&](int place) { return places[place].parent_path().string(); };
-  throw InputError({file, 0, 0}, "no such part of the program; allowed: in " +
-                                     (places.empty() ? "a folder that /proc tells" : folder(0) + " or " + folder(1)));
+  throw InputError({file, 0, 0}, "no such part of the program; allowed: in " + folder(0) + " or " + folder(1));
 }
 
 } // namespace
