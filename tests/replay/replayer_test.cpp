@@ -31,6 +31,7 @@ TEST_CASE("timelines are the same for any number of workers", "[replay][workers]
       REQUIRE(shared.size() == alone.size());
       for (std::size_t g = 0; g < alone.size(); ++g) {
         CHECK(shared[g].iterations == alone[g].iterations);
+        CHECK(shared[g].window == alone[g].window);
         CHECK(shared[g].start == alone[g].start);
         CHECK(shared[g].finish == alone[g].finish);
       }

@@ -66,14 +66,17 @@ TEST_CASE("after planning ahead in other processes nothing is left to plan", "[s
   StudyMemo memo(read, counts);
   const std::vector<Scenario> scenarios = scenarios_of(read);
   plan_ahead(memo, scenarios, 3);
+  const std::size_t ahead = memo.plans.plannings();
   std::vector<Scenario> unplanned;
   std::copy_if(scenarios.begin(), scenarios.end(), std::back_inserter(unplanned), [&](const Scenario& scenario) {
     return std::holds_alternative<Infeasible>(plan_scenario(memo, scenario).result);
   });
+  CHECK(ahead > 0);
+  CHECK(memo.plans.plannings() == ahead);
   find_changes_ahead(memo, unplanned, 3);
   const std::size_t plannings = memo.plans.plannings();
   const std::size_t changes = memo.fit_changes.size();
-  CHECK(plannings > 0);
+  CHECK(plannings > ahead);
   CHECK(changes > 0);
   for (const Scenario& scenario : unplanned) {
     smallest_fitting_change(memo, scenario);
