@@ -49,7 +49,14 @@ void for_part(const std::vector<std::int64_t>& sizes, int dimension, const std::
   }
 }
 
+void check_dimension(const Numbers& numbers, int dimension) {
+  if (dimension >= static_cast<int>(numbers.sizes.size())) {
+    throw std::runtime_error("a tensor lacks the dimension that is cut");
+  }
+}
+
 Numbers cut(const Numbers& whole, int dimension, const Sections& sections, int part, int parts) {
+  check_dimension(whole, dimension);
   const auto indices = indices_of(sections, part, parts);
   if (std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != whole.sizes[dimension]) {
     throw std::runtime_error("sections do not fit the dimension");
@@ -63,6 +70,7 @@ Numbers cut(const Numbers& whole, int dimension, const Sections& sections, int p
 
 // The whole of parts, in their order.
 Numbers join(const std::vector<const Numbers*>& parts, int dimension, const Sections& sections) {
+  check_dimension(*parts.front(), dimension);
   Numbers whole = *parts.front();
   whole.sizes[dimension] = std::accumulate(sections.begin(), sections.end(), std::int64_t{0});
   whole.values.assign(product(whole.sizes), 0);
