@@ -235,3 +235,14 @@ TEST_CASE("what does not divide is refused with the nearest size that does") {
   CHECK(std::get<Infeasible>(shared).reason ==
         "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
 }
+
+TEST_CASE("axes that the rule has no letter for are refused") {
+  const Transformer model = make_transformer({});
+  const auto reason_of = [&](Axis axis) {
+    const auto shared = share_by_megatron(model.operators, make_layout({{axis, 2}}), {});
+    return std::holds_alternative<Infeasible>(shared) ? std::get<Infeasible>(shared).reason : "";
+  };
+  CHECK(reason_of(Axis::data).empty());
+  CHECK(reason_of(Axis::context) == "operator 3 needs all tokens at once, so the context axis cannot share them");
+  CHECK(reason_of(Axis::expert) == "the rule of Megatron-LM lays out experts by their own layout");
+}
