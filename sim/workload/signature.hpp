@@ -69,4 +69,14 @@ struct Signature {
   bool reads_output = false;              ///< backward reads the output
 };
 
+/// Where a letter stands among the dimensions of a tensor; -1: nowhere.
+int dimension_of(const TensorDimensions& dimensions, int letter);
+
+/// An operator that reads another one's output, as which of its inputs.
+struct Reader {
+  int op = -1, input = 0;
+};
+/// [operator]: who reads its output, in the order of operators.
+std::vector<std::vector<Reader>> readers_of(const std::vector<Signature>& operators);
+
 } // namespace stagecraft

@@ -203,7 +203,6 @@ private:
       }
       results[rank] = received(step, all, program_.layout.coordinate(rank, axis));
       known = known && relative_error(results[rank], read(rank, step.reads.front())) == 0;
-      outcome_.exchanged_elements += static_cast<double>(read(rank, step.reads.front()).values.size());
     }
     if (is_collective(step.kind)) {
       if (known) {
@@ -271,7 +270,7 @@ private:
   std::int64_t first_word(int op, const ProgramTensor& tensor, int rank) const {
     for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
       const Placement& placement = tensor.placements[axis];
-      if (placement.is_shard() && tensor.op >= -1 &&
+      if (placement.is_shard() &&
           program_.operators[op].letters[letter_of(op, tensor, placement.dimension)].name == "words") {
         const int parts = program_.layout.dimensions[axis].size;
         return program_.layout.coordinate(rank, axis) * (placement.sections.front() / parts);

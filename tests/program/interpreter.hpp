@@ -51,7 +51,6 @@ struct Outcome {
   Numbers loss;
   std::vector<std::string> defects;   ///< ranks that disagree, sizes that do not fit
   std::vector<std::size_t> redundant; ///< numbers of collectives, in the order of the program
-  double exchanged_elements = 0;      ///< that collectives read, over all ranks
 };
 
 /// Runs the program.

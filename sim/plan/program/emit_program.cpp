@@ -15,13 +15,6 @@ namespace {
 using Role = ProgramTensor::Role;
 using Kind = Placement::Kind;
 
-// Where a letter stands among the dimensions; -1: nowhere.
-int dimension_of(const TensorDimensions& dimensions, int letter) {
-  const auto found = std::find_if(dimensions.begin(), dimensions.end(),
-                                  [&](const TensorDimension& dimension) { return dimension.letter == letter; });
-  return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
-}
-
 Placement shard_of(const TensorDimensions& dimensions, int dimension) {
   return {Kind::shard, dimension, dimensions[dimension].sections};
 }
@@ -43,14 +36,7 @@ public:
     program_.layout = layout;
     program_.operators = std::move(operators);
     axes_ = layout.dimensions.size();
-    readers_.resize(count());
-    for (int op = 0; op < count(); ++op) {
-      for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
-        if (const int maker = signature(op).inputs[i].maker; maker >= 0) {
-          readers_[maker].emplace_back(op, static_cast<int>(i));
-        }
-      }
-    }
+    readers_ = readers_of(program_.operators);
   }
 
   Program emit() {
@@ -422,9 +408,9 @@ private:
   Program program_;
   std::size_t axes_ = 0;
   std::vector<Step>* steps_ = nullptr;
-  std::vector<std::vector<std::pair<int, int>>> readers_; // [operator]: who reads its output, as which input
-  std::vector<TensorId> made_;                            // [operator]: its output as it makes it
-  std::vector<std::vector<TensorId>> inside_;             // [operator]: what it reduced inside
+  std::vector<std::vector<Reader>> readers_;
+  std::vector<TensorId> made_;                // [operator]: its output as it makes it
+  std::vector<std::vector<TensorId>> inside_; // [operator]: what it reduced inside
   std::map<Conversion, TensorId> converted_;
   std::map<std::pair<int, int>, TensorId> data_;
   std::map<int, std::vector<TensorId>> arriving_; // [operator]: gradients of its output

@@ -14,10 +14,6 @@ int find_letter(const Signature& signature, std::string_view name) {
   return found == letters.end() ? kNone : static_cast<int>(found - letters.begin());
 }
 
-bool has(const TensorDimensions& dimensions, int letter) {
-  return std::any_of(dimensions.begin(), dimensions.end(), [&](const auto& one) { return one.letter == letter; });
-}
-
 // The letter that a parameter of the operator is summed over; kNone where there is none.
 int summed_letter(const Signature& signature) {
   for (const ParameterSignature& parameter : signature.parameters) {
@@ -33,8 +29,9 @@ int summed_letter(const Signature& signature) {
 // Multiplies an activation with a weight.
 bool is_product(const Signature& signature) {
   const int letter = summed_letter(signature);
-  return letter != kNone && std::any_of(signature.inputs.begin(), signature.inputs.end(),
-                                        [&](const InputSignature& input) { return has(input.dimensions, letter); });
+  return letter != kNone &&
+         std::any_of(signature.inputs.begin(), signature.inputs.end(),
+                     [&](const InputSignature& input) { return dimension_of(input.dimensions, letter) >= 0; });
 }
 
 bool is_look_up(const Signature& signature) { return summed_letter(signature) != kNone && !is_product(signature); }
@@ -65,15 +62,7 @@ class Rule {
 public:
   Rule(const std::vector<Signature>& operators, const Layout& layout, const MegatronRule& rule)
       : operators_(operators), layout_(layout), rule_(rule),
-        shared_(operators.size(), std::vector<int>(layout.dimensions.size(), kNone)), readers_(operators.size()) {
-    for (int op = 0; op < count(); ++op) {
-      for (const InputSignature& input : operators_[op].inputs) {
-        if (input.maker >= 0) {
-          readers_[input.maker].push_back(op);
-        }
-      }
-    }
-  }
+        shared_(operators.size(), std::vector<int>(layout.dimensions.size(), kNone)), readers_(readers_of(operators)) {}
 
   std::variant<SharedLetters, Infeasible> share() {
     for (std::size_t axis = 0; axis < layout_.dimensions.size(); ++axis) {
@@ -148,7 +137,8 @@ private:
     while (!open.empty()) {
       const int op = open.back();
       open.pop_back();
-      for (const int reader : readers_[op]) {
+      for (const Reader& read : readers_[op]) {
+        const int reader = read.op;
         if (is_product(operators_[reader])) {
           region.last.insert(reader);
         } else if (!enter(region, open, reader)) {
@@ -230,7 +220,7 @@ private:
   const Layout& layout_;
   const MegatronRule& rule_;
   SharedLetters shared_;
-  std::vector<std::vector<int>> readers_;
+  std::vector<std::vector<Reader>> readers_;
   std::size_t axis_ = 0;
 };
 

@@ -1,3 +1,4 @@
+// In a file of its own, since the module of SimGrid is compiled with it and without the rest of the task graph.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/schedule/task_graph/task_graph.hpp"
 

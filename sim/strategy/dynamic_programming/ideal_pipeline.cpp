@@ -2,7 +2,6 @@
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -117,14 +116,9 @@ private:
         least = has_type_[type] != 0 ? std::min(least, seconds[state] - seconds[state - 1]) : least;
       }
       longest_operator_ = std::max(longest_operator_, least);
-      const auto here = ideals_.row(static_cast<int>(state));
-      const auto before = ideals_.row(static_cast<int>(state) - 1);
       double made = 0;
-      for (std::size_t word = 0; word < here.size(); ++word) {
-        for (std::uint64_t bits = here[word] & ~before[word]; bits != 0; bits &= bits - 1) {
-          made += problem.output_bytes(static_cast<int>(word) * 64 + std::countr_zero(bits)).value;
-        }
-      }
+      for_each_added(ideals_, static_cast<int>(state), true,
+                     [&](OperatorId op) { made += problem.output_bytes(op).value; });
       most_more_.push_back(std::max(made, costs_.cut_bytes[state] - costs_.cut_bytes[state - 1]));
     }
   }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/signature.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+
+int dimension_of(const TensorDimensions& dimensions, int letter) {
+  const auto found = std::find_if(dimensions.begin(), dimensions.end(),
+                                  [&](const TensorDimension& dimension) { return dimension.letter == letter; });
+  return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
+}
+
+std::vector<std::vector<Reader>> readers_of(const std::vector<Signature>& operators) {
+  std::vector<std::vector<Reader>> readers(operators.size());
+  for (std::size_t op = 0; op < operators.size(); ++op) {
+    for (std::size_t input = 0; input < operators[op].inputs.size(); ++input) {
+      if (const int maker = operators[op].inputs[input].maker; maker >= 0) {
+        readers[maker].push_back({static_cast<int>(op), static_cast<int>(input)});
+      }
+    }
+  }
+  return readers;
+}
+
+} // namespace stagecraft
