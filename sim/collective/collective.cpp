@@ -25,6 +25,10 @@ Traffic traffic_of(const Collective& collective) {
   switch (collective.kind) {
   case CollectiveKind::all_reduce:
     return {collective.bytes * (2.0 * (ranks - 1) / ranks), 2 * (ranks - 1)};
+  case CollectiveKind::reduce_scatter:
+  case CollectiveKind::all_gather:
+  case CollectiveKind::all_to_all:
+    return {collective.bytes * (static_cast<double>(ranks - 1) / ranks), ranks - 1};
   }
   return {};
 }

@@ -13,7 +13,10 @@ namespace stagecraft {
 /// The collectives that plans use. traffic_of() has the closed form of each kind. A transfer from one device to another
 /// is not a collective: PathCost::time() has its time.
 enum class CollectiveKind {
-  all_reduce, ///< every rank brings a buffer and ends up with the sum of all
+  all_reduce,     ///< every rank brings a buffer and ends up with the sum of all
+  reduce_scatter, ///< every rank brings a buffer and ends up with its own part of the sum
+  all_gather,     ///< every rank brings its own part and ends up with all of them
+  all_to_all,     ///< every rank brings a part for each other one
 };
 
 /// A group as closed forms see it: the number of ranks, and the greatest latency and the greatest time per byte between
@@ -32,7 +35,7 @@ PathCost slowest_of(const PathCost& a, const PathCost& b);
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Group group;
-  Bytes bytes; ///< the buffer of each rank
+  Bytes bytes; ///< the buffer of each rank: of a reduce_scatter before it, of an all_gather after it
 };
 
 /// The bytes that each rank sends to its neighbour in total, and the number of steps, each of which waits for the one
@@ -43,7 +46,8 @@ struct Traffic {
 };
 
 /// An all-reduce runs on a ring of r ranks: r-1 steps add up and r-1 steps pass the sums on; in each step every rank
-/// sends one r-th of its buffer (Patarasuk, Yuan 2009). A group of one rank exchanges nothing.
+/// sends one r-th of its buffer (Patarasuk, Yuan 2009). A reduce_scatter is the first half of that, an all_gather the
+/// second. In an all_to_all each rank sends an r-th to every other one. A group of one rank exchanges nothing.
 Traffic traffic_of(const Collective& collective);
 
 /// steps * latency + bytes / bandwidth, over the slowest of the group's paths.

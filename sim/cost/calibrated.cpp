@@ -41,7 +41,7 @@ using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
 void divide(Kernel& kernel, const Shard& shard) {
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
-  if (shard.degree == 1 || (!matrix && !shard.splits_activations)) {
+  if (shard.degree == 1 || (!matrix && shard.activations == 1)) {
     return;
   }
   const auto divided = [&](int dimension) {
@@ -128,7 +128,7 @@ private:
   // Device seconds per sample of a pass, at least, anywhere in the range; infinite if the type lacks the kernel.
   static double least_of_pass(const Pass& pass, KernelPass which, KernelKind kind, const DeviceType& type,
                               Precision precision, Seconds gap, const PartRange& range) {
-    const Shard shard{range.least_degree, range.least_degree > 1};
+    const Shard shard{range.least_degree, 1.0 / range.least_degree};
     const auto shapes = roofline_time(pass_of_shard(pass, shard), kind, type, range.high, precision);
     const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
                                    : std::numeric_limits<double>::infinity();
@@ -149,8 +149,8 @@ private:
     LeastKernelTime sum;
     for (const KernelCall& call : pass.calls) {
       KernelRange kernels{kernel_of(call, which, precision, range.low), kernel_of(call, which, precision, range.high)};
-      divide(kernels.low, {range.most_degree, true});
-      divide(kernels.high, {range.least_degree, true});
+      divide(kernels.low, {range.most_degree, 1.0 / range.most_degree});
+      divide(kernels.high, {range.least_degree, 1.0 / range.least_degree});
       const auto one =
           stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
       if (!one) {

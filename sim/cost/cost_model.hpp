@@ -22,8 +22,8 @@ struct OperatorTime {
 
 /// One device's part of an operator that a tensor-parallel group computes together.
 struct Shard {
-  int degree = 1;                  ///< devices of the group
-  bool splits_activations = false; ///< the activations are divided too, not replicated
+  int degree = 1;         ///< devices of the group
+  double activations = 1; ///< the part of the operator's activations that the device reads and writes
 };
 
 /// What a time rests on. `stated`: on numbers of the model's file or of the cost model itself.
@@ -79,8 +79,8 @@ public:
   virtual std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                            Precision precision) const = 0;
 
-  /// Time of one shard, without its communication. The degree divides FLOPs and parameters, activations only if the
-  /// shard says so, and launches never. The default is for a model that only has whole times: one launch per pass
+  /// Time of one shard, without its communication. The degree divides FLOPs and parameters, activations as the
+  /// shard says, and launches never. The default is for a model that only has whole times: one launch per pass
   /// stays, the rest is divided.
   virtual std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples,
                                                     Precision precision, const Shard& shard) const;

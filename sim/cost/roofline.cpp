@@ -22,7 +22,7 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
 
 Pass pass_of_shard(const Pass& pass, const Shard& shard) {
   return {.flops = pass.flops / shard.degree,
-          .moved_elements = pass.moved_elements / (shard.splits_activations ? shard.degree : 1),
+          .moved_elements = pass.moved_elements * shard.activations,
           .moved_parameters = pass.moved_parameters / shard.degree,
           .kernels = pass.kernels};
 }

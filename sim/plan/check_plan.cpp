@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/plan/program/stage_program.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -155,6 +157,23 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
   }
 }
 
+// Asked once everything else is in order.
+void check_tensor_parallel(const Plan& plan, const ModelGraph& model, std::vector<std::string>& defects) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    if (stage.tensor_parallel == 1) {
+      if (stage.sequence_parallel) {
+        defects.push_back(stage_name(s) + " is sequence-parallel with a tensor_parallel of 1; allowed: from 2 on");
+      }
+      continue;
+    }
+    const auto program = stage_program(model, stage.operators, stage.axis());
+    if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
+      defects.push_back(stage_name(s) + ": " + reason->reason);
+    }
+  }
+}
+
 void check_recompute(const Stage& stage, std::size_t s, const ModelGraph& model, std::vector<std::string>& defects) {
   if (stage.recompute != Recompute::selective && !stage.recomputed.empty()) {
     defects.push_back(stage_name(s) + " lists operators to recompute; allowed: with 'recompute: selective' only");
@@ -201,6 +220,9 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
   }
   if (std::string replicated = replicated_indivisible(plan, model); !replicated.empty()) {
     defects.push_back(std::move(replicated));
+  }
+  if (defects.empty()) {
+    check_tensor_parallel(plan, model, defects);
   }
   return defects;
 }

@@ -23,15 +23,16 @@ std::map<DeviceId, Seconds> busy_by_device(const PlanCost& cost) {
 
 } // namespace
 
-Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage& to, Bytes bytes) {
+Seconds slowest_transfer(const Problem& problem, const StageCost& from, const StageCost& to, Bytes bytes) {
   Seconds worst;
-  for (std::size_t i = 0; i < from.devices.size(); ++i) {
-    for (std::size_t j = 0; j < to.devices.size(); ++j) {
-      const int rank = static_cast<int>(i) % from.tensor_parallel;
-      const int other = static_cast<int>(j) % to.tensor_parallel;
-      if (from.devices[i] != to.devices[j] &&
-          (sends_to(rank, from.tensor_parallel, other) || sends_to(other, to.tensor_parallel, rank))) {
-        worst = std::max(worst, problem.path(from.devices[i], to.devices[j]).time(bytes));
+  for (std::size_t i = 0; i < from.replicas.size(); ++i) {
+    for (std::size_t j = 0; j < to.replicas.size(); ++j) {
+      const DeviceId sender = from.replicas[i].device;
+      const DeviceId receiver = to.replicas[j].device;
+      const double part =
+          std::max(part_sent(from, from.rank(i), to, to.rank(j)), part_sent(to, to.rank(j), from, from.rank(i)));
+      if (sender != receiver && part > 0) {
+        worst = std::max(worst, problem.path(sender, receiver).time(bytes * part));
       }
     }
   }
@@ -57,7 +58,7 @@ Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cos
     worst = std::max(worst, busy);
   }
   for (std::size_t n = 0; n + 1 < plan.stages.size(); ++n) {
-    worst = std::max(worst, 2 * slowest_transfer(problem, plan.stages[n], plan.stages[n + 1], cost.cut[n]));
+    worst = std::max(worst, 2 * slowest_transfer(problem, cost.stages[n], cost.stages[n + 1], cost.cut[n]));
   }
   return worst;
 }
@@ -78,7 +79,7 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
     }
     total += slowest;
     if (s + 1 < plan.stages.size()) {
-      total += 2 * slowest_transfer(problem, plan.stages[s], plan.stages[s + 1], cost.cut[s]);
+      total += 2 * slowest_transfer(problem, cost.stages[s], cost.stages[s + 1], cost.cut[s]);
     }
     reduce = std::max(reduce, seconds_to_reduce(problem, plan.stages[s], cost.stages[s]));
   }

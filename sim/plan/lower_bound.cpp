@@ -379,7 +379,8 @@ Seconds communication_bound(const Problem& problem, const LeastTimes& times, con
     return Seconds{0};
   }
   const std::vector<DeviceId> able = that_hold_all(problem, devices);
-  const double crossing = 2 * best_path(problem, devices).latency.value;
+  const int steps = problem.model.size() > 1 ? 1 : 0; // a lone operator may be shared out and nothing exchanged
+  const double crossing = steps * best_path(problem, devices).latency.value;
   return Seconds{std::min({alone_seconds(problem, able), reduced_seconds(problem, times, able), crossing})};
 }
 

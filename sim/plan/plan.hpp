@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
+#include "sim/plan/program/tensor_axis.hpp"
 #include "sim/plan/rounds.hpp"
 #include "sim/platform/platform.hpp"
 #include "sim/workload/model_graph.hpp"
@@ -26,11 +27,13 @@ struct Stage {
   std::vector<DeviceId> devices;     ///< replica by replica, in each by rank
   std::vector<double> shares;        ///< share of each replica, adding up to 1; empty: equal shares
   int tensor_parallel = 1;           ///< t, which divides the number of devices
+  bool sequence_parallel = false;    ///< between products the devices of a replica share tokens
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
   bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
   int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
 
+  TensorAxis axis() const { return {tensor_parallel, sequence_parallel}; }
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
     return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];

@@ -30,6 +30,7 @@ struct Sums {
   double forward = 0, input = 0, weight = 0;
   double overlap = 0; // seconds saved by computing both gradients at the same time
   double again = 0;   // forward time of recomputed operators
+  double terms = 0;   // once an iteration: adding up gradients of which each device of the group has a term
 };
 
 // Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
@@ -60,15 +61,19 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
     known.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share, problem.training.precision);
   }
   Sums sums;
+  for (const RankShare& of_operator : split.operators) {
+    sums.terms +=
+        of_operator.terms.value > 0 ? seconds_of({CollectiveKind::all_reduce, group, of_operator.terms}).value : 0;
+  }
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
     for (AlikeTimes& of_type : known) {
-      const std::optional<OperatorTime>& time = of_type.of_shard(stage.operators[i], split.shards[i]);
+      const std::optional<OperatorTime>& time = of_type.of_shard(stage.operators[i], split.operators[i].shard);
       most.forward = std::max(most.forward, time ? time->forward.value : kInfinity);
       most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
       most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
     }
-    const GroupWaits waits = group_waits(split, i, group, share);
+    const GroupWaits waits = group_waits(split.operators[i], group, share);
     most.forward += waits.forward.value;
     most.input += waits.backward.value;
     sums.forward += most.forward;
@@ -165,8 +170,8 @@ struct Held {
   std::optional<Bytes> for_weights; // if it is known
 };
 
-// Bytes of tensors that are kept for recomputed operators to read, each counted once.
-Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
+// Bytes of tensors that are kept for recomputed operators to read, each counted once, as a device has them.
+Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage, const TensorSplit& split) {
   Bytes sum;
   std::vector<OperatorId> made; // makers that are not recomputed
   for (const OperatorId op : stage.operators) {
@@ -182,7 +187,9 @@ Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage) {
   std::sort(made.begin(), made.end());
   made.erase(std::unique(made.begin(), made.end()), made.end());
   for (const OperatorId op : made) {
-    sum += problem.output_bytes(op);
+    const auto inside = std::lower_bound(stage.operators.begin(), stage.operators.end(), op);
+    const bool own = inside != stage.operators.end() && *inside == op;
+    sum += problem.output_bytes(op) * (own ? split.operators[inside - stage.operators.begin()].output : split.borders);
   }
   return sum;
 }
@@ -208,18 +215,14 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
   Held held;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     const OperatorId op = stage.operators[i];
-    held.parameters += problem.model.operators[op].parameters;
-    held.resident += Bytes{problem.model.operators[op].resident_bytes};
-    const bool part = !split.shards.empty() && split.shards[i].splits_activations;
-    const Bytes stash = problem.stash_bytes(op) / (part ? stage.tensor_parallel : 1);
-    (stage.recomputes(op) ? held.workspace : held.kept) += stash;
-    held.for_weights =
-        held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) / (part ? stage.tensor_parallel : 1);
+    const RankShare& part = split.operators[i];
+    held.parameters += problem.model.operators[op].parameters * part.parameters;
+    held.resident += Bytes{problem.model.operators[op].resident_bytes} / stage.tensor_parallel;
+    (stage.recomputes(op) ? held.workspace : held.kept) += problem.stash_bytes(op) * part.stash;
+    held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
   }
-  held.parameters /= stage.tensor_parallel;
-  held.resident = held.resident / stage.tensor_parallel;
   if (stage.recompute != Recompute::none) {
-    held.read_again = inputs_of_recomputed(problem, stage);
+    held.read_again = inputs_of_recomputed(problem, stage, split);
     held.kept += held.read_again;
   }
   return held;
@@ -261,10 +264,9 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
 enum class Figures { all, memory };
 
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
-  const bool grouped = stage.tensor_parallel > 1;
-  const TensorSplit split = grouped ? split_tensors(problem, stage.operators, stage.tensor_parallel) : TensorSplit{};
+  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis()));
   const Held held = held_by(problem, stage, split);
-  StageCost cost{.tensor_parallel = stage.tensor_parallel, .in_turn = stage.in_turn};
+  StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
   if (stage.replicas() > 1 && figures == Figures::all) {
     cost.buckets = gradient_buckets(problem, stage, cost.gradients);
@@ -276,7 +278,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
     const Sums times = figures == Figures::all ? known.of(group, share) : Sums{};
     const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
-                               incoming * share, outgoing * share};
+                               incoming * share * split.borders, outgoing * share * split.borders};
     StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
     memory.read_again = held.read_again * share;
     if (held.for_weights) {
@@ -284,16 +286,17 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     }
     for (const DeviceId device : group) {
       const DeviceType& type = problem.platform.type_of(device);
-      cost.replicas.push_back({.device = device,
-                               .share = share,
-                               .forward = Seconds{times.forward},
-                               .backward_input = Seconds{times.input},
-                               .backward_weight = Seconds{times.weight},
-                               .overlap = Seconds{times.overlap},
-                               .recompute = Seconds{times.again},
-                               .optimizer = optimizer_time(problem.training, held.parameters, type),
-                               .prediction = prediction_time(problem.training, held.parameters, type),
-                               .memory = memory});
+      cost.replicas.push_back(
+          {.device = device,
+           .share = share,
+           .forward = Seconds{times.forward},
+           .backward_input = Seconds{times.input},
+           .backward_weight = Seconds{times.weight},
+           .overlap = Seconds{times.overlap},
+           .recompute = Seconds{times.again},
+           .optimizer = optimizer_time(problem.training, held.parameters, type) + Seconds{times.terms},
+           .prediction = prediction_time(problem.training, held.parameters, type),
+           .memory = memory});
     }
   }
   return cost;
@@ -310,6 +313,16 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures) {
 }
 
 } // namespace
+
+double part_sent(const StageCost& from, int from_rank, const StageCost& to, int to_rank) {
+  const bool from_parts = from.border_part < 1;
+  if (!from_parts && to_rank % from.tensor_parallel != from_rank) {
+    return 0;
+  }
+  const double begin = from_parts ? from_rank * from.border_part : 0;
+  const double wanted = to.border_part < 1 ? to_rank * to.border_part : 0;
+  return std::max(0.0, std::min(begin + from.border_part, wanted + to.border_part) - std::max(begin, wanted));
+}
 
 void recompute_as_trained(const Problem& problem, Stage& stage) {
   stage.recompute = problem.training.recompute.what;

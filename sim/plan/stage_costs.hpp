@@ -17,7 +17,7 @@ struct ReplicaCost {
   Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
   Seconds overlap;    ///< seconds saved by computing both gradients at once, on several streams
   Seconds recompute;  ///< forward time of what runs again; 0 without recompute
-  Seconds optimizer;  ///< per step
+  Seconds optimizer;  ///< per step; with adding up what each device of the group has a term of
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
 
@@ -37,14 +37,15 @@ struct StageCost {
   std::vector<GradientBucket>
       buckets; ///< the gradients in the order in which backward completes them; empty: all at its end
   int tensor_parallel = 1;
-  bool in_turn = false; ///< as in the stage
+  double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
+  bool in_turn = false;   ///< as in the stage
 
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
 };
 
-/// Whether a device receives a tensor of another stage from the device of rank `from_rank`. Each takes the whole tensor
-/// from the rank with its own number, modulo the sender's degree.
-constexpr bool sends_to(int from_rank, int from_degree, int to_rank) { return to_rank % from_degree == from_rank; }
+/// The part of a replica's tensor that a rank of one stage sends to a rank of another. Where each rank has its own
+/// part, the parts overlap in this; where it has the whole, it sends to those of its own number, modulo its degree.
+double part_sent(const StageCost& from, int from_rank, const StageCost& to, int to_rank);
 
 /// Tensors made in one stage and needed in a later one, each counted once; per micro-batch.
 struct StageEdge {

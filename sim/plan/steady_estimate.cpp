@@ -47,7 +47,7 @@ std::vector<SteadyStage> steady_stages(const Problem& problem, const Plan& plan,
     stage.ahead = std::floor((ranks - 1) / stage.turns);
     if (s + 1 < stages.size()) {
       const auto transfer = [&](Bytes bytes) {
-        return slowest_transfer(problem, plan.stages[s], plan.stages[s + 1], bytes);
+        return slowest_transfer(problem, cost.stages[s], cost.stages[s + 1], bytes);
       };
       stage.there = transfer(cost.cut[s] * std::max(largest_share(cost.stages[s]), largest_share(cost.stages[s + 1])));
       stage.bytes = stage.there - transfer(Bytes{0});

@@ -22,6 +22,6 @@ Seconds estimate_period(const Problem& problem, const Plan& plan, const PlanCost
 /// Seconds in which the replicas of a stage reduce their gradients, each shard in a ring of its own.
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost);
 /// Seconds of a transfer over the slowest pair of devices of two stages, in either direction.
-Seconds slowest_transfer(const Problem& problem, const Stage& from, const Stage& to, Bytes bytes);
+Seconds slowest_transfer(const Problem& problem, const StageCost& from, const StageCost& to, Bytes bytes);
 
 } // namespace stagecraft

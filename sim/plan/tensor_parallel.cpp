@@ -1,108 +1,206 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/tensor_parallel.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 namespace stagecraft {
 namespace {
 
-bool has_weights(const Operator& op) {
-  const bool dense = row_of(op.kind).matrix || op.kind == KernelKind::embedding || op.kind == KernelKind::other;
-  return dense && (op.parameters > 0 || op.forward.moved_parameters > 0);
+CollectiveKind kind_of(StepKind step) {
+  switch (step) {
+  case StepKind::reduce_scatter:
+    return CollectiveKind::reduce_scatter;
+  case StepKind::all_gather:
+    return CollectiveKind::all_gather;
+  case StepKind::all_to_all:
+    return CollectiveKind::all_to_all;
+  default:
+    return CollectiveKind::all_reduce;
+  }
 }
 
-// Whether the operator can work on any part of its input's features alone.
-bool works_on_parts(const Operator& op) {
-  return op.parameters == 0 && (op.kind == KernelKind::elementwise || op.kind == KernelKind::attention ||
-                                op.kind == KernelKind::pooling || op.kind == KernelKind::reshape);
+double elements_of(const TensorDimensions& dimensions) {
+  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
+    return product * static_cast<double>(one.size());
+  });
 }
 
-// The operators after `first` up to the one that forms a pair with it; empty if there is none.
-std::vector<OperatorId> second_half(const ModelGraph& model, const std::vector<char>& inside, OperatorId first) {
-  std::vector<OperatorId> chain;
-  OperatorId last = first;
-  while (model.successors[last].size() == 1) {
-    last = model.successors[last].front();
-    const Operator& op = model.operators[last];
-    if (inside[last] == 0 || model.predecessors[last].size() != 1) {
-      break;
+// Reads the shares of operators off a stage's program, whose layout has one dimension.
+class ShareReader {
+public:
+  ShareReader(const Problem& problem, const StageProgram& stage)
+      : problem_(problem), stage_(stage), program_(stage.program), degree_(program_.layout.dimensions.front().size) {}
+
+  TensorSplit read(std::size_t operators) {
+    TensorSplit split;
+    for (std::size_t at = 0; at < operators; ++at) {
+      split.operators.push_back(share_of(stage_.op_at(at)));
     }
-    chain.push_back(last);
-    if (has_weights(op)) {
-      return chain;
+    read_pass(program_.forward, split, &RankShare::forward);
+    read_pass(program_.backward, split, &RankShare::backward);
+    for (const Step& step : program_.reduction) {
+      if (is_collective(step.kind)) {
+        const ProgramTensor& gradient = program_.tensors[step.reads.front()];
+        at_operator(split, gradient.op).terms +=
+            Bytes{local_elements(gradient, program_.layout) * parameter_bytes(problem_.training).gradient};
+      }
     }
-    if (!works_on_parts(op)) {
-      break;
+    split.borders = part_at_borders(operators);
+    return split;
+  }
+
+private:
+  bool is_shared(int op) const { return stage_.shared[op].front() != kNone; }
+
+  // The part that a rank reads or writes of a tensor with these dimensions: its own, or all.
+  double used(int op, const TensorDimensions& dimensions) const {
+    return is_shared(op) && dimension_of(dimensions, stage_.shared[op].front()) >= 0 ? 1.0 / degree_ : 1.0;
+  }
+
+  double kept(int op) const { return part_of(program_.tensors[program_.values[op]]); }
+  double part_of(const ProgramTensor& tensor) const {
+    return tensor.placements.front().is_shard() ? 1.0 / degree_ : 1.0;
+  }
+
+  RankShare share_of(int op) const {
+    const Signature& signature = program_.operators[op];
+    double all = 0;
+    double read = 0;
+    double saved = 0;
+    for (const InputSignature& input : signature.inputs) {
+      const double elements = elements_of(input.dimensions);
+      const double part = used(op, input.dimensions);
+      all += elements;
+      read += elements * part;
+      saved += elements * (input.maker >= 0 ? std::min(part, kept(input.maker)) : part);
+    }
+    const double made = elements_of(signature.output);
+    const double written = made * used(op, signature.output);
+    RankShare share;
+    share.output = kept(op);
+    if (is_shared(op)) {
+      share.shard = {degree_, (read + written) / (all + made)};
+    }
+    share.stash = all > 0 ? saved / all : 1;
+    share.weight_stash = (saved + written) / (all + made);
+    share.parameters = part_of_parameters(op);
+    return share;
+  }
+
+  double part_of_parameters(int op) const {
+    double all = 0;
+    double local = 0;
+    for (const TensorId id : program_.parameters[op]) {
+      const ProgramTensor& parameter = program_.tensors[id];
+      const double elements = elements_of(parameter.dimensions);
+      all += elements;
+      local += elements * part_of(parameter);
+    }
+    return all > 0 ? local / all : 1;
+  }
+
+  RankShare& at_operator(TensorSplit& split, int op) const { return split.operators[stage_.position[op]]; }
+
+  // What is gathered belongs to the next computation, which reads it; what is added up to the one that made it.
+  void read_pass(const std::vector<Step>& steps, TensorSplit& split, std::vector<Exchange> RankShare::*pass) {
+    maker_.resize(program_.tensors.size(), -1);
+    std::vector<Exchange> gathered;
+    for (const Step& step : steps) {
+      maker_[step.writes] = step.op >= 0 ? step.op : maker_[step.reads.back()];
+      if (step.op >= 0) {
+        auto& exchanges = at_operator(split, step.op).*pass;
+        exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
+        gathered.clear();
+      } else if (is_collective(step.kind)) {
+        const ProgramTensor& tensor = program_.tensors[step.reads.front()];
+        const Exchange exchange{kind_of(step.kind), bytes_of(tensor)};
+        const int maker = maker_[step.reads.front()];
+        if (tensor.placements.front().is_partial() && maker >= 0) {
+          (at_operator(split, maker).*pass).push_back(exchange);
+        } else {
+          gathered.push_back(exchange);
+        }
+      }
+    }
+    if (!gathered.empty()) { // for a tensor that goes out
+      auto& exchanges = split.operators.back().*pass;
+      exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
     }
   }
-  return {};
-}
+
+  // Bytes of the whole tensor for a micro-batch. What is reduced inside an operator has single precision.
+  Bytes bytes_of(const ProgramTensor& tensor) const {
+    const Precision precision =
+        tensor.role == ProgramTensor::Role::reduction ? Precision::fp32 : problem_.training.precision;
+    return Bytes{elements_of(tensor.dimensions) * problem_.samples * row_of(precision).bytes};
+  }
+
+  double part_at_borders(std::size_t operators) const {
+    double part = 0;
+    const int inside = stage_.incoming + static_cast<int>(operators);
+    for (int op = 0; op < static_cast<int>(program_.operators.size()); ++op) {
+      if (op < stage_.incoming || op >= inside) {
+        part = std::max(part, kept(op));
+      }
+    }
+    return part > 0 ? part : 1;
+  }
+
+  const Problem& problem_;
+  const StageProgram& stage_;
+  const Program& program_;
+  int degree_;
+  std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
+};
 
 // The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
-Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<char>& inside, OperatorId op,
+Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& stage, OperatorId op,
                         const Configuration& measured) {
+  const auto outside = [&](OperatorId other) { return !std::binary_search(stage.begin(), stage.end(), other); };
   Bytes sum;
   for (std::size_t edge = 0; edge < measured.incoming.size(); ++edge) {
-    sum += inside[model.predecessors[op][edge]] == 0 ? measured.incoming[edge] : Bytes{0};
+    sum += outside(model.predecessors[op][edge]) ? measured.incoming[edge] : Bytes{0};
   }
   for (std::size_t edge = 0; edge < measured.outgoing.size(); ++edge) {
-    sum += inside[model.successors[op][edge]] == 0 ? measured.outgoing[edge] : Bytes{0};
+    sum += outside(model.successors[op][edge]) ? measured.outgoing[edge] : Bytes{0};
   }
   return sum;
 }
 
 } // namespace
 
-TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
-  const ModelGraph& model = problem.model;
-  std::vector<char> inside(model.size(), 0);
-  for (const OperatorId op : stage) {
-    inside[op] = 1;
+std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
+                                                    const TensorAxis& axis) {
+  if (axis.degree == 1) {
+    return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
-  std::vector<char> splits(model.size(), 0);
-  std::vector<char> by_columns(model.size(), 0);
-  std::vector<char> by_rows(model.size(), 0);
-  for (const OperatorId op : stage) {
-    const std::vector<OperatorId> chain = has_weights(model.operators[op]) && by_rows[op] == 0
-                                              ? second_half(model, inside, op)
-                                              : std::vector<OperatorId>{};
-    for (const OperatorId split : chain) {
-      splits[split] = 1;
-    }
-    if (!chain.empty()) {
-      by_columns[op] = by_rows[chain.back()] = 1;
-    }
+  const auto program = stage_program(problem.model, stage, axis);
+  if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
+    return *reason;
   }
-  TensorSplit split;
-  for (const OperatorId op : stage) {
-    const Configuration* measured = find_configuration(model, op, degree, false);
-    split.exchanged.push_back(measured != nullptr ? exchanged_at_cuts(model, inside, op, *measured) : Bytes{0});
+  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program)).read(stage.size());
+  for (std::size_t at = 0; at < stage.size(); ++at) {
+    const Configuration* measured = find_configuration(problem.model, stage[at], axis.degree, false);
     if (measured != nullptr) {
-      split.shards.push_back({degree});
-      split.forward.emplace_back();
-      split.backward.emplace_back();
-      continue;
+      split.operators[at] = {.shard = {axis.degree},
+                             .exchanged = exchanged_at_cuts(problem.model, stage, stage[at], *measured)};
     }
-    const bool weights = has_weights(model.operators[op]);
-    Bytes input;
-    for (const OperatorId before : model.predecessors[op]) {
-      input += problem.output_bytes(before);
-    }
-    const bool differentiates = !model.predecessors[op].empty() && model.operators[op].kind != KernelKind::embedding;
-    split.shards.push_back({weights || splits[op] != 0 ? degree : 1, splits[op] != 0});
-    split.forward.push_back(weights && by_columns[op] == 0 ? std::optional(problem.output_bytes(op)) : std::nullopt);
-    split.backward.push_back(weights && differentiates && by_rows[op] == 0 ? std::optional(input) : std::nullopt);
   }
   return split;
 }
 
-GroupWaits group_waits(const TensorSplit& split, std::size_t at, const Group& group, double share) {
+GroupWaits group_waits(const RankShare& of_operator, const Group& group, double share) {
   if (group.ranks <= 1) {
     return {};
   }
-  const auto reduced = [&](std::optional<Bytes> bytes) {
-    return bytes ? seconds_of({CollectiveKind::all_reduce, group, *bytes * share}) : Seconds{0};
+  const auto seconds = [&](const std::vector<Exchange>& exchanges) {
+    return std::accumulate(exchanges.begin(), exchanges.end(), Seconds{0}, [&](Seconds sum, const Exchange& one) {
+      return sum + seconds_of({one.kind, group, one.bytes * share});
+    });
   };
-  const Seconds exchanged{split.exchanged[at].value * share * group.slowest.seconds_per_byte}; // as the file says
-  return {reduced(split.forward[at]) + exchanged, reduced(split.backward[at]) + exchanged};
+  const Seconds given{of_operator.exchanged.value * share * group.slowest.seconds_per_byte}; // as the file says
+  return {seconds(of_operator.forward) + given, seconds(of_operator.backward) + given};
 }
 
 } // namespace stagecraft

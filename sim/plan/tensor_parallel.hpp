@@ -1,38 +1,52 @@
-// What a tensor-parallel group divides, and what it must exchange (Shoeybi et al. 2019, without sequence parallelism).
+// What each device of a tensor-parallel group has of a stage's operators, and what the group exchanges for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/collective/collective.hpp"
 #include "sim/plan/problem.hpp"
+#include "sim/plan/program/stage_program.hpp"
 
 namespace stagecraft {
 
-/// How the operators of a stage are divided; one entry for each, in the stage's order.
-struct TensorSplit {
-  std::vector<Shard> shards; ///< degree 1: each device of the group does the whole operator
-  /// Bytes that the group all-reduces after the pass, for one micro-batch; no value if it needs no all-reduce.
-  std::vector<std::optional<Bytes>> forward, backward;
-  std::vector<Bytes> exchanged; ///< bytes sent in either pass, if a file gives them
+/// What a group exchanges for a whole micro-batch; the bytes of the whole tensor.
+struct Exchange {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes;
 };
 
-/// Every operator with weights (matrix kinds, embeddings, and those of unknown kind) is divided; it sums its output
-/// over the group in forward and its input's gradient in backward. Two of them that follow each other in a chain within
-/// the stage, with nothing but element-wise operators, attention, pooling and views in between, form a pair: the first
-/// is divided by columns and sums no output, the second by rows and sums no gradient, and what is in between is divided
-/// too. An operator belongs to at most one pair, the earliest. All other operators run whole on every device. If the
-/// model's file has measured an operator at this degree, its times include all of this, except what the file says a cut
-/// adds.
-TensorSplit split_tensors(const Problem& problem, const std::vector<OperatorId>& stage, int degree);
+/// One operator, as a device of the group has it. Parts are fractions.
+struct RankShare {
+  Shard shard;                             ///< degree 1: each device does the whole operator
+  double parameters = 1;                   ///< the part of its parameters
+  double stash = 1;                        ///< the part of what it keeps for backward
+  double weight_stash = 1;                 ///< the part of what its weight gradient needs
+  double output = 1;                       ///< the part of its output that later operators find
+  std::vector<Exchange> forward, backward; ///< in each pass
+  Bytes exchanged;                         ///< bytes sent in either pass, if a file gives them
+  Bytes terms; ///< gradients of which each device has a term; added up over the group once an iteration
+};
 
-/// How long a tensor-parallel group waits for what an operator makes it exchange, after each pass.
+struct TensorSplit {
+  std::vector<RankShare> operators; ///< in the stage's order
+  double borders = 1;               ///< the part that a device has of each tensor at the stage's borders
+};
+
+/// Reads off the stage's program (stage_program). If the model's file has measured an operator at this degree, its
+/// times include all that is exchanged, except what the file says a cut adds. A group of one has and exchanges
+/// everything and nothing.
+std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
+                                                    const TensorAxis& axis);
+
+/// How long a tensor-parallel group waits for what an operator makes it exchange, in each pass.
 struct GroupWaits {
   Seconds forward, backward;
 };
 
-/// The waits for operator number `at` of the split's stage, for a share of the micro-batch; none in a group of one.
-GroupWaits group_waits(const TensorSplit& split, std::size_t at, const Group& group, double share);
+/// The waits for a share of the micro-batch; none in a group of one.
+GroupWaits group_waits(const RankShare& of_operator, const Group& group, double share);
 
 } // namespace stagecraft

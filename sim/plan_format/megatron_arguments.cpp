@@ -103,6 +103,7 @@ constexpr std::array kFlags = {
     MegatronFlag{"decoder-last-pipeline-num-layers", true},
     MegatronFlag{"account-for-embedding-in-pipeline-split", false},
     MegatronFlag{"account-for-loss-in-pipeline-split", false},
+    MegatronFlag{"sequence-parallel", false},
     MegatronFlag{"context-parallel-size", true},
     MegatronFlag{"expert-model-parallel-size", true},
     MegatronFlag{"expert-tensor-parallel-size", true},
@@ -119,8 +120,7 @@ constexpr std::array kFlags = {
 };
 
 // Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 18> kUnheeded = {"sequence-parallel",
-                                                        "use-distributed-optimizer",
+constexpr std::array<std::string_view, 17> kUnheeded = {"use-distributed-optimizer",
                                                         "overlap-grad-reduce",
                                                         "overlap-param-gather",
                                                         "overlap-p2p-communication-warmup-flush",

@@ -29,11 +29,12 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<con
   }
   constexpr int kMostDegree = 1 << 20;
   stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
+  stage.sequence_parallel = map.boolean("sequence_parallel", false);
   stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
   stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
   stage.streams = map.has("streams") ? map.integer("streams", 1, kMostStreams) : 0;
-  for (const char* derived : {"chunk", "seconds"}) { // written only for people
+  for (const char* derived : {"chunk", "seconds", "layout"}) { // written only for people
     map.find(derived);
   }
   map.finish();
@@ -103,6 +104,9 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     }
     if (stage.tensor_parallel > 1) {
       text += "    tensor_parallel: " + std::to_string(stage.tensor_parallel) + "\n";
+    }
+    if (stage.sequence_parallel) {
+      text += "    sequence_parallel: true\n";
     }
     if (stage.streams > 0) {
       text += "    streams: " + std::to_string(stage.streams) + "\n";

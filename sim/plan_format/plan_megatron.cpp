@@ -329,6 +329,7 @@ Plan read_megatron_plan(const PlanSource& source) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = plan.stages.emplace_back();
     stage.tensor_parallel = mesh.tensor;
+    stage.sequence_parallel = mesh.tensor > 1 && arguments.has("sequence-parallel"); // Megatron-LM ignores it for one
     stage.recompute = recompute;
     for (int rank = 0; rank < group; ++rank) {
       stage.devices.push_back(static_cast<int>(s % mesh.ranks) * group + rank);
@@ -400,7 +401,7 @@ std::string not_in_rank_order(const Plan& plan, std::size_t ranks) {
   const std::size_t group = plan.stages.front().devices.size();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
-    if (stage.devices.size() != group || stage.tensor_parallel != plan.stages.front().tensor_parallel) {
+    if (stage.devices.size() != group || stage.axis() != plan.stages.front().axis()) {
       return "stage " + std::to_string(s) + " has another mesh of devices than stage 0, and Megatron-LM has one size";
     }
     for (std::size_t i = 0; i < group; ++i) {
@@ -441,6 +442,9 @@ WrittenPlan write_megatron_plan(const PlanToWrite& what) {
       line("pipeline-model-parallel-layout", "\"" + layout + "\"") +
       line("micro-batch-size", std::to_string(what.training.global_batch / (what.micro_batches * replicas))) +
       line("global-batch-size", std::to_string(what.training.global_batch));
+  if (first.sequence_parallel) {
+    text += "--sequence-parallel\n";
+  }
   if (first.recompute == Recompute::full) {
     text += "--recompute-granularity full\n--recompute-method uniform\n";
   }

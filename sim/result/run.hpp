@@ -20,7 +20,8 @@ namespace stagecraft {
 struct RunStage {
   std::vector<std::string> operators, devices;
   std::vector<double> shares;
-  int tensor_parallel = 1;
+  int data_parallel = 1, tensor_parallel = 1;
+  bool sequence_parallel = false;
   int streams = 0; ///< 0: as the training says
   std::string recompute = "none";
   std::vector<std::string> recomputed; ///< operators, where `recompute` is "selective"

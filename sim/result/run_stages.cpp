@@ -23,7 +23,9 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
       shown.devices.push_back(platform.devices[device].name);
     }
     shown.shares = stage.shares;
+    shown.data_parallel = static_cast<int>(stage.replicas());
     shown.tensor_parallel = stage.tensor_parallel;
+    shown.sequence_parallel = stage.sequence_parallel;
     shown.streams = stage.streams;
     shown.recompute = name_of(stage.recompute);
     for (const OperatorId op : stage.recomputed) {
@@ -107,7 +109,17 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   if (!stage.shares.empty()) {
     json["shares"] = stage.shares;
   }
+  if (stage.data_parallel * stage.tensor_parallel > 1) {
+    json["layout"] = {{"data", stage.data_parallel},
+                      {"context", 1},
+                      {"tensor", stage.tensor_parallel},
+                      {"sequence_parallel", stage.sequence_parallel},
+                      {"zero", 0}};
+  }
   json["tensor_parallel"] = stage.tensor_parallel;
+  if (stage.sequence_parallel) {
+    json["sequence_parallel"] = true;
+  }
   json["recompute"] = stage.recompute;
   if (!stage.recomputed.empty()) {
     json["recomputed"] = stage.recomputed;

@@ -121,12 +121,13 @@ private:
     const StageCost& receiver = cost_.stages[to];
     for (std::size_t i = 0; i < replicas_[from].size(); ++i) {
       for (std::size_t j = 0; j < replicas_[to].size(); ++j) {
-        if (!sends_to(sender.rank(i), sender.tensor_parallel, receiver.rank(j))) {
+        const double part = part_sent(sender, sender.rank(i), receiver, receiver.rank(j));
+        if (part == 0) {
           continue;
         }
         const DeviceId a = devices_[replicas_[from][i].device];
         const DeviceId b = devices_[replicas_[to][j].device];
-        const double delay = a == b ? 0 : router.cost(a, b).time(bytes).value;
+        const double delay = a == b ? 0 : router.cost(a, b).time(bytes * part).value;
         const std::size_t group = j - receiver.rank(j); // its ranks wait for what any of them receives
         for (int rank = 0; rank < receiver.tensor_parallel; ++rank) {
           const auto replica = static_cast<std::int32_t>(group) + rank;

@@ -49,10 +49,14 @@ public:
   LayerTimes(const Problem& problem, const Degrees& degrees) : problem_(problem), degrees_(degrees) {
     std::vector<OperatorId> all(problem.model.size());
     std::iota(all.begin(), all.end(), 0);
-    if (degrees.tensor > 1) {
-      split_ = split_tensors(problem, all, degrees.tensor); // ignores that a cut may separate a pair: cuts are few
+    auto split = split_tensors(problem, all, {degrees.tensor}); // ignores that a cut may separate a pair: cuts are few
+    if (std::holds_alternative<TensorSplit>(split)) {
+      split_ = std::move(std::get<TensorSplit>(split));
     }
   }
+
+  /// Whether the model can be divided by the tensor degree.
+  bool divides() const { return !split_.operators.empty(); }
 
   // The distinct prefix sums of a stage's groups.
   std::vector<const std::vector<double>*> of(const std::vector<DeviceId>& devices) {
@@ -100,14 +104,14 @@ private:
 
   double seconds(OperatorId op, AlikeTimes& times, const Group& group) const {
     const double share = 1.0 / degrees_.data;
-    const std::optional<OperatorTime>& time = times.of_shard(op, degrees_.tensor > 1 ? split_.shards[op] : Shard{});
+    const std::optional<OperatorTime>& time = times.of_shard(op, split_.operators[op].shard);
     if (!time) {
       return kInfinity;
     }
     if (degrees_.tensor * degrees_.data > 1 && !problem_.model.operators[op].divisible) {
       return kInfinity;
     }
-    const GroupWaits waits = group_waits(split_, op, group, share);
+    const GroupWaits waits = group_waits(split_.operators[op], group, share);
     const Seconds forward = time->forward + waits.forward;
     const int passes = problem_.recomputes(op) ? 2 : 1;
     return (forward * passes + time->backward_input + time->backward_weight + waits.backward).value;
@@ -191,6 +195,9 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
     return std::nullopt;
   }
   LayerTimes times(problem, degrees);
+  if (!times.divides()) {
+    return std::nullopt;
+  }
   std::vector<std::vector<const std::vector<double>*>> sums;
   sums.reserve(stages.size());
   for (const auto& devices : stages) {

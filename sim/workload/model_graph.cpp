@@ -111,6 +111,15 @@ void check_names(const std::vector<Operator>& operators, const std::function<Whe
   }
 }
 
+// The makers of what an operator reads, after sorting.
+void renumber_makers(Operator& op, const std::vector<int>& position) {
+  if (op.signature) {
+    for (InputSignature& input : op.signature->inputs) {
+      input.maker = input.maker < 0 ? input.maker : position[input.maker];
+    }
+  }
+}
+
 } // namespace
 
 ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::vector<std::pair<int, int>> edges,
@@ -143,6 +152,9 @@ ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::ve
   ModelGraph graph;
   graph.name = std::move(name);
   graph.operators = reordered(std::move(operators), order);
+  for (Operator& op : graph.operators) {
+    renumber_makers(op, position);
+  }
   graph.predecessors = adjacency(count, edges, true);
   graph.successors = adjacency(count, edges, false);
   graph.profiles = std::move(profiles);

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sim/base/kernel/kernel.hpp"
 #include "sim/base/units.hpp"
+#include "sim/workload/signature.hpp"
 
 namespace stagecraft {
 
@@ -47,6 +49,9 @@ struct Operator {
   double resident_bytes =
       0; ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
   bool divisible = true; ///< replicas may share its samples
+  /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
+  /// signatures_of().
+  std::optional<Signature> signature{};
 };
 
 /// Times of one operator, measured on one device for a whole micro-batch; infinite where the device cannot run it.

@@ -11,8 +11,8 @@ int dimension_of(const TensorDimensions& dimensions, int letter) {
   return found == dimensions.end() ? -1 : static_cast<int>(found - dimensions.begin());
 }
 
-std::vector<std::vector<Reader>> readers_of(const std::vector<Signature>& operators) {
-  std::vector<std::vector<Reader>> readers(operators.size());
+std::vector<std::vector<OutputReader>> readers_of(const std::vector<Signature>& operators) {
+  std::vector<std::vector<OutputReader>> readers(operators.size());
   for (std::size_t op = 0; op < operators.size(); ++op) {
     for (std::size_t input = 0; input < operators[op].inputs.size(); ++input) {
       if (const int maker = operators[op].inputs[input].maker; maker >= 0) {

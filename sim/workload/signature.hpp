@@ -26,7 +26,7 @@ inline constexpr std::string_view kTokens = "tokens";
 /// An index over which tensors of an operator run: samples, tokens, features, heads, …
 struct Letter {
   std::string name;
-  std::int64_t pieces = 1; ///< what it can be cut into at most
+  std::int64_t pieces = 1; ///< what it can be cut into at most; 0: any number of parts
   Along along = Along::each;
   bool any_order = false; ///< its indices may be handed out in any order: an operator takes that of its neighbours
 };
@@ -73,10 +73,10 @@ struct Signature {
 int dimension_of(const TensorDimensions& dimensions, int letter);
 
 /// An operator that reads another one's output, as which of its inputs.
-struct Reader {
+struct OutputReader {
   int op = -1, input = 0;
 };
 /// [operator]: who reads its output, in the order of operators.
-std::vector<std::vector<Reader>> readers_of(const std::vector<Signature>& operators);
+std::vector<std::vector<OutputReader>> readers_of(const std::vector<Signature>& operators);
 
 } // namespace stagecraft

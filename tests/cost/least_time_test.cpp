@@ -104,7 +104,8 @@ std::vector<Part> parts_up_to(double most, int degree, std::mt19937& random) {
                            : n % 3 == 1 ? most * share
                                         : most * std::pow(1e-3, share);
     const int group = n % 2 == 0 ? 1 : 1 + static_cast<int>(random() % degree);
-    parts.push_back({std::min(samples, most), {group, random() % 2 == 0}});
+    const double cut = static_cast<double>(random() % 3) / 2; // none, half or all of the activations
+    parts.push_back({std::min(samples, most), {group, 1 - cut + cut / group}});
   }
   return parts;
 }
@@ -137,7 +138,7 @@ void check_least(const CostModel& cost, OperatorId op, const DeviceType& type, c
     for (std::size_t i = 0; i < takes.size(); ++i) {
       seen[i] = std::min(seen[i], takes[i]);
       if (takes[i] < bounds[i] * (1 - 1e-9)) {
-        CAPTURE(i, one.samples, one.shard.degree, one.shard.splits_activations);
+        CAPTURE(i, one.samples, one.shard.degree, one.shard.activations);
         FAIL_CHECK(takes[i] << " is less than " << bounds[i]);
       }
     }

@@ -88,14 +88,27 @@ TEST_CASE("devices far apart are no better than one", "[plan][bound]") {
   test::Toy toy;
   toy.operators = {{{3}, 4}, {{3}, 4}};
   toy.edges = test::chain_edges(2);
-  toy.devices = {{0, 8, 5}, {0, 8, 5}};
+  toy.devices = {{0, 8, 10}, {0, 8, 10}};
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(6));
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, false).value == near(3));
-  toy.devices = {{0, 8, 2}, {0, 8, 2}}; // there and back 4 s
+  toy.devices = {{0, 8, 4}, {0, 8, 4}}; // something crosses at least once
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(4));
-  toy.devices = {{0, 8, 5}, {0, 8, 5}};
+  toy.devices = {{0, 8, 10}, {0, 8, 10}};
   toy.edges.clear(); // one operator each, nothing to say
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(3));
+}
+
+// Two devices share out a product of 6 s. What it makes is read by no one, and its input is the data: nothing crosses.
+TEST_CASE("a lone operator may be shared out and nothing exchanged", "[plan][bound]") {
+  test::Toy toy;
+  toy.operators = {{{6}, 4, 10}};
+  toy.devices = {{0, 8, 10}, {0, 8, 10}};
+  test::World world(toy);
+  world.model.operators[0].kind = KernelKind::matmul;
+  CHECK(lower_bound(world.problem, {0, 1}, true).value == near(3));
+  Plan plan;
+  plan.stages = {{.operators = {0}, .devices = {0, 1}, .tensor_parallel = 2}};
+  CHECK(cost_plan(world.problem, plan).stages[0].replicas[0].busy().value == near(3));
 }
 
 // Weights, gradients and momentum of 12 B per parameter: neither device holds both operators, so a tensor must cross.
@@ -103,7 +116,7 @@ TEST_CASE("the bound counts on a single device only where one holds the model", 
   test::Toy toy;
   toy.operators = {{{3}, 4, 10}, {{3}, 4, 10}};
   toy.edges = test::chain_edges(2);
-  toy.devices = {{0, 8, 5}, {0, 8, 5}};
+  toy.devices = {{0, 8, 10}, {0, 8, 10}};
   toy.types[0].memory = 239;
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(10));
   toy.types[0].memory = 240;

@@ -63,20 +63,22 @@ double replayed(Chain& world, const Plan& plan) {
   return measure(graph, analytic, world.platform).iteration.value;
 }
 
-TEST_CASE("two devices do half of the work each and sum each output and input gradient", "[plan][tensor]") {
-  // Normalization needs whole rows: both devices do it whole, and the operators round it are no pair. A ring of 2 over
-  // n bytes takes n/2 + 2 s. Each pass: (6/2 + 3 + 9/2)/3; forward the outputs of 8 and 4 B, backward the gradient of
-  // operator 2's input, 8 B.
+TEST_CASE("two devices do half of a lone product each, gather its output and sum its input's gradient",
+          "[plan][tensor]") {
+  // Normalization needs whole rows: both devices do it whole, and the products round it are no pair. Of n bytes, a ring
+  // of 2 gathers the other half in n/4 + 1 s and adds up all in n/2 + 2 s. Each pass: (6/2 + 3 + 9/2)/3; operator 1
+  // gathers 8 B of operator 0 forward, and again backward since each device keeps its own half only; the gradient of
+  // operator 2's input, 8 B, is added up. No one reads operator 2's output, so no one gathers it.
   Chain world(KernelKind::normalization, 2);
   const PlanCost cost = cost_plan(world.problem, grouped({{0, 1, 2}}, {{0, 1}}, {2}));
   REQUIRE(cost.stages[0].replicas.size() == 2);
   for (const ReplicaCost& shard : cost.stages[0].replicas) {
     CHECK(shard.share == 1);
-    CHECK(shard.forward.value == near(3.5 + (4 + 2) + (2 + 2)));
-    CHECK(shard.backward_input.value == near(3.5 + (4 + 2)));
+    CHECK(shard.forward.value == near(3.5 + (2 + 1)));
+    CHECK(shard.backward_input.value == near(3.5 + (2 + 1) + (4 + 2)));
     CHECK(shard.backward_weight.value == near(3.5));
     CHECK(shard.memory.weights.value == near(30 * 4 / 2.0));
-    CHECK(shard.memory.per_micro_batch.value == near(40 + 20 + 60)); // replicated on both
+    CHECK(shard.memory.per_micro_batch.value == near(40 + 20 / 2.0 + 60)); // what is read whole stays whole
   }
   CHECK(cost.stages[0].gradients.value == near(30 * 4 / 2.0));
 }
@@ -90,22 +92,26 @@ TEST_CASE("columns then rows halve the collectives and split what stands between
   CHECK(shard.memory.per_micro_batch.value == near(40 + 20 / 2.0 + 60 / 2.0));
   // A cut between them leaves two operators on their own.
   const PlanCost cut = cost_plan(world.problem, grouped({{0, 1}, {2}}, {{0, 1}, {0, 1}}, {2, 2}));
-  CHECK(cut.stages[0].replicas[0].forward.value == near(2 + (4 + 2))); // (6/2 + 3)/3
+  CHECK(cut.stages[0].replicas[0].forward.value == near(2 + (2 + 1))); // (6/2 + 3)/3, and operator 1 gathers 8 B
+  CHECK(cut.stages[1].replicas[0].forward.value == near(1.5));
   CHECK(cut.stages[1].replicas[0].backward_input.value == near(1.5 + (4 + 2)));
   CHECK(cut.stages[1].replicas[0].memory.per_micro_batch.value == near(60));
 }
 
 TEST_CASE("what a group waits for is its share of the bytes round the ring", "[plan][tensor]") {
-  // As above: operator 0 sums its output of 8 B, operator 2 its output of 4 B and its input's gradient of 8 B.
+  // As above: operator 1 gathers 8 B in each pass, operator 2 sums its input's gradient of 8 B.
   Chain world(KernelKind::normalization, 2);
-  const TensorSplit split = split_tensors(world.problem, {0, 1, 2}, 2);
+  const TensorSplit split = std::get<TensorSplit>(split_tensors(world.problem, {0, 1, 2}, {.degree = 2}));
   const Group pair = ring_of({0, 1}, world.router);
-  CHECK(group_waits(split, 0, pair, 0.5).forward.value == near(2 + 2)); // 4 B in two steps of 2 B, at 2 B/s
-  CHECK(group_waits(split, 0, pair, 0.5).backward.value == 0);
-  CHECK(group_waits(split, 1, pair, 0.5).forward.value == 0);
-  CHECK(group_waits(split, 2, pair, 1).forward.value == near(2 + 2));
-  CHECK(group_waits(split, 2, pair, 1).backward.value == near(4 + 2));
-  CHECK(group_waits({}, 2, ring_of({0}, world.router), 1).forward.value == 0); // alone, nothing is split
+  const auto waits = [&](int op, double share) { return group_waits(split.operators[op], pair, share); };
+  CHECK(waits(0, 1).forward.value == 0);
+  CHECK(waits(1, 1).forward.value == near(2 + 1)); // 4 B in one step, at 2 B/s
+  CHECK(waits(1, 0.5).forward.value == near(1 + 1));
+  CHECK(waits(1, 0.5).backward.value == near(1 + 1));
+  CHECK(waits(2, 1).forward.value == 0);
+  CHECK(waits(2, 1).backward.value == near(4 + 2)); // 4 B in each of two steps
+  CHECK(waits(2, 0.5).backward.value == near(2 + 2));
+  CHECK(group_waits(split.operators[2], ring_of({0}, world.router), 1).backward.value == 0); // alone
 }
 
 TEST_CASE("two groups of two: half of the samples each, equal shards reduce together", "[plan][tensor]") {
@@ -127,13 +133,13 @@ TEST_CASE("two groups of two: half of the samples each, equal shards reduce toge
 }
 
 TEST_CASE("a pipeline of groups sends whole tensors from rank to rank", "[plan][tensor]") {
-  // F of a stage waits for both ranks; the cut of 8 B takes 1 + 4 s, and again for its gradient. Operator 2 sums its
-  // output of 4 B forward and its input's gradient of 8 B backward.
+  // F of a stage waits for both ranks; the cut of 8 B takes 1 + 4 s, and again for its gradient. Operator 1 gathers 8 B
+  // in each pass, operator 2 sums its input's gradient of 8 B.
   Chain world(KernelKind::elementwise, 4);
   const Plan plan = grouped({{0, 1}, {2}}, {{0, 1}, {2, 3}}, {2, 2});
-  const double f0 = 2 + 6;
-  const double b0 = 4;
-  const double f1 = 1.5 + 4;
+  const double f0 = 2 + 3;
+  const double b0 = 4 + 3;
+  const double f1 = 1.5;
   const double b1 = 1.5 + 6 + 1.5;
   // 1F1B of two micro-batches: F0 twice; the second F1 waits for neither; B0 of the second ends it all.
   const double second_forward = std::max(2 * f0 + 5, f0 + 5 + f1 + b1);
@@ -195,7 +201,7 @@ TEST_CASE("a roofline divides FLOPs and parameters, never launches", "[plan][ten
   CHECK(forward({1}) == near(3 + 80));
   CHECK(forward({4}) == near(3 + 20));
   CHECK(forward({16}) == near(3 + 6 + 20 / 16.0)); // bound by memory: 4 B an element at 4 B/s, activations whole
-  CHECK(forward({16, true}) == near(3 + 5));       // activations divided too: bound by FLOPs again
+  CHECK(forward({16, 1 / 16.0}) == near(3 + 5));   // activations divided too: bound by FLOPs again
 }
 
 TEST_CASE("a stage recomputes some of its operators", "[plan][recompute]") {

@@ -133,8 +133,8 @@ TEST_CASE("without a layout Megatron-LM's layers spread evenly over ranks and vi
 TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, are named", "[study][formats]") {
   const std::string on = "WORLD_SIZE=2\n--num-layers 12 --pipeline-model-parallel-size 2 ";
   CHECK(read(gpt(), on).note.empty());
-  CHECK(read(gpt(), on + "--sequence-parallel --seed 3 --bf16 --sequence-parallel").note ==
-        "not taken over: --sequence-parallel, --bf16");
+  CHECK(read(gpt(), on + "--use-distributed-optimizer --seed 3 --bf16 --use-distributed-optimizer").note ==
+        "not taken over: --use-distributed-optimizer, --bf16");
   CHECK(read(gpt(), on + "--micro-batch-size 2").note == "the sizes of batch and micro-batch are not taken over");
   CHECK(read(gpt(), on + "--micro-batch-size 2 --global-batch-size 8").note == "made for 4 micro-batches");
   CHECK(read(gpt(), on + "--micro-batch-size 3 --global-batch-size 8").note ==

@@ -154,7 +154,7 @@ private:
     return part;
   }
 
-  // Parameters, data and the gradient of the loss, which are there from the start.
+  // Parameters, data and the gradient of what no one reads, which are there from the start.
   void hand_out() {
     for (int rank = 0; rank < ranks_; ++rank) {
       for (std::size_t id = 0; id < program_.tensors.size(); ++id) {
@@ -164,7 +164,11 @@ private:
         } else if (tensor.role == ProgramTensor::Role::value && tensor.op < 0) {
           local_[rank][id] = part_of(inputs_.data.at(tensor.index), tensor, rank);
         } else if (tensor.role == ProgramTensor::Role::gradient && tensor.index == 1) {
-          Numbers ones = zeros({tensor.dimensions.front().size()});
+          std::vector<std::int64_t> sizes;
+          for (const TensorDimension& dimension : tensor.dimensions) {
+            sizes.push_back(dimension.size());
+          }
+          Numbers ones = zeros(sizes);
           std::fill(ones.values.begin(), ones.values.end(), 1.0);
           local_[rank][id] = part_of(ones, tensor, rank);
         }

@@ -160,8 +160,10 @@ Math add_math() {
   Math math;
   math.forward = [](const Reads& reads) {
     Numbers sum = *reads.inputs.at(0);
-    fit(sum.sizes == reads.inputs.at(1)->sizes);
-    rows_of(sum) += rows_of(*reads.inputs[1]);
+    for (std::size_t i = 1; i < reads.inputs.size(); ++i) {
+      fit(sum.sizes == reads.inputs[i]->sizes);
+      rows_of(sum) += rows_of(*reads.inputs[i]);
+    }
     return sum;
   };
   math.backward_input = [](const Reads& reads, int) { return *reads.gradient; };

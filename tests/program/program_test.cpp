@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
+#include "tests/program/layer_math.hpp"
 #include "tests/program/transformer.hpp"
 
 using namespace stagecraft;
@@ -127,6 +129,83 @@ TEST_CASE("the emitted program of every layout comes to the unsharded run's loss
         }
       }
     }
+  }
+}
+
+// Operators begin … end as a stage: what comes in is data, and what goes out has a gradient of ones.
+Transformer stage_of(const Transformer& model, int begin, int end) {
+  std::vector<OperatorId> stage;
+  for (OperatorId op = begin; op < end; ++op) {
+    stage.push_back(op);
+  }
+  const CutStage cut = cut_stage(model.operators, stage);
+  Transformer made{.operators = cut.operators};
+  const Math border = add_math(); // of one tensor
+  for (int at = 0; at < static_cast<int>(cut.operators.size()); ++at) {
+    const int op = begin + at - cut.incoming;
+    const bool inside = op >= begin && op < end;
+    made.inputs.maths.push_back(inside ? model.inputs.maths[op] : border);
+    for (std::size_t i = 0; inside && i < model.operators[op].parameters.size(); ++i) {
+      made.inputs.parameters[{at, static_cast<int>(i)}] = model.inputs.parameters.at({op, static_cast<int>(i)});
+    }
+  }
+  made.inputs.data = model.inputs.data;
+  if (cut.incoming > 0) {
+    std::vector<std::int64_t> sizes;
+    for (const TensorDimension& dimension : cut.operators.front().output) {
+      sizes.push_back(dimension.size());
+    }
+    Numbers incoming = zeros(sizes);
+    for (std::size_t i = 0; i < incoming.values.size(); ++i) {
+      incoming.values[i] = std::sin(static_cast<double>(i)); // anything
+    }
+    made.inputs.data[0] = incoming;
+  }
+  return made;
+}
+
+// Whether all that comes in has one size: the interpreter knows data by the number of the input that reads it.
+bool alike_data(const Transformer& stage) {
+  std::optional<std::int64_t> features;
+  for (const Signature& op : stage.operators) {
+    if (op.inputs.front().maker < 0) {
+      const std::int64_t size = op.inputs.front().dimensions.back().size();
+      if (features.value_or(size) != size) {
+        return false;
+      }
+      features = size;
+    }
+  }
+  return true;
+}
+
+TEST_CASE("a stage's program comes to the unsharded stage's results, wherever the model is cut") {
+  for (const TransformerSizes& sizes : models()) {
+    if (sizes.tied) {
+      continue; // cut apart, the weight would be two
+    }
+    const Transformer model = make_transformer(sizes);
+    const int operators = static_cast<int>(model.operators.size());
+    int runs = 0;
+    for (int at = 1; at < operators; ++at) {
+      for (const auto& [begin, end] : {std::pair(0, at), {at, operators}}) {
+        const Transformer stage = stage_of(model, begin, end);
+        if (!alike_data(stage)) {
+          continue;
+        }
+        ++runs;
+        const Outcome whole = run(program_of(stage, make_layout({})), stage.inputs);
+        for (const bool sequence : {false, true}) {
+          INFO(describe(sizes, 1, 2, sequence) << ", operators " << begin << " to " << end);
+          const MegatronRule rule{sequence, true, true};
+          const auto shared = share_by_megatron(stage.operators, grid(1, 2), rule);
+          REQUIRE(std::holds_alternative<SharedLetters>(shared));
+          const Program program = emit_program(stage.operators, std::get<SharedLetters>(shared), grid(1, 2));
+          CHECK(error_of(run(program, stage.inputs), whole) < 1e-12);
+        }
+      }
+    }
+    CHECK(runs > operators);
   }
 }
 

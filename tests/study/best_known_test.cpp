@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
+#include "sim/plan/check_plan.hpp"
 #include "sim/strategy/heuristic/group_plans.hpp"
 #include "sim/strategy/heuristic/placement.hpp"
 #include "sim/study/evaluate.hpp"
@@ -103,6 +104,12 @@ std::vector<Plan> all_plans(const PlanRequest& request) {
     stage.tensor_parallel = static_cast<int>(stage.devices.size());
   });
   add_changed(plans, [](Stage& stage) { stage.streams = 4; }); // as `layered` runs its kernels
+  plans.erase(std::remove_if(plans.begin(), plans.end(),       // widths that three devices cannot share
+                             [&](const Plan& plan) {
+                               const Problem& problem = request.problem;
+                               return !plan_defects(plan, problem.model, problem.platform).empty();
+                             }),
+              plans.end());
   return plans;
 }
 

@@ -350,11 +350,11 @@ private:
   }
 
   // The gradient of an operator's value, placed as the value is: those that lie alike are added up before anything is
-  // exchanged. The last operator's is the data's: one for each sample. -1: no one reads the value.
+  // exchanged. That of a value which no operator reads comes from outside, as data does.
   TensorId gather_gradient(int op) {
     const Placements wanted = without_partial(tensor(program_.values[op]).placements);
     const TensorDimensions& dimensions = signature(op).output;
-    if (op == count() - 1) {
+    if (readers_[op].empty()) {
       return make(Role::gradient, op, 1, dimensions, wanted);
     }
     std::vector<TensorId> sums;
@@ -408,7 +408,7 @@ private:
   Program program_;
   std::size_t axes_ = 0;
   std::vector<Step>* steps_ = nullptr;
-  std::vector<std::vector<Reader>> readers_;
+  std::vector<std::vector<OutputReader>> readers_;
   std::vector<TensorId> made_;                // [operator]: its output as it makes it
   std::vector<std::vector<TensorId>> inside_; // [operator]: what it reduced inside
   std::map<Conversion, TensorId> converted_;

@@ -101,9 +101,12 @@ private:
     for (int op = 0; op < count(); ++op) {
       if (is_look_up(operators_[op])) {
         letter(op) = summed_letter(operators_[op]);
+        pad(op);
       } else if (is_product(operators_[op]) && letter(op) == kNone) {
         if (const std::optional<Region> region = region_after(op)) {
           share_region(*region);
+        } else if (rule_.alone) {
+          share_alone(op);
         }
       }
     }
@@ -113,6 +116,13 @@ private:
           !is_product(operators_[op])) {
         letter(op) = tokens;
       }
+    }
+  }
+
+  void share_alone(int product) {
+    const int features = feature_letter(operators_[product]);
+    if (features != kNone && operators_[product].letters[features].pieces % layout_.dimensions[axis_].size == 0) {
+      letter(product) = features;
     }
   }
 
@@ -127,6 +137,22 @@ private:
     for (const int op : region.last) {
       letter(op) = summed_letter(operators_[op]);
     }
+    if (reduces(region)) { // logits, and the loss over them
+      std::for_each(region.first.begin(), region.first.end(), [this](int op) { pad(op); });
+      std::for_each(region.between.begin(), region.between.end(), [this](int op) { pad(op); });
+    }
+  }
+
+  // What the operator shares may be made up to any number.
+  void pad(int op) {
+    if (rule_.pads_vocabulary) {
+      padded_.insert(op);
+    }
+  }
+
+  bool reduces(const Region& region) const {
+    return std::any_of(region.between.begin(), region.between.end(),
+                       [&](int op) { return reduced_letter(operators_[op]) != kNone; });
   }
 
   // What a product's output reaches, with all that leads there; no value where it reaches what needs all features, or a
@@ -137,7 +163,7 @@ private:
     while (!open.empty()) {
       const int op = open.back();
       open.pop_back();
-      for (const Reader& read : readers_[op]) {
+      for (const OutputReader& read : readers_[op]) {
         const int reader = read.op;
         if (is_product(operators_[reader])) {
           region.last.insert(reader);
@@ -146,9 +172,7 @@ private:
         }
       }
     }
-    const bool reduces = std::any_of(region.between.begin(), region.between.end(),
-                                     [&](int op) { return reduced_letter(operators_[op]) != kNone; });
-    return is_free(region) && (reduces || !region.last.empty()) ? std::optional(region) : std::nullopt;
+    return is_free(region) && (reduces(region) || !region.last.empty()) ? std::optional(region) : std::nullopt;
   }
 
   // Adds an operator that keeps features apart, or reduces over them, with the makers of what it reads.
@@ -196,7 +220,7 @@ private:
         return Infeasible{"operator " + std::to_string(op) + " needs all " + letter.name + " at once, so the " +
                           std::string(name_of(axis)) + " axis cannot share them"};
       }
-      if (letter.pieces % size != 0) {
+      if (letter.pieces % size != 0 && !(axis == Axis::tensor && padded_.count(op) > 0)) {
         return Infeasible{std::to_string(letter.pieces) + " " + letter.name + " do not divide over " +
                           std::to_string(size) + " " + std::string(name_of(axis)) +
                           "-parallel ranks; nearest that does: " + std::to_string(nearest(letter.pieces, size))};
@@ -220,7 +244,8 @@ private:
   const Layout& layout_;
   const MegatronRule& rule_;
   SharedLetters shared_;
-  std::vector<std::vector<Reader>> readers_;
+  std::vector<std::vector<OutputReader>> readers_;
+  std::set<int> padded_;
   std::size_t axis_ = 0;
 };
 

@@ -19,6 +19,8 @@ inline constexpr int kNone = -1;
 /// How a framework lays a transformer out.
 struct MegatronRule {
   bool sequence = false; ///< sequence parallelism: between tensor-parallel layers the tensor axis cuts the tokens
+  bool alone = false;    ///< a product without a partner is shared too, by its outputs, if they divide
+  bool pads_vocabulary = false; ///< words that do not divide are made up to a number that does
 };
 
 /// Megatron-LM's rule (Shoeybi et al. 2019, Korthikanti et al. 2022). The data axis shares samples. The tensor axis

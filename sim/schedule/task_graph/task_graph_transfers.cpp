@@ -78,11 +78,13 @@ std::vector<std::int32_t> TaskGraphBuilder::common_turns(const ReplicaTasks& one
   return common;
 }
 
-// Connects two replicas. Every rank receives from one rank, and all ranks of the receiver wait for what any of them
-// receives, since they compute together. `common`: the micro-batches that both run; empty: all.
+// Connects two replicas. Every rank receives what it needs of the tensor, and all ranks of the receiver wait for what
+// any of them receives, since they compute together. `common`: the micro-batches that both run; empty: all.
 void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTasks> from,
                                std::span<const ReplicaTasks> to, double bytes,
                                const std::vector<std::int32_t>& common) {
+  const StageCost& sender = cost_.stages[edge.from];
+  const StageCost& receiver = cost_.stages[edge.to];
   const int from_degree = static_cast<int>(from.size());
   const int to_degree = static_cast<int>(to.size());
   const auto count = common.empty() ? micro_batches_ : static_cast<int>(common.size());
@@ -91,17 +93,17 @@ void TaskGraphBuilder::connect(const StageEdge& edge, std::span<const ReplicaTas
       if (from[i].device == to[j].device) {
         continue; // program order keeps them in order
       }
-      if (sends_to(i, from_degree, j)) {
-        const auto activation =
-            add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to, bytes, 1, count, common);
+      if (const double part = part_sent(sender, i, receiver, j); part > 0) {
+        const auto activation = add_transfer(TaskKind::transfer, from[i].device, to[j].device, edge.from, edge.to,
+                                             std::round(bytes * part), 1, count, common);
         add_runs(from[i].forward, &from[i], activation.first, nullptr, common);
         for (const ReplicaTasks& replica : to) {
           add_runs(activation.second, nullptr, replica.forward, &replica, common);
         }
       }
-      if (sends_to(j, to_degree, i)) {
-        const auto gradient =
-            add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from, bytes, 1, count, common);
+      if (const double part = part_sent(receiver, j, sender, i); part > 0) {
+        const auto gradient = add_transfer(TaskKind::transfer, to[j].device, from[i].device, edge.to, edge.from,
+                                           std::round(bytes * part), 1, count, common);
         add_runs(to[j].backward, &to[j], gradient.first, nullptr, common);
         for (const ReplicaTasks& replica : from) {
           wait_for_gradient(replica, gradient.second, common);

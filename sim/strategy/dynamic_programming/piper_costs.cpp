@@ -82,20 +82,17 @@ PiperDegree given_degree(const Problem& problem, const std::vector<int>& types, 
 // Configurations from the cost model. An operator may be recomputed only if its inputs, which then stay in memory, are
 // smaller than its stash.
 PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& devices, const std::vector<int>& types,
-                           int degree) {
+                           int degree, const TensorSplit& split) {
   const ModelGraph& model = problem.model;
-  std::vector<OperatorId> all(model.size());
-  std::iota(all.begin(), all.end(), 0);
-  const TensorSplit split = degree > 1 ? split_tensors(problem, all, degree) : TensorSplit{};
   const Group group{degree, slowest_path(problem, devices, true)};
   const Bytes per_parameter = stage_memory(problem.training, 1, {}, {}, {}, Recompute::none).fixed(1);
   PiperDegree made{degree, {}};
   for (OperatorId op = 0; op < model.size(); ++op) {
-    const Shard shard = degree > 1 ? split.shards[op] : Shard{};
+    const RankShare& part = split.operators[op];
     OperatorTime slowest{};
     for (const int type : types) {
       const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
-                                                   problem.training.precision, shard);
+                                                   problem.training.precision, part.shard);
       slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kInfinity});
       slowest.backward_input =
           std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kInfinity});
@@ -105,7 +102,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     if (!std::isfinite(slowest.forward.value)) {
       continue;
     }
-    const GroupWaits waits = group_waits(split, op, group, 1);
+    const GroupWaits waits = group_waits(part, group, 1);
     slowest.forward += waits.forward;
     slowest.backward_input += waits.backward;
     made.forward.back() = slowest.forward.value;
@@ -113,8 +110,8 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     for (const OperatorId before : model.predecessors[op]) {
       input += problem.output_bytes(before);
     }
-    const double parameters = model.operators[op].parameters / degree;
-    const Bytes stash = problem.stash_bytes(op) / (shard.splits_activations ? degree : 1);
+    const double parameters = model.operators[op].parameters * part.parameters;
+    const Bytes stash = problem.stash_bytes(op) * part.stash;
     Configuration one{.tensor_parallel = degree,
                       .seconds = slowest.forward + slowest.backward_input,
                       .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
@@ -168,10 +165,16 @@ PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> d
       }
     }
   }
+  std::vector<OperatorId> all(problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
   for (const int degree : degrees) {
-    if (divides_nodes(problem, made.devices, degree)) {
-      made.degrees.push_back(made.given ? given_degree(problem, types, degree)
-                                        : derived_degree(problem, made.devices, types, degree));
+    if (!divides_nodes(problem, made.devices, degree)) {
+      continue;
+    }
+    if (made.given) {
+      made.degrees.push_back(given_degree(problem, types, degree));
+    } else if (const auto split = split_tensors(problem, all, {degree}); std::holds_alternative<TensorSplit>(split)) {
+      made.degrees.push_back(derived_degree(problem, made.devices, types, degree, std::get<TensorSplit>(split)));
     }
   }
   const int most = static_cast<int>(made.devices.size());

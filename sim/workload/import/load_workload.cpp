@@ -259,6 +259,7 @@ private:
     layer.op.kind = kind.kernel;
     layer.op.output_elements = elements_of(shaped.output);
     layer.cost = cost_of(kind, shaped);
+    layer.op.signature = signature_of(kind, shaped, layer.inputs);
     shapes_.push_back(shaped.output);
   }
 

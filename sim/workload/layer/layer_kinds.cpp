@@ -1,11 +1,14 @@
 // The table of layer kinds. A new kind needs one row here, its cost, its shape, and a paragraph in
 // docs/formats/workload.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "sim/workload/layer/layer_costs.hpp"
 #include "sim/workload/layer/layer_kernels.hpp"
 #include "sim/workload/layer/layer_shapes.hpp"
+#include "sim/workload/layer/layer_signatures.hpp"
 #include "sim/workload/layer/layers.hpp"
 
 namespace stagecraft {
@@ -140,39 +143,41 @@ constexpr std::array kKinds = {
     LayerKind{"conv2d", "convolution: channels, kernel, stride, padding, dilation, groups, bias", K::convolution, 1, 1,
               read_convolution, convolution_shape, dense_cost, convolution_kernels},
     LayerKind{"linear", "fully connected over the last dimension: features, bias, tied", K::matmul, 1, 1, read_linear,
-              linear_shape, dense_cost, linear_kernels},
+              linear_shape, dense_cost, linear_kernels, linear_signature},
     LayerKind{"matmul", "product of two activations: transpose (of the second)", K::matmul, 2, 2, read_matmul,
               matmul_shape, matmul_cost, matmul_kernels},
     LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
               batch_norm_cost, batch_norm_kernels},
     LayerKind{"layer_norm", "layer normalization over features", K::normalization, 1, 1, read_nothing, same_shape,
-              layer_norm_cost, layer_norm_kernels},
+              layer_norm_cost, layer_norm_kernels, layer_norm_signature},
     LayerKind{"rms_norm", "root mean square normalization over features", K::normalization, 1, 1, read_nothing,
-              same_shape, rms_norm_cost, layer_norm_kernels},
+              same_shape, rms_norm_cost, layer_norm_kernels, rms_norm_signature},
     LayerKind{"query_key_norm",
               "root mean square normalization of each query and key before attention: heads, key_value_heads",
-              K::normalization, 1, 1, read_heads, query_key_norm_shape, query_key_norm_cost, query_key_norm_kernels},
+              K::normalization, 1, 1, read_heads, query_key_norm_shape, query_key_norm_cost, query_key_norm_kernels,
+              query_key_norm_signature},
     LayerKind{"lrn", "local response normalization across channels: size", K::normalization, 1, 1, read_response_norm,
               image_shape, response_norm_cost},
     LayerKind{"relu", "rectified linear unit, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
-              relu_kernels},
+              relu_kernels, elementwise_signature},
     LayerKind{"sigmoid", "logistic function, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
-              relu_kernels},
+              relu_kernels, elementwise_signature},
     LayerKind{"tanh", "hyperbolic tangent, in place", K::elementwise, 1, 1, read_nothing, same_shape, in_place_cost,
-              relu_kernels},
+              relu_kernels, elementwise_signature},
     LayerKind{"gelu", "Gaussian error linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
-              gelu_kernels},
+              gelu_kernels, elementwise_signature},
     LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
-              gelu_kernels},
+              gelu_kernels, elementwise_signature},
     LayerKind{"gated", "an activation of the first half of the features times the second half: activation",
-              K::elementwise, 1, 1, read_gated, gated_shape, gated_cost},
+              K::elementwise, 1, 1, read_gated, gated_shape, gated_cost, nullptr, gated_signature},
     LayerKind{"rotary", "rotary embedding of queries and keys before attention: heads, key_value_heads, part",
-              K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels},
-    LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels},
+              K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
+    LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels,
+              elementwise_signature},
     LayerKind{"add", "sum of its inputs, broadcast", K::elementwise, 2, kMany, read_nothing, broadcast_shape, add_cost,
-              add_kernels},
+              add_kernels, elementwise_signature},
     LayerKind{"mul", "product of its inputs' elements, broadcast", K::elementwise, 2, kMany, read_nothing,
-              broadcast_shape, product_cost},
+              broadcast_shape, product_cost, nullptr, elementwise_signature},
     LayerKind{"max_pool", "maximum over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool,
               pool_shape, max_pool_cost},
     LayerKind{"avg_pool", "mean over windows: kernel, stride, padding, ceil", K::pooling, 1, 1, read_pool, pool_shape,
@@ -184,19 +189,19 @@ constexpr std::array kKinds = {
     LayerKind{"concat", "its inputs side by side: axis", K::reshape, 1, kMany, read_axis, concat_shape, copy_cost,
               copy_kernels},
     LayerKind{"slice", "part of a tensor: axis, start, end", K::reshape, 1, 1, read_slice, slice_shape, copy_cost,
-              copy_kernels},
+              copy_kernels, slice_signature},
     LayerKind{"transpose", "dimensions in another order: axes", K::reshape, 1, 1, read_transpose, transpose_shape,
               copy_cost, copy_kernels},
     LayerKind{"flatten", "view as one dimension", K::reshape, 1, 1, read_nothing, flatten_shape, view_cost},
     LayerKind{"reshape", "view in another shape: shape", K::reshape, 1, 1, read_reshape, reshape_shape, view_cost},
     LayerKind{"softmax", "softmax over the last dimension", K::softmax, 1, 1, read_nothing, same_shape, softmax_cost,
-              softmax_kernels},
+              softmax_kernels, softmax_signature},
     LayerKind{"cross_entropy", "softmax and negative log-likelihood: the loss", K::softmax, 1, 1, read_nothing,
-              scalar_shape, cross_entropy_cost, loss_kernels},
+              scalar_shape, cross_entropy_cost, loss_kernels, cross_entropy_signature},
     LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
-              embedding_shape, embedding_cost, embedding_kernels},
+              embedding_shape, embedding_cost, embedding_kernels, embedding_signature},
     LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal, window", K::attention,
-              1, 3, read_attention, attention_shape, attention_cost, attention_kernels},
+              1, 3, read_attention, attention_shape, attention_cost, attention_kernels, attention_signature},
     LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
               lstm_shape, lstm_cost},
 };
@@ -214,6 +219,41 @@ LayerCost cost_of(const LayerKind& kind, const Layer& layer) {
     cost.backward_weight.calls = std::move(kernels.backward_weight);
   }
   return cost;
+}
+
+namespace {
+
+double elements_of(const TensorDimensions& dimensions) {
+  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
+    return product * static_cast<double>(one.size());
+  });
+}
+
+// Whether a signature for one sample is of these shapes: it does not say what is broadcast, for instance.
+bool describes(const Signature& signature, const Layer& layer) {
+  bool same = elements_of(signature.output) == stagecraft::elements_of(layer.output);
+  for (std::size_t i = 0; i < std::min(layer.inputs.size(), signature.inputs.size()); ++i) {
+    same = same && elements_of(signature.inputs[i].dimensions) == stagecraft::elements_of(layer.inputs[i]);
+  }
+  return same;
+}
+
+} // namespace
+
+std::optional<Signature> signature_of(const LayerKind& kind, const Layer& layer, const std::vector<int>& makers) {
+  // Shapes are [features] or [tokens, features]; those of images have no letters yet.
+  const Shape& read = layer.inputs.front();
+  if (kind.signature == nullptr || read.empty() || read.size() > 2 || layer.output.size() > 2) {
+    return std::nullopt;
+  }
+  Signature signature = kind.signature(layer, 1);
+  if (!describes(signature, layer)) {
+    return std::nullopt;
+  }
+  for (std::size_t i = 0; i < std::min(makers.size(), signature.inputs.size()); ++i) {
+    signature.inputs[i].maker = makers[i];
+  }
+  return signature;
 }
 
 } // namespace stagecraft

@@ -33,6 +33,14 @@ TensorDimensions with(const Signature& signature, const Layer& layer, std::vecto
 
 std::int64_t features_in(const Layer& layer) { return layer.inputs.front().back(); }
 
+// Queries, keys and values side by side, to be cut by heads of keys and values.
+TensorDimension heads_of(const Layer& layer, Signature& signature) {
+  const std::int64_t groups = layer.key_value_heads;
+  const std::int64_t width = features_in(layer) / (layer.heads + 2 * groups);
+  const int heads = add_letter(signature, "key-value heads", groups, Along::each);
+  return {heads, {layer.heads * width, groups * width, groups * width}};
+}
+
 } // namespace
 
 Signature linear_signature(const Layer& layer, std::int64_t samples) {
@@ -62,13 +70,47 @@ Signature normalization_signature(const Layer& layer, std::int64_t samples, int 
   return signature;
 }
 
+Signature layer_norm_signature(const Layer& layer, std::int64_t samples) {
+  return normalization_signature(layer, samples, 2);
+}
+
+Signature rms_norm_signature(const Layer& layer, std::int64_t samples) {
+  return normalization_signature(layer, samples, 1);
+}
+
+Signature softmax_signature(const Layer& layer, std::int64_t samples) {
+  return normalization_signature(layer, samples, 0);
+}
+
+Signature rotary_signature(const Layer& layer, std::int64_t samples) {
+  Signature signature = leading(layer, samples);
+  const TensorDimension heads = heads_of(layer, signature);
+  signature.inputs = {{-1, with(signature, layer, {heads})}};
+  signature.output = signature.inputs.front().dimensions;
+  return signature;
+}
+
+Signature query_key_norm_signature(const Layer& layer, std::int64_t samples) {
+  Signature signature = rotary_signature(layer, samples);
+  const std::int64_t width = features_in(layer) / (layer.heads + 2 * layer.key_value_heads);
+  const int features = add_letter(signature, "features of a head", width, Along::whole);
+  signature.parameters.assign(2, {{{features, {width}}}});
+  signature.reads_inputs = true;
+  return signature;
+}
+
 Signature elementwise_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = leading(layer, samples);
+  signature.reads_inputs = true;
   const std::int64_t size = features_in(layer);
+  if (layer.output == Shape{1}) { // a loss has no features
+    signature.output = {{0, {samples}}};
+    signature.inputs.assign(layer.inputs.size(), {-1, signature.output});
+    return signature;
+  }
   const int features = add_letter(signature, "features", size, Along::each, true);
   signature.output = with(signature, layer, {{features, {size}}});
   signature.inputs.assign(layer.inputs.size(), {-1, signature.output});
-  signature.reads_inputs = true;
   return signature;
 }
 
@@ -85,13 +127,38 @@ Signature gated_signature(const Layer& layer, std::int64_t samples) {
 Signature attention_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = leading(layer, samples);
   signature.letters[1].along = Along::whole; // keys and values of all tokens
-  const std::int64_t groups = layer.key_value_heads;
-  const std::int64_t width = features_in(layer) / (layer.heads + 2 * groups);
-  const int heads = add_letter(signature, "key-value heads", groups, Along::each);
-  const std::int64_t queries = layer.heads * width;
-  signature.inputs = {{-1, with(signature, layer, {{heads, {queries, groups * width, groups * width}}})}};
-  signature.output = with(signature, layer, {{heads, {queries}}});
   signature.reads_inputs = true;
+  if (layer.inputs.size() == 1) {
+    const TensorDimension heads = heads_of(layer, signature);
+    signature.inputs = {{-1, with(signature, layer, {heads})}};
+    signature.output = with(signature, layer, {{heads.letter, {heads.sections.front()}}});
+    return signature;
+  }
+  const int heads = add_letter(signature, "key-value heads", layer.key_value_heads, Along::each);
+  const int others = add_letter(signature, "tokens of keys", layer.inputs[1].front(), Along::whole);
+  signature.inputs = {{-1, with(signature, layer, {{heads, {features_in(layer)}}})}};
+  signature.output = with(signature, layer, {{heads, {layer.output.back()}}});
+  for (std::size_t i = 1; i < layer.inputs.size(); ++i) {
+    signature.inputs.push_back(
+        {-1, {{0, {samples}}, {others, {layer.inputs[i].front()}}, {heads, {layer.inputs[i].back()}}}});
+  }
+  return signature;
+}
+
+Signature slice_signature(const Layer& layer, std::int64_t samples) {
+  Signature signature = leading(layer, samples);
+  const bool of_tokens = layer.axis == 0 && signature.letters.size() == 2;
+  const std::int64_t size = features_in(layer);
+  const int features = add_letter(signature, "features", size, of_tokens ? Along::each : Along::whole, of_tokens);
+  signature.inputs = {{-1, with(signature, layer, {{features, {size}}})}};
+  signature.output = signature.inputs.front().dimensions;
+  const int part = add_letter(signature, "features or tokens left", 1, Along::whole);
+  if (of_tokens) {
+    signature.letters[1].along = Along::whole;
+    signature.output[1] = {part, {layer.output.front()}};
+  } else {
+    signature.output.back() = {part, {layer.output.back()}};
+  }
   return signature;
 }
 
@@ -110,6 +177,11 @@ Signature embedding_signature(const Layer& layer, std::int64_t samples) {
   if (layer.positions > 0) {
     signature.parameters.push_back({.dimensions = {{token, {tokens}}, {features, {size}}}, .added_last = true});
   }
+  if (layer.types > 0) {
+    const auto types = static_cast<std::int64_t>(layer.types);
+    const int type = add_letter(signature, "types", types, Along::whole);
+    signature.parameters.push_back({.dimensions = {{type, {types}}, {features, {size}}}, .added_last = true});
+  }
   signature.reads_inputs = true;
   return signature;
 }
@@ -117,7 +189,9 @@ Signature embedding_signature(const Layer& layer, std::int64_t samples) {
 Signature cross_entropy_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = leading(layer, samples);
   const std::int64_t words = features_in(layer);
-  signature.letters[1].along = Along::sum; // the loss of a sample is the sum over its tokens
+  if (signature.letters.size() > 1) {
+    signature.letters[1].along = Along::sum; // the loss of a sample is the sum over its tokens
+  }
   const int vocabulary = add_letter(signature, "words", words, Along::reduce);
   const TensorDimensions labels = with(signature, layer, {});
   signature.inputs = {{-1, with(signature, layer, {{vocabulary, {words}}})}, {-1, labels}};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,10 +68,16 @@ struct LayerKind {
   Shape (*shape)(Layer&);           ///< shape of the output; also sets features_in and similar attributes
   LayerCost (*cost)(const Layer&);
   LayerKernels (*kernels)(const Layer&) = nullptr; ///< ops as in docs/formats/measurements.md
+  /// How its tensors may be divided, for a number of samples; null where no one has said.
+  Signature (*signature)(const Layer&, std::int64_t samples) = nullptr;
 };
 
 /// What a layer costs, with its kernels.
 LayerCost cost_of(const LayerKind& kind, const Layer& layer);
+
+/// The signature of a layer for one sample, whose inputs are made by the layers numbered `makers` (kModelInput: the
+/// data); nothing where the kind has none for these shapes.
+std::optional<Signature> signature_of(const LayerKind& kind, const Layer& layer, const std::vector<int>& makers);
 
 /// The table of layer kinds.
 std::span<const LayerKind> layer_kinds();

@@ -1,0 +1,42 @@
+// The program of a pipeline stage whose devices share its operators.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "sim/base/error.hpp"
+#include "sim/plan/program/program.hpp"
+#include "sim/plan/program/shared_letters.hpp"
+#include "sim/plan/program/tensor_axis.hpp"
+#include "sim/workload/model_graph.hpp"
+
+namespace stagecraft {
+
+/// The operators of a stage, with one without work for each tensor that comes in, first, and for each that goes out,
+/// last: at a stage's border a tensor is whole, or cut by samples or tokens.
+struct CutStage {
+  std::vector<Signature> operators;
+  /// [operator]: its position in the stage; for a tensor that comes in that of its first reader, for one that goes out
+  /// that of its maker.
+  std::vector<int> position;
+  int incoming = 0; ///< tensors that come in
+};
+CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage);
+
+/// The program of a group, by Megatron-LM's rule, with products that stand alone shared too and vocabularies padded.
+struct StageProgram {
+  Program program;
+  SharedLetters shared;
+  std::vector<int> position; ///< as in CutStage
+  int incoming = 0;
+
+  /// The operator of the program at a position of the stage.
+  int op_at(std::size_t at) const { return incoming + static_cast<int>(at); }
+};
+
+/// Infeasible, with the nearest degree that works, where something does not divide.
+std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
+                                                     const TensorAxis& axis);
+
+} // namespace stagecraft

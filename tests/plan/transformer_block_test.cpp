@@ -1,0 +1,220 @@
+// A block of a transformer on a tensor-parallel group, with and without sequence parallelism: parameters, memory and
+// traffic by the formulas of the papers.
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+#include <string>
+
+#include "sim/plan/tensor_parallel.hpp"
+#include "tests/catch.hpp"
+#include "tests/plan/problems.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+// A block of GPT-2 for s tokens of h features: attention, and a perceptron of 4 h. Half precision.
+struct Block {
+  static constexpr int s = 8, h = 16, heads = 4;
+  static constexpr double tokens = s, width = h; // for formulas
+  ModelGraph model;
+  Platform platform;
+  CostModelResult cost;
+  Training training;
+  Router router;
+  Problem problem;
+
+  explicit Block(int devices)
+      : model(test::workload(text())), platform(test::World(star(devices)).platform), cost(make_roofline({model})),
+        training(half()), router(platform),
+        problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
+
+  TensorSplit split(const TensorAxis& axis) const {
+    return std::get<TensorSplit>(split_tensors(problem, all(), axis));
+  }
+  std::vector<OperatorId> all() const {
+    std::vector<OperatorId> operators(model.size());
+    std::iota(operators.begin(), operators.end(), 0);
+    return operators;
+  }
+
+  static Training half() {
+    Training training;
+    training.global_batch = 1;
+    training.precision = Precision::fp16;
+    return training;
+  }
+  static test::Toy star(int devices) {
+    test::Toy toy;
+    toy.operators = {{{1}}};
+    toy.devices.assign(devices, {0, 2, 1});
+    return toy;
+  }
+  static std::string text() {
+    const std::string features = std::to_string(h);
+    return "name: block\ninput: {shape: [" + std::to_string(s) + ", " + features + "]}\nlayers:\n" +
+           "  - {name: norm1, kind: layer_norm}\n"
+           "  - {name: qkv, kind: linear, features: " +
+           std::to_string(3 * h) + "}\n  - {name: attention, kind: attention, heads: " + std::to_string(heads) +
+           ", causal: true}\n"
+           "  - {name: projection, kind: linear, features: " +
+           features +
+           "}\n"
+           "  - {name: drop1, kind: dropout}\n"
+           "  - {name: add1, kind: add, inputs: [norm1, drop1]}\n"
+           "  - {name: norm2, kind: layer_norm}\n"
+           "  - {name: expand, kind: linear, features: " +
+           std::to_string(4 * h) +
+           "}\n"
+           "  - {name: gelu, kind: gelu}\n"
+           "  - {name: contract, kind: linear, features: " +
+           features +
+           "}\n"
+           "  - {name: drop2, kind: dropout}\n"
+           "  - {name: add2, kind: add, inputs: [add1, drop2]}\n";
+  }
+};
+
+// What the whole block keeps on a device.
+double stash_of(const Block& block, const TensorAxis& axis) {
+  const TensorSplit split = block.split(axis);
+  double sum = 0;
+  for (OperatorId op = 0; op < block.model.size(); ++op) {
+    sum += block.problem.stash_bytes(op).value * split.operators[op].stash;
+  }
+  return sum;
+}
+
+// Korthikanti et al. 2022, equations 1, 2 and 4 without 5 a s/h for the scores, which the fused kernel never keeps: it
+// keeps one number for each head and token instead.
+TEST_CASE("a block keeps what Korthikanti et al. count", "[plan][tensor]") {
+  const Block block(4);
+  const double sbh = Block::tokens * Block::width; // one sample
+  const double sums = 2.0 * Block::heads * Block::s;
+  CHECK(stash_of(block, {1, false}) == near(34 * sbh + sums));
+  CHECK(stash_of(block, {2, false}) == near((10 + 24 / 2.0) * sbh + sums / 2));
+  CHECK(stash_of(block, {4, false}) == near((10 + 24 / 4.0) * sbh + sums / 4));
+  CHECK(stash_of(block, {2, true}) == near(34 / 2.0 * sbh + sums / 2));
+  CHECK(stash_of(block, {4, true}) == near(34 / 4.0 * sbh + sums / 4));
+}
+
+// Weights of 3 h², h², 4 h² and 4 h² and the biases of what shares outputs are divided. Norms, and the biases of what
+// shares inputs, are not: 2 (2 h) + 2 h.
+TEST_CASE("a device holds its part of a block's matrices and all of its vectors", "[plan][tensor]") {
+  const Block block(4);
+  constexpr double h = Block::width;
+  for (const bool sequence : {false, true}) {
+    const TensorSplit split = block.split({4, sequence});
+    double parameters = 0;
+    for (OperatorId op = 0; op < block.model.size(); ++op) {
+      parameters += block.model.operators[op].parameters * split.operators[op].parameters;
+    }
+    CHECK(parameters == near((12 * h * h + 3 * h + 4 * h) / 4 + 6 * h));
+  }
+}
+
+struct Traffic {
+  int all_reduces = 0, gathers = 0, scatters = 0;
+  bool operator==(const Traffic&) const = default;
+};
+
+// Every exchange is of a tensor of s h elements of two bytes.
+Traffic traffic_of(const TensorSplit& split, std::vector<Exchange> RankShare::*pass) {
+  Traffic traffic;
+  for (const RankShare& share : split.operators) {
+    for (const Exchange& exchange : share.*pass) {
+      CHECK(exchange.bytes.value == 2 * Block::tokens * Block::width);
+      int& count = exchange.kind == CollectiveKind::all_reduce   ? traffic.all_reduces
+                   : exchange.kind == CollectiveKind::all_gather ? traffic.gathers
+                                                                 : traffic.scatters;
+      ++count;
+    }
+  }
+  return traffic;
+}
+
+// Shoeybi et al. 2019, figure 4: two all-reduces in each pass. Korthikanti et al. 2022, section 4.2: gathers and
+// reduce-scatters in their place, and backward gathers once more what forward did not keep whole.
+TEST_CASE("a block exchanges what Megatron-LM's papers say", "[plan][tensor]") {
+  const Block block(4);
+  const TensorSplit plain = block.split({4, false});
+  CHECK(traffic_of(plain, &RankShare::forward) == Traffic{.all_reduces = 2});
+  CHECK(traffic_of(plain, &RankShare::backward) == Traffic{.all_reduces = 2});
+  const TensorSplit sequence = block.split({4, true});
+  CHECK(traffic_of(sequence, &RankShare::forward) == Traffic{.gathers = 2, .scatters = 2});
+  CHECK(traffic_of(sequence, &RankShare::backward) == Traffic{.gathers = 4, .scatters = 2});
+}
+
+// Gradients of the norms' weights, and of biases added after a reduction, are sums over tokens, of which each device
+// has its own: two norms of 2 h, two biases of h, of four bytes each.
+TEST_CASE("under sequence parallelism each device has a term of the vectors' gradients", "[plan][tensor]") {
+  const Block block(4);
+  const auto terms = [&](bool sequence) {
+    double sum = 0;
+    for (const RankShare& share : block.split({4, sequence}).operators) {
+      sum += share.terms.value;
+    }
+    return sum;
+  };
+  CHECK(terms(false) == 0);
+  CHECK(terms(true) == near(6 * Block::width * parameter_bytes(Block::half()).gradient));
+}
+
+Plan plan_of(const Block& block, const TensorAxis& first, const TensorAxis& second) {
+  Plan plan;
+  const std::vector<OperatorId> all = block.all();
+  Stage one{.operators = {all.begin(), all.begin() + 6}};
+  Stage two{.operators = {all.begin() + 6, all.end()}};
+  for (int device = 0; device < first.degree; ++device) {
+    one.devices.push_back(device);
+  }
+  for (int device = 0; device < second.degree; ++device) {
+    two.devices.push_back(first.degree + device);
+  }
+  one.tensor_parallel = first.degree;
+  one.sequence_parallel = first.sequence;
+  two.tensor_parallel = second.degree;
+  two.sequence_parallel = second.sequence;
+  plan.stages = {one, two};
+  return plan;
+}
+
+// [rank of the sender][rank of the receiver], in quarters of the tensor.
+std::vector<std::vector<double>> quarters_sent(const StageCost& from, const StageCost& to) {
+  std::vector<std::vector<double>> sent(from.tensor_parallel, std::vector<double>(to.tensor_parallel));
+  for (int i = 0; i < from.tensor_parallel; ++i) {
+    for (int j = 0; j < to.tensor_parallel; ++j) {
+      sent[i][j] = 4 * part_sent(from, i, to, j);
+    }
+  }
+  return sent;
+}
+
+TEST_CASE("between stages each device sends the tokens that it has to those that need them", "[plan][tensor]") {
+  using Sent = std::vector<std::vector<double>>;
+  const Block block(8);
+  const auto sent = [&](const TensorAxis& first, const TensorAxis& second) {
+    const PlanCost cost = cost_plan(block.problem, plan_of(block, first, second));
+    return std::pair(quarters_sent(cost.stages[0], cost.stages[1]), quarters_sent(cost.stages[1], cost.stages[0]));
+  };
+  // Both cut by tokens: each to its own number.
+  CHECK(sent({2, true}, {2, true}) == std::pair(Sent{{2, 0}, {0, 2}}, Sent{{2, 0}, {0, 2}}));
+  CHECK(sent({4, true}, {2, true}).first == Sent{{1, 0}, {1, 0}, {0, 1}, {0, 1}});
+  // Cut on one side only: everyone with a part sends it to all; one who has all sends each its part.
+  CHECK(sent({2, true}, {2, false}) == std::pair(Sent{{2, 2}, {2, 2}}, Sent{{2, 0}, {0, 2}}));
+  CHECK(sent({1, false}, {4, true}) == std::pair(Sent{{1, 1, 1, 1}}, Sent{{1}, {1}, {1}, {1}}));
+  // Whole on both: from the rank of the same number.
+  CHECK(sent({2, false}, {4, false}).first == Sent{{4, 0, 4, 0}, {0, 4, 0, 4}});
+}
+
+TEST_CASE("heads that do not divide are refused with the nearest degree", "[plan][tensor]") {
+  const Block block(3);
+  const auto split = split_tensors(block.problem, block.all(), {3, false});
+  REQUIRE(std::holds_alternative<Infeasible>(split));
+  CHECK(std::get<Infeasible>(split).reason ==
+        "4 key-value heads do not divide over 3 tensor-parallel ranks; nearest that does: 2");
+}
+
+} // namespace
+} // namespace stagecraft
