@@ -30,9 +30,7 @@ struct Block {
         training(half()), router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
 
-  TensorSplit split(const TensorAxis& axis) const {
-    return std::get<TensorSplit>(split_tensors(problem, all(), axis));
-  }
+  TensorSplit split(const TensorAxis& axis) const { return std::get<TensorSplit>(split_tensors(problem, all(), axis)); }
   std::vector<OperatorId> all() const {
     std::vector<OperatorId> operators(model.size());
     std::iota(operators.begin(), operators.end(), 0);
