@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/replay/lockstep.hpp"
 #include "sim/timeline/steady.hpp"
 
 namespace stagecraft {
@@ -33,38 +32,6 @@ bool is_affordable(const TaskGraph& graph, int iterations) {
   constexpr int kMostIterations = 4096;
   constexpr double kMostTasks = 400'000;
   return iterations <= kMostIterations && static_cast<double>(graph.tasks()) * iterations <= kMostTasks;
-}
-
-// Replays draws of the chosen requests, and puts the median one in the place of each that gains by it.
-void replay_draws(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
-                  std::span<const std::size_t> chosen, std::span<Timeline> timelines, std::span<double> spreads,
-                  std::span<int> draws) {
-  std::vector<TaskGraph> graphs;
-  graphs.reserve(chosen.size() * kDriftDraws);
-  std::vector<ReplayRequest> drawn;
-  for (const std::size_t i : chosen) {
-    const TaskGraph& graph = requests[i].graph;
-    for (int draw = 0; draw < kDriftDraws; ++draw) {
-      graphs.push_back(drifted(graph, study.seed, draw));
-      drawn.push_back({graphs.back(), requests[i].platform, requests[i].iterations, requests[i].speeds});
-    }
-  }
-  std::vector<Timeline> replayed = replay(drawn);
-  const std::vector<double> spreads_drawn = make_steady(replay, drawn, replayed);
-  for (std::size_t c = 0; c < chosen.size(); ++c) {
-    const std::size_t first = c * kDriftDraws;
-    std::vector<double> seconds;
-    for (std::size_t at = first; at < first + kDriftDraws; ++at) {
-      seconds.push_back(measure(graphs[at], replayed[at], drawn[at].platform).iteration.value);
-    }
-    const int draw = median_index(seconds);
-    const ReplayRequest& exact = requests[chosen[c]];
-    if (gains(seconds[draw], measure(exact.graph, timelines[chosen[c]], exact.platform).iteration.value)) {
-      draws[chosen[c]] = draw;
-      timelines[chosen[c]] = std::move(replayed[first + draw]);
-      spreads[chosen[c]] = spreads_drawn[first + draw];
-    }
-  }
 }
 
 } // namespace
@@ -119,32 +86,6 @@ std::vector<Timeline> replay_steady(const Replayer& replay, std::span<const Repl
   std::vector<Timeline> timelines = replay(requests);
   make_steady(replay, requests, timelines);
   return timelines;
-}
-
-std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
-                           std::span<Timeline> timelines, std::span<double> spreads) {
-  constexpr long kMostTasks = 200'000; // held at once, some hundred bytes each
-  std::vector<int> draws(requests.size(), -1);
-  std::vector<std::size_t> chosen;
-  long tasks = 0;
-  const auto flush = [&] {
-    if (!chosen.empty()) {
-      replay_draws(study, replay, requests, chosen, timelines, spreads, draws);
-      chosen.clear();
-      tasks = 0;
-    }
-  };
-  for (std::size_t i = 0; i < requests.size() && replay.shares_links(); ++i) {
-    if (replicas_meet(requests[i].graph, requests[i].platform)) {
-      chosen.push_back(i);
-      tasks += static_cast<long>(requests[i].graph.tasks()) * requests[i].iterations * kDriftDraws;
-    }
-    if (tasks > kMostTasks) {
-      flush();
-    }
-  }
-  flush();
-  return draws;
 }
 
 Metrics measure_graph(const Study& study, const Platform& platform, const TaskGraph& graph, const Replayer& replay) {

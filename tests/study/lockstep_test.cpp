@@ -1,6 +1,7 @@
 // Runs whose equal replicas share a port: every figure is of the same draw, and the result says so.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/explain.hpp"
+#include "sim/replay/lockstep.hpp"
 #include "sim/study/measure_graph.hpp"
 #include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
@@ -12,12 +13,13 @@ using Catch::Matchers::Contains;
 
 // The chain on two servers of two devices each. A micro-batch of two samples has 4 MB for each of two replicas, which
 // take a second through a server's port.
-Study two_servers(const std::string& engine = "simgrid", const std::string& seed = "1") {
+Study two_servers(const std::string& engine = "simgrid", const std::string& seed = "1",
+                  const std::string& bandwidth = "4 MB/s", const std::string& schedule = "naive") {
   return study(chain_study("training: {global_batch: 16, micro_batches: 8}\n"
-                           "compare: {strategies: [uniform], schedules: [naive]}\nseed: " +
-                               seed + "\nengine: " + engine + "\n",
+                           "compare: {strategies: [uniform], schedules: [" +
+                               schedule + "]}\nseed: " + seed + "\nengine: " + engine + "\n",
                            "two-nodes.yaml"),
-               {{"platform.network.bandwidth", "4 MB/s"}, {"platform.network.latency", "0 s"}});
+               {{"platform.network.bandwidth", bandwidth}, {"platform.network.latency", "0 s"}});
 }
 
 // Two stages of two replicas each; devices 0 and 1 are one server.
@@ -84,6 +86,41 @@ TEST_CASE("a drifted run is the same for the same seed and wherever it is measur
   const Run& compared = find_run(result.comparison, "through", "naive", 8);
   CHECK(compared.metrics.iteration.value == iteration);
   CHECK_THAT(compared.note, Contains("equal replicas share links"));
+}
+
+std::size_t replayed = 0;
+
+std::vector<Timeline> replay_counted(std::span<const ReplayRequest> requests) {
+  replayed += requests.size();
+  return replay_simgrid(requests);
+}
+
+TEST_CASE("the draw that counts is the median of all, replayed or not", "[study][lockstep]") {
+  const auto [schedule, bandwidth, needed] = GENERATE(table<std::string, std::string, std::size_t>({
+      {"naive", "4 MB/s", kDriftDraws},     // replicas wait for the port only, so every draw gains
+      {"1f1b", "60 MB/s", kDriftDraws - 1}, // one draw takes longer without the port already
+      {"1f1b", "4 GB/s", 0}, // uneven computations take longer even where each transfer has the port for itself
+  }));
+  INFO(schedule << " " << bandwidth);
+  const Study read = two_servers("simgrid", "1", bandwidth, schedule);
+  const Prepared one = run_of(read, kThroughPort);
+  const ReplayRequest exact{*one.graph, read.platform};
+  std::vector<Timeline> timelines = replay_simgrid({&exact, 1});
+  const Timeline before = timelines.front();
+  std::vector<double> seconds;
+  for (int draw = 0; draw < kDriftDraws; ++draw) {
+    const TaskGraph drawn = drifted(*one.graph, read.seed, draw);
+    const ReplayRequest request{drawn, read.platform};
+    seconds.push_back(replay_simgrid({&request, 1}).front().end());
+  }
+  const int median = median_index(seconds);
+  const bool counts = gains(seconds[median], before.end());
+  double spread = 0;
+  replayed = 0;
+  const std::vector<int> drawn = let_drift(read, replay_counted, {&exact, 1}, timelines, {&spread, 1});
+  CHECK(drawn == std::vector{counts ? median : -1});
+  CHECK(timelines.front().end() == (counts ? seconds[median] : before.end()));
+  CHECK(replayed == needed);
 }
 
 } // namespace
