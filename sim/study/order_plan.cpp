@@ -6,7 +6,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/schedule/place.hpp"
-#include "sim/study/measure_graph.hpp"
+#include "sim/study/race.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,20 +85,35 @@ std::vector<double> hops_of(const OrderedPlan& ordered, const Problem& problem) 
   return hops;
 }
 
-// Seconds of an iteration in this order, by the study's engine; infinite where it cannot run.
-double seconds_in_order(StudyCosts& costs, const Problem& problem, OrderedPlan ordered, const Schedule& schedule) {
-  ordered.schedule = schedule;
-  add_recompute(ordered, problem.training.recompute.rule);
-  const auto made = graph_of(costs, problem, ordered);
-  if (std::holds_alternative<Infeasible>(made)) {
-    return kInfinity;
+// Seconds of an iteration in some orders of a plan, by the study's engine; infinite where one cannot run, and where it
+// is surely slower than one asked before. Equal orders are replayed once.
+class OrdersOfPlan {
+public:
+  OrdersOfPlan(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered)
+      : costs_(costs), problem_(problem), ordered_(ordered), race_(costs.study()) {}
+
+  double seconds_in(const Schedule& schedule) {
+    const auto known =
+        std::find_if(known_.begin(), known_.end(), [&](const auto& one) { return same_work(one.first, schedule); });
+    return known != known_.end() ? known->second : known_.emplace_back(schedule, replayed(schedule)).second;
   }
-  const Study& study = costs.study();
-  const auto& graph = std::get<TaskGraph>(made);
-  const Evaluation found =
-      evaluation_of(study.platform, graph, measure_graph(study, study.platform, graph, study.engine->replay));
-  return found.why_not.empty() ? found.iteration.value : kInfinity;
-}
+
+private:
+  double replayed(const Schedule& schedule) {
+    OrderedPlan ordered = ordered_;
+    ordered.schedule = schedule;
+    add_recompute(ordered, problem_.training.recompute.rule);
+    const auto made = graph_of(costs_, problem_, ordered);
+    const TaskGraph* graph = std::get_if<TaskGraph>(&made);
+    return graph != nullptr ? race_.seconds_of(*graph) : kInfinity;
+  }
+
+  StudyCosts& costs_;
+  const Problem& problem_;
+  const OrderedPlan& ordered_;
+  Race race_;
+  std::vector<std::pair<Schedule, double>> known_;
+};
 
 // What a schedule that depends on times may know of a plan. The arguments must outlive it.
 ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, const Problem& problem, int chunks,
@@ -116,8 +131,8 @@ ScheduleRequest schedule_request(StudyCosts& costs, const ScheduleRow& row, cons
   }
   request.room = room_of(ordered, costs.study().platform, request.ranks, row.stage_placement);
   request.hops = hops_of(ordered, problem);
-  request.evaluate = [&costs, &problem, &ordered](const Schedule& schedule) {
-    return seconds_in_order(costs, problem, ordered, schedule);
+  request.evaluate = [orders = OrdersOfPlan(costs, problem, ordered)](const Schedule& schedule) mutable {
+    return orders.seconds_in(schedule);
   };
   return request;
 }
@@ -159,6 +174,12 @@ std::variant<Schedule, Infeasible> check_orders(const Schedule& orders, const Pl
 }
 
 } // namespace
+
+bool same_work(const Schedule& one, const Schedule& other) {
+  return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
+         one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
+         one.versions == other.versions;
+}
 
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
                                                  const Plan& plan) {

@@ -10,6 +10,9 @@
 
 namespace stagecraft {
 
+/// Whether two schedules make the same tasks of one plan.
+bool same_work(const Schedule& one, const Schedule& other);
+
 /// The plan as its schedule runs it; or why it cannot. `problem` has the costs.
 std::variant<OrderedPlan, Infeasible> order_plan(StudyCosts& costs, const Scenario& scenario, const Problem& problem,
                                                  const Plan& plan);

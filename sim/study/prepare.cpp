@@ -54,13 +54,6 @@ void note_order(const Study& study, const Problem& problem, const OrderedPlan& o
   }
 }
 
-// Whether two schedules make the same tasks of one plan.
-bool same_work(const Schedule& one, const Schedule& other) {
-  return one.orders == other.orders && one.splits_backward == other.splits_backward && one.flushes == other.flushes &&
-         one.steps_each_micro_batch == other.steps_each_micro_batch && one.predicts_weights == other.predicts_weights &&
-         one.versions == other.versions;
-}
-
 // The index of an earlier run whose replay serves this one too, or -1.
 int twin_of(const Prepared& prepared, const OrderedPlan& ordered, const std::vector<Prepared>& earlier) {
   const auto twin = std::find_if(earlier.begin(), earlier.end(), [&](const Prepared& other) {

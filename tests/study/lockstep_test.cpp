@@ -1,8 +1,10 @@
 // Runs whose equal replicas share a port: every figure is of the same draw, and the result says so.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/explain.hpp"
+#include "sim/base/improves.hpp"
 #include "sim/replay/lockstep.hpp"
 #include "sim/study/measure_graph.hpp"
+#include "sim/study/race.hpp"
 #include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
 
@@ -121,6 +123,20 @@ TEST_CASE("the draw that counts is the median of all, replayed or not", "[study]
   CHECK(drawn == std::vector{counts ? median : -1});
   CHECK(timelines.front().end() == (counts ? seconds[median] : before.end()));
   CHECK(replayed == needed);
+}
+
+TEST_CASE("what is surely slower than an earlier graph is not replayed", "[study][lockstep]") {
+  const Study read = two_servers();
+  const Prepared through = run_of(read, kThroughPort), within = run_of(read, kWithinServers);
+  Race fastest_first(read);
+  CHECK(fastest_first.seconds_of(*within.graph) == within.run.metrics.iteration.value);
+  // Through the port a micro-batch has two transfers of a second more, whoever else sends.
+  CHECK(fastest_first.seconds_of(*through.graph) == kInfinity);
+  CHECK(fastest_first.seconds_of(*within.graph) == within.run.metrics.iteration.value);
+  Race fastest_last(read);
+  CHECK(fastest_last.seconds_of(*through.graph) == through.run.metrics.iteration.value); // of a draw
+  CHECK(fastest_last.seconds_of(*through.graph) == through.run.metrics.iteration.value); // a draw may gain again
+  CHECK(fastest_last.seconds_of(*within.graph) == within.run.metrics.iteration.value);
 }
 
 } // namespace
