@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/end_of_equals.hpp"
 #include "sim/base/improves.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"
@@ -23,8 +24,7 @@ public:
     for (TaskId task = 0, tasks = graph.tasks(); task < tasks;) { // run by run of tasks of one work
       const std::int32_t same = works[task];
       const Work& work = graph.works[same];
-      const auto end = static_cast<TaskId>(
-          std::find_if(works + task, works + tasks, [=](std::int32_t other) { return other != same; }) - works);
+      const auto end = static_cast<TaskId>(end_of_equals(works + task, works + tasks) - works);
       for (; !work.computes() && task < end; ++task) {
         work.transfers() || work.loads() ? static_cast<void>(hand_on(task, task)) : joining.push_back(task);
       }

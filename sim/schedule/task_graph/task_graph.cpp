@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/base/end_of_equals.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
 namespace stagecraft {
@@ -127,8 +128,9 @@ void TaskGraphBuilder::write_edges() {
 // Tasks of one work mostly follow one another.
 std::vector<std::int32_t> TaskGraph::tasks_per_work() const {
   std::vector<std::int32_t> tasks(works.size(), 0);
-  for (auto begin = work.begin(); begin != work.end();) {
-    const auto end = std::find_if(begin, work.end(), [same = *begin](std::int32_t other) { return other != same; });
+  const std::int32_t* const last = work.data() + work.size();
+  for (const std::int32_t* begin = work.data(); begin != last;) {
+    const std::int32_t* const end = end_of_equals(begin, last);
     tasks[*begin] += static_cast<std::int32_t>(end - begin);
     begin = end;
   }
