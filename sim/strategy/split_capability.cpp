@@ -158,6 +158,45 @@ std::variant<std::vector<double>, Infeasible> power_of(const Problem& problem, c
   return power;
 }
 
+// Problem::border() of operators that follow one another, without a look at those far from their ends. Operators come
+// after those that they read.
+class ChainBorders {
+public:
+  explicit ChainBorders(const Problem& problem) : problem_(problem), open_(problem.model.size() + 1) {
+    for (OperatorId op = 0; op < problem.model.size(); ++op) {
+      const auto& users = problem.model.successors[op];
+      const OperatorId last = users.empty() ? op : *std::max_element(users.begin(), users.end());
+      for (OperatorId at = op + 1; at <= last; ++at) {
+        open_[at].push_back(op);
+      }
+      if (problem.model.predecessors[op].empty()) {
+        sources_.push_back(op);
+      }
+    }
+  }
+
+  Problem::Border of(OperatorId first, OperatorId last) const {
+    Problem::Border sum;
+    const auto is_inside = [=](OperatorId op) { return op >= first && op < last; };
+    for (const OperatorId maker : open_[first]) {
+      const auto& users = problem_.model.successors[maker];
+      sum.incoming += std::any_of(users.begin(), users.end(), is_inside) ? problem_.output_bytes(maker) : Bytes{0};
+    }
+    for (const OperatorId source : sources_) {
+      sum.incoming += is_inside(source) ? problem_.input_bytes() : Bytes{0};
+    }
+    for (const OperatorId maker : open_[last]) {
+      sum.outgoing += is_inside(maker) ? problem_.output_bytes(maker) : Bytes{0};
+    }
+    return sum;
+  }
+
+private:
+  const Problem& problem_;
+  std::vector<std::vector<OperatorId>> open_; // [operator]: those before it that it or a later one reads
+  std::vector<OperatorId> sources_;
+};
+
 PlanResult split_by_capability(const PlanRequest& request, Power kind, bool refined) {
   const Problem& problem = request.problem;
   if (const std::string reason = too_many_stages(request); !reason.empty()) {
@@ -171,11 +210,10 @@ PlanResult split_by_capability(const PlanRequest& request, Power kind, bool refi
   }
   const std::vector<double>& power = std::get<std::vector<double>>(found);
   bool memory_bound = false;
+  const ChainBorders borders(problem);
   const auto fits = [&](int part, int first, int last) {
     const Prefix& prefix = problem.prefix;
-    std::vector<char> inside(problem.model.size(), 0);
-    std::fill(inside.begin() + first, inside.begin() + last, 1);
-    const Problem::Border border = problem.border(inside);
+    const Problem::Border border = borders.of(first, last);
     const StageMemory memory =
         memory_of_stage(problem,
                         {prefix.parameters[last] - prefix.parameters[first],
