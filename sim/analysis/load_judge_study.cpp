@@ -60,7 +60,7 @@ std::vector<Planner> read_planners(yaml::Map& map, const Folders& folders) {
   for (const yaml::Node* node : list) {
     if (is_all(*node)) {
       for (const StrategyRow& row : strategies()) {
-        if (!row.reference) {
+        if (!row.reference && !row.takes_degrees) {
           planners.push_back({.name = std::string(row.name), .strategy = &row});
         }
       }

@@ -213,12 +213,12 @@ void refuse_other_degrees(const MegatronArguments& arguments) {
 }
 
 /// Sizes of the groups. Ranks count tensor parallelism first, then replicas, then the pipeline: "tp-dp-pp".
-struct Mesh {
+struct Degrees {
   int tensor = 1, replicas = 1, ranks = 1;
 };
 
-Mesh read_mesh(const MegatronArguments& arguments, const Platform& platform) {
-  Mesh mesh;
+Degrees read_degrees(const MegatronArguments& arguments, const Platform& platform) {
+  Degrees mesh;
   mesh.tensor = arguments.integer("tensor-model-parallel-size", 1, kMostDegree, 1);
   mesh.ranks = arguments.integer("pipeline-model-parallel-size", 1, kMostDegree, 1);
   const long long model = static_cast<long long>(mesh.tensor) * mesh.ranks;
@@ -254,7 +254,7 @@ Recompute read_recompute(const MegatronArguments& arguments, std::string& note) 
   return Recompute::none;
 }
 
-std::string read_note(const MegatronArguments& arguments, const Mesh& mesh) {
+std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {
   const int batch = arguments.integer("global-batch-size", 1, 1 << 30, 0);
   const int micro_batch = arguments.integer("micro-batch-size", 1, 1 << 30, 0);
   const long long step = static_cast<long long>(std::max(1, micro_batch)) * mesh.replicas;
@@ -302,7 +302,7 @@ bool is_megatron_plan(const PlanSource& source) {
 Plan read_megatron_plan(const PlanSource& source) {
   const MegatronArguments arguments(source);
   refuse_other_degrees(arguments);
-  const Mesh mesh = read_mesh(arguments, source.platform);
+  const Degrees mesh = read_degrees(arguments, source.platform);
   const Stages stages = read_stages(arguments, mesh.ranks);
   const LayerRow row = layer_row_of(source.model);
   std::size_t layers = 0;

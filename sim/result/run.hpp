@@ -118,6 +118,10 @@ struct MeasuredRun {
   std::optional<RunSpread> perturbed;      ///< where the study perturbs
   std::optional<RunConfidence> confidence; ///< where the study asks for it
   double samples_per_second = 0, speedup = 0;
+  double tokens_per_second = 0; ///< 0: the model has no tokens
+  /// Model FLOPs utilization, and the same of what the devices compute: the part of the nominal matrix peak of those in
+  /// use. 0: a peak is not known, or the model has no products.
+  double mfu = 0, hfu = 0;
   Joules energy_per_sample;
   Dollars cost_per_million_samples;
   std::vector<CostBasis> cost_basis; ///< of each device type in use

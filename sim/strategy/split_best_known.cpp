@@ -45,7 +45,7 @@ struct Rivals {
 Rivals plans_of_others(const PlanRequest& request) {
   Rivals rivals;
   for (const StrategyRow& row : strategies()) {
-    if (row.reference) {
+    if (row.reference || row.takes_degrees) {
       continue;
     }
     PlanResult result = request.plan_of ? request.plan_of(row) : make_plan(row, request);

@@ -6,6 +6,7 @@
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/estimate.hpp"
 #include "sim/strategy/dynamic_programming/max_load.hpp"
+#include "sim/strategy/plan_in_groups.hpp"
 #include "sim/strategy/strategy.hpp"
 
 namespace stagecraft {
@@ -78,6 +79,11 @@ std::span<const StrategyRow> strategies() {
           .split = SPLIT(split_layered),
           .pipeline = true,
           .searches = true},
+      StrategyRow{.name = "mesh",
+                  .help = "the degrees that training.parallel gives, layers in equal shares",
+                  .split = SPLIT(split_mesh),
+                  .pipeline = true,
+                  .takes_degrees = true},
       StrategyRow{.name = "optimal",
                   .help = "the least bottleneck of all pipelines, also with several stages per device",
                   .split = SPLIT(split_optimal),
@@ -175,6 +181,23 @@ bool has_one_order(const ModelGraph& model) {
   return model.size() < kMostIdeals;
 }
 
+// Where the training gives degrees, over the groups that these make.
+PlanResult split(const StrategyRow& strategy, const PlanRequest& request) {
+  if (!request.problem.training.parallel) {
+    return strategy.takes_degrees
+               ? Infeasible{std::string(strategy.name) +
+                            " takes its degrees from training.parallel, which is not given; allowed: "
+                            "parallel: {tensor: 2, pipeline: 2} and so on"}
+               : strategy.split(request);
+  }
+  if (!strategy.pipeline) {
+    return Infeasible{std::string(strategy.name) +
+                      " makes no pipelines of groups, as training.parallel asks for; allowed: a strategy that does, "
+                      "such as mesh"};
+  }
+  return plan_in_groups(strategy, request);
+}
+
 } // namespace
 
 const StrategyRow& planner_of(const StrategyRow& strategy, const ModelGraph& model, std::size_t devices) {
@@ -192,7 +215,7 @@ PlanResult make_plan(const StrategyRow& strategy, const PlanRequest& request) {
                       " devices, not for " + std::to_string(request.devices.size()) + ": " +
                       std::string(strategy.devices.why)};
   }
-  PlanResult result = strategy.split(request);
+  PlanResult result = split(strategy, request);
   if (std::holds_alternative<Infeasible>(result)) {
     return result;
   }

@@ -26,7 +26,8 @@ struct StrategyRow {
                                ///< micro-batches that it does not list (Training::more_micro_batches)
   /// The strategy that makes the same plan of a model whose operators have only one order; "": none.
   std::string_view in_one_order = {};
-  bool reference = false; ///< tries all other strategies, so it is no part of `all` and only runs where it is named
+  bool takes_degrees = false; ///< splits by the degrees of training.parallel, and is part of `all` only where these are
+  bool reference = false;     ///< tries all other strategies, so it is no part of `all` and only runs where it is named
 };
 std::span<const StrategyRow> strategies();
 

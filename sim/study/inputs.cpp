@@ -7,8 +7,10 @@
 
 #include "sim/base/file.hpp"
 #include "sim/base/physical_ranges.hpp"
+#include "sim/base/utf8.hpp"
 #include "sim/platform/known_types.hpp"
 #include "sim/study/input_files.hpp"
+#include "sim/study/node_shorthand.hpp"
 
 namespace stagecraft {
 
@@ -175,18 +177,59 @@ Platform brought_platform(const ModelGraph& model) {
   return make_star_platform(groups, Seconds{0});
 }
 
+namespace {
+
+Platform load_with_settings(const fs::path& path, const Folders& folders, const std::vector<Setting>& settings) {
+  const fs::path types = folders.shipped / "platforms" / "devices";
+  if (folders.files == nullptr) {
+    yaml::Node document = yaml::load(path);
+    apply(document, settings, "platform.");
+    return load_platform(document, device_types_in(types));
+  }
+  const yaml::Node& document = folders.files->document(path, settings, "platform.");
+  folders.files->note_beside(document);
+  return load_platform(document, folders.files->device_types(types), folders.files->types());
+}
+
+// So many nodes like a shipped one, with the settings on top.
+Platform read_nodes(const NodeShorthand& shorthand, const yaml::Node* network, const Folders& folders,
+                    const std::vector<Setting>& settings, const Where& where) {
+  const fs::path path = find_file(folders, "platforms", shorthand.node, where);
+  std::vector<Setting> all = settings_of(
+      shorthand, folders.files != nullptr ? folders.files->document(path) : yaml::load(path), network, where);
+  all.insert(all.end(), settings.begin(), settings.end());
+  return load_with_settings(path, folders, all);
+}
+
+// {nodes: N x NAME, network: {…}}
+Platform read_nodes(const yaml::Node& node, const Folders& folders) {
+  yaml::Map map(node, "platform");
+  const std::string text = map.text("nodes");
+  const auto shorthand = node_shorthand(text, map.where("nodes"));
+  if (!shorthand) {
+    throw InputError(map.where("nodes"), "'nodes' must be a number of nodes and a platform of one node, such as "
+                                         "128 x dgx-h100, got '" +
+                                             excerpt(text) + "'");
+  }
+  const yaml::Node* network = map.find("network");
+  if (network != nullptr && network->kind != yaml::Node::Kind::map) {
+    throw InputError(network->where, "'network' must be a mapping; its keys: docs/formats/platform.md");
+  }
+  map.finish();
+  return read_nodes(*shorthand, network, folders, {}, map.where("nodes"));
+}
+
+} // namespace
+
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings) {
   if (node.kind == yaml::Node::Kind::scalar) {
-    const fs::path path = find_file(folders, "platforms", node.text, node.where);
-    const fs::path types = folders.shipped / "platforms" / "devices";
-    if (folders.files == nullptr) {
-      yaml::Node document = yaml::load(path);
-      apply(document, settings, "platform.");
-      return load_platform(document, device_types_in(types));
+    if (const auto shorthand = node_shorthand(node.text, node.where)) {
+      return read_nodes(*shorthand, nullptr, folders, settings, node.where);
     }
-    const yaml::Node& document = folders.files->document(path, settings, "platform.");
-    folders.files->note_beside(document);
-    return load_platform(document, folders.files->device_types(types), folders.files->types());
+    return load_with_settings(find_file(folders, "platforms", node.text, node.where), folders, settings);
+  }
+  if (node.find("nodes") != nullptr) {
+    return read_nodes(node, folders);
   }
   yaml::Map map(node, "platform");
   constexpr int kMostDevices = 100'000;

@@ -49,7 +49,8 @@ void apply(yaml::Node& document, const Setting& setting, std::string_view prefix
 /// keys of its document where that is Stagecraft's own YAML.
 ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);
 
-/// A platform: a name, a file, or a mapping {devices, bandwidth, latency, memory}, which means that many devices like
+/// A platform: a name, a file, "N x NAME" (node_shorthand.hpp), a mapping {nodes: N x NAME, network} of such nodes with
+/// another network, or a mapping {devices, bandwidth, latency, memory}, which means that many devices like
 /// the one the model was profiled on, with a private link per device and direction, and with latency 0 and unlimited
 /// memory unless given.
 Platform read_platform(const yaml::Node& node, const Folders& folders, const std::vector<Setting>& settings);

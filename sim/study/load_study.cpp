@@ -13,13 +13,15 @@
 namespace stagecraft {
 namespace {
 
-// What `all` stands for: every row but the references, which try all others.
-template <class Row> bool is_in_all(const Row& /*row*/) { return true; }
-bool is_in_all(const StrategyRow& row) { return !row.reference; }
+// What `all` stands for: every row but the references, which try all others. Where degrees are given, those that split
+// by them.
+bool is_in_all(const StrategyRow& row, const Training& training) {
+  return !row.reference && (training.parallel ? row.pipeline : !row.takes_degrees);
+}
 
 template <class Row>
 std::vector<const Row*> read_rows(yaml::Map& map, std::string_view key, std::string_view what,
-                                  std::span<const Row> table) {
+                                  std::span<const Row> table, const std::function<bool(const Row&)>& is_in_all) {
   std::vector<const Row*> rows;
   const std::vector<const yaml::Node*> listed = map.list(key);
   if (map.has(key) && listed.empty()) {
@@ -86,7 +88,8 @@ void read_compare(yaml::Map& map, const Folders& folders, Study& study) {
   const yaml::Node empty{.kind = yaml::Node::Kind::map, .where = map.where()};
   const yaml::Node* node = map.find("compare");
   yaml::Map compare(node != nullptr ? *node : empty, "compare");
-  study.strategies = read_rows(compare, "strategies", "strategy", strategies());
+  study.strategies = read_rows<StrategyRow>(compare, "strategies", "strategy", strategies(),
+                                            [&](const StrategyRow& row) { return is_in_all(row, study.training); });
   study.schedules = read_schedules(compare, "schedules", folders);
   read_plans(compare, folders, study);
   study.rank = compare.choice("rank", kRankings, "exact").rank;
@@ -244,7 +247,7 @@ void refuse_rooflines_without_rates(yaml::Map& map, const ModelGraph& model) {
   const std::string name = map.text("cost_model", "auto");
   const bool roofline = name == "roofline" || (name == "auto" && model.profiles.empty());
   const yaml::Node* platform = map.find("platform");
-  if (roofline && platform != nullptr && platform->kind == yaml::Node::Kind::map) {
+  if (roofline && platform != nullptr && platform->find("devices") != nullptr) {
     throw InputError(map.where("platform"), "'devices' are like the one that the model was profiled on, and '" +
                                                 model.name +
                                                 "' brings no times for the cost model profiled; "

@@ -6,6 +6,7 @@
 
 #include "sim/study/cost_basis.hpp"
 #include "sim/study/measure_graph.hpp"
+#include "sim/workload/model_flops.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,8 +55,39 @@ void add_rates(const Study& study, Run& run) {
   constexpr double kMillion = 1e6;
   const double batch = study.training.global_batch;
   run.samples_per_second = run.metrics.iteration.value > 0 ? batch / run.metrics.iteration.value : 0;
+  run.tokens_per_second = run.samples_per_second * tokens_of(*study.model);
   run.energy_per_sample = run.metrics.energy.total() / batch;
   run.cost_per_million_samples = run.metrics.cost * (kMillion / batch);
+}
+
+// FLOPs that the devices compute for a sample, recomputation included.
+Flops computed_flops(const ModelGraph& model, const Plan& plan) {
+  Flops sum;
+  for (const Stage& stage : plan.stages) {
+    for (const OperatorId op : stage.operators) {
+      const ProductFlops flops = product_flops(model.operators[op]);
+      sum += flops.forward + flops.backward + (stage.recomputes(op) ? flops.forward : Flops{0});
+    }
+  }
+  return sum;
+}
+
+// Nothing where the peak of a device in use is not known.
+void add_flops_utilization(const Study& study, const TaskGraph& graph, const Plan& plan, Run& run) {
+  FlopsPerSecond peak;
+  for (const DeviceId device : graph.devices) {
+    const auto& one = study.platform.type_of(device).peak[static_cast<std::size_t>(study.training.precision)];
+    if (!one) {
+      return;
+    }
+    peak += *one;
+  }
+  const Flops could = peak * run.metrics.iteration;
+  if (could.value > 0) {
+    const double batch = study.training.global_batch;
+    run.mfu = model_flops(*study.model) * batch / could;
+    run.hfu = computed_flops(*study.model, plan) * batch / could;
+  }
 }
 
 // What the run is compared with: one device, the bound, its busiest link.
@@ -92,6 +124,7 @@ void measure_run(StudyCosts& costs, Prepared& prepared, const Timeline* alone) {
   if (run.feasible) {
     add_loader(graph, run);
     add_rates(study, run);
+    add_flops_utilization(study, graph, prepared.plan, run);
     if (!prepared.brief) {
       add_comparisons(costs, graph, prepared.timeline.iterations == 1, run);
       run.cost_basis = cost_basis_of(costs, prepared);

@@ -5,6 +5,7 @@
 
 #include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
+#include "sim/strategy/plan_in_groups.hpp"
 #include "sim/study/evaluate.hpp"
 #include "sim/study/make_graph.hpp"
 
@@ -50,8 +51,8 @@ void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& pro
   request.chunks = in_chunks ? chunks_of(schedule, memo.costs.study().training.chunks) : 1;
   request.stage_placement = request.chunks > 1 ? schedule.stage_placement : StagePlacement::interleaved; // then alike
   request.in_flight = in_flight_of(memo.counts, schedule, request.chunks, problem);
-  request.versions = versions_of(memo.counts, schedule, static_cast<int>(request.devices.size()), request.chunks,
-                                 scenario.micro_batches);
+  request.versions = versions_of(memo.counts, schedule, pipeline_ranks(problem.training, request.devices.size()),
+                                 request.chunks, scenario.micro_batches);
 }
 
 // The schedule whose replays a planner may ask for.
@@ -80,9 +81,9 @@ Planned plan_by_strategy(StudyMemo& memo, const Scenario& scenario) {
   const StrategyRow& strategy = *scenario.strategy;
   Planned planned = plan_of_strategy(memo, scenario);
   if (scenario.schedule != nullptr && strategy.pipeline && std::holds_alternative<Infeasible>(planned.result)) {
-    const int devices = static_cast<int>(memo.costs.devices().size());
+    const int ranks = pipeline_ranks(memo.costs.study().training, memo.costs.devices().size());
     const int chunks = chunks_of(*scenario.schedule, memo.costs.study().training.chunks);
-    const ScheduleResult made = make_schedule(*scenario.schedule, {devices, scenario.micro_batches, chunks});
+    const ScheduleResult made = make_schedule(*scenario.schedule, {ranks, scenario.micro_batches, chunks});
     if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
       planned.result = *reason; // more memory would not help
     }

@@ -47,7 +47,8 @@ struct Operator {
   /// and the output's gradient. Negative: not known.
   double weight_elements = -1;
   double resident_bytes =
-      0; ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
+      0;           ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
+  double seen = 1; ///< of an attention: the part of the pairs of a query and a key that its mask leaves
   bool divisible = true; ///< replicas may share its samples
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().

@@ -5,32 +5,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/divisors.hpp"
 #include "sim/base/physical_ranges.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kMostSamples = std::numeric_limits<int>::max();
-
-// Names the divisors of `batch` next to `count`, below and above.
-std::string nearest_divisors(int batch, int count) {
-  int below = 1;
-  int above = batch;
-  const auto consider = [&](int divisor) {
-    if (divisor < count) {
-      below = std::max(below, divisor);
-    } else {
-      above = std::min(above, divisor);
-    }
-  };
-  for (int i = 1; i <= batch / i; ++i) {
-    if (batch % i == 0) {
-      consider(i);
-      consider(batch / i);
-    }
-  }
-  return above > count ? std::to_string(below) + " or " + std::to_string(above) : std::to_string(below);
-}
 
 // Ju et al. 2024 try the divisors of the batch; beyond 64 micro-batches the bubble hardly changes.
 constexpr int kMostAutomatic = 64;
@@ -118,6 +99,21 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
   return choice;
 }
 
+// The degrees, with the number of stages of each rank, which `chunks` may say as well.
+void read_parallel(yaml::Map& map, Training& training) {
+  const yaml::Node* node = map.find("parallel");
+  if (node == nullptr) {
+    return;
+  }
+  const ReadDegrees read = load_parallel(*node);
+  training.parallel = read.degrees;
+  if (read.interleave > 0 && map.has("chunks") && read.interleave != training.chunks) {
+    throw InputError(map.where("chunks"), "'chunks' and 'parallel.interleave' both say how many stages a rank has; "
+                                          "allowed: one of them");
+  }
+  training.chunks = read.interleave > 0 ? read.interleave : training.chunks;
+}
+
 } // namespace
 
 bool selects(const RecomputeChoice& choice, const Operator& op) {
@@ -168,6 +164,7 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});
   constexpr int kMostChunks = 1024;
   training.chunks = map.integer("chunks", 1, kMostChunks, training.chunks);
+  read_parallel(map, training);
   constexpr int kMostStreams = 128;
   training.streams = map.integer("streams", 1, kMostStreams, training.streams);
   map.finish();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "sim/base/kernel/kernel_kind.hpp"
 #include "sim/base/yaml.hpp"
 #include "sim/workload/model_graph.hpp"
+#include "sim/workload/parallel.hpp"
 
 namespace stagecraft {
 
@@ -99,7 +101,8 @@ struct Training {
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
   /// DistributedDataParallel does; 0: all gradients together after the pass.
   Bytes gradient_bucket;
-  int chunks = 2;  ///< chunks per device, for interleaved schedules
+  int chunks = 2;                          ///< chunks per device, for interleaved schedules
+  std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another
 };
 

@@ -176,7 +176,8 @@ TEST_CASE("sweep draws the cost model's errors where it is told to", "[cli][swee
   shop.succeed("sweep study.yaml --confidence 10 -o a.sqlite --workers 2");
   CHECK(lines_of(shop.succeed("points a.sqlite").out)
             .front()
-            .ends_with(",confidence_p5_seconds,confidence_median_seconds,confidence_p95_seconds,assumed_cost_share"));
+            .ends_with(",confidence_p5_seconds,confidence_median_seconds,confidence_p95_seconds,assumed_cost_share,"
+                       "tokens_per_second,tokens_per_device_second,mfu,hfu"));
   const std::vector<std::string> points = lines_of(shop.succeed("points a.sqlite --format jsonl").out);
   REQUIRE(points.size() == 4);
   for (const std::string& line : points) {

@@ -482,6 +482,9 @@ TEST_CASE("every metric with a place on the page is a column there, in units of 
   run.lower_bound = Seconds{0.8};
   run.metrics.bubble_fraction = 0.25;
   run.energy_per_sample = Joules{3};
+  run.tokens_per_second = 1000;
+  run.mfu = 0.5;
+  run.hfu = 0.625;
   run.perturbed = {10, Seconds{1.5}, Seconds{2}, Seconds{2.5}};
   run.confidence = {{10, Seconds{0.75}, Seconds{1.125}, Seconds{1.25}}, 0.625};
   const DocumentPage page = read_document("c.json", to_json(comparison, false));

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 // Runs that between them have a figure for every metric, and the best of them once more as if it did not fit.
 Comparison all_kinds() {
   Comparison comparison =
-      test::compare_text("model: products.yaml\nplatform: nvlink-v100\n"
+      test::compare_text("model: gpt2\nplatform: nvlink-v100\n"
                          "training: {global_batch: 16, micro_batches: [4, 8], optimizer: sgd}\n"
                          "loader: {decode: 1 ms}\n"
                          "perturb: {samples: 5, jitter: 0.1}\n"

@@ -62,12 +62,20 @@ std::vector<Named> problems() {
   return all;
 }
 
+// The same toy for a strategy that takes its degrees from the training: one replica, a pipeline over all devices.
+test::Toy with_degrees(test::Toy toy, const StrategyRow& row) {
+  if (row.takes_degrees) {
+    toy.training.parallel = ParallelDegrees{.data = 1};
+  }
+  return toy;
+}
+
 TEST_CASE("a strategy refuses more devices than it plans for, and says what would take too long",
           "[plan][conformance]") {
-  const test::World world(problems().back().toy);
-  const auto devices = static_cast<int>(world.request().devices.size());
   for (StrategyRow row : strategies()) {
     CAPTURE(row.name);
+    const test::World world(with_degrees(problems().back().toy, row));
+    const auto devices = static_cast<int>(world.request().devices.size());
     CHECK(!row.devices.why.empty());
     const PlanResult planned = make_plan(row, world.request());
     row.devices.most = devices;
@@ -86,7 +94,7 @@ TEST_CASE("every strategy gives a valid plan, or says why not, and the same twic
     int planned = 0;
     for (const Named& problem : problems()) {
       CAPTURE(row.name, problem.name);
-      const test::World world(problem.toy);
+      const test::World world(with_degrees(problem.toy, row));
       const PlanResult first = make_plan(row, world.request());
       const PlanResult second = make_plan(row, world.request());
       REQUIRE(first.index() == second.index());
@@ -117,7 +125,7 @@ TEST_CASE("every strategy stays within memory, or names the missing bytes", "[pl
     for (const Named& problem : problems()) {
       for (const double memory : {50.0, 150.0, 300.0, 600.0}) {
         CAPTURE(row.name, problem.name, memory);
-        test::Toy toy = problem.toy;
+        test::Toy toy = with_degrees(problem.toy, row);
         toy.types[0].memory = memory;
         toy.types[1].memory = 2 * memory;
         const test::World world(toy);
@@ -147,7 +155,7 @@ TEST_CASE("every strategy names a kernel that no device has", "[plan][conformanc
   toy.edges = test::chain_edges(4);
   toy.devices = {{}, {}};
   for (const StrategyRow& row : strategies()) {
-    const PlanResult result = make_plan(row, test::World(toy).request());
+    const PlanResult result = make_plan(row, test::World(with_degrees(toy, row)).request());
     CAPTURE(row.name);
     REQUIRE(std::holds_alternative<Infeasible>(result));
     CHECK_THAT(std::get<Infeasible>(result).reason, Catch::Contains("kernel") && Catch::Contains("'2'"));
@@ -221,7 +229,7 @@ TEST_CASE("names of strategies are unique and have a line of help", "[plan][conf
 TEST_CASE("pipelines of several chunks put chunk c of rank r on device r", "[plan][conformance][chunks]") {
   for (const StrategyRow& row : strategies()) {
     for (const Named& problem : problems()) {
-      const test::World world(problem.toy);
+      const test::World world(with_degrees(problem.toy, row));
       PlanRequest request = world.request();
       request.chunks = 2;
       request.in_flight = [](int, int) { return 1.0; };

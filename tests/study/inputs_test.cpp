@@ -15,7 +15,7 @@ TEST_CASE("a study has a default for all but model and platform", "[study]") {
   CHECK(read.model->name == "chain");
   CHECK(read.training.global_batch == 1);
   CHECK(read.training.micro_batches == std::vector<int>{1});
-  CHECK(read.strategies.size() == strategies().size() - 1); // but best-known
+  CHECK(read.strategies.size() == strategies().size() - 2); // but best-known, and mesh where no degrees are given
   CHECK(read.schedules.size() == schedules().size());
   CHECK(read.engine->name == "simgrid");
   CHECK(read.seed == 1);
@@ -29,7 +29,7 @@ TEST_CASE("lists keep their order; `all` is every row; one name stands for a lis
   REQUIRE(some.schedules.size() == 1);
   CHECK(some.schedules[0].name() == "gpipe");
   const Study all = study(chain_study("compare: {strategies: all, schedules: [all]}\n"));
-  CHECK(all.strategies.size() == strategies().size() - 1);
+  CHECK(all.strategies.size() == strategies().size() - 2);
   CHECK(all.schedules.size() == schedules().size());
 }
 
@@ -151,6 +151,49 @@ TEST_CASE("a file is looked for in the study's folder, then among the shipped on
   CHECK(find_file(kFolders, "workloads", "workloads/vgg16.yaml", where) == kRoot / "workloads/vgg16.yaml");
   CHECK_THAT(error_of([&] { find_file(kFolders, "workloads", "vgg61", where); }),
              Catch::StartsWith("here: no such file, and unknown workload 'vgg61'; did you mean 'vgg16'?"));
+}
+
+Study on(const std::string& platform) { return study("model: gpt2\nplatform: " + platform + "\n"); }
+
+TEST_CASE("N x NAME is a platform of so many nodes", "[study][platform]") {
+  const Platform one = on("dgx-h100").platform;
+  const Platform three = on("3 x dgx-h100").platform;
+  CHECK(one.devices.size() == 8);
+  REQUIRE(three.devices.size() == 24);
+  CHECK(three.nodes.size() == 3);
+  CHECK(three.name == "3 x dgx-h100");
+  // The shipped cluster is four of the same node on the same network.
+  const Platform four = on("4 x dgx-h100").platform;
+  const Platform cluster = on("dgx-h100-cluster").platform;
+  REQUIRE(four.links.size() == cluster.links.size());
+  Router of_four(four);
+  Router of_cluster(cluster);
+  for (const DeviceId other : {1, 8, 31}) {
+    CHECK(of_four.cost(0, other).latency.value == of_cluster.cost(0, other).latency.value);
+    CHECK(of_four.cost(0, other).seconds_per_byte == of_cluster.cost(0, other).seconds_per_byte);
+  }
+}
+
+TEST_CASE("the network between such nodes can be another one", "[study][platform]") {
+  const auto between = [](const std::string& platform, const std::vector<Setting>& settings = {}) {
+    const Study read = study("model: gpt2\nplatform: " + platform + "\n", settings);
+    return 1 / Router(read.platform).cost(0, 8).seconds_per_byte;
+  };
+  CHECK(between("2 x dgx-h100") == near(47e9));
+  CHECK(between("{nodes: 2 x dgx-h100, network: {bandwidth: 20 GB/s}}") == near(20e9));
+  CHECK(between("2 x dgx-h100", {{"platform.network.bandwidth", "10 GB/s"}}) == near(10e9));
+}
+
+TEST_CASE("clusters in few words are refused where they are no cluster", "[study][platform][bad-input]") {
+  const auto error = [](const std::string& platform) { return error_of([&] { on(platform); }); };
+  CHECK_THAT(error("0 x dgx-h100"), Catch::StartsWith("study.yaml:2:11: ") && Catch::Contains("[1, 100000]"));
+  CHECK_THAT(error("2 x dgx-h10"), Catch::Contains("did you mean 'dgx-h100'"));
+  CHECK_THAT(error("2 x dgx-h100-cluster"), Catch::Contains("'dgx-h100-cluster' is not one node"));
+  CHECK_THAT(error("2 x nvlink-v100"), Catch::Contains("'nvlink-v100' says no 'network' to join its nodes by"));
+  CHECK_THAT(error("{nodes: two, network: {}}"),
+             Catch::StartsWith("study.yaml:2:19: 'nodes' must be a number of nodes"));
+  CHECK_THAT(error("{nodes: 2 x dgx-h100, network: {bandwidht: 1 GB/s}}"), Catch::Contains("did you mean 'bandwidth'"));
+  CHECK_THAT(error("20000 x dgx-h100"), Catch::Contains("more than 100000"));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Large language models: parameters summed by hand, and forward FLOPs against the formulas that papers count with.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/base/file.hpp"
+#include "sim/workload/model_flops.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {
@@ -72,6 +73,23 @@ TEST_CASE("forward FLOPs of gated layers are PaLM's 2 N + 4 L H Q T a token", "[
     CHECK(2 * test::multiply_adds(shipped) == test::near(m.sequence * (2 * weights + causal)));
     CHECK(totals_of(shipped).forward.value == Approx(m.sequence * (2 * weights + causal)).epsilon(1e-3));
   }
+}
+
+// The same formula, read off the shipped model in spite of its mask.
+TEST_CASE("model FLOPs are PaLM's 6 N + 12 L H Q T a token", "[workload][conformance]") {
+  for (const Sizes& m : kGated) {
+    INFO(m.name);
+    const double weights = m.layers * products_of(m) + m.vocabulary * m.hidden;
+    const double attention = m.layers * m.heads * m.head_width * m.sequence;
+    const ModelGraph model = test::workload(text_of(m.name));
+    CHECK(tokens_of(model) == m.sequence);
+    CHECK(model_flops(model).value == test::near(m.sequence * (6 * weights + 12 * attention)));
+  }
+}
+
+TEST_CASE("a model that looks nothing up has no tokens", "[workload]") {
+  CHECK(tokens_of(test::workload(text_of("vgg16"))) == 0);
+  CHECK(model_flops(test::workload(text_of("vgg16"))).value > 0);
 }
 
 constexpr Sizes kGpt[] = {

@@ -14,6 +14,7 @@
 #include "sim/report/ascii_timeline.hpp"
 #include "sim/report/chrome_trace.hpp"
 #include "sim/report/table.hpp"
+#include "sim/result/metrics_table.hpp"
 #include "sim/study/replay_prepared.hpp"
 
 namespace stagecraft {
@@ -119,17 +120,30 @@ std::string remarks_of(const Run& run, const ShownRun& shown, bool apart) {
   return join(remarks, "; ");
 }
 
-std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, bool apart) {
+// Whether runs are counted in tokens instead of samples.
+bool counts_tokens(const ComparisonResult& result) {
+  const auto& runs = result.comparison.runs;
+  return std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.tokens_per_second > 0; });
+}
+
+// Samples per second; or tokens per second, those of each device, and how much of the peak that is.
+std::vector<std::string> rate_cells(const Run& run, bool tokens) {
+  if (!tokens) {
+    return {to_text(run.samples_per_second, 1)};
+  }
+  return {to_text(run.tokens_per_second, 0), to_text(value_of(metric("tokens_per_device_second"), run), 0),
+          run.mfu > 0 ? percent(run.mfu, 1) : ""};
+}
+
+std::vector<std::string> feasible_cells(const Run& run, const ShownRun& shown, bool apart, bool tokens) {
   const Bytes peak = *std::max_element(run.metrics.peak_memory.begin(), run.metrics.peak_memory.end());
-  std::vector<std::string> cells = {to_text(run.metrics.iteration),
-                                    to_text(run.estimate),
-                                    to_text(run.samples_per_second, 1),
-                                    to_text(run.speedup, 2),
-                                    "+" + percent(run.over_bound(), 0),
-                                    percent(run.metrics.bubble_fraction, 1),
-                                    to_text(peak),
-                                    to_text(run.energy_per_sample),
-                                    cost_of_million(run)};
+  std::vector<std::string> cells = {to_text(run.metrics.iteration), to_text(run.estimate)};
+  for (std::string& rate : rate_cells(run, tokens)) {
+    cells.push_back(std::move(rate));
+  }
+  cells.insert(cells.end(),
+               {to_text(run.speedup, 2), "+" + percent(run.over_bound(), 0), percent(run.metrics.bubble_fraction, 1),
+                to_text(peak), to_text(run.energy_per_sample), cost_of_million(run)});
   if (apart) {
     cells.push_back(to_text(*std::max_element(run.staleness.begin(), run.staleness.end()), 1));
   }
@@ -157,6 +171,13 @@ Table table_of(const ComparisonResult& result, bool apart, bool all) {
   if (apart) {
     table.columns.insert(table.columns.end() - 1, {"staleness", Align::right});
   }
+  const bool tokens = counts_tokens(result);
+  if (tokens) {
+    const auto samples = std::find_if(table.columns.begin(), table.columns.end(),
+                                      [](const auto& column) { return column.title == "samples/s"; });
+    samples->title = "tokens/s";
+    table.columns.insert(samples + 1, {{"per device", Align::right}, {"MFU", Align::right}});
+  }
   for (const ShownRun& shown : shown_runs(result, apart, all)) {
     const Run& run = result.comparison.runs[shown.run];
     const bool winner = shown.run == 0 && run.feasible;
@@ -167,7 +188,7 @@ Table table_of(const ComparisonResult& result, bool apart, bool all) {
                              {run.schedule + order, style},
                              {std::to_string(run.micro_batches), style}};
     if (run.feasible) {
-      for (std::string& text : feasible_cells(run, shown, apart)) {
+      for (std::string& text : feasible_cells(run, shown, apart, tokens)) {
         row.push_back({std::move(text), style});
       }
     } else {

@@ -10,6 +10,7 @@
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/route.hpp"
 #include "sim/report/table.hpp"
+#include "sim/study/node_shorthand.hpp"
 
 namespace stagecraft {
 namespace {
@@ -107,6 +108,12 @@ bool is_shipped(const Folders& folders, const char* kind, const std::string& nam
 
 ExitStatus run(const ShowCommand& options) {
   const Folders folders{".", shipped_folder()};
+  if (const Where where{"show", 0, 0}; node_shorthand(options.what, where)) {
+    refuse_json(options);
+    emit(options.output, show_platform(read_platform(
+                             {.kind = yaml::Node::Kind::scalar, .text = options.what, .where = where}, folders, {})));
+    return kDone;
+  }
   std::filesystem::path file;
   std::vector<std::string> known;
   for (const char* kind : {"platforms/devices", "platforms", "workloads"}) {

@@ -191,7 +191,8 @@ LayerCost attention_cost(const Layer& layer) {
   const double flops = 2 * pairs_of(layer) * (layer.features_in + layer.features);
   return {.forward = pass(flops, x + y),
           .backward_input = pass(2.5 * flops, 2 * (x + y)),
-          .kept = {.inputs = true, .output = true, .extra = queries * layer.heads}};
+          .kept = {.inputs = true, .output = true, .extra = queries * layer.heads},
+          .seen = pairs_of(layer) / (queries * layer.positions)};
 }
 
 // Per layer and direction, 4 gates of (in + hidden + 2 biases) x hidden. One product for the inputs of all steps, then

@@ -53,6 +53,7 @@ struct LayerCost {
   Pass forward, backward_input, backward_weight;
   double parameters = 0;
   Kept kept;
+  double seen = 1; ///< as in Operator
 };
 
 /// The kernels of each pass; empty where no shape is known.

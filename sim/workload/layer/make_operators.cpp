@@ -71,6 +71,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
       continue;
     }
     layer.op.parameters = layer.cost.parameters;
+    layer.op.seen = layer.cost.seen;
     layer.op.forward = layer.cost.forward;
     layer.op.backward_weight = layer.cost.backward_weight;
     layer.op.weight_elements = 0;

@@ -1,0 +1,13 @@
+// The divisors of a number, as messages name them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace stagecraft {
+
+/// The divisors of `number` next to `count`, below and above: "4 or 8", or "8" where there is none above. `number` >=
+/// 1, and `count` does not divide it.
+std::string nearest_divisors(int number, int count);
+
+} // namespace stagecraft

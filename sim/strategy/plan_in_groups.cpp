@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/strategy/plan_in_groups.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/base/divisors.hpp"
+#include "sim/collective/collective.hpp"
+#include "sim/plan/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// The devices of each rank of the pipeline, replica by replica, and the one of each that stands for it.
+struct Groups {
+  Mesh mesh;
+  std::vector<std::vector<DeviceId>> devices;
+  std::vector<DeviceId> leader;
+
+  int of_leader(DeviceId device) const {
+    return static_cast<int>(std::find(leader.begin(), leader.end(), device) - leader.begin());
+  }
+};
+
+// The slowest of the devices at the whole model, the first of those alike; one that lacks a kernel is slowest.
+DeviceId slowest_device(const Problem& problem, const std::vector<DeviceId>& devices) {
+  const auto seconds = [&](DeviceId device) { return problem.prefix.seconds[problem.type_index(device)].back(); };
+  return *std::max_element(devices.begin(), devices.end(),
+                           [&](DeviceId a, DeviceId b) { return seconds(a) < seconds(b); });
+}
+
+Groups make_groups(const PlanRequest& request, const Mesh& mesh) {
+  Groups groups{.mesh = mesh};
+  for (int rank = 0; rank < mesh.pipeline; ++rank) {
+    auto& devices = groups.devices.emplace_back();
+    for (int replica = 0; replica < mesh.data; ++replica) {
+      for (int tensor = 0; tensor < mesh.tensor; ++tensor) {
+        devices.push_back(request.devices[mesh.place(rank, replica, tensor)]);
+      }
+    }
+    groups.leader.push_back(slowest_device(request.problem, devices));
+  }
+  return groups;
+}
+
+// "" if every replica gets whole samples of every micro-batch.
+std::string batch_defect(const Problem& problem, int replicas) {
+  const int batch = problem.training.global_batch;
+  if (problem.divisible_at_will || replicas == 1) {
+    return "";
+  }
+  const auto samples = [](int count) { return std::to_string(count) + (count == 1 ? " sample" : " samples"); };
+  if (batch % replicas != 0) {
+    const int below = batch / replicas * replicas;
+    return "a global batch of " + samples(batch) + " does not divide among " + std::to_string(replicas) +
+           " replicas; nearest that do: " + (below > 0 ? std::to_string(below) + " or " : "") +
+           std::to_string(below + replicas);
+  }
+  if (batch / replicas % problem.micro_batches != 0) {
+    return std::to_string(problem.micro_batches) + " micro-batches do not divide the " + samples(batch / replicas) +
+           " of each of " + std::to_string(replicas) +
+           " replicas; nearest that do: " + nearest_divisors(batch / replicas, problem.micro_batches);
+  }
+  return "";
+}
+
+/// Times of a device's part of each operator for one replica's micro-batch, collectives of its tensor group included.
+class GroupCost final : public CostModel {
+public:
+  GroupCost(const Problem& problem, const TensorSplit& split, const Groups& groups)
+      : problem_(problem), split_(split), slowest_(problem.platform.types.size()) {
+    for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
+      Group& slowest = slowest_[problem.type_index(groups.leader[rank])];
+      slowest.ranks = groups.mesh.tensor;
+      for (auto first = groups.devices[rank].begin(); first != groups.devices[rank].end();
+           first += groups.mesh.tensor) {
+        const Group one = ring_of({first, first + groups.mesh.tensor}, problem.router);
+        slowest.slowest = slowest_of(slowest.slowest, one.slowest);
+      }
+    }
+  }
+
+  std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
+                                   Precision precision) const override {
+    const RankShare& share = split_.operators[op];
+    const Group& group = slowest_[&type - problem_.platform.types.data()];
+    if (group.ranks == 1) {
+      return problem_.cost.time(op, type, samples, precision);
+    }
+    std::optional<OperatorTime> time = problem_.cost.time_of_shard(op, type, samples, precision, share.shard);
+    if (time) {
+      const GroupWaits waits = group_waits(share, group, samples / problem_.samples);
+      time->forward += waits.forward;
+      time->backward_input += waits.backward;
+    }
+    return time;
+  }
+
+  std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
+                                      const AnyPart& part) const override {
+    return least_of_whole(*this, op, type, precision, part);
+  }
+
+  OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
+    return problem_.cost.error(op, type, samples, precision);
+  }
+
+private:
+  const Problem& problem_;
+  const TensorSplit& split_;
+  std::vector<Group> slowest_; // [device type]: of the tensor groups that such a device stands for
+};
+
+// The model with each operator as one rank of a tensor group has it.
+ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, int degree) {
+  for (OperatorId op = 0; op < model.size(); ++op) {
+    Operator& what = model.operators[op];
+    const RankShare& share = split.operators[op];
+    what.parameters *= share.parameters;
+    what.stash_elements *= share.stash;
+    what.weight_elements *= what.weight_elements > 0 ? share.weight_stash : 1;
+    what.output_elements *= split.borders;
+    what.resident_bytes /= degree;
+  }
+  model.input_elements *= split.borders;
+  return model;
+}
+
+Plan with_all_devices(Plan plan, const Groups& groups) {
+  for (Stage& stage : plan.stages) {
+    std::vector<DeviceId> devices;
+    std::vector<double> shares;
+    for (std::size_t place = 0; place < stage.devices.size(); ++place) {
+      const auto& group = groups.devices[groups.of_leader(stage.devices[place])];
+      devices.insert(devices.end(), group.begin(), group.end());
+      if (!stage.shares.empty()) {
+        shares.insert(shares.end(), groups.mesh.data, stage.shares[place] / groups.mesh.data);
+      }
+    }
+    stage.devices = std::move(devices);
+    stage.shares = std::move(shares);
+    stage.tensor_parallel = groups.mesh.tensor;
+    stage.sequence_parallel = groups.mesh.sequence;
+  }
+  return plan;
+}
+
+// What was measured of the devices that stand for their groups.
+Evaluation of_leaders(const Evaluation& all, const Groups& groups) {
+  Evaluation some{.iteration = all.iteration, .why_not = all.why_not, .noise = all.noise};
+  for (std::size_t i = 0; i < all.devices.size(); ++i) {
+    if (groups.of_leader(all.devices[i]) < static_cast<int>(groups.leader.size())) {
+      some.devices.push_back(all.devices[i]);
+      some.busy.push_back(all.busy[i]);
+      some.tail.push_back(all.tail[i]);
+    }
+  }
+  return some;
+}
+
+// The same questions about groups. plan_of stays empty: only a reference asks it, which makes no pipelines.
+PlanRequest request_of_groups(const PlanRequest& request, const Problem& problem, const Groups& groups) {
+  PlanRequest of_groups{.problem = problem,
+                        .devices = groups.leader,
+                        .chunks = request.chunks,
+                        .stage_placement = request.stage_placement,
+                        .in_flight = request.in_flight,
+                        .versions = request.versions,
+                        .seed = request.seed,
+                        .drawn = request.drawn,
+                        .budget = request.budget,
+                        .balance = request.balance,
+                        .state_cap = request.state_cap};
+  if (request.evaluate) {
+    of_groups.evaluate = [&](const Plan& plan) {
+      return of_leaders(request.evaluate(with_all_devices(plan, groups)), groups);
+    };
+  }
+  if (request.replay) {
+    of_groups.replay = [&](std::span<const Plan> plans) {
+      std::vector<Plan> whole;
+      for (const Plan& plan : plans) {
+        whole.push_back(with_all_devices(plan, groups));
+      }
+      std::vector<Evaluation> found = request.replay(whole);
+      for (Evaluation& one : found) {
+        one = of_leaders(one, groups);
+      }
+      return found;
+    };
+  }
+  return of_groups;
+}
+
+} // namespace
+
+int pipeline_ranks(const Training& training, std::size_t devices) {
+  if (!training.parallel) {
+    return static_cast<int>(devices);
+  }
+  const auto mesh = mesh_of(*training.parallel, static_cast<int>(devices));
+  return std::holds_alternative<Mesh>(mesh) ? std::get<Mesh>(mesh).pipeline : 1;
+}
+
+PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& request) {
+  const Problem& problem = request.problem;
+  const auto found = mesh_of(*problem.training.parallel, static_cast<int>(request.devices.size()));
+  if (const Infeasible* reason = std::get_if<Infeasible>(&found)) {
+    return *reason;
+  }
+  const Mesh mesh = std::get<Mesh>(found);
+  if (const std::string defect = batch_defect(problem, mesh.data); !defect.empty()) {
+    return Infeasible{defect};
+  }
+  std::vector<OperatorId> all(problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
+  const auto shared = split_tensors(problem, all, {mesh.tensor, mesh.sequence});
+  if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
+    return *reason;
+  }
+  const auto& split = std::get<TensorSplit>(shared);
+  const Groups groups = make_groups(request, mesh);
+  const ModelGraph model = as_a_rank_has_it(problem.model, split, mesh.tensor);
+  const GroupCost cost(problem, split, groups);
+  Training training = problem.training;
+  training.global_batch = std::max(1, training.global_batch / mesh.data);
+  training.parallel.reset();
+  const Problem of_groups =
+      make_problem(model, problem.platform, cost, training, problem.router, problem.micro_batches);
+  PlanResult result = strategy.split(request_of_groups(request, of_groups, groups));
+  if (Plan* plan = std::get_if<Plan>(&result)) {
+    return with_all_devices(std::move(*plan), groups);
+  }
+  return result;
+}
+
+} // namespace stagecraft

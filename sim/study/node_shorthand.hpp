@@ -1,0 +1,28 @@
+// Clusters in few words: "128 x dgx-h100" is a platform of that many nodes like the one of platforms/dgx-h100.yaml.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/study/inputs.hpp"
+
+namespace stagecraft {
+
+/// So many nodes of a platform that is one node.
+struct NodeShorthand {
+  int count = 1;
+  std::string node;
+};
+
+/// What "N x NAME" says; nothing where the text has another form. InputError where N is no number of nodes.
+std::optional<NodeShorthand> node_shorthand(const std::string& text, const Where& where);
+
+/// The changes that make the node's document one of so many nodes, joined as `network` says where that is given and as
+/// the document says otherwise. InputError, blaming `where`, where the document is more than one node, or nothing says
+/// how several are joined.
+std::vector<Setting> settings_of(const NodeShorthand& shorthand, const yaml::Node& document, const yaml::Node* network,
+                                 const Where& where);
+
+} // namespace stagecraft

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/parallel.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "sim/base/divisors.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostRanks = 1 << 20, kMostChunks = 1024;
+
+std::string words_of(int number, const char* noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+// "tensor 2 x pipeline 3" of those that are given.
+std::string product_of(const ParallelDegrees& degrees) {
+  std::string text = "tensor " + std::to_string(degrees.tensor);
+  const auto add = [&](const char* name, int degree) {
+    text += degree > 0 ? std::string(" x ") + name + " " + std::to_string(degree) : "";
+  };
+  add("data", degrees.data);
+  add("pipeline", degrees.pipeline);
+  return text;
+}
+
+Infeasible not_divided(const ParallelDegrees& degrees, long long product, int devices) {
+  const std::string what = product_of(degrees) + " = " + std::to_string(product);
+  if (product > devices) {
+    return {"training.parallel asks for " + what + " ranks, and there are " + words_of(devices, "device") +
+            "; allowed: at most that"};
+  }
+  return {"training.parallel: " + what + " does not divide " + words_of(devices, "device") +
+          "; nearest that do: " + nearest_divisors(devices, static_cast<int>(product))};
+}
+
+// A degree that a later version may model; today only 1 has a meaning.
+void refuse_degree(yaml::Map& map, const char* key, int only) {
+  const int degree = map.integer(key, 0, kMostRanks, only);
+  if (degree != only) {
+    throw InputError(map.where(key), "'" + std::string(key) + "' " + std::to_string(degree) +
+                                         " is not modelled; allowed: " + std::to_string(only));
+  }
+}
+
+} // namespace
+
+std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
+  Mesh mesh{.tensor = degrees.tensor, .sequence = degrees.sequence && degrees.tensor > 1, .order = degrees.order};
+  const bool data_fills = degrees.data == 0;
+  const bool pipeline_fills = !data_fills && degrees.pipeline == 0;
+  mesh.data = std::max(1, degrees.data);
+  mesh.pipeline = std::max(1, degrees.pipeline);
+  const long long product = static_cast<long long>(mesh.tensor) * mesh.data * mesh.pipeline;
+  if (product > devices || devices % product != 0) {
+    return not_divided(degrees, product, devices);
+  }
+  const int left = devices / static_cast<int>(product);
+  if (left > 1 && !data_fills && !pipeline_fills) {
+    return Infeasible{"training.parallel: " + product_of(degrees) + " takes " +
+                      words_of(static_cast<int>(product), "device") + " of " + std::to_string(devices) +
+                      "; nearest that takes all: data " + std::to_string(mesh.data * left)};
+  }
+  (data_fills ? mesh.data : mesh.pipeline) *= left;
+  return mesh;
+}
+
+ReadDegrees load_parallel(const yaml::Node& node) {
+  yaml::Map map(node, "parallel");
+  ReadDegrees read;
+  read.degrees.tensor = map.integer("tensor", 1, kMostRanks, 1);
+  read.degrees.sequence = map.boolean("sequence", false);
+  read.degrees.data = map.has("data") ? map.integer("data", 1, kMostRanks) : 0;
+  read.degrees.pipeline = map.has("pipeline") ? map.integer("pipeline", 1, kMostRanks) : 0;
+  read.interleave = map.has("interleave") ? map.integer("interleave", 1, kMostChunks) : 0;
+  read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
+  refuse_degree(map, "context", 1);
+  refuse_degree(map, "expert", 1);
+  refuse_degree(map, "expert_tensor", 1);
+  refuse_degree(map, "zero", 0);
+  map.finish();
+  return read;
+}
+
+} // namespace stagecraft

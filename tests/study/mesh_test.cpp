@@ -1,0 +1,153 @@
+// Given degrees in a study: what a pipeline of groups costs by hand, under every strategy that can make one, and what
+// is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+#include <set>
+
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// Four operators of F 1 s and B 2 s a sample, so that a stage of two takes 6 s a sample.
+std::string chain_on_four(const std::string& parallel, const std::string& batch, const std::string& compare) {
+  return chain_study("training: {" + batch + ", parallel: " + parallel + "}\ncompare: " + compare + "\n",
+                     "{devices: 4}");
+}
+
+// The transformer layers of a GPT-2 on one node of eight V100.
+std::string gpt2(const std::string& parallel, const std::string& strategies, const std::string& batch) {
+  return "model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {" + batch +
+         ", precision: fp16, optimizer: adam, parallel: " + parallel + "}\ncompare: {strategies: " + strategies +
+         ", schedules: [1f1b]}\n";
+}
+
+const Run& only(const ComparisonResult& result) {
+  REQUIRE(result.comparison.runs.size() == 1);
+  return result.comparison.runs.front();
+}
+
+// Two replicas of two stages, two micro-batches of two samples: each replica has one sample of each, so a stage takes
+// 6 s and the pipeline (2 + 2 - 1) 6 s. Without replicas a micro-batch has both samples: (2 + 4 - 1) stages of 6 s.
+TEST_CASE("replicas of a pipeline share every micro-batch", "[study][mesh]") {
+  const std::string compare = "{strategies: [mesh], schedules: [1f1b]}";
+  const std::string batch = "global_batch: 4, micro_batches: 2, optimizer: sgd";
+  const Run two = only(compare_text(chain_on_four("{pipeline: 2}", batch, compare)));
+  REQUIRE(two.feasible);
+  CHECK(two.metrics.iteration.value == near(18));
+  REQUIRE(two.stages.size() == 2);
+  CHECK(two.stages[0].data_parallel == 2);
+  CHECK(two.stages[0].devices.size() == 2);
+  const Run four = only(compare_text(chain_on_four("{data: 1}", batch, compare)));
+  CHECK(four.stages.size() == 4);
+  CHECK(four.metrics.iteration.value == near((2 + 4 - 1) * 6));
+}
+
+TEST_CASE("ranks stand in the order that the study asks for", "[study][mesh]") {
+  const auto first_stage = [](const std::string& order) {
+    return only(compare_text(chain_on_four("{pipeline: 2, data: 2, order: " + order + "}",
+                                           "global_batch: 4, micro_batches: 2",
+                                           "{strategies: [mesh], schedules: [gpipe]}")))
+        .stages[0]
+        .devices;
+  };
+  const Study all = study(chain_study("", "{devices: 4}"));
+  const auto name = [&](int device) { return all.platform.devices[device].name; };
+  CHECK(first_stage("tensor-data-pipeline") == std::vector<std::string>{name(0), name(1)});
+  CHECK(first_stage("tensor-pipeline-data") == std::vector<std::string>{name(0), name(2)});
+}
+
+// 12 layers: 5 stages get 2, and the two left over go to the middle: 2 3 3 2 2 from the third of five on.
+TEST_CASE("mesh gives every stage as many layers, those left over to the middle", "[study][mesh]") {
+  const auto layers_of = [](const Run& run) {
+    std::vector<int> counts;
+    for (const RunStage& stage : run.stages) {
+      std::set<std::string> layers;
+      for (const std::string& name : stage.operators) {
+        if (name.starts_with("layer.")) {
+          layers.insert(name.substr(0, name.find('.', 6)));
+        }
+      }
+      counts.push_back(static_cast<int>(layers.size()));
+    }
+    return counts;
+  };
+  const Run eight = only(compare_text(gpt2("{data: 1}", "[mesh]", "global_batch: 8, micro_batches: 8")));
+  REQUIRE(eight.feasible);
+  CHECK(layers_of(eight) == std::vector<int>{1, 1, 2, 2, 2, 2, 1, 1}); // 12 = 8 + 4, from stage (8 - 4) / 2 on
+  CHECK(eight.stages.front().operators.front() == "embedding");
+  CHECK(eight.stages.back().operators.back() == "loss");
+}
+
+// Every group has the same devices and links, so what a strategy minimises over groups is what the whole plan has,
+// where no cut falls between an operator and the one that gathers for it.
+TEST_CASE("the least bottleneck over groups is the bottleneck of the plan", "[study][mesh]") {
+  for (const char* parallel :
+       {"{tensor: 2, data: 2}", "{tensor: 2, sequence: true, data: 2}", "{tensor: 4, data: 1}", "{data: 4}"}) {
+    CAPTURE(parallel);
+    const Run run = only(compare_text(gpt2(parallel, "[optimal]", "global_batch: 16, micro_batches: 4")));
+    REQUIRE(run.feasible);
+    REQUIRE(run.objective);
+    CHECK(run.objective->value.value == near(run.bottleneck.value));
+    CHECK(run.bottleneck.value > 0);
+  }
+}
+
+TEST_CASE("every pipeline strategy keeps the degrees, no other has a plan", "[study][mesh][conformance]") {
+  std::string names;
+  for (const StrategyRow& row : strategies()) {
+    names += (names.empty() ? "[" : ", ") + std::string(row.name);
+  }
+  const ComparisonResult result =
+      compare_text(gpt2("{tensor: 2, sequence: true, data: 2}", names + "]", "global_batch: 16, micro_batches: 4"));
+  for (const StrategyRow& row : strategies()) {
+    CAPTURE(row.name);
+    const Run& run = find_run(result.comparison, row.name, "1f1b", 4);
+    CHECK(run.feasible == row.pipeline);
+    if (!row.pipeline) {
+      CHECK_THAT(run.why_not, Catch::Contains("makes no pipelines of groups, as training.parallel asks for"));
+      continue;
+    }
+    std::size_t operators = 0;
+    for (const RunStage& stage : run.stages) {
+      CHECK(stage.tensor_parallel == 2);
+      CHECK(stage.sequence_parallel);
+      CHECK(stage.data_parallel % 2 == 0); // a strategy may give several groups to a stage
+      operators += stage.operators.size();
+    }
+    CHECK(operators == static_cast<std::size_t>(study(gpt2("{}", "[mesh]", "global_batch: 1")).model->size()));
+    CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("all strategies are the pipelines where degrees are given, and mesh is none of them where not",
+          "[study][mesh]") {
+  const Study given = study(gpt2("{tensor: 2}", "all", "global_batch: 8"));
+  CHECK(std::all_of(given.strategies.begin(), given.strategies.end(), [](const auto* row) { return row->pipeline; }));
+  const auto is_mesh = [](const StrategyRow* row) { return row->name == "mesh"; };
+  CHECK(std::any_of(given.strategies.begin(), given.strategies.end(), is_mesh));
+  const Study free = study(chain_study(""));
+  CHECK(std::none_of(free.strategies.begin(), free.strategies.end(), is_mesh));
+}
+
+TEST_CASE("what does not divide is refused with the nearest that does", "[study][mesh]") {
+  const auto why = [](const std::string& parallel, const std::string& batch) {
+    return only(compare_text(gpt2(parallel, "[mesh]", batch))).why_not;
+  };
+  CHECK(why("{tensor: 3}", "global_batch: 8") ==
+        "training.parallel: tensor 3 = 3 does not divide 8 devices; nearest that do: 2 or 4");
+  CHECK(why("{data: 4}", "global_batch: 6, micro_batches: 1") ==
+        "a global batch of 6 samples does not divide among 4 replicas; nearest that do: 4 or 8");
+  CHECK(why("{data: 4}", "global_batch: 8, micro_batches: 4") ==
+        "4 micro-batches do not divide the 2 samples of each of 4 replicas; nearest that do: 2");
+  CHECK_THAT(why("{tensor: 8}", "global_batch: 8"), Catch::StartsWith("12 key-value heads do not divide over 8"));
+  const Run interleaved = only(compare_text(
+      "model: gpt2\nplatform: nvlink-v100\ntraining: {global_batch: 8, micro_batches: 8, parallel: {data: 1, "
+      "interleave: 2}}\ncompare: {strategies: [mesh], schedules: [interleaved]}\n"));
+  CHECK(interleaved.why_not == "12 layers do not fill 16 stages; allowed: at most 12 stages");
+  const Run without = only(compare_text(chain_study("compare: {strategies: [mesh], schedules: [gpipe]}\n")));
+  CHECK_THAT(without.why_not, Catch::StartsWith("mesh takes its degrees from training.parallel, which is not given"));
+}
+
+} // namespace
+} // namespace stagecraft::test

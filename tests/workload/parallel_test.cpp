@@ -1,0 +1,90 @@
+// Given degrees: what is read, how they fill the devices, where each rank stands, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "sim/workload/parallel.hpp"
+#include "sim/workload/training.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+Training training(const std::string& text) { return load_training(yaml::parse(text, "t.yaml")); }
+
+Mesh mesh(const ParallelDegrees& degrees, int devices) { return std::get<Mesh>(mesh_of(degrees, devices)); }
+
+std::string refusal(const ParallelDegrees& degrees, int devices) {
+  return std::get<Infeasible>(mesh_of(degrees, devices)).reason;
+}
+
+TEST_CASE("a mapping of degrees is read whole", "[workload][parallel]") {
+  const Training read = training("{parallel: {tensor: 2, sequence: true, data: 3, pipeline: 4, interleave: 5, "
+                                 "order: tensor-pipeline-data, context: 1, expert: 1, expert_tensor: 1, zero: 0}}");
+  REQUIRE(read.parallel);
+  CHECK(read.parallel->tensor == 2);
+  CHECK(read.parallel->sequence);
+  CHECK(read.parallel->data == 3);
+  CHECK(read.parallel->pipeline == 4);
+  CHECK(read.parallel->order == RankOrder::tensor_pipeline_data);
+  CHECK(read.chunks == 5);
+  CHECK_FALSE(training("{global_batch: 4}").parallel);
+}
+
+// Megatron-LM: data parallelism takes what the other degrees leave, and those are 1 unless given.
+TEST_CASE("a degree left out takes what the devices leave", "[workload][parallel]") {
+  CHECK(mesh({.tensor = 2, .pipeline = 2}, 8).data == 2);
+  CHECK(mesh({.tensor = 2}, 8).data == 4);
+  CHECK(mesh({.tensor = 2}, 8).pipeline == 1);
+  CHECK(mesh({.tensor = 2, .data = 2}, 8).pipeline == 2);
+  CHECK(mesh({.tensor = 2, .data = 2, .pipeline = 2}, 8).pipeline == 2);
+  CHECK_FALSE(mesh({.tensor = 1, .sequence = true}, 8).sequence); // one device shares nothing
+  CHECK(mesh({.tensor = 2, .sequence = true}, 8).sequence);
+}
+
+TEST_CASE("degrees that do not fill the devices are refused with the nearest that do", "[workload][parallel]") {
+  CHECK(refusal({.tensor = 3}, 8) ==
+        "training.parallel: tensor 3 = 3 does not divide 8 devices; nearest that do: 2 or 4");
+  CHECK(refusal({.tensor = 4, .pipeline = 4}, 8) ==
+        "training.parallel asks for tensor 4 x pipeline 4 = 16 ranks, and there are 8 devices; allowed: at most that");
+  CHECK(refusal({.tensor = 2, .data = 1, .pipeline = 2}, 8) ==
+        "training.parallel: tensor 2 x data 1 x pipeline 2 takes 4 devices of 8; nearest that takes all: data 2");
+}
+
+// Both orders count tensor ranks first. Of 2 x 3 x 2 ranks, the replica after (stage 1, replica 0) is 2 further on
+// where a stage's ranks are neighbours, and 2 stages x 2 further on where a replica's are.
+TEST_CASE("every rank has a place of its own, tensor ranks side by side", "[workload][parallel]") {
+  for (const RankOrderRow& row : kRankOrders) {
+    CAPTURE(row.name);
+    const Mesh one = mesh({.tensor = 2, .data = 3, .pipeline = 2, .order = row.order}, 12);
+    std::set<int> places;
+    for (int stage = 0; stage < 2; ++stage) {
+      for (int replica = 0; replica < 3; ++replica) {
+        places.insert(one.place(stage, replica, 0));
+        places.insert(one.place(stage, replica, 1));
+        CHECK(one.place(stage, replica, 1) == one.place(stage, replica, 0) + 1);
+      }
+    }
+    CHECK(places.size() == 12);
+    CHECK(*places.rbegin() == 11);
+  }
+  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2}, 12).place(1, 1, 0) == (1 * 3 + 1) * 2);
+  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2, .order = RankOrder::tensor_pipeline_data}, 12).place(1, 1, 0) ==
+        (1 * 2 + 1) * 2);
+}
+
+TEST_CASE("degrees that are not modelled, or said twice, are refused where they stand", "[workload][parallel]") {
+  CHECK(test::error_of([] { training("{parallel: {context: 2}}"); }) ==
+        "t.yaml:1:22: 'context' 2 is not modelled; allowed: 1");
+  CHECK(test::error_of([] { training("{parallel: {zero: 1}}"); }) ==
+        "t.yaml:1:19: 'zero' 1 is not modelled; allowed: 0");
+  CHECK_THAT(test::error_of([] { training("{parallel: {expert: 2}}"); }), Catch::StartsWith("t.yaml:1:21:"));
+  CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));
+  CHECK_THAT(test::error_of([] { training("{parallel: {tensors: 2}}"); }), Catch::Contains("did you mean 'tensor'"));
+  CHECK_THAT(test::error_of([] { training("{parallel: {order: data-first}}"); }), Catch::StartsWith("t.yaml:1:20:"));
+  CHECK_THAT(test::error_of([] { training("{chunks: 3, parallel: {interleave: 2}}"); }),
+             Catch::Contains("'chunks' and 'parallel.interleave' both say"));
+  CHECK(training("{chunks: 2, parallel: {interleave: 2}}").chunks == 2); // they agree
+}
+
+} // namespace
+} // namespace stagecraft
