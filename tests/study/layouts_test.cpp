@@ -1,0 +1,96 @@
+// Laws of runs with given degrees: every schedule over every layout of eight devices, with and without recompute.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// A transformer of four layers on one node whose devices each have a port of a switch.
+std::string layouts_study(const std::string& parallel, const std::string& recompute, const std::string& engine) {
+  return "model: small-transformer.yaml\nplatform: dgx-h100\nengine: " + engine +
+         "\ntraining: {global_batch: 16, micro_batches: 4, precision: bf16, optimizer: adam, recompute: " + recompute +
+         ", parallel: " + parallel + "}\ncompare: {strategies: [mesh, optimal], schedules: all}\n";
+}
+
+std::vector<Run> runs_of(const std::string& parallel, const std::string& recompute, const std::string& engine) {
+  return compare_text(layouts_study(parallel, recompute, engine)).comparison.runs;
+}
+
+const std::vector<std::string> kLayouts = {
+    "{tensor: 4, pipeline: 2}",
+    "{tensor: 4, sequence: true, pipeline: 2}",
+    "{tensor: 2, sequence: true, data: 2}",
+    "{tensor: 2, data: 4, order: tensor-pipeline-data}",
+    "{data: 4, order: tensor-pipeline-data}",
+    "{pipeline: 4}",
+};
+const std::vector<std::string> kRecomputes = {"none", "full", "{kinds: [attention, elementwise], when: lazy}"};
+
+void check_laws(const Run& run) {
+  CHECK(run.feasible == run.why_not.empty());
+  if (!run.feasible) {
+    return;
+  }
+  const double period = run.metrics.iteration.value;
+  CHECK((std::isfinite(period) && period > 0));
+  CHECK(run.lower_bound.value <= period * (1 + 1e-9));
+  CHECK((run.mfu > 0 && run.mfu < 1));
+  CHECK(run.hfu < 1);
+  const Platform platform = study("model: gpt2\nplatform: dgx-h100\n").platform;
+  for (std::size_t device = 0; device < run.metrics.busy.size(); ++device) {
+    CHECK(run.metrics.busy[device].value <= period * (1 + 1e-9));
+    CHECK(run.metrics.waiting[device].value >= -period * 1e-9);
+    CHECK((run.metrics.peak_memory[device].value > 0 && run.metrics.peak_memory[device] <= platform.type_of(0).memory));
+  }
+}
+
+// The analytic engine gives every transfer its links alone, so that no replay with shared links is faster.
+TEST_CASE("every schedule runs over every layout, keeps the bound and memory, and is no faster where links are shared",
+          "[study][mesh][conformance]") {
+  int feasible = 0;
+  for (const std::string& layout : kLayouts) {
+    for (const std::string& recompute : kRecomputes) {
+      const std::vector<Run> alone = runs_of(layout, recompute, "analytic");
+      const ComparisonResult shared = compare_text(layouts_study(layout, recompute, "simgrid"));
+      for (const Run& run : alone) {
+        CAPTURE(layout, recompute, run.strategy, run.schedule, run.why_not);
+        check_laws(run);
+        const Run& other = find_run(shared.comparison, run.strategy, run.schedule, run.micro_batches);
+        check_laws(other);
+        REQUIRE(run.feasible == other.feasible);
+        if (run.feasible) {
+          ++feasible;
+          CHECK(run.metrics.iteration.value <= other.metrics.iteration.value * (1 + 1e-9));
+        }
+      }
+    }
+  }
+  CHECK(feasible > 400);
+}
+
+// One replica of two pipeline ranks, cut between layers: each device sends its part to its counterpart alone, over a
+// port of its own.
+TEST_CASE("the engines agree where nothing is shared", "[study][mesh][conformance]") {
+  int compared = 0;
+  for (const std::string layout : {"{tensor: 4, pipeline: 2}", "{tensor: 4, sequence: true, pipeline: 2}"}) {
+    for (const std::string& recompute : kRecomputes) {
+      const std::vector<Run> alone = runs_of(layout, recompute, "analytic");
+      const ComparisonResult shared = compare_text(layouts_study(layout, recompute, "simgrid"));
+      for (const Run& run : alone) {
+        CAPTURE(layout, recompute, run.strategy, run.schedule);
+        const Run& other = find_run(shared.comparison, run.strategy, run.schedule, run.micro_batches);
+        const bool two_ways = find_by_name(schedules(), run.schedule, "schedule", {}).bidirectional;
+        if (run.feasible && run.strategy == "mesh" && !two_ways) {
+          CHECK(run.metrics.iteration.value == near(other.metrics.iteration.value));
+          ++compared;
+        }
+      }
+    }
+  }
+  CHECK(compared > 80);
+}
+
+} // namespace
+} // namespace stagecraft::test
