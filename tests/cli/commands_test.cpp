@@ -124,6 +124,30 @@ TEST_CASE("show sums up every kind of input, by name and by file", "[cli]") {
              Contains("12 runs: 2 strategies x 3 schedules x 2 numbers of micro-batches"));
 }
 
+// Two nodes of eight devices with a NIC each; tensor 4 x data 2 x pipeline 2, so that a node is a pipeline rank.
+TEST_CASE("show of a plan says where each rank is", "[cli]") {
+  const Workshop shop;
+  const std::string on = " gpt2 --platform '2 x dgx-h100' ";
+  const std::string degrees = "--set 'training={global_batch: 4, micro_batches: 2, parallel: {tensor: 4, data: 2}}' ";
+  shop.succeed("plan" + on + "--strategy mesh " + degrees + "-o plan.yaml");
+  const Json ranks = shop.succeed("show plan.yaml" + on + "--format json").json().at("ranks");
+  REQUIRE(ranks.size() == 16);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) { // tensor first, then data, then pipeline
+    CHECK(ranks[rank].at("rank") == rank);
+    CHECK(ranks[rank].at("tensor") == rank % 4);
+    CHECK(ranks[rank].at("data") == rank / 4 % 2);
+    CHECK(ranks[rank].at("pipeline") == rank / 8);
+    CHECK(ranks[rank].at("node") == "dgx-" + std::to_string(rank / 8));
+    CHECK(ranks[rank].at("stages") == Json({rank / 8}));
+    CHECK_THAT(ranks[rank].at("nic").get<std::string>(),
+               StartsWith(ranks[rank].at("device").get<std::string>() + ">")); // a NIC of its own
+  }
+  CHECK_THAT(shop.succeed("show plan.yaml" + on).out, Contains("into the network by"));
+  const Outcome other = shop.run("show plan.yaml gpt2 --platform dgx-h100");
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Contains("plan.yaml"));
+}
+
 TEST_CASE("import and show give the sums of a model as JSON", "[cli]") {
   const Workshop shop;
   const Json json = shop.succeed("import yaml " + kChain + " --format json").json();

@@ -1,12 +1,16 @@
-// stagecraft show: a model, platform, device or study, summed up.
+// stagecraft show: a model, platform, device, study or plan, summed up.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/app/common/given_run.hpp"
 #include "sim/app/common/given_study.hpp"
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/model_summary.hpp"
 #include "sim/app/common/output.hpp"
+#include "sim/app/common/plan_ranks.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "sim/platform/route.hpp"
 #include "sim/report/table.hpp"
@@ -16,15 +20,19 @@ namespace stagecraft {
 namespace {
 
 struct ShowCommand {
-  std::string what;
-  ModelReading reading;
+  std::string what, plan_format;
+  ModelOptions model; // that a plan splits
   OutputOptions output;
+  SettingOptions settings;
 };
 
 void add_flags(Flags& flags, ShowCommand& options) {
-  flags.add("WHAT", &options.what, "a name or a file", {.required = true});
-  add_reading_flags(flags, options.reading);
+  flags.add("WHAT", &options.what, "a name or a file; a plan, in any form, with MODEL and --platform after it",
+            {.required = true});
+  add_plan_format_flag(flags, options.plan_format);
+  add_model_flags(flags, options.model, false);
   add_output_flags(flags, options.output, {"table", "json"});
+  add_setting_flags(flags, options.settings);
 }
 
 std::string show_device(const DeviceType& type) {
@@ -94,10 +102,10 @@ std::string show_study(const Study& study) {
          " numbers of micro-batches\n";
 }
 
-// Throws for JSON, which only the summary of a model has.
+// Throws for JSON, which only models and plans have.
 void refuse_json(const ShowCommand& options) {
   if (options.output.format == "json") {
-    throw InputError({"--format json", 0, 0}, "'" + options.what + "' is no model; allowed: table");
+    throw InputError({"--format json", 0, 0}, "'" + options.what + "' is no model and no plan; allowed: table");
   }
 }
 
@@ -106,7 +114,21 @@ bool is_shipped(const Folders& folders, const char* kind, const std::string& nam
   return std::filesystem::is_regular_file(folders.shipped / kind / (name + ".yaml"));
 }
 
+// The ranks of a plan.
+ExitStatus show_plan(const ShowCommand& options) {
+  const Study study = study_of_model(options.model, settings_of(options.settings, options.model)).study;
+  const Plan plan = load_plan(options.what, options.plan_format, *study.model, study.platform);
+  if (const auto defects = plan_defects(plan, *study.model, study.platform); !defects.empty()) {
+    throw InputError({options.what, 0, 0}, defects.front() + "; stagecraft check lists all that is wrong");
+  }
+  emit_ranks(options.output, plan, study.platform);
+  return kDone;
+}
+
 ExitStatus run(const ShowCommand& options) {
+  if (!options.model.model.empty()) {
+    return show_plan(options);
+  }
   const Folders folders{".", shipped_folder()};
   if (const Where where{"show", 0, 0}; node_shorthand(options.what, where)) {
     refuse_json(options);
@@ -140,7 +162,7 @@ ExitStatus run(const ShowCommand& options) {
     emit(options.output,
          show_study(load_study(document, {file.parent_path(), folders.shipped}, {}, Purpose::comparison)));
   } else {
-    emit_model(options.output, load_model(file, import_options(options.reading)));
+    emit_model(options.output, load_model(file, import_options(options.model.reading)));
   }
   return kDone;
 }
