@@ -45,25 +45,33 @@ private:
     return measure(rig.graph, timeline, rig.platform).iteration;
   }
 
-  // Adds the time that devices compute, by kind, as the mean over devices; returns the sum.
+  // Adds the time that devices compute, by kind, and that their tensor-parallel groups exchange data meanwhile, as the
+  // mean over devices; returns the sum.
   Seconds add_computing(std::vector<TimeShare>& shares) const {
     const Timeline& timeline = request_.timeline;
     std::vector<double> seconds(kTaskNames.size(), 0.0);
+    double exchanging = 0;
     const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
     const std::size_t first = tasks * std::max(0, timeline.iterations - timeline.window);
     for (std::size_t entry = first; entry < timeline.start.size(); ++entry) {
       const Work& work = rig_.graph.works[rig_.graph.work[entry % tasks]];
       if (work.computes()) {
-        seconds[static_cast<std::size_t>(work.kind)] += timeline.finish[entry] - timeline.start[entry];
+        const double took = timeline.finish[entry] - timeline.start[entry];
+        seconds[static_cast<std::size_t>(work.kind)] += took * (1 - work.exchanging);
+        exchanging += took * work.exchanging;
       }
     }
+    const double devices = static_cast<double>(rig_.graph.devices.size()) * timeline.window;
     Seconds sum;
     for (std::size_t kind = 0; kind < seconds.size(); ++kind) {
       if (seconds[kind] > 0) {
-        const double devices = static_cast<double>(rig_.graph.devices.size()) * timeline.window;
         shares.push_back({std::string(kTaskNames[kind]), Seconds{seconds[kind] / devices}});
         sum += shares.back().time;
       }
+    }
+    if (exchanging > 0) {
+      shares.push_back({"tensor-parallel collectives", Seconds{exchanging / devices}});
+      sum += shares.back().time;
     }
     return sum;
   }

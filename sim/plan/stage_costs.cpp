@@ -31,6 +31,7 @@ struct Sums {
   double overlap = 0; // seconds saved by computing both gradients at the same time
   double again = 0;   // forward time of recomputed operators
   double terms = 0;   // once an iteration: adding up gradients of which each device of the group has a term
+  Exchanged in_forward, in_input, in_again, in_terms; // what the group exchanges meanwhile
 };
 
 // Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
@@ -62,8 +63,11 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
   }
   Sums sums;
   for (const RankShare& of_operator : split.operators) {
-    sums.terms +=
-        of_operator.terms.value > 0 ? seconds_of({CollectiveKind::all_reduce, group, of_operator.terms}).value : 0;
+    if (of_operator.terms.value > 0) {
+      const Collective terms{CollectiveKind::all_reduce, group, of_operator.terms};
+      sums.terms += seconds_of(terms).value;
+      sums.in_terms += {seconds_of(terms), group.slowest.latency * traffic_of(terms).steps};
+    }
   }
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     Sums most;
@@ -79,7 +83,12 @@ Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& 
     sums.forward += most.forward;
     sums.input += most.input;
     sums.weight += most.weight;
-    sums.again += stage.recomputes(stage.operators[i]) ? most.forward : 0;
+    sums.in_forward += {waits.forward, waits.forward_latency};
+    sums.in_input += {waits.backward, waits.backward_latency};
+    if (stage.recomputes(stage.operators[i])) {
+      sums.again += most.forward;
+      sums.in_again += {waits.forward, waits.forward_latency};
+    }
   }
   return sums;
 }
@@ -295,6 +304,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
            .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
            .optimizer = optimizer_time(problem.training, held.parameters, type) + Seconds{times.terms},
+           .in_forward = times.in_forward,
+           .in_backward = times.in_input,
+           .in_recompute = times.in_again,
+           .in_optimizer = times.in_terms,
            .prediction = prediction_time(problem.training, held.parameters, type),
            .memory = memory});
     }

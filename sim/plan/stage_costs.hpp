@@ -10,14 +10,26 @@
 
 namespace stagecraft {
 
+/// The part of a time in which the devices of a tensor-parallel group exchange data, and how much of it is latency.
+struct Exchanged {
+  Seconds all, latency;
+
+  Exchanged& operator+=(const Exchanged& other) {
+    all += other.all;
+    latency += other.latency;
+    return *this;
+  }
+};
+
 /// One device of a stage, for one micro-batch: a replica, or one shard of a replica.
 struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
-  Seconds overlap;    ///< seconds saved by computing both gradients at once, on several streams
-  Seconds recompute;  ///< forward time of what runs again; 0 without recompute
-  Seconds optimizer;  ///< per step; with adding up what each device of the group has a term of
+  Seconds overlap;   ///< seconds saved by computing both gradients at once, on several streams
+  Seconds recompute; ///< forward time of what runs again; 0 without recompute
+  Seconds optimizer; ///< per step; with adding up what each device of the group has a term of
+  Exchanged in_forward, in_backward, in_recompute, in_optimizer; ///< in the times above; backward's is of the inputs
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
 

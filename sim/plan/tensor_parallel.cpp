@@ -199,8 +199,14 @@ GroupWaits group_waits(const RankShare& of_operator, const Group& group, double 
       return sum + seconds_of({one.kind, group, one.bytes * share});
     });
   };
+  const auto latency = [&](const std::vector<Exchange>& exchanges) {
+    return std::accumulate(exchanges.begin(), exchanges.end(), Seconds{0}, [&](Seconds sum, const Exchange& one) {
+      return sum + group.slowest.latency * traffic_of({one.kind, group, one.bytes}).steps;
+    });
+  };
   const Seconds given{of_operator.exchanged.value * share * group.slowest.seconds_per_byte}; // as the file says
-  return {seconds(of_operator.forward) + given, seconds(of_operator.backward) + given};
+  return {seconds(of_operator.forward) + given, seconds(of_operator.backward) + given, latency(of_operator.forward),
+          latency(of_operator.backward)};
 }
 
 } // namespace stagecraft

@@ -41,9 +41,11 @@ struct TensorSplit {
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
                                                     const TensorAxis& axis);
 
-/// How long a tensor-parallel group waits for what an operator makes it exchange, in each pass.
+/// How long a tensor-parallel group waits for what an operator makes it exchange, in each pass; and how much of that is
+/// latency.
 struct GroupWaits {
   Seconds forward, backward;
+  Seconds forward_latency, backward_latency;
 };
 
 /// The waits for a share of the micro-batch; none in a group of one.

@@ -35,6 +35,12 @@ Usage usage_of(const TaskGraph& graph, const Platform& platform) {
     usage.loads = usage.loads || work.loads();
     if (work.computes()) {
       usage.seconds[work.device] += work.seconds.value;
+      if (work.group_leg >= 0) {
+        const Leg& leg = graph.group_legs[work.group_leg];
+        for (const LinkId link : leg.links) {
+          usage.bytes[link] += (work.exchanging - work.exchanging_latency) * work.seconds.value * leg.bandwidth.value;
+        }
+      }
     } else if (work.transfers()) {
       for (const LinkId link : graph.legs[work.leg].links) {
         usage.bytes[link] += work.bytes;
@@ -127,22 +133,53 @@ double narrowest(const Platform& platform, const Leg& leg) {
   return bandwidth;
 }
 
-// Scales each leg by what its narrowest link gains, so that a measured leg keeps its ratio to its links.
-void widen_links(Rig& rig, const Part& part, double factor) {
-  std::vector<double> gains; // [leg]
-  for (const Leg& leg : rig.graph.legs) {
-    gains.push_back(1 / narrowest(rig.platform, leg));
+// A computation with other times of its parts: computing, and of its group's exchange the latencies and the rest.
+void retime(Work& work, double computing, double latencies, double rest) {
+  const double all = work.seconds.value;
+  const double latency = work.exchanging_latency * all * latencies;
+  const double streaming = (work.exchanging - work.exchanging_latency) * all * rest;
+  const double whole = (1 - work.exchanging) * all * computing + latency + streaming;
+  work.seconds = Seconds{whole};
+  work.exchanging = whole > 0 ? (latency + streaming) / whole : 0;
+  work.exchanging_latency = whole > 0 ? latency / whole : 0;
+}
+
+// [leg]: its narrowest link's bandwidth.
+std::vector<double> narrowest(const Platform& platform, const std::vector<Leg>& legs) {
+  std::vector<double> bandwidths;
+  bandwidths.reserve(legs.size());
+  for (const Leg& leg : legs) {
+    bandwidths.push_back(narrowest(platform, leg));
   }
+  return bandwidths;
+}
+
+// Scales each leg by what its narrowest link gains, so that a measured leg keeps its ratio to its links; returns the
+// gains.
+std::vector<double> scale_legs(const Platform& platform, const std::vector<double>& before, std::vector<Leg>& legs) {
+  std::vector<double> gains;
+  gains.reserve(legs.size());
+  for (std::size_t leg = 0; leg < legs.size(); ++leg) {
+    const double inverse = 1 / before[leg];
+    gains.push_back(inverse > 0 ? inverse * narrowest(platform, legs[leg]) : 1);
+    legs[leg].bandwidth = legs[leg].bandwidth * gains.back();
+  }
+  return gains;
+}
+
+void widen_links(Rig& rig, const Part& part, double factor) {
+  const std::vector<double> before = narrowest(rig.platform, rig.graph.legs);
+  const std::vector<double> in_groups = narrowest(rig.platform, rig.graph.group_legs);
   for (const LinkId link : part.links) {
     rig.platform.links[link].bandwidth = rig.platform.links[link].bandwidth * factor;
   }
-  for (std::size_t leg = 0; leg < gains.size(); ++leg) {
-    gains[leg] = gains[leg] > 0 ? gains[leg] * narrowest(rig.platform, rig.graph.legs[leg]) : 1;
-    rig.graph.legs[leg].bandwidth = rig.graph.legs[leg].bandwidth * gains[leg];
-  }
+  const std::vector<double> gains = scale_legs(rig.platform, before, rig.graph.legs);
+  const std::vector<double> group_gains = scale_legs(rig.platform, in_groups, rig.graph.group_legs);
   for (Work& work : rig.graph.works) {
     if (work.transfers()) {
       work.seconds = work.latency + (1 / gains[work.leg]) * (work.seconds - work.latency);
+    } else if (work.group_leg >= 0) {
+      retime(work, 1, 1, 1 / group_gains[work.group_leg]);
     }
   }
 }
@@ -158,6 +195,8 @@ void shorten_latencies(Rig& rig, double factor) {
     if (work.transfers()) {
       work.seconds = work.seconds - work.latency + work.latency / factor;
       work.latency = work.latency / factor;
+    } else if (work.group_leg >= 0) {
+      retime(work, 1, 1 / factor, 1);
     }
   }
 }
@@ -182,7 +221,9 @@ std::vector<Part> parts_of(const TaskGraph& graph, const Platform& platform, std
 Rig with_faster(Rig rig, const Part& part, double factor) {
   for (Work& work : rig.graph.works) {
     const bool computes = work.computes() && among(part.devices, rig.graph.devices[work.device]);
-    if (computes || (part.loading && work.loads())) {
+    if (computes && work.group_leg >= 0) {
+      retime(work, 1 / factor, 1, 1); // its group's links are no faster
+    } else if (computes || (part.loading && work.loads())) {
       work.seconds = work.seconds / factor;
     }
   }

@@ -25,7 +25,12 @@ struct Work {
   Seconds seconds;           ///< time of a computation or load, or of a transfer that has its links for itself
   Seconds latency;           ///< a transfer's latency, paid before its bytes flow
   double bytes = 0;          ///< a transfer's bytes, a whole number
-  Bytes acquire, release;    ///< activation memory taken at the start and given back at the end
+  /// Of a computation: the parts of its time in which its tensor-parallel group exchanges data, in all and waiting for
+  /// latencies; and the leg to its neighbour in the group's ring, among TaskGraph::group_legs; -1 where it exchanges
+  /// nothing.
+  double exchanging = 0, exchanging_latency = 0;
+  std::int32_t group_leg = -1;
+  Bytes acquire, release; ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
   bool transfers() const { return leg >= 0; }
@@ -52,6 +57,7 @@ struct FixedMemory {
 struct TaskGraph {
   std::vector<Work> works;
   std::vector<Leg> legs;                     ///< of transfers
+  std::vector<Leg> group_legs;               ///< inside tensor-parallel groups
   std::vector<std::int32_t> work;            ///< [task]
   std::vector<std::int32_t> micro_batch;     ///< [task]
   std::vector<std::int32_t> waits;           ///< [task]: number of predecessors

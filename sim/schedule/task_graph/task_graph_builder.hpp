@@ -41,6 +41,7 @@ private:
     TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
     TaskId last = kNone;                  // task after which the stage's gradients are complete
     std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
+    std::int32_t group_leg = -1;          // as in Work
     const Turns* turns = nullptr;         // nullptr: all micro-batches
     std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
 
@@ -77,6 +78,8 @@ private:
   int count_of(const ReplicaTasks& replica) const;
   TaskId add(const Work& work, const ReplicaTasks& replica);
   Handover hand_over(const StageMemory& memory, Bytes all) const;
+  std::int32_t add_group_leg(int stage, const ReplicaCost& cost);
+  static void note_exchange(const Exchanged& exchanged, const ReplicaTasks& replica, Work& work);
   void fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica);
   void add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica);
   const ReplicaTasks* replica_on(int stage, int device) const;

@@ -125,12 +125,13 @@ void TaskGraphBuilder::set_ahead(TaskId task, int iterations) {
 // Adds a replica's optimiser step at this point of the program. A late one belongs to the iteration before.
 void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
   const ReplicaCost& cost = cost_.stages[stage].replicas[&replica - replicas_[stage].data()];
-  replica.optimizer = add({.kind = TaskKind::optimizer,
-                           .device = replica.device,
-                           .stage = stage,
-                           .to_stage = stage,
-                           .seconds = cost.optimizer},
-                          1);
+  Work step{.kind = TaskKind::optimizer,
+            .device = replica.device,
+            .stage = stage,
+            .to_stage = stage,
+            .seconds = cost.optimizer};
+  note_exchange(cost.in_optimizer, replica, step);
+  replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);
   graph_.program.push_back(replica.optimizer);
 }

@@ -71,6 +71,31 @@ TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory
   return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
 }
 
+// The first leg to the next rank of a device's tensor-parallel group; -1 for a device alone.
+std::int32_t TaskGraphBuilder::add_group_leg(int stage, const ReplicaCost& cost) {
+  const StageCost& of_stage = cost_.stages[stage];
+  if (of_stage.tensor_parallel == 1) {
+    return -1;
+  }
+  const auto at = static_cast<std::size_t>(&cost - of_stage.replicas.data());
+  const std::size_t first = at - of_stage.rank(at);
+  const DeviceId next = of_stage.replicas[first + (at - first + 1) % of_stage.tensor_parallel].device;
+  const Route* route = request_.router.find(cost.device, next);
+  if (route == nullptr || route->legs.empty()) {
+    return -1;
+  }
+  graph_.group_legs.push_back(route->legs.front());
+  return static_cast<std::int32_t>(graph_.group_legs.size()) - 1;
+}
+
+// Says which part of the work's time the device's group exchanges data.
+void TaskGraphBuilder::note_exchange(const Exchanged& exchanged, const ReplicaTasks& replica, Work& work) {
+  const bool any = exchanged.all.value > 0 && work.seconds.value > 0;
+  work.exchanging = any ? exchanged.all / work.seconds : 0;
+  work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
+  work.group_leg = any ? replica.group_leg : -1;
+}
+
 void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {
   const Schedule& schedule = request_.schedule;
   const bool again = !replica.recomputed.empty();
@@ -84,29 +109,32 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   fixed.optimizer += cost.memory.optimizer;
   fixed.buffers += cost.memory.buffers;
   Work work{.device = replica.device, .stage = stage, .to_stage = stage};
-  const auto block = [&](TaskKind kind, Seconds seconds, Bytes acquire, Bytes release) {
+  replica.group_leg = add_group_leg(stage, cost);
+  const auto block = [&](TaskKind kind, Seconds seconds, const Exchanged& exchanged, Bytes acquire, Bytes release) {
     work.kind = kind;
     work.seconds = seconds;
     work.acquire = acquire;
     work.release = release;
+    note_exchange(exchanged, replica, work);
     return add(work, replica);
   };
   const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
-  replica.forward = block(TaskKind::forward, cost.forward + prediction, kept, Bytes{0});
+  replica.forward = block(TaskKind::forward, cost.forward + prediction, cost.in_forward, kept, Bytes{0});
   const Handover handover = hand_over(cost.memory, all);
-  replica.backward =
-      block(TaskKind::backward, splits ? cost.backward_input : cost.backward(), handover.more, handover.less);
+  replica.backward = block(TaskKind::backward, splits ? cost.backward_input : cost.backward(), cost.in_backward,
+                           handover.more, handover.less);
   if (splits) {
-    replica.weight = block(TaskKind::weight, cost.backward_weight, Bytes{0}, handover.rest);
+    replica.weight = block(TaskKind::weight, cost.backward_weight, {}, Bytes{0}, handover.rest);
   }
   if (schedule.steps_each_micro_batch) {
-    replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Bytes{0}, Bytes{0});
+    replica.optimizer = block(TaskKind::optimizer, cost.optimizer, cost.in_optimizer, Bytes{0}, Bytes{0});
   }
   if (again) {
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
     work.acquire = cost.memory.workspace;
     work.release = Bytes{0};
+    note_exchange(cost.in_recompute, replica, work);
     add_recompute(work, cost.memory, replica);
   }
 }
