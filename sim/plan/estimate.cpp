@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/collective/collective.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/plan/steady_estimate.hpp"
 
 namespace stagecraft {
@@ -42,12 +42,18 @@ Seconds slowest_transfer(const Problem& problem, const StageCost& from, const St
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost) {
   Seconds slowest;
   for (int rank = 0; rank < stage.tensor_parallel; ++rank) {
-    std::vector<DeviceId> ring;
+    std::vector<DeviceId> ranks;
     for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
-      ring.push_back(stage.devices[i]);
+      ranks.push_back(stage.devices[i]);
     }
-    const Group group = ring_of(ring, problem.router);
-    slowest = std::max(slowest, seconds_of({CollectiveKind::all_reduce, group, cost.gradients}));
+    if (problem.training.all_reduce == &kHopByHop) {
+      const Group ring = ring_of(ranks, problem.router);
+      slowest = std::max(slowest, seconds_of({CollectiveKind::all_reduce, ring, cost.gradients}));
+      continue;
+    }
+    const std::vector<Way> ways =
+        ways_of(CollectiveKind::all_reduce, ranks, problem.router, problem.training.all_reduce->name);
+    slowest = std::max(slowest, seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients));
   }
   return slowest;
 }

@@ -346,8 +346,22 @@ double alone_seconds(const Problem& problem, const std::vector<DeviceId>& device
   return least;
 }
 
+// Bytes per second that a device can send over all of its links together, the most of any.
+double widest_ports(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::vector<double> ports(problem.platform.vertices.size(), 0.0);
+  for (const Link& link : problem.platform.links) {
+    ports[link.from] += link.bandwidth.value;
+  }
+  double widest = 0;
+  for (const DeviceId device : devices) { // the vertex of a device has its number
+    widest = std::max(widest, ports[device]);
+  }
+  return widest;
+}
+
 // The larger of two times: of the samples, shared by all the devices, and of the largest operator's gradients, reduced
-// over two of them.
+// over two of them or more. Whatever the algorithm, each device sends its gradients once: those that it adds up itself
+// as sums, the others as they are.
 double reduced_seconds(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
   if (devices.size() < 2) {
     return kInfinity;
@@ -366,8 +380,9 @@ double reduced_seconds(const Problem& problem, const LeastTimes& times, const st
   }
   // One byte less, since a plan's cost rounds to whole bytes.
   const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)};
-  const Group two{2, best_path(problem, devices)};
-  return std::max(rate > 0 ? 1 / rate : 0, seconds_of({CollectiveKind::all_reduce, two, gradients}).value);
+  const double reduced =
+      2 * best_path(problem, devices).latency.value + gradients.value / widest_ports(problem, devices);
+  return std::max(rate > 0 ? 1 / rate : 0, reduced);
 }
 
 } // namespace

@@ -19,7 +19,8 @@ struct Pace {
 /// (docs/model.md, "Estimate").
 Seconds estimate_period(const Problem& problem, const Plan& plan, const PlanCost& cost, const Pace& pace);
 
-/// Seconds in which the replicas of a stage reduce their gradients, each shard in a ring of its own.
+/// Seconds in which the replicas of a stage reduce their gradients, those of equal shards together, by the algorithm
+/// that the training names; 0 where there is one replica.
 Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const StageCost& cost);
 /// Seconds of a transfer over the slowest pair of devices of two stages, in either direction.
 Seconds slowest_transfer(const Problem& problem, const StageCost& from, const StageCost& to, Bytes bytes);

@@ -85,6 +85,7 @@ private:
         add_links(upper, host_vertex(node), link.uplink, link.latency, link.power, link.spread);
       } else if (link.kind == NodeLink::Kind::nvswitch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
+        platform_.vertices.back().reduces = link.reduces;
       }
       for (const int device : link.devices) {
         add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread);

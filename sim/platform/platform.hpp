@@ -95,7 +95,8 @@ struct Vertex {
   enum class Kind { device, host, internal_switch, fabric_switch, disk };
   Kind kind = Kind::device;
   std::string name;
-  int index = -1; ///< the DeviceId of a device, the node index of a host or disk, -1 otherwise
+  int index = -1;       ///< the DeviceId of a device, the node index of a host or disk, -1 otherwise
+  bool reduces = false; ///< a switch that adds up what its ports bring, and sends one input to all ports
 
   bool operator==(const Vertex&) const = default;
 };

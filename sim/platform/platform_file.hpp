@@ -35,7 +35,8 @@ struct NodeLink {
   TwoWay uplink; ///< from the switch to the host; only for a pcie_switch
   Seconds latency;
   LinkPower power;
-  double spread = 0; ///< becomes Link::spread
+  double spread = 0;    ///< becomes Link::spread
+  bool reduces = false; ///< becomes Vertex::reduces; only for an nvswitch
   Where where;
 };
 

@@ -137,6 +137,9 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   } else {
     link.devices = read_devices(map, devices);
   }
+  if (link.kind == NodeLink::Kind::nvswitch) {
+    link.reduces = map.boolean("reduces", false);
+  }
   if (link.kind == NodeLink::Kind::pcie_switch) {
     link.uplink = link.bandwidth;
     if (map.has("uplink")) {

@@ -18,6 +18,21 @@ PathCost cost_of(const Route& route) {
   return cost;
 }
 
+Narrowest narrowest_of(const Platform& platform, std::span<const LinkId> links) {
+  Narrowest narrowest{-1, BytesPerSecond{std::numeric_limits<double>::infinity()}};
+  for (size_t first = 0, end = 0; first < links.size(); first = end) {
+    while (end < links.size() && links[end] == links[first]) {
+      ++end;
+    }
+    const BytesPerSecond bandwidth =
+        platform.links[static_cast<size_t>(links[first])].bandwidth / static_cast<double>(end - first);
+    if (narrowest.link < 0 || bandwidth < narrowest.bandwidth) {
+      narrowest = {links[first], bandwidth};
+    }
+  }
+  return narrowest;
+}
+
 Router::Router(const Platform& platform)
     : platform_(platform), outgoing_(platform.vertices.size()), incoming_(platform.vertices.size()),
       host_vertex_(platform.nodes.size(), -1), labels_(platform.vertices.size()) {

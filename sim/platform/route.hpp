@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,11 +35,22 @@ struct PathCost {
 
 PathCost cost_of(const Route& route);
 
+/// The link that bounds one flow over all these links, and what the flow has where nobody else uses them. A link that
+/// stands in the list several times, one after the other, carries every byte as many times. Without links: -1,
+/// infinite.
+struct Narrowest {
+  LinkId link = -1;
+  BytesPerSecond bandwidth;
+};
+Narrowest narrowest_of(const Platform& platform, std::span<const LinkId> links);
+
 /// Finds routes and remembers them. A route has the fewest links; among such routes, the largest bandwidth; then the
 /// lowest link numbers.
 class Router {
 public:
   explicit Router(const Platform& platform);
+
+  const Platform& platform() const { return platform_; }
 
   /// The route between two devices, valid while the router lives; nothing where there is none.
   const Route* find(DeviceId from, DeviceId to);

@@ -25,9 +25,7 @@ TaskGraph perturb(const TaskGraph& graph, const Platform& disturbed, const Pertu
   TaskGraph drawn = graph;
   if (!perturbation.bandwidth.empty()) {
     for (Leg& leg : drawn.legs) {
-      for (const LinkId link : leg.links) {
-        leg.bandwidth = std::min(leg.bandwidth, disturbed.links[link].bandwidth);
-      }
+      leg.bandwidth = std::min(leg.bandwidth, narrowest_of(disturbed, leg.links).bandwidth);
     }
   }
   for (Work& work : drawn.works) {

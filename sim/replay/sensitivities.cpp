@@ -125,14 +125,6 @@ template <class T> bool among(const std::vector<T>& values, T wanted) {
   return std::find(values.begin(), values.end(), wanted) != values.end();
 }
 
-double narrowest(const Platform& platform, const Leg& leg) {
-  double bandwidth = kInfinity;
-  for (const LinkId link : leg.links) {
-    bandwidth = std::min(bandwidth, platform.links[link].bandwidth.value);
-  }
-  return bandwidth;
-}
-
 // A computation with other times of its parts: computing, and of its group's exchange the latencies and the rest.
 void retime(Work& work, double computing, double latencies, double rest) {
   const double all = work.seconds.value;
@@ -149,19 +141,19 @@ std::vector<double> narrowest(const Platform& platform, const std::vector<Leg>& 
   std::vector<double> bandwidths;
   bandwidths.reserve(legs.size());
   for (const Leg& leg : legs) {
-    bandwidths.push_back(narrowest(platform, leg));
+    bandwidths.push_back(narrowest_of(platform, leg.links).bandwidth.value);
   }
   return bandwidths;
 }
 
-// Scales each leg by what its narrowest link gains, so that a measured leg keeps its ratio to its links; returns the
+// Scales each leg by what its links give it more, so that a measured leg keeps its ratio to its links; returns the
 // gains.
 std::vector<double> scale_legs(const Platform& platform, const std::vector<double>& before, std::vector<Leg>& legs) {
   std::vector<double> gains;
   gains.reserve(legs.size());
   for (std::size_t leg = 0; leg < legs.size(); ++leg) {
     const double inverse = 1 / before[leg];
-    gains.push_back(inverse > 0 ? inverse * narrowest(platform, legs[leg]) : 1);
+    gains.push_back(inverse > 0 ? inverse * narrowest_of(platform, legs[leg].links).bandwidth.value : 1);
     legs[leg].bandwidth = legs[leg].bandwidth * gains.back();
   }
   return gains;

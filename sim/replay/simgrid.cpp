@@ -26,8 +26,9 @@ namespace sg = simgrid::s4u;
 double clock_now() { return sg::Engine::get_clock(); }
 
 // The links of all graphs of a batch, and one sending host per distinct leg. A star zone takes any list of links as a
-// host's route out, so every topology fits, and nothing grows with the pairs of devices. Graphs of several platforms
-// share the links of equal numbers, which take the bandwidths of a platform before its graph runs.
+// host's route out, so every topology fits, and nothing grows with the pairs of devices. It drops a link that stands in
+// the list again, so a coupled flow that crosses a link several times has a zone of two hosts for itself. Graphs of
+// several platforms share the links of equal numbers, which take the bandwidths of a platform before its graph runs.
 class Network {
 public:
   Network(std::span<const ReplayRequest> requests, bool computes) {
@@ -52,8 +53,11 @@ public:
     return computers_.empty() ? std::vector<sg::Host*>{} : computers_[request];
   }
 
-  sg::Host* sender(const Platform& platform, const Leg& leg) const { return senders_.at(limited_links(platform, leg)); }
-  sg::Host* sink() const { return sink_; }
+  /// The hosts at the two ends of a leg.
+  struct Ends {
+    sg::Host *sender = nullptr, *sink = nullptr;
+  };
+  const Ends& ends(const Platform& platform, const Leg& leg) const { return ends_.at(limited_links(platform, leg)); }
 
   /// Gives the links of a graph the bandwidths of its platform. No transfer may be under way.
   void adopt(const Platform& platform, const TaskGraph& graph) const {
@@ -107,7 +111,7 @@ private:
 
   void add(const Platform& platform, const Leg& leg) {
     const std::vector<LinkId> limited = limited_links(platform, leg);
-    if (std::isinf(leg.bandwidth.value) || senders_.contains(limited)) {
+    if (std::isinf(leg.bandwidth.value) || ends_.contains(limited)) {
       return;
     }
     std::vector<sg::LinkInRoute> links;
@@ -118,15 +122,30 @@ private:
       }
       links.emplace_back(links_[id]);
     }
-    sg::Host* host = zone_->create_host("sender-" + std::to_string(senders_.size()), 1.0);
+    const std::string number = std::to_string(ends_.size());
+    const bool repeats = std::adjacent_find(limited.begin(), limited.end()) != limited.end();
+    ends_.emplace(limited, repeats ? two_hosts(number, links) : Ends{sender(number, links), sink_});
+  }
+
+  sg::Host* sender(const std::string& number, const std::vector<sg::LinkInRoute>& links) {
+    sg::Host* host = zone_->create_host("sender-" + number, 1.0);
     zone_->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
-    senders_.emplace(limited, host);
+    return host;
+  }
+
+  Ends two_hosts(const std::string& number, const std::vector<sg::LinkInRoute>& links) {
+    sg::NetZone* zone = sg::create_full_zone("coupled-" + number);
+    zone->set_parent(zone_);
+    const Ends ends{zone->create_host("sender-" + number, 1.0), zone->create_host("sink-" + number, 1.0)};
+    zone->add_route(ends.sender->get_netpoint(), ends.sink->get_netpoint(), nullptr, nullptr, links, false);
+    zone->seal();
+    return ends;
   }
 
   sg::NetZone* zone_ = nullptr;
   sg::Host* sink_ = nullptr;
   std::vector<sg::Link*> links_;
-  std::map<std::vector<LinkId>, sg::Host*> senders_;
+  std::map<std::vector<LinkId>, Ends> ends_;
   std::vector<std::vector<sg::Host*>> computers_; // [request][device of the graph]
 };
 
@@ -135,7 +154,7 @@ class Phase {
 public:
   // `times`: for each task of each iteration its start and its finish, side by side, as they are used together.
   Phase(const Network& network, const ReplayRequest& request, std::vector<sg::Host*> hosts, std::span<double> times)
-      : network_(network), graph_(request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
+      : graph_(request.graph), iterations_(request.iterations), speeds_(graph_, request.speeds),
         hosts_(std::move(hosts)), times_(times), begin_(clock_now()) {
     const std::vector<std::int32_t> waits = graph_.waits_over<std::int32_t>(iterations_);
     waiting_.reserve(waits.size());
@@ -148,7 +167,7 @@ public:
     busy_.assign(graph_.devices.size(), 0);
     send_queues_.resize(graph_.channels);
     for (const Leg& leg : graph_.legs) {
-      senders_.push_back(std::isinf(leg.bandwidth.value) ? nullptr : network.sender(request.platform, leg));
+      ends_.push_back(std::isinf(leg.bandwidth.value) ? Network::Ends{} : network.ends(request.platform, leg));
     }
   }
 
@@ -374,7 +393,7 @@ private:
 
   // Starts the flow of a transfer; false if it takes no time.
   bool flow(Executed executed, const Work& work) {
-    if (work.bytes < 1 || senders_[work.leg] == nullptr) { // SimGrid never ends a Comm of no bytes
+    if (work.bytes < 1 || ends_[work.leg].sender == nullptr) { // SimGrid never ends a Comm of no bytes
       return false;
     }
     const std::size_t slot = take_slot(executed);
@@ -382,12 +401,11 @@ private:
     comm->set_payload_size(static_cast<std::uint64_t>(work.bytes));
     comm->set_data(reinterpret_cast<void*>(slot + 1));
     live_[slot] = comm;
-    comm->set_source(senders_[work.leg]);
-    comm->set_destination(network_.sink()); // starts it
+    comm->set_source(ends_[work.leg].sender);
+    comm->set_destination(ends_[work.leg].sink); // starts it
     return true;
   }
 
-  const Network& network_;
   const TaskGraph& graph_;
   int iterations_;
   Speeds speeds_;
@@ -398,7 +416,7 @@ private:
   std::vector<long> position_;
   std::vector<char> busy_;
   std::vector<SendQueue> send_queues_;
-  std::vector<sg::Host*> senders_; // [leg]
+  std::vector<Network::Ends> ends_; // [leg]
   std::vector<sg::ActivityPtr> live_;
   std::vector<Executed> executed_of_slot_;
   std::vector<std::size_t> free_slots_;

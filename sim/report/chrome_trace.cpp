@@ -152,8 +152,12 @@ private:
       }
       const LinkUse use{entry, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
       if (use.finish > use.start) {
+        LinkId before = -1; // a coupled flow that crosses a link several times names it several times in a row
         for (const LinkId link : graph_.legs[work.leg].links) {
-          uses[link].push_back(use);
+          if (link != before) {
+            uses[link].push_back(use);
+          }
+          before = link;
         }
       }
     }

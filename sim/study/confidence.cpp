@@ -122,11 +122,8 @@ private:
   // A transfer has the error of its narrowest link. Links of equal bandwidth, latency and spread are one family; each
   // transfer size is a shape.
   Parts parts_of(const Leg& leg, double bytes) {
-    const auto& links = problem_.platform.links;
-    const LinkId narrowest = *std::min_element(leg.links.begin(), leg.links.end(), [&](LinkId a, LinkId b) {
-      return links[static_cast<std::size_t>(a)].bandwidth < links[static_cast<std::size_t>(b)].bandwidth;
-    });
-    const Link& link = links[static_cast<std::size_t>(narrowest)];
+    const LinkId narrowest = narrowest_of(problem_.platform, leg.links).link;
+    const Link& link = problem_.platform.links[static_cast<std::size_t>(narrowest)];
     if (link.spread == 0) {
       return {};
     }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/schedule/task_graph/order_transfers.hpp"
 #include "sim/study/measure_graph.hpp"
@@ -92,17 +93,41 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
   return graph;
 }
 
+// Why a stage's replicas cannot reduce their gradients by the algorithm that the study names; "" if all can.
+std::string not_reducible(const Problem& problem, const Plan& plan) {
+  const std::string_view wanted = problem.training.all_reduce->name;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    const auto degree = static_cast<std::size_t>(stage.tensor_parallel);
+    for (std::size_t rank = 0; rank < degree && stage.devices.size() > degree; ++rank) {
+      std::vector<DeviceId> replicas;
+      for (std::size_t i = rank; i < stage.devices.size(); i += degree) {
+        replicas.push_back(stage.devices[i]);
+      }
+      if (const std::string reason = why_not_wanted(CollectiveKind::all_reduce, replicas, problem.router, wanted);
+          !reason.empty()) {
+        return "stage " + std::to_string(s) + " cannot reduce gradients by '" + std::string(wanted) + "': " + reason;
+      }
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
                                              std::optional<StepMode> step) {
   const Study& study = costs.study();
+  if (std::string reason = not_reducible(problem, ordered.plan); !reason.empty()) {
+    return Infeasible{std::move(reason)};
+  }
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
                            .router = costs.router(),
                            .barrier = step.value_or(study.training.step) == StepMode::barrier,
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
+                           .all_reduce = problem.training.all_reduce->name,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
   if (!study.loader) {

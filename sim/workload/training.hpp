@@ -84,6 +84,20 @@ inline constexpr std::array kStepModes = {
     StepModeRow{"local", "each stage steps when its own gradients are complete", StepMode::local},
 };
 
+struct AllReduceRow {
+  std::string_view name, help;
+};
+/// How replicas add up their gradients: the algorithms of sim/collective/ that carry out an all-reduce.
+inline constexpr std::array kAllReduces = {
+    AllReduceRow{"auto", "the one of least closed form for each reduction"},
+    AllReduceRow{"ring", "a ring through all nodes, each channel through another NIC"},
+    AllReduceRow{"tree", "two binary trees over the nodes, chains inside them"},
+    AllReduceRow{"hierarchical", "rings inside the nodes, rings between them for parts of the gradients"},
+    AllReduceRow{"nvls", "added up by the switch of a node, where the platform says that it can"},
+};
+/// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.
+inline constexpr AllReduceRow kHopByHop{"hop by hop", "a ring whose hops are transfers of their own"};
+
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -101,6 +115,7 @@ struct Training {
   /// Replicas reduce a bucket of gradients of this size as soon as the last backward pass has filled it, as
   /// DistributedDataParallel does; 0: all gradients together after the pass.
   Bytes gradient_bucket;
+  const AllReduceRow* all_reduce = &kAllReduces[0];
   int chunks = 2;                          ///< chunks per device, for interleaved schedules
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another

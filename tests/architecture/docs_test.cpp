@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "sim/base/file.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/cost/cost_model.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/engines.hpp"
@@ -41,6 +42,7 @@ template <class Table> void check_rows(const std::string& document, const Table&
 TEST_CASE("docs/overview.md has a row for everything that a study can name", "[architecture][docs]") {
   check_rows("docs/overview.md", strategies());
   check_rows("docs/overview.md", schedules());
+  check_rows("docs/overview.md", algorithms());
   check_rows("docs/overview.md", cost_models());
   check_rows("docs/overview.md", kEngines);
   check_rows("docs/overview.md", model_formats());
@@ -57,6 +59,7 @@ TEST_CASE("docs/formats/study.md has a row for every value of a training key", "
   check_rows("docs/formats/study.md", kPrecisions);
   check_rows("docs/formats/study.md", kRecomputes);
   check_rows("docs/formats/study.md", kStepModes);
+  check_rows("docs/formats/study.md", kAllReduces);
   check_rows("docs/formats/study.md", kHostWaits);
 }
 

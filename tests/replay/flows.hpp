@@ -50,10 +50,7 @@ inline TaskGraph graph_of(const Platform& platform, const std::vector<Flow>& flo
     graph.program_begin.push_back(static_cast<std::int32_t>(graph.program.size()));
     add({.device = device, .seconds = Seconds{flow.start}}, true, flow.legs.empty());
     for (std::size_t l = 0; l < flow.legs.size(); ++l) {
-      double bandwidth = kInfinite;
-      for (const LinkId link : flow.legs[l]) {
-        bandwidth = std::min(bandwidth, platform.links[link].bandwidth.value);
-      }
+      const double bandwidth = narrowest_of(platform, flow.legs[l]).bandwidth.value;
       const Seconds latency{flow.latency};
       add({.kind = TaskKind::transfer,
            .device = device,

@@ -7,6 +7,7 @@
 #include "sim/app/common/job.hpp"
 #include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/replay/engines.hpp"
 #include "sim/report/table.hpp"
@@ -27,7 +28,8 @@ struct ListCommand {
 
 void add_flags(Flags& flags, ListCommand& options) {
   flags.add("KIND", &options.kind,
-            "strategies, schedules, devices, platforms, workloads, cost-models, engines, formats, measurement-formats, "
+            "strategies, schedules, collectives, devices, platforms, workloads, cost-models, engines, formats, "
+            "measurement-formats, "
             "plan-formats, schedule-formats or metrics",
             {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
@@ -77,6 +79,7 @@ const std::vector<Listing>& listings() {
   static const std::vector<Listing> kListings = {
       {"strategies", [] { return entries_of(strategies()); }},
       {"schedules", [] { return entries_of(schedules()); }},
+      {"collectives", [] { return entries_of(algorithms()); }},
       {"devices", [] { return shipped_entries("platforms/devices"); }},
       {"platforms", [] { return shipped_entries("platforms"); }},
       {"workloads", [] { return shipped_entries("workloads"); }},

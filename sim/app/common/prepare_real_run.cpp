@@ -50,6 +50,7 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
   PreparedRealRun ready{std::move(given_study), {}, {}, {}};
   ready.study.training.blocking_sends |= row.holds_cores;
   ready.study.training.ordered_sends = true; // because connections keep the order of sends
+  ready.study.training.all_reduce = &kHopByHop;
   const Study& study = ready.study;
   Scenario scenario;
   ready.orders = given_orders(run.schedule);

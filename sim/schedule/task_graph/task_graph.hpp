@@ -112,13 +112,14 @@ struct TaskGraphRequest {
   bool barrier = true; ///< optimiser steps wait for all stages
   bool blocking_sends = false;
   bool early_recompute = true;
-  FusedPart fused = nullptr;         ///< empty: 1 for all pairs
+  std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
+  FusedPart fused = nullptr;                         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready
 };
 
 /// The shared pass behind every schedule: adds transfers (each tensor once per destination device, resharding between
-/// unequal replica groups), a ring all-reduce per replicated stage, the optimiser step, and the loader. Without
+/// unequal replica groups), an all-reduce per replicated stage, the optimiser step, and the loader. Without
 /// `rank_of`, rank r is the r-th device if there is a rank per device, and otherwise the devices of stage r.
 TaskGraph make_task_graph(const TaskGraphRequest& request);
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/collective/algorithm.hpp"
 #include "sim/schedule/pace.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
 
@@ -126,12 +127,20 @@ private:
   void finish_iteration();
   TaskId complete(const ReplicaTasks& replica) const;
   TaskId add_all_reduce(int stage, int rank, int steps);
-  struct Ring {
+  struct Reduction {
     TaskId begin, end; // blocks of joins
   };
-  Ring add_ring(int stage, const std::vector<const ReplicaTasks*>& ring, Bytes gradients,
-                const std::vector<TaskId>& made, int steps);
-  void follow_itself(const Ring& ring, int steps);
+  // Who reduces gradients together, and in which ways they can; no way: hop by hop.
+  struct Reducers {
+    std::vector<const ReplicaTasks*> replicas;
+    std::vector<Way> ways;
+  };
+  Reducers reducers_of(int stage, int rank) const;
+  Reduction add_reduction(int stage, const Reducers& reducers, Bytes gradients, const std::vector<TaskId>& made,
+                          int steps);
+  void add_flows(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction, int steps);
+  void add_hops(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction, int steps);
+  void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
 
   // task_graph_loading.cpp: what loads batches for the first stage

@@ -44,33 +44,43 @@ TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
   return replica.weight != kNone ? replica.weight : replica.backward;
 }
 
-// Reduces gradients in a ring over the replicas' shards of one rank, `steps` times an iteration: each sends 2 (r-1)/r
-// of the gradients to its neighbour, all at once or bucket by bucket, between two joins. Returns the block of the joins
-// at the end.
-TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
-  std::vector<const ReplicaTasks*> ring;
+TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank) const {
+  Reducers reducers;
+  std::vector<DeviceId> devices;
   for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
-    ring.push_back(&replicas_[stage][i]);
+    reducers.replicas.push_back(&replicas_[stage][i]);
+    devices.push_back(graph_.devices[replicas_[stage][i].device]);
   }
-  if (ring.front()->parts.empty()) {
+  if (request_.all_reduce != kHopByHop.name) {
+    reducers.ways = ways_of(CollectiveKind::all_reduce, devices, request_.router, request_.all_reduce);
+  }
+  return reducers;
+}
+
+// Reduces gradients over the replicas' shards of one rank, `steps` times an iteration, all at once or bucket by bucket.
+// Returns the block of the joins at the end.
+TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
+  const Reducers reducers = reducers_of(stage, rank);
+  const std::size_t parts = reducers.replicas.front()->parts.size();
+  if (parts == 0) {
     std::vector<TaskId> made;
-    for (const ReplicaTasks* replica : ring) {
+    for (const ReplicaTasks* replica : reducers.replicas) {
       made.push_back(complete(*replica));
     }
-    const Ring whole = add_ring(stage, ring, cost_.stages[stage].gradients, made, steps);
+    const Reduction whole = add_reduction(stage, reducers, cost_.stages[stage].gradients, made, steps);
     follow_itself(whole, steps);
     return whole.end;
   }
-  Ring all{kNone, kNone};
-  for (std::size_t k = 0; k < ring.front()->parts.size(); ++k) { // one after the other, as on one stream
+  Reduction all{kNone, kNone};
+  for (std::size_t k = 0; k < parts; ++k) { // one after the other, as on one stream
     std::vector<TaskId> made;
-    for (const ReplicaTasks* replica : ring) {
+    for (const ReplicaTasks* replica : reducers.replicas) {
       made.push_back(replica->parts[k]);
     }
     if (k > 0) {
       made.push_back(all.end);
     }
-    const Ring one = add_ring(stage, ring, cost_.stages[stage].buckets[k].bytes, made, 1);
+    const Reduction one = add_reduction(stage, reducers, cost_.stages[stage].buckets[k].bytes, made, 1);
     all = {k > 0 ? all.begin : one.begin, one.end};
   }
   follow_itself(all, 1);
@@ -78,30 +88,59 @@ TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
 }
 
 // A late step leaves time for a reduction until the next one, which then waits for it, as on one stream.
-void TaskGraphBuilder::follow_itself(const Ring& ring, int steps) {
+void TaskGraphBuilder::follow_itself(const Reduction& reduction, int steps) {
   for (int i = 0; steps_late() && i < steps; ++i) {
-    ties_.emplace_back(ring.end + i, Tie{ring.begin + i, 1, false});
+    ties_.emplace_back(reduction.end + i, Tie{reduction.begin + i, 1, false});
   }
 }
 
-// Adds one ring that reduces `gradients` once all of `made` have ended.
-TaskGraphBuilder::Ring TaskGraphBuilder::add_ring(int stage, const std::vector<const ReplicaTasks*>& ring,
-                                                  Bytes gradients, const std::vector<TaskId>& made, int steps) {
-  const int ranks = static_cast<int>(ring.size());
+// Adds what reduces `gradients` once all of `made` have ended, between two joins.
+TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Reducers& reducers, Bytes gradients,
+                                                            const std::vector<TaskId>& made, int steps) {
   const TaskId begin = add_join(TaskKind::all_reduce, steps);
-  const TaskId end = add_join(TaskKind::all_reduce, steps);
-  const Traffic traffic = traffic_of({CollectiveKind::all_reduce, {ranks, {}}, gradients});
-  const double bytes = std::round(traffic.bytes.value);
+  const Reduction reduction{begin, add_join(TaskKind::all_reduce, steps)};
   for (const TaskId task : made) {
     edge_runs_.push_back({task, begin, steps});
   }
+  reducers.ways.empty() ? add_hops(stage, reducers, gradients, reduction, steps)
+                        : add_flows(stage, reducers, gradients, reduction, steps);
+  return reduction;
+}
+
+// The flows of the fastest way, one after the other.
+void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction,
+                                 int steps) {
+  TaskId before = reduction.begin;
+  for (const CoupledFlow& flow : fastest_of(reducers.ways, gradients).flows) {
+    const double bytes = std::round(gradients.value * flow.share);
+    const TaskId next = add({.kind = TaskKind::all_reduce,
+                             .device = reducers.replicas.front()->device,
+                             .leg = static_cast<std::int32_t>(graph_.legs.size()),
+                             .stage = stage,
+                             .to_stage = stage,
+                             .seconds = flow.leg.latency + Bytes{bytes} / flow.leg.bandwidth,
+                             .latency = flow.leg.latency,
+                             .bytes = bytes},
+                            steps);
+    graph_.legs.push_back(flow.leg);
+    edge_runs_.push_back({before, next, steps});
+    before = next;
+  }
+  edge_runs_.push_back({before, reduction.end, steps});
+}
+
+// Each sends 2 (r-1)/r of the gradients to its neighbour, all at once.
+void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction,
+                                int steps) {
+  const std::vector<const ReplicaTasks*>& ring = reducers.replicas;
+  const int ranks = static_cast<int>(ring.size());
+  const Traffic traffic = traffic_of({CollectiveKind::all_reduce, {ranks, {}}, gradients});
   for (int i = 0; i < ranks; ++i) {
     const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
-                                   bytes, traffic.steps, steps);
-    edge_runs_.push_back({begin, sent.first, steps});
-    edge_runs_.push_back({sent.second, end, steps});
+                                   std::round(traffic.bytes.value), traffic.steps, steps);
+    edge_runs_.push_back({reduction.begin, sent.first, steps});
+    edge_runs_.push_back({sent.second, reduction.end, steps});
   }
-  return {begin, end};
 }
 
 // If iterations overlap, an edge from a task that runs ahead of its iteration, or to one that runs after it, leads into

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collective/algorithm.hpp"
+
+#include <array>
+
+#include "sim/base/error.hpp"
+#include "sim/base/improves.hpp"
+
+namespace stagecraft {
+
+std::span<const AlgorithmRow> algorithms() {
+  static constexpr std::array kAlgorithms = {
+      AlgorithmRow{"ring", "a ring through all nodes, each channel through another NIC", why_no_ring, ring_flows},
+      AlgorithmRow{"tree", "two binary trees over the nodes, chains inside them", why_no_tree, tree_flows},
+      AlgorithmRow{"hierarchical", "rings inside the nodes, rings between them for parts of the bytes",
+                   why_no_hierarchy, hierarchical_flows},
+      AlgorithmRow{"nvls", "the switch of a node adds up and spreads (NVLink SHARP)", why_no_nvls, nvls_flows},
+      AlgorithmRow{"pairs", "every rank sends every other one its part", why_no_pairs, pairs_flows},
+  };
+  return kAlgorithms;
+}
+
+std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
+                         std::string_view wanted) {
+  const RankMap ranks = map_ranks(devices, router);
+  std::vector<Way> ways;
+  for (const AlgorithmRow& row : algorithms()) {
+    if ((wanted == "auto" || wanted == row.name) && row.why_not(kind, ranks, router).empty()) {
+      ways.push_back({&row, row.flows(kind, ranks, router)});
+    }
+  }
+  if (ways.empty()) {
+    const AlgorithmRow& ring = algorithms().front();
+    ways.push_back({&ring, ring.flows(kind, ranks, router)});
+  }
+  return ways;
+}
+
+std::string why_not_wanted(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
+                           std::string_view wanted) {
+  for (const AlgorithmRow& row : algorithms()) {
+    if (wanted == row.name) {
+      return row.why_not(kind, map_ranks(devices, router), router);
+    }
+  }
+  return "";
+}
+
+const Way& fastest_of(std::span<const Way> ways, Bytes buffer) {
+  check(!ways.empty(), "a collective without an algorithm");
+  const Way* best = &ways.front();
+  for (const Way& way : ways) {
+    if (improves(seconds_of(way.flows, buffer).value, seconds_of(best->flows, buffer).value)) {
+      best = &way;
+    }
+  }
+  return *best;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,64 @@
+// Algorithms of collectives: one row each in a table, one file each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/collective/collective.hpp"
+#include "sim/collective/flow.hpp"
+#include "sim/collective/rank_map.hpp"
+
+namespace stagecraft {
+
+struct AlgorithmRow {
+  std::string_view name, help;
+  /// Why the algorithm cannot carry out the collective among these ranks; "" if it can.
+  std::string (*why_not)(CollectiveKind kind, const RankMap& ranks, Router& router);
+  /// What it sends. A group of one rank sends nothing.
+  Flows (*flows)(CollectiveKind kind, const RankMap& ranks, Router& router);
+};
+std::span<const AlgorithmRow> algorithms();
+
+/// A ring through all nodes, once for each channel (Patarasuk, Yuan 2009). An all-reduce of n bytes by r ranks sends
+/// 2 (r-1)/r n over each hop, after 2 (r-1) hops; a reduce-scatter or an all-gather is half of that.
+std::string why_no_ring(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows ring_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
+/// Two binary trees over the nodes for each channel, each reducing and spreading half of the bytes, so that the inner
+/// nodes of one are leaves of the other (Sanders, Speck, Träff 2009); a chain inside each node.
+std::string why_no_tree(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows tree_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
+/// A ring inside each node, then rings over the nodes, one for each rank of a node with its part of the bytes, then
+/// rings inside the nodes again.
+std::string why_no_hierarchy(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows hierarchical_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
+/// The switch of a node adds up and spreads: every rank sends and receives n + n/r bytes.
+std::string why_no_nvls(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows nvls_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
+/// Every rank sends every other one its part, in step s to the s-th rank after it; all steps share the links.
+std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows pairs_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
+/// An algorithm that a group may use.
+struct Way {
+  const AlgorithmRow* algorithm = nullptr;
+  Flows flows;
+};
+
+/// The ways in which the devices can carry out a collective: of the algorithm `wanted`, or of every one if that is
+/// "auto". Where the wanted one cannot, the ring; why_not_wanted() says why.
+std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
+                         std::string_view wanted);
+std::string why_not_wanted(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
+                           std::string_view wanted);
+
+/// The way of least closed form for a buffer of this size; the first of equals.
+const Way& fastest_of(std::span<const Way> ways, Bytes buffer);
+
+} // namespace stagecraft

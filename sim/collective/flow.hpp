@@ -1,0 +1,43 @@
+// What an algorithm sends: coupled flows over many links at once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/base/units.hpp"
+#include "sim/platform/route.hpp"
+
+namespace stagecraft {
+
+/// All hops of a ring or tree advance together, since each sends on what the one before it brings: one flow over all of
+/// their links, at the rate of the slowest, after the latencies of the longest chain of hops. A link that several hops
+/// cross stands in the leg as many times, and is filled as many times as fast.
+struct CoupledFlow {
+  Leg leg; ///< links in the order of their numbers; `bandwidth` is that of the flow where nobody else uses them
+  double share = 0; ///< bytes of the flow for each byte of a rank's buffer
+
+  Seconds time(Bytes buffer) const { return leg.latency + buffer * share / leg.bandwidth; }
+};
+
+/// The flows of a collective, one after another; none where nothing is exchanged.
+using Flows = std::vector<CoupledFlow>;
+
+/// The closed form: how long the flows take where nobody else uses their links.
+Seconds seconds_of(const Flows& flows, Bytes buffer);
+
+/// Collects the links of hops that are coupled.
+class FlowBuilder {
+public:
+  explicit FlowBuilder(Router& router) : router_(router) {}
+
+  /// A hop that carries the flow's bytes; returns its latency. Several legs, as through host memory, are passed through
+  /// piece by piece.
+  Seconds hop(DeviceId from, DeviceId to);
+  CoupledFlow finish(double share, Seconds latency);
+
+private:
+  Router& router_;
+  std::vector<LinkId> links_;
+};
+
+} // namespace stagecraft

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/collective/algorithm.hpp"
+#include "sim/collective/ring.hpp"
+
+namespace stagecraft {
+namespace {
+
+CoupledFlow inside(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  FlowBuilder flow(router);
+  Seconds latency;
+  for (const std::vector<DeviceId>& node : ranks.nodes) {
+    latency = std::max(latency, add_ring(node, kind, flow));
+  }
+  return flow.finish(ring_share(kind, static_cast<int>(ranks.nodes.front().size())), latency);
+}
+
+// Each rank of a node has its part of the bytes, and a ring of its own over the nodes.
+CoupledFlow between(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  const std::size_t parts = ranks.nodes.front().size();
+  FlowBuilder flow(router);
+  Seconds latency;
+  for (std::size_t part = 0; part < parts; ++part) {
+    std::vector<DeviceId> order;
+    for (const std::vector<DeviceId>& node : ranks.nodes) {
+      order.push_back(node[part]);
+    }
+    latency = std::max(latency, add_ring(order, kind, flow));
+  }
+  return flow.finish(ring_share(kind, static_cast<int>(ranks.nodes.size())) / static_cast<double>(parts), latency);
+}
+
+} // namespace
+
+std::string why_no_hierarchy(CollectiveKind kind, const RankMap& ranks, Router&) {
+  if (kind == CollectiveKind::all_to_all) {
+    return "rings carry no all-to-all";
+  }
+  const std::size_t inside = ranks.nodes.front().size();
+  const bool equal = std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
+                                 [&](const std::vector<DeviceId>& node) { return node.size() == inside; });
+  return ranks.nodes.size() < 2 || inside < 2 ? "its ranks are not several on each of several nodes"
+         : !equal                             ? "its ranks are not equally many on each node"
+                                              : "";
+}
+
+Flows hierarchical_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  Flows flows;
+  if (kind != CollectiveKind::all_gather) {
+    flows.push_back(inside(CollectiveKind::reduce_scatter, ranks, router));
+  }
+  flows.push_back(between(kind, ranks, router));
+  if (kind != CollectiveKind::reduce_scatter) {
+    flows.push_back(inside(CollectiveKind::all_gather, ranks, router));
+  }
+  return flows;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "sim/collective/algorithm.hpp"
+#include "sim/collective/ring.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The switch that joins two devices and adds up what they send; -1 where there is none.
+int reducing_switch(DeviceId one, DeviceId other, Router& router) {
+  const Platform& platform = router.platform();
+  const Route* route = router.find(one, other);
+  if (route->legs.size() != 1 || route->legs.front().links.size() != 2) {
+    return -1;
+  }
+  const int vertex = platform.links[route->legs.front().links.front()].to;
+  return platform.vertices[vertex].reduces ? vertex : -1;
+}
+
+} // namespace
+
+std::string why_no_nvls(CollectiveKind kind, const RankMap& ranks, Router& router) {
+  if (kind != CollectiveKind::all_reduce) {
+    return "nvls carries all-reduces only";
+  }
+  if (ranks.nodes.size() > 1) {
+    return "its ranks are on several nodes, and nvls works within one";
+  }
+  const std::vector<DeviceId>& node = ranks.nodes.front();
+  for (std::size_t i = 1; i < node.size(); ++i) {
+    const int vertex = reducing_switch(node[i - 1], node[i], router);
+    if (vertex < 0 || vertex != reducing_switch(node[0], node[1], router)) {
+      return "its ranks are on no NVSwitch that reduces";
+    }
+  }
+  return "";
+}
+
+// Every rank reads the sum of its r-th from the switch, which reads that r-th of all: n out and n/r in. Then it sends
+// the sum, which the switch passes to all: n/r out and n in. So each port carries n + n/r in each direction.
+Flows nvls_flows(CollectiveKind, const RankMap& ranks, Router& router) {
+  const std::vector<DeviceId>& node = ranks.nodes.front();
+  if (node.size() < 2) {
+    return {};
+  }
+  FlowBuilder flow(router);
+  Seconds slowest; // a ring crosses every port once in each direction
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    slowest = std::max(slowest, flow.hop(node[i], node[(i + 1) % node.size()]));
+  }
+  return {flow.finish(1 + 1.0 / static_cast<double>(node.size()), 2 * slowest)};
+}
+
+} // namespace stagecraft

@@ -1,0 +1,36 @@
+// Clusters for tests of collectives: equal nodes with a switch inside and NICs to one switch between them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/platform/platforms.hpp"
+
+namespace stagecraft::test {
+
+struct Cluster {
+  int nodes = 1, devices = 1; ///< devices of each node
+  std::string nic = "device";
+  std::string latency = "1 us"; ///< of each link
+  bool reduces = false;         ///< the switch inside
+};
+
+/// 10 GB/s to the switch inside a node, 1 GB/s through each NIC.
+inline Platform cluster(const Cluster& how) {
+  const std::string inside = "{kind: nvswitch, bandwidth: 10 GB/s, latency: " + how.latency +
+                             ", reduces: " + (how.reduces ? "true" : "false") + "}";
+  const std::string to_host = "{kind: host-link, bandwidth: 10 GB/s, latency: " + how.latency + "}";
+  return platform_of(node_text("n", "count: " + std::to_string(how.nodes) + ", devices: [{type: a, count: " +
+                                        std::to_string(how.devices) + "}], links: [" + inside + ", " + to_host + "]"),
+                     "topology: switch, nic: " + how.nic + ", bandwidth: 1 GB/s, latency: " + how.latency);
+}
+
+inline std::vector<DeviceId> first_devices(int count) {
+  std::vector<DeviceId> devices(count);
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+
+} // namespace stagecraft::test

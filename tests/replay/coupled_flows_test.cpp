@@ -1,0 +1,99 @@
+// Collectives as coupled flows: alone they take their closed form, and they share links as their hops would.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/collective/algorithm.hpp"
+#include "tests/catch.hpp"
+#include "tests/collective/clusters.hpp"
+#include "tests/replay/flows.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::arrivals;
+using test::cluster;
+using test::first_devices;
+using test::near;
+
+std::vector<double> bandwidths_of(const Platform& platform) {
+  std::vector<double> bandwidths;
+  for (const Link& link : platform.links) {
+    bandwidths.push_back(link.bandwidth.value);
+  }
+  return bandwidths;
+}
+
+double replayed(const Platform& platform, const Flows& flows, double buffer, ReplayFunction engine) {
+  double sum = 0;
+  for (const CoupledFlow& flow : flows) {
+    const test::Flow one{buffer * flow.share, {flow.leg.links}, 0, flow.leg.latency.value};
+    sum += arrivals(bandwidths_of(platform), {one}, engine).front();
+  }
+  return sum;
+}
+
+TEST_CASE("alone, the flows of every algorithm take its closed form", "[replay][collective]") {
+  constexpr double kBuffer = 5040e6; // whole numbers of bytes for these groups
+  for (const Platform& platform : {cluster({1, 8, "device", "1 us", true}), cluster({2, 2}), cluster({3, 4}),
+                                   cluster({3, 4, "node"}), cluster({7, 1})}) {
+    Router router(platform);
+    const auto devices = first_devices(static_cast<int>(platform.devices.size()));
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
+      for (const Way& way : ways_of(kind, devices, router, "auto")) {
+        CAPTURE(way.algorithm->name, devices.size());
+        const double expected = seconds_of(way.flows, Bytes{kBuffer}).value;
+        for (const ReplayFunction engine : {replay_simgrid, replay_analytic}) {
+          CHECK(replayed(platform, way.flows, kBuffer, engine) == Approx(expected).epsilon(1e-9));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a link that a flow crosses twice is filled twice as fast", "[replay][sharing]") {
+  CHECK(arrivals({10}, {{100, {{0, 0}}}}).front() == near(20));
+  // Both advance at 10/3 B/s: the coupled flow takes two thirds of the link. The other has its 50 B at 15; then the
+  // coupled flow has 50 of 100 left, at 5 B/s.
+  const auto shared = arrivals({10}, {{100, {{0, 0}}}, {50, {{0}}}});
+  CHECK(shared[0] == near(25));
+  CHECK(shared[1] == near(15));
+}
+
+TEST_CASE("the slowest hop sets the pace of all, and others have what it leaves", "[replay][sharing]") {
+  // A ring over links of 10, 10 and 2 B/s advances at 2; a flow on the first link has 8.
+  const auto ring = arrivals({10, 10, 2}, {{100, {{0, 1, 2}}}, {80, {{0}}}});
+  CHECK(ring[0] == near(50));
+  CHECK(ring[1] == near(10));
+  // A flow on the narrow link takes half of it: the ring advances at 1 B/s while that lasts, 20 s, then at 2.
+  const auto slowed = arrivals({10, 10, 2}, {{100, {{0, 1, 2}}}, {20, {{2}}}});
+  CHECK(slowed[0] == near(20 + 40));
+  CHECK(slowed[1] == near(20));
+  // Two rings over the same links have half each.
+  const auto two = arrivals({10, 10}, {{100, {{0, 1}}}, {100, {{0, 1}}}});
+  CHECK(two[0] == near(20));
+  CHECK(two[1] == near(20));
+}
+
+TEST_CASE("two all-reduces in one cluster share only the NICs", "[replay][collective]") {
+  // Two nodes of four devices below one NIC each. Devices 0 and 4 reduce together, and so do 1 and 5: 1 GB each through
+  // a NIC of 1 GB/s takes 2 s together. The groups of each node by itself are not disturbed.
+  const Platform platform = cluster({2, 4, "node", "0 s"});
+  Router router(platform);
+  const auto ring = [&](std::vector<DeviceId> devices) {
+    const Flows flows = ways_of(CollectiveKind::all_reduce, devices, router, "ring").front().flows;
+    return test::Flow{1e9 * flows.front().share, {flows.front().leg.links}};
+  };
+  const auto ends = arrivals(bandwidths_of(platform), {ring({0, 4}), ring({1, 5}), ring({2, 3})});
+  CHECK(ends[0] == near(2));
+  CHECK(ends[1] == near(2));
+  CHECK(ends[2] == near(0.1));
+}
+
+TEST_CASE("a ring of a thousand ranks is one flow", "[replay][collective]") {
+  const Platform platform = cluster({128, 8});
+  Router router(platform);
+  const Flows ring = ways_of(CollectiveKind::all_reduce, first_devices(1024), router, "ring").front().flows;
+  CHECK(replayed(platform, ring, 1024e6, replay_simgrid) ==
+        Approx(seconds_of(ring, Bytes{1024e6}).value).epsilon(1e-9));
+}
+
+} // namespace
+} // namespace stagecraft
