@@ -129,7 +129,7 @@ TEST_CASE("two groups of two: half of the samples each, equal shards reduce toge
   for (const Work& work : graph.works) {
     sent[work.transfers() ? graph.devices[work.device] : -1] += work.transfers() ? work.bytes : 0;
   }
-  CHECK((sent[0] == 60 && sent[1] == 60 && sent[2] == 60 && sent[3] == 60));
+  CHECK((sent[0] == 60 && sent[1] == 60)); // a flow for each ring, sent in the name of its first
 }
 
 TEST_CASE("a pipeline of groups sends whole tensors from rank to rank", "[plan][tensor]") {

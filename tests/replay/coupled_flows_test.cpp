@@ -1,6 +1,10 @@
 // Collectives as coupled flows: alone they take their closed form, and they share links as their hops would.
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
+#include "sim/base/process/child.hpp"
 #include "sim/collective/algorithm.hpp"
+#include "sim/replay/start_simgrid.hpp"
 #include "tests/catch.hpp"
 #include "tests/collective/clusters.hpp"
 #include "tests/replay/flows.hpp"
@@ -85,6 +89,84 @@ TEST_CASE("two all-reduces in one cluster share only the NICs", "[replay][collec
   CHECK(ends[0] == near(2));
   CHECK(ends[1] == near(2));
   CHECK(ends[2] == near(0.1));
+}
+
+namespace sg = simgrid::s4u;
+
+// When the last of the ranks ends, each an actor of SimGrid with a link of its own out and one in. In every step a rank
+// sends a message and receives one: to whom and how much says `send`, (rank, step) -> {receiver, bytes}.
+using Send = std::function<std::pair<int, double>(int rank, int step)>;
+double by_messages(const std::vector<double>& out, int steps, const Send& send) {
+  SharedDoubles end(1);
+  run_in_child([&] {
+    sg::Engine engine = start_simgrid();
+    sg::NetZone* zone = sg::create_star_zone("network");
+    const int ranks = static_cast<int>(out.size());
+    std::vector<sg::Host*> hosts;
+    for (int rank = 0; rank < ranks; ++rank) {
+      sg::Host* host = hosts.emplace_back(zone->create_host("rank-" + std::to_string(rank), 1.0));
+      const auto link = [&](const char* name, double bandwidth) {
+        sg::Link* made = zone->create_link(name + std::to_string(rank), bandwidth);
+        made->set_latency(0);
+        return std::vector<sg::LinkInRoute>{sg::LinkInRoute(made)};
+      };
+      zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, link("out-", out[rank]), false);
+      zone->add_route(nullptr, host->get_netpoint(), nullptr, nullptr, link("in-", 1e12), false);
+    }
+    zone->seal();
+    for (int rank = 0; rank < ranks; ++rank) {
+      sg::Actor::create("rank", hosts[rank], [&, rank] {
+        int payload = 0;
+        for (int step = 0; step < steps; ++step) {
+          const auto box = [&](int to) {
+            return sg::Mailbox::by_name(std::to_string(to) + "@" + std::to_string(step));
+          };
+          const auto [to, bytes] = send(rank, step);
+          const sg::CommPtr sent = box(to)->put_async(&payload, static_cast<std::uint64_t>(bytes));
+          box(rank)->get<int>();
+          sent->wait();
+        }
+        end.values()[0] = std::max(end.values()[0], sg::Engine::get_clock());
+      });
+    }
+    engine.run();
+  });
+  return end.values()[0];
+}
+
+TEST_CASE("SimGrid's own messages take as long on equal links", "[replay][collective]") {
+  const double n = 840e6; // a multiple of each number of ranks
+  for (const int r : {2, 4, 8}) {
+    const Platform platform = cluster({1, r, "device", "0 s"}); // 10 GB/s a port
+    Router router(platform);
+    const auto coupled = [&](CollectiveKind kind, std::string_view name) {
+      return seconds_of(ways_of(kind, first_devices(r), router, name).front().flows, Bytes{n}).value;
+    };
+    const std::vector<double> ports(r, 10e9);
+    const double ring =
+        by_messages(ports, 2 * (r - 1), [&](int rank, int) { return std::pair((rank + 1) % r, n / r); });
+    CHECK(ring == Approx(coupled(CollectiveKind::all_reduce, "ring")).epsilon(1e-9));
+    const double pairs =
+        by_messages(ports, r - 1, [&](int rank, int step) { return std::pair((rank + 1 + step) % r, n / r); });
+    CHECK(pairs == Approx(coupled(CollectiveKind::all_to_all, "pairs")).epsilon(1e-9));
+    int rounds = 0;
+    for (int others = 1; others < r; others *= 2) {
+      ++rounds;
+    }
+    const double doubling =
+        by_messages(ports, rounds, [&](int rank, int step) { return std::pair(rank ^ (1 << step), n); });
+    CHECK(doubling == Approx(rounds * n / 10e9).epsilon(1e-9));
+    CHECK(ring <= doubling * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("beside a slow link whole messages wait for the fast hops too, pieces do not", "[replay][collective]") {
+  // Four ranks, 4 GB, one link of 1 GB/s, the others of 4: the slow one carries 2 * 3/4 * 4 GB in 6 s. A message of
+  // 1 GB takes 0.25 s over each other hop.
+  const double messages =
+      by_messages({1e9, 4e9, 4e9, 4e9}, 6, [](int rank, int) { return std::pair((rank + 1) % 4, 1e9); });
+  CHECK(messages >= 6 * (1 - 1e-9));
+  CHECK(messages <= 6 + 6 * 0.25);
 }
 
 TEST_CASE("a ring of a thousand ranks is one flow", "[replay][collective]") {
