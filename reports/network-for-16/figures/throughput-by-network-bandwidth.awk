@@ -1,4 +1,4 @@
-# Samples per second of two servers by network bandwidth: a block for each split, all else at its best.
+# Samples per second of two servers with one card each by network bandwidth: a block for each split, all else at its best.
 # Reads study.csv
 # SPDX-License-Identifier: Apache-2.0
 BEGIN {
@@ -7,7 +7,7 @@ BEGIN {
   bandwidths = split("10,25,50,100,200,400", bandwidth, ",")
 }
 NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-$column["status"] == "feasible" && $column["platform.nodes.0.count"] == 2 {
+$column["status"] == "feasible" && $column["platform.nodes.0.count"] == 2 && $column["platform.network.nic"] == "node" {
   cell = $column["strategy"] SUBSEP $column["platform.network.bandwidth"]
   speed = $column["samples_per_second"] + 0
   if (speed > best[cell]) best[cell] = speed

@@ -1,4 +1,4 @@
-# Where data parallelism overtakes the pipeline: two servers, each split at its best.
+# Where data parallelism overtakes the pipeline: two servers with one card each, each split at its best.
 # SPDX-License-Identifier: Apache-2.0
 set terminal svg size 720,440 noenhanced font 'sans-serif,13' background 'white'
 set output 'throughput-by-network-bandwidth.svg'
@@ -10,7 +10,7 @@ set key noenhanced
 set linetype 1 lc rgb '#0072B2' lw 1.5 pt 4
 set linetype 2 lc rgb '#D55E00' lw 1.5 pt 5
 set linetype 3 lc rgb '#009E73' lw 1.5 pt 6
-set title "BERT-large on sixteen A100: throughput by network bandwidth, all else at its best"
+set title "BERT-large on sixteen A100: one card a server, all else at its best"
 set xlabel "network bandwidth [Gb/s]"
 set ylabel "samples per second"
 set logscale x
