@@ -126,5 +126,19 @@ TEST_CASE("a sweep may set the network's bandwidth", "[platform]") {
   }
 }
 
+TEST_CASE("an NVSwitch may say that it reduces, no other link", "[platform]") {
+  const auto with = [](const std::string& kind, const std::string& more) {
+    return platform_of(node_text("n", "devices: [{type: a, count: 2}], links: [{kind: " + kind +
+                                          ", bandwidth: 1 GB/s, latency: 0" + more + "}]"));
+  };
+  const auto reduces = [](const Platform& platform) {
+    return std::any_of(platform.vertices.begin(), platform.vertices.end(),
+                       [](const Vertex& vertex) { return vertex.reduces; });
+  };
+  CHECK_FALSE(reduces(with("nvswitch", "")));
+  CHECK(reduces(with("nvswitch", ", reduces: true")));
+  CHECK_THROWS_WITH(with("pcie-switch", ", reduces: true"), Catch::Contains("reduces"));
+}
+
 } // namespace
 } // namespace stagecraft

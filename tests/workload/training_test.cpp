@@ -29,6 +29,13 @@ TEST_CASE("keys that a training mapping leaves out have the header's defaults", 
   CHECK(training("{global_batch: 6, micro_batches: 3}").micro_batches == std::vector<int>{3});
 }
 
+TEST_CASE("an all-reduce is one of those that are known", "[workload]") {
+  CHECK(training("{global_batch: 6}").all_reduce->name == "auto");
+  CHECK(training("{global_batch: 6, all_reduce: tree}").all_reduce->name == "tree");
+  CHECK_THAT(test::error_of([] { training("{global_batch: 6, all_reduce: pairs}"); }),
+             Catch::StartsWith("t.yaml:1:31: ") && Catch::Contains("auto, ring, tree, hierarchical, nvls"));
+}
+
 TEST_CASE("a number of micro-batches must divide the global batch", "[workload]") {
   // Divisors of 60 about 7: 6 below, 10 above. Of 7 about 100: 7 below, none above.
   CHECK(test::error_of([] { training("{global_batch: 60, micro_batches: [4, 7]}"); }) ==
