@@ -141,6 +141,7 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
     stage.shares = std::move(shares);
     stage.tensor_parallel = groups.mesh.tensor;
     stage.sequence_parallel = groups.mesh.sequence;
+    stage.streams = groups.mesh.tensor > 1 ? 0 : stage.streams; // such a group runs one kernel after another
   }
   return plan;
 }

@@ -112,6 +112,7 @@ TEST_CASE("every pipeline strategy keeps the degrees, no other has a plan", "[st
     for (const RunStage& stage : run.stages) {
       CHECK(stage.tensor_parallel == 2);
       CHECK(stage.sequence_parallel);
+      CHECK(stage.streams == 1);
       CHECK(stage.data_parallel % 2 == 0); // a strategy may give several groups to a stage
       operators += stage.operators.size();
     }
