@@ -16,7 +16,7 @@ set ylabel "speed over that of the H100 alone"
 set xrange [-0.1:8.2]
 set xtics (0, 1, 2, 4, 8)
 set format y '%g'
-set yrange [0.9:1.8]
+set yrange [0.9:1.9]
 set key tmargin center horizontal reverse Left samplen 2 font ',10'
 data = 'gain-of-old-cards.dat'
 plot data index 3 using 1:2 with linespoints lt 3 ps 0.6 title "ResNet-50, 1536", \
