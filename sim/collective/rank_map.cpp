@@ -80,19 +80,6 @@ bool has_mesh(const Platform& platform) {
                      [&](const Link& link) { return is_device(link.from) && is_device(link.to); });
 }
 
-// The first link into the network between nodes on the way to another node; -1 where there is none.
-LinkId nic_of(DeviceId from, DeviceId to, Router& router) {
-  const Platform& platform = router.platform();
-  for (const Leg& leg : router.find(from, to)->legs) {
-    for (const LinkId link : leg.links) {
-      if (platform.vertices[platform.links[link].to].kind == Vertex::Kind::fabric_switch) {
-        return link;
-      }
-    }
-  }
-  return -1;
-}
-
 // Places of ranks of a node of which each has another NIC.
 std::vector<int> entries_of(const std::vector<DeviceId>& node, DeviceId elsewhere, Router& router) {
   std::set<LinkId> seen;
@@ -106,6 +93,18 @@ std::vector<int> entries_of(const std::vector<DeviceId>& node, DeviceId elsewher
 }
 
 } // namespace
+
+LinkId nic_of(DeviceId from, DeviceId to, Router& router) {
+  const Platform& platform = router.platform();
+  for (const Leg& leg : router.find(from, to)->legs) {
+    for (const LinkId link : leg.links) {
+      if (platform.vertices[platform.links[link].to].kind == Vertex::Kind::fabric_switch) {
+        return link;
+      }
+    }
+  }
+  return -1;
+}
 
 int RankMap::ranks() const {
   std::size_t ranks = 0;

@@ -1,5 +1,5 @@
-// Where the ranks of a group lie: by nodes, in the order of a ring inside each, and through which NICs a node is
-// entered. SPDX-License-Identifier: Apache-2.0
+// Where the ranks of a group lie: by nodes, in the order of a ring inside each, and behind which NICs.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
@@ -24,5 +24,8 @@ struct RankMap {
 /// are neighbours in the group. Only where devices are joined directly, as in a mesh, a ring inside a node takes the
 /// order whose slowest hop is the fastest.
 RankMap map_ranks(const std::vector<DeviceId>& devices, Router& router);
+
+/// The first link into the network between nodes on the way from one device to another; -1 where there is none.
+LinkId nic_of(DeviceId from, DeviceId to, Router& router);
 
 } // namespace stagecraft

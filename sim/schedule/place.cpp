@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/count_of.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -50,10 +52,6 @@ Groups groups_of_stages(const Plan& plan, const std::vector<std::vector<int>>& h
     group = group.empty() ? plan.stages[s].devices : group;
   }
   return groups;
-}
-
-std::string count_of(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 // Why a stage cannot live on its ranks, or "".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/tensor_parallel.hpp"
@@ -49,16 +50,15 @@ std::string batch_defect(const Problem& problem, int replicas) {
   if (problem.divisible_at_will || replicas == 1) {
     return "";
   }
-  const auto samples = [](int count) { return std::to_string(count) + (count == 1 ? " sample" : " samples"); };
   if (batch % replicas != 0) {
     const int below = batch / replicas * replicas;
-    return "a global batch of " + samples(batch) + " does not divide among " + std::to_string(replicas) +
+    return "a global batch of " + count_of(batch, "sample") + " does not divide among " + std::to_string(replicas) +
            " replicas; nearest that do: " + (below > 0 ? std::to_string(below) + " or " : "") +
            std::to_string(below + replicas);
   }
   if (batch / replicas % problem.micro_batches != 0) {
-    return std::to_string(problem.micro_batches) + " micro-batches do not divide the " + samples(batch / replicas) +
-           " of each of " + std::to_string(replicas) +
+    return std::to_string(problem.micro_batches) + " micro-batches do not divide the " +
+           count_of(batch / replicas, "sample") + " of each of " + std::to_string(replicas) +
            " replicas; nearest that do: " + nearest_divisors(batch / replicas, problem.micro_batches);
   }
   return "";

@@ -96,6 +96,9 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
 // Why a stage's replicas cannot reduce their gradients by the algorithm that the study names; "" if all can.
 std::string not_reducible(const Problem& problem, const Plan& plan) {
   const std::string_view wanted = problem.training.all_reduce->name;
+  if (wanted == kAllReduces.front().name) { // takes whichever can
+    return "";
+  }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     const auto degree = static_cast<std::size_t>(stage.tensor_parallel);

@@ -14,7 +14,7 @@ std::string name_of(const Run& run) {
 }
 
 // "35635 tokens/s (MFU 41.2 %), ", or "" for a model without tokens.
-std::string tokens_of(const Run& run) {
+std::string token_rate(const Run& run) {
   if (run.tokens_per_second <= 0) {
     return "";
   }
@@ -25,7 +25,7 @@ std::string tokens_of(const Run& run) {
 std::string what_won(const Comparison& comparison, const Run& best) {
   return name_of(best) + (comparison.runs.size() > 1 ? " wins: " : " takes ") + to_text(best.metrics.iteration) +
          " per iteration of " + std::to_string(comparison.global_batch) + " samples, " +
-         to_text(best.samples_per_second, 1) + " samples/s, " + tokens_of(best) + to_text(best.speedup, 2) +
+         to_text(best.samples_per_second, 1) + " samples/s, " + token_rate(best) + to_text(best.speedup, 2) +
          " times the fastest single device.";
 }
 

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kMostRanks = 1 << 20, kMostChunks = 1024;
-
-std::string words_of(int number, const char* noun) {
-  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-}
 
 // "tensor 2 x pipeline 3" of those that are given.
 std::string product_of(const ParallelDegrees& degrees) {
@@ -29,14 +26,14 @@ std::string product_of(const ParallelDegrees& degrees) {
 Infeasible not_divided(const ParallelDegrees& degrees, long long product, int devices) {
   const std::string what = product_of(degrees) + " = " + std::to_string(product);
   if (product > devices) {
-    return {"training.parallel asks for " + what + " ranks, and there are " + words_of(devices, "device") +
+    return {"training.parallel asks for " + what + " ranks, and there are " + count_of(devices, "device") +
             "; allowed: at most that"};
   }
-  return {"training.parallel: " + what + " does not divide " + words_of(devices, "device") +
+  return {"training.parallel: " + what + " does not divide " + count_of(devices, "device") +
           "; nearest that do: " + nearest_divisors(devices, static_cast<int>(product))};
 }
 
-// A degree that a later version may model; today only 1 has a meaning.
+// A degree that a later version may model; today only one value has a meaning.
 void refuse_degree(yaml::Map& map, const char* key, int only) {
   const int degree = map.integer(key, 0, kMostRanks, only);
   if (degree != only) {
@@ -59,9 +56,8 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
   }
   const int left = devices / static_cast<int>(product);
   if (left > 1 && !data_fills && !pipeline_fills) {
-    return Infeasible{"training.parallel: " + product_of(degrees) + " takes " +
-                      words_of(static_cast<int>(product), "device") + " of " + std::to_string(devices) +
-                      "; nearest that takes all: data " + std::to_string(mesh.data * left)};
+    return Infeasible{"training.parallel: " + product_of(degrees) + " takes " + count_of(product, "device") + " of " +
+                      std::to_string(devices) + "; nearest that takes all: data " + std::to_string(mesh.data * left)};
   }
   (data_fills ? mesh.data : mesh.pipeline) *= left;
   return mesh;
@@ -70,11 +66,11 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
 ReadDegrees load_parallel(const yaml::Node& node) {
   yaml::Map map(node, "parallel");
   ReadDegrees read;
-  read.degrees.tensor = map.integer("tensor", 1, kMostRanks, 1);
+  read.degrees.tensor = map.integer("tensor", 1, kMostRanks, read.degrees.tensor);
   read.degrees.sequence = map.boolean("sequence", false);
-  read.degrees.data = map.has("data") ? map.integer("data", 1, kMostRanks) : 0;
-  read.degrees.pipeline = map.has("pipeline") ? map.integer("pipeline", 1, kMostRanks) : 0;
-  read.interleave = map.has("interleave") ? map.integer("interleave", 1, kMostChunks) : 0;
+  read.degrees.data = map.integer("data", 1, kMostRanks, read.degrees.data);
+  read.degrees.pipeline = map.integer("pipeline", 1, kMostRanks, read.degrees.pipeline);
+  read.interleave = map.integer("interleave", 1, kMostChunks, read.interleave);
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);

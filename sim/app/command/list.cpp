@@ -29,8 +29,7 @@ struct ListCommand {
 void add_flags(Flags& flags, ListCommand& options) {
   flags.add("KIND", &options.kind,
             "strategies, schedules, collectives, devices, platforms, workloads, cost-models, engines, formats, "
-            "measurement-formats, "
-            "plan-formats, schedule-formats or metrics",
+            "measurement-formats, plan-formats, schedule-formats or metrics",
             {.required = true});
   add_output_flags(flags, options.output, {"table", "json"});
 }

@@ -6,28 +6,21 @@
 #include <algorithm>
 
 #include "sim/base/schema.hpp"
-#include "sim/platform/route.hpp"
+#include "sim/collective/rank_map.hpp"
 #include "sim/report/table.hpp"
 
 namespace stagecraft {
 namespace {
 
-// The first link that ends at a switch of the network, on the way to another node.
+// The name of the link by which a device enters the network on the way to another node; "" where there is none.
 std::string nic_of(DeviceId device, const Platform& platform, Router& router) {
   const auto elsewhere = std::find_if(platform.devices.begin(), platform.devices.end(),
                                       [&](const Device& other) { return other.node != platform.devices[device].node; });
   if (elsewhere == platform.devices.end()) {
     return "";
   }
-  const Route* route = router.find(device, static_cast<DeviceId>(elsewhere - platform.devices.begin()));
-  for (const Leg& leg : route != nullptr ? route->legs : std::vector<Leg>{}) {
-    for (const LinkId link : leg.links) {
-      if (platform.vertices[platform.links[link].to].kind == Vertex::Kind::fabric_switch) {
-        return platform.links[link].name;
-      }
-    }
-  }
-  return "";
+  const LinkId nic = stagecraft::nic_of(device, static_cast<DeviceId>(elsewhere - platform.devices.begin()), router);
+  return nic < 0 ? "" : platform.links[nic].name;
 }
 
 std::vector<std::string> texts_of(const std::vector<int>& numbers) {
