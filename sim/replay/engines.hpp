@@ -16,8 +16,8 @@ struct EngineRow {
 };
 
 inline constexpr std::array kEngines = {
-    EngineRow{"simgrid", "max-min sharing of links by SimGrid, computations as timers", replay_simgrid},
-    EngineRow{"simgrid-full", "the same with computations by SimGrid too, on hosts with speed profiles",
+    EngineRow{"simgrid", "max-min sharing of links, by SimGrid where flows meet", replay_simgrid},
+    EngineRow{"simgrid-full", "SimGrid runs all transfers and computations, on hosts with speed profiles",
               replay_simgrid_full},
     EngineRow{"analytic", "every transfer has its links for itself; a hundred times faster", replay_analytic, false},
 };

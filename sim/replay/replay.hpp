@@ -33,13 +33,13 @@ using ReplayFunction = std::vector<Timeline> (*)(std::span<const ReplayRequest> 
 /// queue.
 std::vector<Timeline> replay_analytic(std::span<const ReplayRequest> requests);
 
-/// SimGrid: concurrent transfers share their links max-min fairly; computations are timers. Runs in a forked child,
-/// since SimGrid runs one platform per process.
+/// Concurrent transfers share their links max-min fairly. SimGrid carries those that meet on a full link, in a forked
+/// child, since it runs one platform per process; where none do, it is not started.
 std::vector<Timeline> replay_simgrid(std::span<const ReplayRequest> requests);
 
-/// The same with computations as SimGrid Execs on hosts with speed profiles: SimGrid integrates the speeds that the
-/// other engines integrate themselves. Each request with speed changes needs a child of its own, because their dates
-/// are absolute.
+/// The same with all transfers in SimGrid, and computations as Execs on hosts with speed profiles: SimGrid integrates
+/// the speeds that the other engines integrate themselves. Each request with speed changes needs a child of its own,
+/// because their dates are absolute.
 std::vector<Timeline> replay_simgrid_full(std::span<const ReplayRequest> requests);
 
 } // namespace stagecraft

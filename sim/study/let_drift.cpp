@@ -136,7 +136,7 @@ void replay_draws(const Replayer& replay, std::span<const ReplayRequest> request
 
 std::vector<int> let_drift(const Study& study, const Replayer& replay, std::span<const ReplayRequest> requests,
                            std::span<Timeline> timelines, std::span<double> spreads) {
-  constexpr long kMostTasks = 200'000; // held at once, some hundred bytes each
+  constexpr long kMostTasks = 1'000'000; // executed by what is held at once, some tens of bytes each
   std::vector<int> chosen_draws(requests.size(), -1);
   std::vector<std::size_t> chosen;
   std::vector<Draws> draws;

@@ -1,0 +1,13 @@
+// Where a replay's clock starts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/replay/replay.hpp"
+
+namespace stagecraft {
+
+/// A power of two, in seconds, so far beyond the times of a request that all clock values up to twice as late are
+/// rounded alike. So a replay does not depend on what ran before it on the same clock, nor on the order of its sums.
+double clock_start(const ReplayRequest& request);
+
+} // namespace stagecraft

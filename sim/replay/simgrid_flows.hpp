@@ -1,0 +1,125 @@
+// A graph of which SimGrid carries the flows that meet on full links, and nothing else. Only the module includes it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <simgrid/kernel/Timer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "sim/replay/recurrence.hpp"
+#include "sim/replay/shared_flows.hpp"
+#include "sim/replay/simgrid_network.hpp"
+
+namespace stagecraft {
+
+// Time passes in the recurrence and among the flows that have their links for themselves. Only while SimGrid carries
+// some does its clock lead: a timer stands for whatever happens next outside.
+class FlowPhase {
+public:
+  FlowPhase(const sg::Engine& engine, const Network& network, const ReplayRequest& request)
+      : engine_(engine), network_(network), request_(request), flows_(request.graph, request.platform),
+        recurrence_(request, &flows_, clock_now()), scale_(scale_of(request.graph)) {
+    network.adopt(request.platform, request.graph, scale_);
+  }
+
+  /// Runs the graph to its end; false if tasks remain that wait for each other.
+  bool run() {
+    recurrence_.start();
+    while (!flows_.done()) {
+      const double now = flows_.next();
+      step();
+      if (!flows_.met().empty()) {
+        Timer::set(now, [this] {
+          enter();
+          follow();
+        });
+        engine_.run();
+      }
+    }
+    return recurrence_.complete();
+  }
+
+  Timeline take() { return recurrence_.take(); }
+
+  void finished(const sg::Activity& activity) {
+    const auto number = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+    if (number == 0) {
+      return;
+    }
+    last_ = std::move(live_[number - 1]); // the last reference must outlive the callback
+    --under_way_;
+    arrived(flows_.end(static_cast<std::int32_t>(number - 1), clock_now()));
+    follow();
+  }
+
+private:
+  using Timer = simgrid::kernel::timer::Timer;
+
+  // SimGrid counts whole bytes, but a flow may have met others in the middle of one. So bytes are counted in small
+  // parts, of which the largest transfer has no more than fit into 62 bits.
+  static double scale_of(const TaskGraph& graph) {
+    constexpr int kMostBits = 62, kFinest = 40;
+    double most = 1;
+    for (const Work& work : graph.works) {
+      most = std::max(most, work.bytes);
+    }
+    return std::ldexp(1.0, std::clamp(kMostBits - std::ilogb(most) - 1, 0, kFinest));
+  }
+
+  void step() {
+    if (const std::optional<ArrivedFlow> one = flows_.step()) {
+      arrived(*one);
+    }
+  }
+
+  void arrived(const ArrivedFlow& one) { recurrence_.arrived(one.executed, one.start, one.finish); }
+
+  // Hands the flows that have met over to SimGrid, whose clock stands where they met.
+  void enter() {
+    for (const MetFlow& met : flows_.met()) {
+      live_.resize(std::max(live_.size(), static_cast<std::size_t>(met.number) + 1));
+      const Network::Ends& ends = network_.ends(request_.platform, request_.graph.legs[met.leg]);
+      const sg::CommPtr comm = sg::Comm::sendto_init();
+      comm->set_payload_size(std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(met.bytes * scale_))));
+      comm->set_data(reinterpret_cast<void*>(static_cast<std::uintptr_t>(met.number) + 1));
+      live_[met.number] = comm;
+      ++under_way_;
+      comm->set_source(ends.sender);
+      comm->set_destination(ends.sink); // starts it
+    }
+  }
+
+  // Lets happen what happens outside SimGrid by now, and sets a timer for what happens next there.
+  void follow() {
+    while (!flows_.done() && flows_.next() <= clock_now()) {
+      step();
+      enter();
+    }
+    const bool waits = under_way_ > 0 && !flows_.done();
+    if (timer_ != nullptr && !(waits && timer_->get_date() == flows_.next())) {
+      timer_->remove();
+      timer_ = nullptr;
+    }
+    if (timer_ == nullptr && waits) {
+      timer_ = Timer::set(flows_.next(), [this] {
+        timer_ = nullptr;
+        follow();
+      });
+    }
+  }
+
+  const sg::Engine& engine_;
+  const Network& network_;
+  ReplayRequest request_;
+  SharedFlows flows_;
+  Recurrence<SharedFlows> recurrence_;
+  double scale_;
+  std::vector<sg::ActivityPtr> live_; // [number of a flow]
+  int under_way_ = 0;
+  Timer* timer_ = nullptr; // for flows_.next()
+  sg::ActivityPtr last_;
+};
+
+} // namespace stagecraft
