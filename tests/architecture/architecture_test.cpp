@@ -12,6 +12,7 @@
 #include "sim/base/file.hpp"
 #include "sim/base/named_table.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -206,7 +207,7 @@ std::vector<std::string> defects_of(const std::string& path, const std::string& 
 // Calls `visit` with each file below `folder` that ends in one of `suffixes`, sorted; paths are relative to the root.
 void for_each_file(const std::string& folder, const std::set<std::string>& suffixes,
                    const std::function<void(const std::string& path, const std::string& text)>& visit) {
-  const fs::path root = STAGECRAFT_SOURCE_DIR;
+  const fs::path root = test::source_dir();
   std::set<std::string> paths;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
     if (suffixes.contains(entry.path().extension().string())) {

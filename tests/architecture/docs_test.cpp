@@ -18,6 +18,7 @@
 #include "sim/workload/loader.hpp"
 #include "sim/workload/training.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 #include "calibrate/pipeline/backend.hpp"
@@ -27,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const fs::path kRoot = test::source_dir();
 
 // Each row of the table is in the document as "| `name` | …".
 template <class Table> void check_rows(const std::string& document, const Table& table) {

@@ -8,13 +8,14 @@
 #include "sim/base/yaml_cache.hpp"
 #include "tests/base/folder.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+const fs::path kRoot = test::source_dir();
 
 bool same(const yaml::Node& a, const yaml::Node& b) {
   return a.kind == b.kind && a.text == b.text && a.where == b.where &&

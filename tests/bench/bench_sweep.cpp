@@ -10,6 +10,7 @@
 
 #include "sim/study/compare.hpp"
 #include "sim/sweep/run/sweep_run.hpp"
+#include "tests/source_dir.hpp"
 
 namespace {
 
@@ -38,7 +39,7 @@ int main(int count, char** arguments) {
   const auto points = static_cast<std::size_t>(std::atol(arguments[2]));
   const std::filesystem::path study = arguments[3];
   InputFiles files;
-  const SweepInputs inputs{load_sweep(yaml::load(study), {}), {}, {study.parent_path(), STAGECRAFT_SOURCE_DIR, &files}};
+  const SweepInputs inputs{load_sweep(yaml::load(study), {}), {}, {study.parent_path(), test::source_dir(), &files}};
   std::vector<std::uint32_t> runs(scenarios_of(study_of(inputs, *combination(inputs.sweep, 0))).size());
   std::iota(runs.begin(), runs.end(), 0U);
   const double start = processor_seconds();

@@ -13,13 +13,14 @@
 
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::test {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-inline const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+inline const fs::path kRoot = test::source_dir();
 /// Four equal operators, one second forward and two backward each: tests/study/chain.yaml.
 inline const std::string kChain = (kRoot / "tests/study/chain.yaml").string();
 

@@ -11,6 +11,7 @@
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/cost/devices.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -68,7 +69,7 @@ ModelGraph kernels_of_all_kinds() {
 }
 
 std::vector<DeviceType> devices() {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "platforms/devices";
+  const std::filesystem::path folder = test::source_dir() / "platforms/devices";
   std::vector<DeviceType> types;
   for (const char* name : {"h200-sxm", "h100-sxm-80gb", "a100-pcie-80gb", "v100-pcie-16gb", "p100-pcie-16gb", "t4-16gb",
                            "l4-24gb", "mi300x-192gb"}) {

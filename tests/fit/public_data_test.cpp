@@ -5,6 +5,7 @@
 
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = fs::path(STAGECRAFT_SOURCE_DIR) / ".." / "shared" / "data" / "kernels";
+const fs::path kData = test::source_dir() / ".." / "shared" / "data" / "kernels";
 
 bool absent(const char* file) {
   if (fs::exists(kData / file)) {
@@ -30,7 +31,7 @@ struct Errors {
 // Holds 20 % back, fits the rest as the program does, and predicts what was held back.
 Errors errors_of(TableKind kind, const char* file, const std::string& device, double processors,
                  const std::string& select = "") {
-  const DeviceTypeSource types = device_types_in(fs::path(STAGECRAFT_SOURCE_DIR) / "platforms" / "devices");
+  const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
   const DeviceType type = load_device_type(types(device, {}));
   const KernelTable table = read_kernel_table(kind, kData / file, device, select);
   std::vector<double> all, training;

@@ -5,6 +5,7 @@
 #include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 #include "calibrate/foreign/kineto_operators.hpp"
@@ -260,7 +261,7 @@ TEST_CASE("a trace is not taken for one of another chip", "[foreign][kineto]") {
 }
 
 TEST_CASE("the shipped sample of Kineto has a collective, and a kernel without an operator", "[foreign][kineto]") {
-  const std::filesystem::path file = STAGECRAFT_SOURCE_DIR "/../shared/samples/kineto.json";
+  const std::filesystem::path file = test::source_dir() / "../shared/samples/kineto.json";
   if (!std::filesystem::exists(file)) {
     WARN("no " << file.string());
     return;

@@ -4,6 +4,7 @@
 #include "sim/platform/kernel_fits.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
 #include "calibrate/foreign/foreign_formats.hpp"
@@ -208,7 +209,7 @@ TEST_CASE("broken JSON of nccl-tests is refused with the path of its value", "[f
 }
 
 TEST_CASE("the shipped sample of nccl-tests is read", "[foreign][nccl]") {
-  const std::filesystem::path file = STAGECRAFT_SOURCE_DIR "/../shared/samples/nccl_tests.txt";
+  const std::filesystem::path file = test::source_dir() / "../shared/samples/nccl_tests.txt";
   if (!std::filesystem::exists(file)) {
     WARN("no " << file.string());
     return;

@@ -8,6 +8,7 @@
 #include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 
@@ -31,7 +32,7 @@ const std::map<std::string_view, std::string> kExamples = {
 {"ph":"X","cat":"cuda_runtime","name":"launch","ts":2,"dur":1,"args":{"External id":1,"correlation":5}},
 {"ph":"X","cat":"kernel","name":"sgemm","ts":20,"dur":30,"args":{"correlation":5}}]})"}};
 
-const DeviceTypeSource kTypes = device_types_in(STAGECRAFT_SOURCE_DIR "/platforms/devices");
+const DeviceTypeSource kTypes = device_types_in(test::source_dir() / "platforms/devices");
 
 const ForeignOptions& options() {
   static const ForeignOptions kOptions{.device = load_device_type(kTypes("h200-sxm", {"test", 0, 0}), kTypes)};

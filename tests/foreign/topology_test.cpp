@@ -5,6 +5,7 @@
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 #include "calibrate/foreign/foreign_formats.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 using test::error_of;
 
-const DeviceTypeSource kTypes = device_types_in(STAGECRAFT_SOURCE_DIR "/platforms/devices");
+const DeviceTypeSource kTypes = device_types_in(test::source_dir() / "platforms/devices");
 
 ForeignOptions of(const std::string& device) {
   ForeignOptions options;
@@ -194,7 +195,7 @@ TEST_CASE("broken matrices are refused at the cell", "[foreign][topology]") {
 }
 
 TEST_CASE("the shipped sample of nvidia-smi is read", "[foreign][topology]") {
-  const std::filesystem::path file = STAGECRAFT_SOURCE_DIR "/../shared/samples/nvidia_smi_topo.txt";
+  const std::filesystem::path file = test::source_dir() / "../shared/samples/nvidia_smi_topo.txt";
   if (!std::filesystem::exists(file)) {
     WARN("no " << file.string());
     return;

@@ -10,13 +10,14 @@
 #include "tests/catch.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "tests/fuzz/seeds.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(STAGECRAFT_SOURCE_DIR) / "tests/fuzz";
+const fs::path kFolder = test::source_dir() / "tests/fuzz";
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;

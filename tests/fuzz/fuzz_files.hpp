@@ -6,11 +6,12 @@
 #include <string>
 
 #include "sim/platform/load_platform.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::fuzz {
 
 /// The repository.
-inline const std::filesystem::path kRoot = STAGECRAFT_SOURCE_DIR;
+inline const std::filesystem::path kRoot = test::source_dir();
 
 /// The shipped device types.
 inline DeviceTypeSource shipped_types() { return device_types_in(kRoot / "platforms/devices"); }

@@ -10,6 +10,7 @@
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/study/plan_scenario.hpp"
 #include "sim/workload/layer/blocks.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -19,7 +20,7 @@ using Catch::Contains;
 using Catch::StartsWith;
 using Ids = std::vector<OperatorId>;
 
-const fs::path kShared = fs::path(STAGECRAFT_SOURCE_DIR) / "../shared";
+const fs::path kShared = test::source_dir() / "../shared";
 
 Plan read(const Study& study, const std::string& text, const std::string& format = "",
           const std::string& file = "file") {

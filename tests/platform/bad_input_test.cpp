@@ -3,12 +3,13 @@
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
 
 TEST_CASE("bad platform files are refused with the place and the reason", "[platform][bad-input]") {
-  const auto files = test::yaml_files(std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "tests/bad_input/platform");
+  const auto files = test::yaml_files(test::source_dir() / "tests/bad_input/platform");
   REQUIRE(files.size() >= 11);
   for (const auto& file : files) {
     const std::string text = read_file(file);

@@ -7,6 +7,7 @@
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -177,7 +178,7 @@ yaml::Node example_of(const std::filesystem::path& file) {
 }
 
 TEST_CASE("the examples of the format descriptions load", "[platform][conformance]") {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "docs/formats";
+  const std::filesystem::path folder = test::source_dir() / "docs/formats";
   CHECK(load_device_type(example_of(folder / "device.md")).name == "example-16gb");
   const Platform platform = load_platform(example_of(folder / "platform.md"), test::shipped_types());
   CHECK(names_of(platform.nodes) == std::vector<std::string>{"server-0", "server-1"});

@@ -4,6 +4,7 @@
 #include "sim/platform/route.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -74,7 +75,7 @@ TEST_CASE("links may say how far they are off", "[platform]") {
 }
 
 TEST_CASE("a device type of one's own may stand in a file beside the platform", "[platform]") {
-  const std::string folder = STAGECRAFT_SOURCE_DIR "/platforms/devices/";
+  const std::string folder = test::source_dir() / "platforms/devices/";
   const auto beside = [&](const std::string& file) {
     const std::string text =
         "name: test\ndevice_types: [" + file + "]\nnodes:\n" + node_text("n", "devices: [{type: t4-16gb}]");

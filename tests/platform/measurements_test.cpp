@@ -3,6 +3,7 @@
 #include "sim/base/file.hpp"
 #include "sim/platform/measurements.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -17,7 +18,7 @@ std::string gemm(const std::string& rest) {
 }
 
 TEST_CASE("the example of the document reads", "[platform][measurements]") {
-  const std::string text = read_file(STAGECRAFT_SOURCE_DIR "/docs/formats/measurements.md");
+  const std::string text = read_file(test::source_dir() / "docs/formats/measurements.md");
   const std::size_t begin = text.find("```yaml\n") + 8;
   const Measurements measurements = read(text.substr(begin, text.find("```", begin) - begin));
   CHECK(measurements.device.name == "h200-sxm");

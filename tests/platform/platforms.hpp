@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "sim/platform/load_platform.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::test {
 
-inline std::filesystem::path platforms_folder() { return std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "platforms"; }
+inline std::filesystem::path platforms_folder() { return test::source_dir() / "platforms"; }
 
 inline DeviceTypeSource shipped_types() { return device_types_in(platforms_folder() / "devices"); }
 

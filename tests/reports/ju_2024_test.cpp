@@ -7,6 +7,7 @@
 #include "sim/base/statistics.hpp"
 #include "sim/study/compare.hpp"
 #include "tests/reports/reports.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -246,8 +247,7 @@ TEST_CASE("reports/ju-2024 says what its networks give on fits to measured kerne
 }
 
 TEST_CASE("the measured profiles give what reports/ju-2024 says", "[reports]") {
-  const std::filesystem::path profiles =
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream/profiles";
+  const std::filesystem::path profiles = test::source_dir() / "../shared/data/pipedream/profiles";
   if (!std::filesystem::exists(profiles)) {
     std::cout << "skipped: no " << profiles << "\n";
     return;

@@ -8,12 +8,13 @@
 #include "sim/base/file.hpp"
 #include "sim/study/inputs.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::test {
 
-inline const std::filesystem::path kReports = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "reports";
+inline const std::filesystem::path kReports = test::source_dir() / "reports";
 
-inline Folders folders_of(const std::string& study) { return {kReports / study, STAGECRAFT_SOURCE_DIR}; }
+inline Folders folders_of(const std::string& study) { return {kReports / study, test::source_dir()}; }
 
 /// Checks that the page of a study contains these words, wherever its lines break.
 inline void check_says(const std::string& study, const std::string& words) {

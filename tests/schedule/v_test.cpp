@@ -8,6 +8,7 @@
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -63,8 +64,7 @@ TEST_CASE("schedules in a V hold at most the published activations", "[schedule]
 }
 
 TEST_CASE("zb-v's orders are those of its authors' program", "[schedule][timed]") {
-  const std::filesystem::path file =
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/vectors/schedules.json";
+  const std::filesystem::path file = test::source_dir() / "../shared/data/vectors/schedules.json";
   if (!std::filesystem::exists(file)) {
     std::cout << "skipped: no ../shared/data/vectors/schedules.json\n";
     return;

@@ -10,6 +10,7 @@
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/event_loop.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -94,8 +95,7 @@ test::Pipeline pipeline_of(const json& row, const ScheduleRow& schedule, int chu
 }
 
 TEST_CASE("replays agree in every figure with schedules worked out elsewhere", "[schedule][vectors]") {
-  const std::filesystem::path file =
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/vectors/schedules.json";
+  const std::filesystem::path file = test::source_dir() / "../shared/data/vectors/schedules.json";
   if (!std::filesystem::exists(file)) {
     std::cout << "skipped: no ../shared/data/vectors\n";
     return;

@@ -8,6 +8,7 @@
 #include "sim/base/file.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/timed_pipelines.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -86,8 +87,7 @@ TEST_CASE("counts in flight include the memory that B frees", "[schedule][in-fli
 }
 
 TEST_CASE("the bubbles of profiled pipelines are the published ones", "[schedule][timed]") {
-  const std::filesystem::path file =
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/truth/zero_bubble.csv";
+  const std::filesystem::path file = test::source_dir() / "../shared/data/truth/zero_bubble.csv";
   if (!std::filesystem::exists(file)) {
     std::cout << "skipped: no ../shared/data/truth/zero_bubble.csv\n";
     return;

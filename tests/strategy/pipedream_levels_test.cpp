@@ -12,6 +12,7 @@
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -211,7 +212,7 @@ Profiled profiled_states(const std::filesystem::path& file) {
 }
 
 TEST_CASE("stage times equal those that PipeDream's optimiser prints", "[plan][pipedream][data]") {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream";
+  const std::filesystem::path folder = test::source_dir() / "../shared/data/pipedream";
   if (!std::filesystem::exists(folder)) {
     WARN("skipped: " << folder << " is absent");
     return;

@@ -8,6 +8,7 @@
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -84,7 +85,7 @@ TEST_CASE("a profile graph is cut where its tensors are small", "[plan][pipedrea
 }
 
 TEST_CASE("published profiles reach the exact bottleneck", "[plan][pipedream]") {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream";
+  const std::filesystem::path folder = test::source_dir() / "../shared/data/pipedream";
   if (!std::filesystem::exists(folder)) {
     WARN("skipped: " << folder.string() << " is absent");
     return;

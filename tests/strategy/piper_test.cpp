@@ -13,6 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
 #include "tests/plan/random_toys.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -65,7 +66,7 @@ private:
 };
 
 TEST_CASE("max-loads of the public program", "[plan][piper]") {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/piper";
+  const std::filesystem::path folder = test::source_dir() / "../shared/data/piper";
   if (!std::filesystem::exists(folder / "expected.json")) {
     std::cout << "skipped: no ../shared/data/piper\n";
     return;

@@ -10,6 +10,7 @@
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/problems.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -182,7 +183,7 @@ TEST_CASE("memory moves the cut", "[plan][pipedream]") {
 }
 
 TEST_CASE("the strategy gives the published optimiser's stage times", "[plan][pipedream][data]") {
-  const std::filesystem::path folder = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/pipedream";
+  const std::filesystem::path folder = test::source_dir() / "../shared/data/pipedream";
   if (!std::filesystem::exists(folder)) {
     WARN("skipped: " << folder << " is absent");
     return;

@@ -9,12 +9,13 @@
 #include "sim/study/compare.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::test {
 
 namespace fs = std::filesystem;
 
-inline const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
+inline const fs::path kRoot = test::source_dir();
 /// Files are looked for in tests/study, then among the shipped ones.
 inline const Folders kFolders{kRoot / "tests/study", kRoot};
 

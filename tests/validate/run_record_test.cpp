@@ -10,6 +10,7 @@
 #include "sim/validate/validators.hpp"
 #include "tests/error_of.hpp"
 #include "tests/schedule/pipelines.hpp"
+#include "tests/source_dir.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -135,7 +136,7 @@ template <class Row> std::string names_in_docs(RunColumns<Row> columns) {
 }
 
 TEST_CASE("the page on real runs names the columns of every list", "[study][run][docs]") {
-  const std::string page = read_file(fs::path(STAGECRAFT_SOURCE_DIR) / "docs/formats/run.md");
+  const std::string page = read_file(test::source_dir() / "docs/formats/run.md");
   for (const std::string& names :
        {names_in_docs(link_columns()), names_in_docs(work_columns()), names_in_docs(leg_columns()),
         names_in_docs(tie_columns()), names_in_docs(part_columns()), names_in_docs(pair_columns())}) {

@@ -11,6 +11,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/validate/validators.hpp"
 #include "tests/catch.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft {
 namespace {
@@ -232,11 +233,11 @@ TEST_CASE("measurements that would take much memory are refused before they do",
 
 TEST_CASE("a path without measured runs is refused", "[study][validate][bad-input]") {
   CHECK_THROWS_WITH(validate("/nonexistent"), Catch::Contains("no such file or folder"));
-  CHECK_THROWS_WITH(validate(STAGECRAFT_SOURCE_DIR), Catch::Contains("no measured runs of a known kind"));
+  CHECK_THROWS_WITH(validate(test::source_dir()), Catch::Contains("no measured runs of a known kind"));
 }
 
 TEST_CASE("measured pipelines are predicted within the limits", "[study][validate]") {
-  const fs::path folder = fs::path(STAGECRAFT_SOURCE_DIR) / "../shared/data/perseus";
+  const fs::path folder = test::source_dir() / "../shared/data/perseus";
   if (!fs::exists(folder)) {
     std::cout << "skipped: no " << folder << "\n";
     return;

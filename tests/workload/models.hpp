@@ -8,10 +8,10 @@
 #include "sim/workload/import/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/error_of.hpp"
+#include "tests/source_dir.hpp"
 
 namespace stagecraft::test {
 
-inline std::filesystem::path source_dir() { return STAGECRAFT_SOURCE_DIR; }
 inline std::filesystem::path shared_data() { return source_dir() / "../shared/data"; }
 
 /// Whether the shared test data exist; if not, a line says so.
