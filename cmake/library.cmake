@@ -2,6 +2,17 @@
 # build after a change of one file longer: so for those who build once, as ./dev demo does.
 option(STAGECRAFT_UNITY "Compile the files of a folder together" OFF)
 
+# stagecraft_compiled_together(TARGET [FILE…]): so is TARGET under that option, but for these files.
+function(stagecraft_compiled_together target)
+  if(STAGECRAFT_UNITY)
+    # As many as keep two cores busy until the end.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    if(ARGN)
+      set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endif()
+endfunction()
+
 # stagecraft_library(FOLDER [HOT] SOURCES … DEPENDS …): the library of one folder of sim/, or of one room in a folder
 # (sweep_store is sim/sweep/store). DEPENDS are the folders that may stand before it (the table is in
 # tests/architecture/architecture_test.cpp) and outside packages. HOT: time is spent here, so it is worth -O3; the rest
@@ -17,10 +28,7 @@ function(stagecraft_library folder)
   if(NOT ARG_HOT)
     target_compile_options(stagecraft_${folder} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  if(STAGECRAFT_UNITY)
-    # As many as keep two cores busy until the end.
-    set_target_properties(stagecraft_${folder} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-  endif()
+  stagecraft_compiled_together(stagecraft_${folder})
   if(folder STREQUAL base)
     stagecraft_precompile(stagecraft_base)
   else()

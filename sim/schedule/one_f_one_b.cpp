@@ -12,23 +12,23 @@ namespace {
 // every B from number weight_delay on is followed by the oldest W, and the W that are left come last.
 std::vector<Action> alternate(int stage, int micro_batches, int warm_up, int weight_delay) {
   const int w = std::min(warm_up, micro_batches);
-  std::vector<Action> order;
-  order.reserve(static_cast<std::size_t>(micro_batches) * (weight_delay >= 0 ? 3 : 2));
+  std::vector<Action> order(static_cast<std::size_t>(micro_batches) * (weight_delay >= 0 ? 3 : 2));
+  auto next = order.begin();
   int next_weight = 0;
   for (int m = 0; m < w; ++m) {
-    order.push_back({TaskKind::forward, m, stage});
+    *next++ = {TaskKind::forward, m, stage};
   }
   for (int i = 0; i < micro_batches; ++i) {
     if (w + i < micro_batches) {
-      order.push_back({TaskKind::forward, w + i, stage});
+      *next++ = {TaskKind::forward, w + i, stage};
     }
-    order.push_back({TaskKind::backward, i, stage});
+    *next++ = {TaskKind::backward, i, stage};
     if (weight_delay >= 0 && i >= weight_delay) {
-      order.push_back({TaskKind::weight, next_weight++, stage});
+      *next++ = {TaskKind::weight, next_weight++, stage};
     }
   }
   while (weight_delay >= 0 && next_weight < micro_batches) {
-    order.push_back({TaskKind::weight, next_weight++, stage});
+    *next++ = {TaskKind::weight, next_weight++, stage};
   }
   return order;
 }

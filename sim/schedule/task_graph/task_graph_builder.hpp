@@ -113,7 +113,7 @@ private:
     }
   }
   void write_programs();
-  TaskId append(const Action& action, ReplicaTasks& replica, std::int32_t micro_batch);
+  TaskId task_after(TaskId before, const Action& action, ReplicaTasks& replica, std::int32_t micro_batch);
   void write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of);
   void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);

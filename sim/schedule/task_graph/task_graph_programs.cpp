@@ -37,13 +37,13 @@ void TaskGraphBuilder::write_programs() {
   graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
 }
 
-// Adds an action's task to the program being written.
-inline TaskId TaskGraphBuilder::append(const Action& action, ReplicaTasks& replica, std::int32_t micro_batch) {
+// An action's task, which is about to follow `before` in the program being written.
+inline TaskId TaskGraphBuilder::task_after(TaskId before, const Action& action, ReplicaTasks& replica,
+                                           std::int32_t micro_batch) {
   const TaskId task = task_of(replica, action.kind, micro_batch);
   if (action.fused) {
-    fused_.emplace_back(graph_.program.back(), task);
+    fused_.emplace_back(before, task);
   }
-  graph_.program.push_back(task);
   if (action.kind == TaskKind::backward || action.kind == TaskKind::weight) {
     replica.last = task;
   }
@@ -51,14 +51,18 @@ inline TaskId TaskGraphBuilder::append(const Action& action, ReplicaTasks& repli
 }
 
 void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std::vector<ReplicaTasks*>& replica_of) {
+  std::vector<TaskId>& program = graph_.program;
   const Schedule& schedule = request_.schedule;
   const TaskKind completes = schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
   const bool divides = !backwards_left_.empty();
   const bool late = steps_late();
   if (flushes && !divides && !steps) {
+    auto at = program.insert(program.end(), order.size(), kNone);
+    TaskId before = kNone;
     for (const Action& action : order) {
-      append(action, *replica_of[action.stage], action.micro_batch);
+      before = task_after(before, action, *replica_of[action.stage], action.micro_batch);
+      *at++ = before;
     }
     return;
   }
@@ -73,7 +77,8 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
     if (late && action.micro_batch >= micro_batches_ && replica->optimizer == kNone) {
       write_optimizer(action.stage, *replica); // the first forward of the next iteration needs its weights
     }
-    const TaskId task = append(action, *replica, m);
+    const TaskId task = task_after(program.empty() ? kNone : program.back(), action, *replica, m);
+    program.push_back(task);
     if (!flushes) {
       set_ahead(task, action.micro_batch / micro_batches_);
     }
@@ -81,7 +86,7 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
       divide_last(*replica, cost_.stages[action.stage].buckets);
     }
     if (steps && action.kind == completes) {
-      graph_.program.push_back(replica->optimizer + replica->place(m));
+      program.push_back(replica->optimizer + replica->place(m));
     }
   }
 }

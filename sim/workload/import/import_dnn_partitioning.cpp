@@ -22,7 +22,7 @@ constexpr double kMillisecond = 1e-3;
 constexpr double kElementBytes = 4;         // fp32
 constexpr double kBandwidth = 2147483648.0; // B/s; turns the file's costs into bytes: 2 GiB/s, the authors' value
 constexpr double kSmallest = 1e-6;          // ms; a node that takes less counts as taking no time
-constexpr double kLargestSize = 1e15;       // bytes
+constexpr double kMostBytes = 1e15;         // bytes
 constexpr double kLongest = physical::kLongestTime / kMillisecond; // ms; there is no least: short nodes are added up
 constexpr const char* kAccelerator = "fpga";                       // device types as the file names them
 constexpr const char* kProcessor = "cpu";
@@ -48,7 +48,7 @@ struct PartitioningDocument {
 
 double size(json::Object& object, const std::string& key, double otherwise) {
   const double value = object.amount(key, otherwise);
-  if (value > kLargestSize) {
+  if (value > kMostBytes) {
     throw object.error(key, "must be at most 1e15");
   }
   return value;
