@@ -15,6 +15,7 @@
 
 namespace stagecraft {
 
+class ProblemMemo;
 struct StrategyRow;
 
 /// What a replay of one plan measured, over one period of its steady state.
@@ -47,9 +48,10 @@ struct PlanRequest {
   /// The plan of another strategy for the same schedule, or why it has none. Without it, a strategy that compares
   /// others asks them with this same request.
   std::function<PlanResult(const StrategyRow&)> plan_of;
-  int budget = 200;       ///< most plans that a strategy may evaluate
-  BalanceOptions balance; ///< options of the strategy dynamic
-  int state_cap = 6000;   ///< antichain states, docs/decisions/0004-state-cap.md
+  int budget = 200;            ///< most plans that a strategy may evaluate
+  BalanceOptions balance;      ///< options of the strategy dynamic
+  int state_cap = 6000;        ///< antichain states, docs/decisions/0004-state-cap.md
+  ProblemMemo* memo = nullptr; ///< what planners found out of the problem at earlier questions, if anything is kept
 };
 
 } // namespace stagecraft

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
@@ -12,6 +13,7 @@
 #include "sim/cost/alike_times.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/plan_request.hpp"
+#include "sim/plan/problem_memo.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 #include "sim/strategy/dynamic_programming/latency_cuts.hpp"
@@ -21,6 +23,7 @@ namespace {
 
 struct Degrees {
   int tensor = 1, data = 1, pipeline = 1;
+  auto operator<=>(const Degrees&) const = default;
 };
 
 // Stage s of replica i gets the group of `tensor` devices number i * pipeline + s: neighbours in the list are
@@ -187,31 +190,43 @@ private:
   double parameter_ = 0, resident_ = 0, held_ = 0, again_ = 0, incoming_ = 0, outgoing_ = 0; // bytes for one of each
 };
 
+// What schedules have in common: one choice of degrees, its ranks placed. No stages if it cannot be.
+struct PlacedDegrees {
+  std::vector<std::vector<DeviceId>> stages;
+  std::unique_ptr<LayerTimes> times;                         // holds the sums
+  std::vector<std::vector<const std::vector<double>*>> sums; // [stage]
+  std::vector<Bytes> memory;                                 // [stage]
+  std::vector<std::vector<PathCost>> paths;                  // [stage]: from the one before
+
+  PlacedDegrees(const PlanRequest& request, const Degrees& degrees) {
+    const Problem& problem = request.problem;
+    times = std::make_unique<LayerTimes>(problem, degrees);
+    if (!times->divides()) {
+      return;
+    }
+    stages = place_ranks(request, degrees);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      sums.push_back(times->of(stages[stage]));
+      memory.push_back(least_memory(problem, stages[stage]));
+      paths.push_back(stage > 0 ? paths_between(problem, stages[stage - 1], stages[stage]) : std::vector<PathCost>{});
+    }
+  }
+};
+using AllPlaced = std::map<Degrees, PlacedDegrees>;
+
 // The plan of one configuration, or nothing.
-std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool careful) {
+std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, const PlacedDegrees& placed, bool careful) {
   const Problem& problem = request.problem;
-  const auto stages = place_ranks(request, degrees);
+  const auto& stages = placed.stages;
+  const auto& sums = placed.sums;
+  const auto& memory = placed.memory;
+  const auto& paths = placed.paths;
   if (stages.empty()) {
     return std::nullopt;
   }
-  LayerTimes times(problem, degrees);
-  if (!times.divides()) {
-    return std::nullopt;
-  }
-  std::vector<std::vector<const std::vector<double>*>> sums;
-  sums.reserve(stages.size());
-  for (const auto& devices : stages) {
-    sums.push_back(times.of(devices));
-  }
-  std::vector<Bytes> memory;
   std::vector<MemoryBound> needs;
-  std::vector<std::vector<PathCost>> paths(1);
-  for (std::size_t part = 0; part < stages.size(); ++part) {
-    memory.push_back(least_memory(problem, stages[part]));
-    needs.emplace_back(request, degrees, static_cast<int>(part), careful);
-    if (part > 0) {
-      paths.push_back(paths_between(problem, stages[part - 1], stages[part]));
-    }
+  for (int part = 0; part < degrees.pipeline; ++part) {
+    needs.emplace_back(request, degrees, part, careful);
   }
   LatencyChain chain{.layers = problem.model.size(), .parts = degrees.pipeline};
   chain.repeats = problem.micro_batches - 1;
@@ -260,7 +275,8 @@ std::optional<Plan> cut(const PlanRequest& request, const Degrees& degrees, bool
 
 class AmpSearch {
 public:
-  explicit AmpSearch(const PlanRequest& request) : request_(request) {}
+  explicit AmpSearch(const PlanRequest& request)
+      : request_(request), placed_(kept_for<AllPlaced>(request, [] { return AllPlaced(); })) {}
 
   // Tries all choices of the three degrees that use exactly `devices` devices.
   void try_devices(int devices) {
@@ -288,8 +304,9 @@ private:
   static constexpr double kMostCells = 4e7; // parts x layers^2 of the dynamic program's table
 
   void consider(const Degrees& degrees) {
+    const PlacedDegrees& placed = placed_->try_emplace(degrees, request_, degrees).first->second;
     for (const bool careful : {false, true}) {
-      std::optional<Plan> plan = cut(request_, degrees, careful);
+      std::optional<Plan> plan = cut(request_, degrees, placed, careful);
       if (!plan) {
         return;
       }
@@ -309,6 +326,7 @@ private:
   }
 
   const PlanRequest& request_;
+  std::shared_ptr<AllPlaced> placed_; // those tried so far
   double least_ = kInfinity;
 };
 

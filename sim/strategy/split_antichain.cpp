@@ -5,17 +5,31 @@
 // antichain; (2) devices are matched in the order of the platform, any of them left out, since the recurrence runs over
 // devices as it runs over states; (3) stages must fit in memory. `optimal` counts what crosses and tries all orders.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/problem_memo.hpp"
 #include "sim/strategy/dynamic_programming/device_orders.hpp"
 
 namespace stagecraft {
+namespace {
+
+// The states in topological order, with what a cut costs.
+struct Sequence {
+  AntichainStates states;
+  StateCosts costs;
+};
+
+} // namespace
 
 PlanResult split_antichain(const PlanRequest& request) {
   if (const std::string reason = too_many_devices(request); !reason.empty()) {
     return Infeasible{reason};
   }
-  const AntichainStates states = antichain_sequence(request.problem.model, request.state_cap);
-  StateCosts costs = cost_states(request.problem, states);
-  costs.cut_bytes = augmented_cut_bytes(request.problem, states);
+  const auto sequence = kept_for<Sequence>(request, [&] {
+    Sequence made{antichain_sequence(request.problem.model, request.state_cap), {}};
+    made.costs = cost_states(request.problem, made.states);
+    made.costs.cut_bytes = augmented_cut_bytes(request.problem, made.states);
+    return made;
+  });
+  const auto& [states, costs] = *sequence;
   PlanResult result = request.chunks == 1 ? best_in_order(request, states, costs, request.devices, false)
                                           : best_in_order(request, states, costs, chunked_devices(request), true);
   if (Plan* plan = std::get_if<Plan>(&result)) {

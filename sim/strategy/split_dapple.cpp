@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/problem_memo.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/strategy/dynamic_programming/antichains.hpp"
 #include "sim/strategy/dynamic_programming/dapple_latency.hpp"
@@ -29,9 +31,9 @@ struct Candidate {
 
 class DappleSearch {
 public:
-  DappleSearch(const PlanRequest& request, const AntichainStates& states, DeviceSets sets)
-      : request_(request), problem_(request.problem), states_(states), costs_(cost_states(problem_, states)),
-        sets_(std::move(sets)), last_(states.count() - 1), indivisible_(states.count(), 0) {
+  DappleSearch(const Problem& problem, AntichainStates states, DeviceSets sets)
+      : problem_(problem), states_(std::move(states)), costs_(cost_states(problem_, states_)), sets_(std::move(sets)),
+        last_(states_.count() - 1), indivisible_(states_.count(), 0) {
     for (int state = 0; state <= last_; ++state) {
       for (OperatorId op = 0; op < problem_.model.size(); ++op) {
         const bool whole = has_bit(states_.ideals.row(state), op) && !problem_.model.operators[op].divisible;
@@ -43,36 +45,26 @@ public:
     pick_few_states();
   }
 
+  const AntichainStates& states() const { return states_; }
+
   // The pipelines of two stages with the best scores, and for each number of stages the one with the least block, with
-  // and without reductions. With `total` > 0, only those of that many stages, each of which fits in memory.
-  std::vector<Candidate> candidates(int total) {
-    total_ = total;
-    bounds_.clear();
-    in_flight_.clear();
-    for (int stage = 0; stage < total; ++stage) {
-      in_flight_.push_back(request_.in_flight(stage, total));
+  // and without reductions, wherever memory ends.
+  const std::vector<Candidate>& candidates() {
+    if (unbound_.empty()) {
+      unbound_ = find_candidates(0);
     }
-    std::vector<Candidate> found;
-    if (total == 0 || total == 2) {
-      found = best_pairs();
-    }
-    double least = kInfinity;
-    for (const Candidate& pair : found) {
-      least = std::min(least, pair.score);
-    }
-    const std::size_t pairs = found.size();
-    for (const double slack :
-         total == 0 ? std::vector<double>{kInfinity} : std::vector<double>{1.25, 2, 4, kInfinity}) {
-      for (const bool amortised : {false, true}) {
-        least_blocks(amortised, slack == kInfinity ? kInfinity : slack * balanced_, least, found);
-      }
-      if (found.size() > pairs) {
-        break;
-      }
-    }
-    return found;
+    return unbound_;
   }
 
+  // The same of `total` stages, each of which fits in memory under the request's schedule.
+  std::vector<Candidate> fitting_candidates(const PlanRequest& request, int total) {
+    in_flight_.clear();
+    for (int stage = 0; stage < total; ++stage) {
+      in_flight_.push_back(request.in_flight(stage, total));
+    }
+    versions_ = request.versions;
+    return find_candidates(total);
+  }
   Plan plan_of(const Candidate& candidate) const {
     Plan plan;
     int from = 0;
@@ -109,6 +101,31 @@ private:
     }
   };
   using Rows = std::vector<Row>; // [node]
+
+  // `total`: how many stages, each of which must fit in memory; 0: of any number, and memory is not looked at.
+  std::vector<Candidate> find_candidates(int total) {
+    total_ = total;
+    bounds_.clear();
+    std::vector<Candidate> found;
+    if (total == 0 || total == 2) {
+      found = best_pairs();
+    }
+    double least = kInfinity;
+    for (const Candidate& pair : found) {
+      least = std::min(least, pair.score);
+    }
+    const std::size_t pairs = found.size();
+    for (const double slack :
+         total == 0 ? std::vector<double>{kInfinity} : std::vector<double>{1.25, 2, 4, kInfinity}) {
+      for (const bool amortised : {false, true}) {
+        least_blocks(amortised, slack == kInfinity ? kInfinity : slack * balanced_, least, found);
+      }
+      if (found.size() > pairs) {
+        break;
+      }
+    }
+    return found;
+  }
 
   // The least memory of a stage at one place on its share of the samples, as a difference of sums up to a state: `need`
   // up to the state itself, `least_after` up to whichever state from there on needs least. left: what all stages after
@@ -225,7 +242,7 @@ private:
                      (costs_.stash[to] - costs_.stash[from]) * share,
                      Bytes{costs_.cut_bytes[from] + costs_.input_bytes[to] - costs_.input_bytes[from]} * share,
                      Bytes{costs_.cut_bytes[to]} * share, problem_.training.recompute.what);
-    return need.total(in_flight_[stage], request_.versions) <= least_memory_[edge];
+    return need.total(in_flight_[stage], versions_) <= least_memory_[edge];
   }
 
   const Bounds& bounds_of(int stage, std::size_t devices) {
@@ -243,7 +260,7 @@ private:
 
   Bounds measure_memory(int stage, double share) const {
     const Training& training = problem_.training;
-    const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(request_.versions).value;
+    const double per_parameter = stage_memory(training, 1, {}, {}, {}, Recompute::none).fixed(versions_).value;
     const double held_later =
         stage + 1 < total_ ? *std::min_element(in_flight_.begin() + stage + 1, in_flight_.end()) : 0;
     Bounds bounds = no_bounds();
@@ -486,9 +503,8 @@ private:
     return bytes.need[k + 1] - bytes.need[k] - incoming * border.value > kClear * least_memory_[edge].value;
   }
 
-  const PlanRequest& request_;
   const Problem& problem_;
-  const AntichainStates& states_;
+  AntichainStates states_;
   StateCosts costs_;
   DeviceSets sets_;
   int last_;
@@ -504,6 +520,8 @@ private:
   std::vector<int> entering_;                                      // [edge]: its number at the node it leads to
   std::vector<std::vector<std::optional<PathCost>>> paths_;        // [edge][number of the one before]
   std::vector<double> in_flight_;                                  // [stage] of `total_`
+  int versions_ = 1;                                               // of the weights, under the same schedule
+  std::vector<Candidate> unbound_;                                 // candidates(), once they were asked for
   Above few_above_;
   std::map<std::pair<int, std::size_t>, Bounds> bounds_; // [stage, devices of it]
 };
@@ -542,6 +560,23 @@ PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::v
   return least_score < kInfinity || why_not.empty() ? best : PlanResult{Infeasible{why_not}};
 }
 
+// A search, and of how many devices the groups are that it places.
+struct CoarseSearch {
+  std::shared_ptr<DappleSearch> search;
+  int grain = 1;
+};
+
+// The finest groups with few enough sets.
+CoarseSearch begin_search(const Problem& problem, const std::vector<DeviceId>& devices, int most, int cap) {
+  int grain = 1;
+  auto sets = device_sets(problem, devices, most, grain, kMostEdges);
+  while (!sets) {
+    grain *= 2;
+    sets = device_sets(problem, devices, most, grain, kMostEdges);
+  }
+  return {std::make_shared<DappleSearch>(problem, antichain_states(problem.model, cap), std::move(*sets)), grain};
+}
+
 } // namespace
 
 PlanResult split_dapple(const PlanRequest& request) {
@@ -556,30 +591,24 @@ PlanResult split_dapple(const PlanRequest& request) {
   }
   const int count = static_cast<int>(able.devices.size());
   const int most = problem.divisible_at_will ? count : static_cast<int>(std::min<double>(count, problem.samples));
-  int grain = 1;
-  auto sets = device_sets(problem, able.devices, most, grain, kMostEdges);
-  while (!sets) {
-    grain *= 2;
-    sets = device_sets(problem, able.devices, most, grain, kMostEdges);
-  }
   const int cap = std::min(request.state_cap, kMostDappleStates);
-  const AntichainStates states = antichain_states(problem.model, cap);
-  DappleSearch search(request, states, std::move(*sets));
-  PlanResult result = choose(request, search, search.candidates(0));
+  const auto [search, grain] =
+      *kept_for<CoarseSearch>(request, [&] { return begin_search(problem, able.devices, most, cap); });
+  PlanResult result = choose(request, *search, search->candidates());
   if (std::holds_alternative<Infeasible>(result)) {
     std::vector<Candidate> fitting;
     for (int stages = 1; stages <= std::min(count, kMostStages); ++stages) {
-      const std::vector<Candidate> more = search.candidates(stages);
+      const std::vector<Candidate> more = search->fitting_candidates(request, stages);
       fitting.insert(fitting.end(), more.begin(), more.end());
     }
-    PlanResult smaller = choose(request, search, std::move(fitting));
+    PlanResult smaller = choose(request, *search, std::move(fitting));
     if (Plan* plan = std::get_if<Plan>(&smaller)) {
       plan->memory_bound = true;
       result = std::move(smaller);
     }
   }
   if (Plan* plan = std::get_if<Plan>(&result)) {
-    plan->note = note_of(states, cap);
+    plan->note = note_of(search->states(), cap);
     if (grain > 1) {
       plan->note +=
           (plan->note.empty() ? "" : "; ") + std::string("devices were taken in groups of ") + std::to_string(grain);

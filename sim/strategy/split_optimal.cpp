@@ -40,8 +40,8 @@ PlanResult split_chunks(const PlanRequest& request, const Plan& unchunked) {
       best = std::move(found);
     }
   };
-  const AntichainStates states = antichain_states(problem.model, request.state_cap);
-  const StateCosts costs = cost_states(problem, states);
+  const auto costed = costed_states(request);
+  const auto& [states, costs] = *costed;
   PlanRequest ordered = request;
   for (const auto& devices : {devices_of(unchunked), request.devices, fastest_first(problem, request.devices)}) {
     ordered.devices = devices;

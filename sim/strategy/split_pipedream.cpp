@@ -2,11 +2,14 @@
 // assumes equal workers; docs/model.md says what is assumed on other clusters.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/problem_memo.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/strategy/dynamic_programming/pipedream_levels.hpp"
 
@@ -116,11 +119,12 @@ OperatorFigures figures_of(const Problem& problem, const std::vector<DeviceId>& 
 
 enum class Memory { ignored, after_in_unit, after_anywhere };
 
-// Holds the input of the search, which is tried with several options.
+// Holds the input of the search, which is tried with several options and under several schedules.
 class Planner {
 public:
+  // `devices` are those of the request that have all kernels.
   Planner(const PlanRequest& request, std::vector<DeviceId> devices)
-      : request_(request), problem_(request.problem), devices_(std::move(devices)),
+      : problem_(request.problem), devices_(std::move(devices)), left_out_(devices_.size() < request.devices.size()),
         hierarchy_(make_hierarchy(problem_, devices_)),
         cap_(hierarchy_.levels.size() > 1 ? std::min(request.state_cap, kMostStatesOfLevels) : request.state_cap),
         states_(pipedream_states(problem_.model, cap_)),
@@ -128,9 +132,6 @@ public:
     least_memory_ = problem_.platform.type_of(devices_.front()).memory;
     for (const DeviceId device : devices_) {
       least_memory_ = std::min(least_memory_, problem_.platform.type_of(device).memory);
-    }
-    for (int after = 0; after < static_cast<int>(devices_.size()); ++after) {
-      in_flight_.push_back(request_.in_flight(0, 1 + after));
     }
     stash_.assign(states_.count(), {});
     resident_bytes_.assign(states_.count(), 0.0);
@@ -148,6 +149,24 @@ public:
         indivisible_[state] += problem_.model.operators[op].divisible ? 0 : 1;
       });
     }
+  }
+
+  // From now on plans are for this request's schedule.
+  void plan_for(const PlanRequest& request) {
+    in_flight_.clear();
+    for (int after = 0; after < static_cast<int>(devices_.size()); ++after) {
+      in_flight_.push_back(request.in_flight(0, 1 + after));
+    }
+    versions_ = request.versions;
+  }
+
+  // The plan wherever memory ends, which is the same for all schedules.
+  const std::optional<Plan>& unbound_plan(bool fewer_units) {
+    std::optional<std::optional<Plan>>& known = unbound_[fewer_units ? 1 : 0];
+    if (!known) {
+      known = plan(Memory::ignored, fewer_units);
+    }
+    return *known;
   }
 
   std::optional<Plan> plan(Memory memory, bool fewer_units) const {
@@ -187,7 +206,7 @@ private:
     const StageMemory need = memory_of_stage(
         problem_, {parameters, resident, stash, incoming * share, Bytes{sums_.output_bytes[stage.to]} * share},
         problem_.training.recompute.what);
-    return need.total(held(stage.after, memory), request_.versions) <= least_memory_;
+    return need.total(held(stage.after, memory), versions_) <= least_memory_;
   }
 
   // Micro-batches in flight at a stage with `after` units of its own group after it.
@@ -205,7 +224,7 @@ private:
       const double parameters = sums_.parameter_bytes[state] / parameter_bytes(problem_.training).gradient;
       needs.fixed.push_back(memory_of_stage(problem_, {parameters, Bytes{resident_bytes_[state]}, {}, {}, {}},
                                             problem_.training.recompute.what)
-                                .fixed(request_.versions)
+                                .fixed(versions_)
                                 .value);
     }
     for (int after = 0; after < hierarchy_.levels[0].units; ++after) {
@@ -226,7 +245,7 @@ private:
     if (mixed) {
       add("planned for equal devices of the mean speed, then the stages with most work on the fastest");
     }
-    if (devices_.size() < request_.devices.size()) {
+    if (left_out_) {
       add("left out devices that lack kernels");
     }
     if (fewer_units) {
@@ -323,9 +342,9 @@ private:
     plan.stages.push_back(make_replicated_stage(problem_, std::move(operators), devices));
   }
 
-  const PlanRequest& request_;
   const Problem& problem_;
   std::vector<DeviceId> devices_;
+  bool left_out_; // of the request's devices some
   Hierarchy hierarchy_;
   int cap_;
   AntichainStates states_;
@@ -333,7 +352,9 @@ private:
   std::vector<Activations> stash_;     // [state]
   std::vector<double> resident_bytes_; // [state]
   std::vector<int> indivisible_;       // [state]
-  std::vector<double> in_flight_;      // [number of stages after it]: at the first stage
+  std::vector<double> in_flight_;      // [number of stages after it]: at the first stage, under the schedule
+  int versions_ = 1;                   // of the weights, under the schedule
+  std::array<std::optional<std::optional<Plan>>, 2> unbound_; // [fewer units], once asked for
   Bytes least_memory_;
 };
 
@@ -350,15 +371,12 @@ PlanResult split_pipedream(const PlanRequest& request) {
   if (able.devices.empty()) {
     return Infeasible{able.lacks};
   }
-  const Planner planner(request, able.devices);
-  bool fewer = false;
-  auto first = planner.plan(Memory::ignored, fewer);
-  if (!first) {
-    fewer = true;
-    first = planner.plan(Memory::ignored, fewer);
-  }
+  const auto planner = kept_for<Planner>(request, [&] { return Planner(request, able.devices); });
+  planner->plan_for(request);
+  const bool fewer = !planner->unbound_plan(false);
+  const std::optional<Plan>& first = planner->unbound_plan(fewer);
   for (const Memory memory : {Memory::ignored, Memory::after_in_unit, Memory::after_anywhere}) {
-    auto plan = memory == Memory::ignored ? first : planner.plan(memory, fewer);
+    const auto plan = memory == Memory::ignored ? first : planner->plan(memory, fewer);
     if (plan && !plan_shortage(problem, *plan, 1, request.in_flight, request.versions)) {
       return *plan;
     }

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "sim/base/improves.hpp"
+#include "sim/plan/problem_memo.hpp"
 #include "sim/plan/shares.hpp"
 #include "sim/strategy/dynamic_programming/piper_segments.hpp"
 
@@ -371,6 +373,31 @@ std::string why_no_split_fits(const PlanRequest& request) {
          to_text(most_memory(request.problem.platform, able.devices));
 }
 
+// An instance over the devices of some types, with its sums.
+struct PiperTables {
+  PiperTables(PiperInstance made, const AntichainStates& states) : instance(std::move(made)), sums(instance, states) {}
+  PiperTables(const PiperTables&) = delete;
+  PiperTables& operator=(const PiperTables&) = delete;
+
+  PiperInstance instance;
+  PiperSums sums;
+};
+
+// What schedules have in common.
+struct PiperProblem {
+  std::unique_ptr<const AntichainStates> states;
+  std::vector<std::unique_ptr<PiperTables>> of_types; // [fastest types - 1], as far as they were asked for
+
+  PiperTables& tables(std::size_t types, const PlanRequest& request, const std::vector<DeviceId>& devices) {
+    if (of_types.size() < types) {
+      of_types.push_back(std::make_unique<PiperTables>(piper_instance(request, devices), *states));
+    } else {
+      of_types[types - 1]->instance.in_flight = piper_in_flight(request, static_cast<int>(devices.size()));
+    }
+    return *of_types[types - 1];
+  }
+};
+
 } // namespace
 
 PlanResult split_piper(const PlanRequest& request) {
@@ -379,7 +406,10 @@ PlanResult split_piper(const PlanRequest& request) {
     return Infeasible{std::to_string(request.devices.size()) +
                       " devices are too many for the dynamic program; allowed: fewer devices"};
   }
-  const AntichainStates states = antichain_states(request.problem.model, cap);
+  const auto problem = kept_for<PiperProblem>(request, [&] {
+    return PiperProblem{std::make_unique<const AntichainStates>(antichain_states(request.problem.model, cap)), {}};
+  });
+  const AntichainStates& states = *problem->states;
   if (states.count() > 2 * cap && states.count() > kMostPiperStates) {
     return Infeasible{std::to_string(states.count()) + " states on " + std::to_string(request.devices.size()) +
                       " devices are too many for the dynamic program; allowed: fewer devices, or a coarser model"};
@@ -396,8 +426,7 @@ PlanResult split_piper(const PlanRequest& request) {
         devices.push_back(device);
       }
     }
-    const PiperInstance instance = piper_instance(request, devices);
-    PiperSums sums(instance, states);
+    PiperSums& sums = problem->tables(count, request, devices).sums;
     const Solution solution = solve(sums, least);
     if (improves(solution.load, least)) {
       least = solution.load;
@@ -410,6 +439,7 @@ PlanResult split_piper(const PlanRequest& request) {
       }
       best = std::move(plan);
     }
+    sums.forget_swaps();
   }
   return std::isinf(least) ? PlanResult{Infeasible{why_no_split_fits(request)}} : best;
 }

@@ -101,6 +101,10 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
                       .seed = scenario.seed != 0 ? scenario.seed : study.seed,
                       .drawn = scenario.seed != 0,
                       .balance = study.balance};
+  if (!memo.problem.is_of(problem)) {
+    memo.problem = ProblemMemo(problem);
+  }
+  request.memo = &memo.problem;
   tell_schedule(memo, scenario, problem, request);
   if (&problem == &costs.believed(scenario.micro_batches, scenario.recompute)) {
     Scenario assumed = scenario;

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "sim/plan/problem_memo.hpp"
 #include "sim/study/plan_cache.hpp"
 #include "sim/study/schedule_counts.hpp"
 #include "sim/study/study_costs.hpp"
@@ -25,6 +26,7 @@ struct StudyMemo {
   StudyCosts costs;
   ScheduleCounts& counts;
   PlanCache plans;
+  ProblemMemo problem; ///< of the problem that was planned last; questions about one come one after the other
   std::map<FitKey, std::string> fit_changes;
 };
 

@@ -1,9 +1,11 @@
 // Laws that every strategy obeys, on every kind of graph and platform.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "sim/plan/check_plan.hpp"
+#include "sim/plan/problem_memo.hpp"
 #include "tests/catch.hpp"
 #include "tests/plan/random_toys.hpp"
 
@@ -182,6 +184,74 @@ TEST_CASE("no pipeline strategy has a smaller bottleneck than optimal", "[plan][
     }
   }
   CHECK(compared > 300);
+}
+
+// What schedules may tell a planner: how much stages hold, and how many versions of the weights.
+struct Told {
+  InFlight in_flight;
+  int versions = 1;
+};
+
+PlanResult plan_as_told(const StrategyRow& row, const test::World& world, const Told& told, ProblemMemo* memo) {
+  PlanRequest request = world.request();
+  request.in_flight = told.in_flight;
+  request.versions = told.versions;
+  request.memo = memo;
+  return make_plan(row, request);
+}
+
+TEST_CASE("what planners keep of a problem changes no plan, whatever was asked before", "[plan][conformance][memo]") {
+  const std::vector<Told> schedules = {{[](int, int) { return 4.0; }},
+                                       {[](int stage, int stages) { return std::min(4.0, 1.0 * stages - stage); }},
+                                       {[](int, int) { return 1.0; }},
+                                       {[](int, int) { return 1.0; }, 3}};
+  for (const StrategyRow& row : strategies()) {
+    int differing = 0; // plans that the schedule shaped, else the law would say nothing
+    for (const Named& problem : problems()) {
+      for (const double memory : {150.0, 300.0}) {
+        CAPTURE(row.name, problem.name, memory);
+        test::Toy toy = with_degrees(problem.toy, row);
+        toy.types[0].memory = memory;
+        toy.types[1].memory = 2 * memory;
+        const test::World world(toy);
+        ProblemMemo memo(world.problem);
+        std::optional<PlanResult> before;
+        for (const Told& told : schedules) {
+          const PlanResult alone = plan_as_told(row, world, told, nullptr);
+          const PlanResult after_others = plan_as_told(row, world, told, &memo);
+          REQUIRE(alone.index() == after_others.index());
+          if (const Plan* plan = std::get_if<Plan>(&alone)) {
+            CHECK(*plan == std::get<Plan>(after_others));
+          } else {
+            CHECK(std::get<Infeasible>(alone).reason == std::get<Infeasible>(after_others).reason);
+          }
+          differing += before && before->index() != alone.index() ? 1 : 0;
+          before = alone;
+        }
+      }
+    }
+    CHECK(differing > 0);
+  }
+}
+
+TEST_CASE("what is kept of one problem serves neither another nor other devices", "[plan][memo]") {
+  const test::World world(problems()[1].toy), other(problems()[1].toy);
+  ProblemMemo memo(world.problem);
+  PlanRequest request = world.request();
+  request.memo = &memo;
+  int made = 0;
+  const auto number = [&] { return *kept_for<int>(request, [&] { return ++made; }); };
+  CHECK(number() == 1);
+  CHECK(number() == 1);
+  request.devices.pop_back();
+  CHECK(number() == 2);
+  request.state_cap -= 1;
+  CHECK(number() == 3);
+  PlanRequest elsewhere = other.request();
+  elsewhere.memo = &memo;
+  CHECK(*kept_for<int>(elsewhere, [&] { return ++made; }) == 4);
+  CHECK(*kept_for<int>(elsewhere, [&] { return ++made; }) == 5);
+  CHECK(number() == 3);
 }
 
 double optimal_bottleneck(const test::Toy& toy) {

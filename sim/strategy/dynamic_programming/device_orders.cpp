@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/base/improves.hpp"
+#include "sim/plan/problem_memo.hpp"
 
 namespace stagecraft {
 namespace {
@@ -132,13 +133,21 @@ PlanResult best_in_order(const PlanRequest& request, const AntichainStates& stat
   return plan_of(request, states, choices, *found);
 }
 
+std::shared_ptr<const CostedStates> costed_states(const PlanRequest& request) {
+  return kept_for<CostedStates>(request, [&] {
+    CostedStates made{antichain_states(request.problem.model, request.state_cap), {}};
+    made.costs = cost_states(request.problem, made.states);
+    return made;
+  });
+}
+
 PlanResult best_over_orders(const PlanRequest& request) {
   if (const std::string reason = too_many_devices(request); !reason.empty()) {
     return Infeasible{reason};
   }
   const Problem& problem = request.problem;
-  const AntichainStates states = antichain_states(problem.model, request.state_cap);
-  const StateCosts costs = cost_states(problem, states);
+  const auto costed = costed_states(request);
+  const auto& [states, costs] = *costed;
   const TypeSpeeds speeds = type_speeds(problem, costs);
   DeviceChoices choices = class_choices(problem, speeds, device_classes(problem, request.devices));
   std::string note = note_of(states, request.state_cap);

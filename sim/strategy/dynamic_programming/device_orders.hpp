@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "sim/strategy/dynamic_programming/ideal_pipeline.hpp"
 
 namespace stagecraft {
@@ -14,6 +16,14 @@ std::vector<DeviceId> fastest_first(const Problem& problem, std::vector<DeviceId
 /// n)). Its objective is the bottleneck, and its note says whether branches were contracted.
 PlanResult best_in_order(const PlanRequest& request, const AntichainStates& states, const StateCosts& costs,
                          const std::vector<DeviceId>& devices, bool all);
+
+/// Antichain states and what they cost.
+struct CostedStates {
+  AntichainStates states;
+  StateCosts costs;
+};
+/// Those of the request's problem, at most its state_cap.
+std::shared_ptr<const CostedStates> costed_states(const PlanRequest& request);
 
 /// The plan with the least bottleneck over all antichain states and all orders of the request's devices. Each device
 /// has one stage or is left out. The plan's objective is the bottleneck. The search counts the devices used of each

@@ -146,6 +146,17 @@ bool PiperInstance::allows_replicas(int replicas) const {
   return divides_samples(problem, replicas);
 }
 
+std::vector<double> piper_in_flight(const PlanRequest& request, int devices) {
+  std::vector<double> in_flight(devices + 1, 0.0);
+  const bool given = !request.problem.model.configurations.empty();
+  for (int s = 1; s <= devices && !given; ++s) { // the s-th stage from the end, of any number of stages
+    for (int stages = s; stages <= devices; ++stages) {
+      in_flight[s] = std::max(in_flight[s], request.in_flight(stages - s, stages));
+    }
+  }
+  return in_flight;
+}
+
 PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> devices) {
   const Problem& problem = request.problem;
   PiperInstance made{.problem = problem, .devices = std::move(devices)};
@@ -177,13 +188,7 @@ PiperInstance piper_instance(const PlanRequest& request, std::vector<DeviceId> d
       made.degrees.push_back(derived_degree(problem, made.devices, types, degree, std::get<TensorSplit>(split)));
     }
   }
-  const int most = static_cast<int>(made.devices.size());
-  made.in_flight.assign(most + 1, 0.0);
-  for (int s = 1; s <= most && !made.given; ++s) { // the s-th stage from the end, of any number of stages
-    for (int stages = s; stages <= most; ++stages) {
-      made.in_flight[s] = std::max(made.in_flight[s], request.in_flight(stages - s, stages));
-    }
-  }
+  made.in_flight = piper_in_flight(request, static_cast<int>(made.devices.size()));
   return made;
 }
 

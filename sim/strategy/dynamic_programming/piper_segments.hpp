@@ -51,6 +51,8 @@ public:
   const PiperWay& way(int degree, int replicas);
   /// Valid until the next call.
   const PiperSwaps& swaps(int degree, int replicas, double held);
+  /// Frees what swaps() has made: the counts in flight of one schedule are seldom those of another.
+  void forget_swaps() { swaps_.clear(); }
   /// [state], seconds of the forward passes at a degree; only if the costs are not `given`.
   const std::vector<double>& forward(int degree);
   /// [state]: operators that run on one device only.
