@@ -31,7 +31,7 @@ double best_named(const test::Pipeline& pipeline, const ScheduleRequest& request
   for (const std::string_view name : {"naive", "gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2", "zb-auto"}) {
     for (const ScheduleRow& row : schedules()) {
       if (row.name == name && fits(made(name, request), request)) {
-        const double period = test::period_of(pipeline, made(name, request));
+        const double period = test::replayed_period(pipeline, made(name, request));
         best = std::min(best.value_or(period), period);
       }
     }
@@ -55,7 +55,7 @@ TEST_CASE("search is never worse than the best named schedule, and often better"
     CHECK(schedule_defects(schedule).empty());
     CHECK(fits(schedule, request));
     const double named = best_named(pipeline, request);
-    const double searched = test::period_of(pipeline, schedule);
+    const double searched = test::replayed_period(pipeline, schedule);
     CHECK(searched <= named * (1 + 1e-9));
     CHECK(searched >= least_times(timed_pipeline(request, 1, StagePlacement::interleaved)).period * (1 - 1e-9));
     better += searched <= 0.95 * named ? 1 : 0;
@@ -69,13 +69,13 @@ TEST_CASE("search finds the orders that are known to be best", "[schedule][timed
   const test::Pipeline pipeline = test::equal_stages(4, 1, {1, 1, 1});
   ScheduleRequest request = test::request_of(pipeline, 8);
   request.room = {7, 7, 7, 7};
-  CHECK(test::period_of(pipeline, made("search", request)) == near(24));
+  CHECK(test::replayed_period(pipeline, made("search", request)) == near(24));
   // With room for one micro-batch they run one after the other. Rank 0 holds each until it is back, 1 + 1 + 1 + 1 + 1,
   // and W: two ranks, 2 + 2 + 1 each.
   const test::Pipeline two = test::equal_stages(2, 1, {1, 1, 1});
   request = test::request_of(two, 6);
   request.room = {1, 1};
-  CHECK(test::period_of(two, made("search", request)) == near(6 * 5));
+  CHECK(test::replayed_period(two, made("search", request)) == near(6 * 5));
 }
 
 TEST_CASE("no order is faster than the least times, and some are as fast", "[schedule][timed]") {

@@ -37,7 +37,7 @@ inline Pipeline uneven_pipeline(std::mt19937& random, int ranks) {
 }
 
 /// Without a barrier, after a dozen iterations.
-inline double period_of(const Pipeline& pipeline, const Schedule& schedule) {
+inline double replayed_period(const Pipeline& pipeline, const Schedule& schedule) {
   const PipelineRun replayed = run(pipeline, schedule, {.iterations = 18, .barrier = false});
   return (replayed.end(17) - replayed.end(11)) / 6;
 }

@@ -49,7 +49,7 @@ TEST_CASE("schedules in a V take the published time", "[schedule][timed]") {
     const Schedule schedule = made(one.schedule, one.ranks, one.micro_batches);
     const test::Pipeline pipeline = v_pipeline(one.ranks);
     CHECK(test::run(pipeline, schedule).end() == near(one.makespan));
-    CHECK(test::period_of(pipeline, schedule) == near(one.period));
+    CHECK(test::replayed_period(pipeline, schedule) == near(one.period));
   }
 }
 

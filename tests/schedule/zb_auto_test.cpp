@@ -23,7 +23,7 @@ TEST_CASE("zb-auto with the memory of 1f1b is zb-h1, with twice that it has no b
     const test::Pipeline pipeline = test::equal_stages(one.ranks, 1, {1, 1, 1});
     ScheduleRequest request = test::request_of(pipeline, one.micro_batches);
     request.room.assign(one.ranks, one.room);
-    CHECK(test::period_of(pipeline, made("zb-auto", request)) == near(one.period));
+    CHECK(test::replayed_period(pipeline, made("zb-auto", request)) == near(one.period));
   }
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("on uneven stages zb-auto is sound, within its room and no worse than 
     for (int rank = 0; rank < ranks; ++rank) {
       CHECK(test::most_held(schedule, request, rank) <= request.room[rank] * (1 + 1e-9));
     }
-    const double period = test::period_of(pipeline, schedule);
+    const double period = test::replayed_period(pipeline, schedule);
     for (const ScheduleRow& row : schedules()) {
       if (row.name != "zb-h1" && row.name != "zb-h2") {
         continue;
@@ -63,7 +63,7 @@ TEST_CASE("on uneven stages zb-auto is sound, within its room and no worse than 
         fits = fits && test::most_held(hand, request, rank) <= request.room[rank];
       }
       if (fits) {
-        const double by_hand = test::period_of(pipeline, hand);
+        const double by_hand = test::replayed_period(pipeline, hand);
         CHECK(period <= by_hand * (1 + 1e-9));
         gained += period < by_hand * 0.98 ? 1 : 0;
       }

@@ -108,7 +108,7 @@ TEST_CASE("the bubbles of profiled pipelines are the published ones", "[schedule
       }
       request.room.assign(one.ranks, room);
       const ScheduleResult result = make_schedule(test::schedule_row(schedule), request);
-      return 1 - busy / test::period_of(pipeline, std::get<Schedule>(result));
+      return 1 - busy / test::replayed_period(pipeline, std::get<Schedule>(result));
     };
     // Printed with four digits; the times behind them with five.
     CHECK(std::abs(bubble("1f1b", one.ranks) - one.bubble.at("1f1b")) < 0.0005);
@@ -116,8 +116,8 @@ TEST_CASE("the bubbles of profiled pipelines are the published ones", "[schedule
     CHECK(std::abs(bubble("zb-h2", 2.0 * one.ranks) - one.bubble.at("zb-h2")) < 0.0005);
     // Three stages of one layer each per device; times are of a device's three.
     const Schedule interleaved = test::schedule_of("interleaved", one.ranks, one.micro_batches, 3);
-    CHECK(std::abs(1 - busy / test::period_of(pipeline_of(one, 3), interleaved) - one.bubble.at("interleaved-1f1b")) <
-          0.01);
+    CHECK(std::abs(1 - busy / test::replayed_period(pipeline_of(one, 3), interleaved) -
+                   one.bubble.at("interleaved-1f1b")) < 0.01);
     // "1p" and "2p": zero bubble within once and twice the activations of 1F1B.
     CHECK(bubble("zb-auto", one.ranks) < one.bubble.at("zb-1p") + 0.0001);
     CHECK(bubble("zb-auto", 2.0 * one.ranks) < one.bubble.at("zb-2p") + 0.0001);
