@@ -200,11 +200,15 @@ struct PlacedDegrees {
 
   PlacedDegrees(const PlanRequest& request, const Degrees& degrees) {
     const Problem& problem = request.problem;
+    std::vector<std::vector<DeviceId>> ranks = place_ranks(request, degrees);
+    if (ranks.empty()) {
+      return;
+    }
     times = std::make_unique<LayerTimes>(problem, degrees);
     if (!times->divides()) {
       return;
     }
-    stages = place_ranks(request, degrees);
+    stages = std::move(ranks);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       sums.push_back(times->of(stages[stage]));
       memory.push_back(least_memory(problem, stages[stage]));

@@ -11,11 +11,8 @@
 namespace stagecraft {
 namespace {
 
-// The states in topological order, with what a cut costs.
-struct Sequence {
-  AntichainStates states;
-  StateCosts costs;
-};
+// The states in topological order: a type of its own, by which a memo tells them from those of costed_states().
+struct Sequence : CostedStates {};
 
 } // namespace
 
@@ -24,7 +21,7 @@ PlanResult split_antichain(const PlanRequest& request) {
     return Infeasible{reason};
   }
   const auto sequence = kept_for<Sequence>(request, [&] {
-    Sequence made{antichain_sequence(request.problem.model, request.state_cap), {}};
+    Sequence made{{antichain_sequence(request.problem.model, request.state_cap), {}}};
     made.costs = cost_states(request.problem, made.states);
     made.costs.cut_bytes = augmented_cut_bytes(request.problem, made.states);
     return made;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "sim/base/improves.hpp"
@@ -562,7 +561,7 @@ PlanResult choose(const PlanRequest& request, const DappleSearch& search, std::v
 
 // A search, and of how many devices the groups are that it places.
 struct CoarseSearch {
-  std::shared_ptr<DappleSearch> search;
+  DappleSearch search;
   int grain = 1;
 };
 
@@ -574,7 +573,7 @@ CoarseSearch begin_search(const Problem& problem, const std::vector<DeviceId>& d
     grain *= 2;
     sets = device_sets(problem, devices, most, grain, kMostEdges);
   }
-  return {std::make_shared<DappleSearch>(problem, antichain_states(problem.model, cap), std::move(*sets)), grain};
+  return {DappleSearch(problem, antichain_states(problem.model, cap), std::move(*sets)), grain};
 }
 
 } // namespace
@@ -592,26 +591,26 @@ PlanResult split_dapple(const PlanRequest& request) {
   const int count = static_cast<int>(able.devices.size());
   const int most = problem.divisible_at_will ? count : static_cast<int>(std::min<double>(count, problem.samples));
   const int cap = std::min(request.state_cap, kMostDappleStates);
-  const auto [search, grain] =
-      *kept_for<CoarseSearch>(request, [&] { return begin_search(problem, able.devices, most, cap); });
-  PlanResult result = choose(request, *search, search->candidates());
+  const auto coarse = kept_for<CoarseSearch>(request, [&] { return begin_search(problem, able.devices, most, cap); });
+  DappleSearch& search = coarse->search;
+  PlanResult result = choose(request, search, search.candidates());
   if (std::holds_alternative<Infeasible>(result)) {
     std::vector<Candidate> fitting;
     for (int stages = 1; stages <= std::min(count, kMostStages); ++stages) {
-      const std::vector<Candidate> more = search->fitting_candidates(request, stages);
+      const std::vector<Candidate> more = search.fitting_candidates(request, stages);
       fitting.insert(fitting.end(), more.begin(), more.end());
     }
-    PlanResult smaller = choose(request, *search, std::move(fitting));
+    PlanResult smaller = choose(request, search, std::move(fitting));
     if (Plan* plan = std::get_if<Plan>(&smaller)) {
       plan->memory_bound = true;
       result = std::move(smaller);
     }
   }
   if (Plan* plan = std::get_if<Plan>(&result)) {
-    plan->note = note_of(search->states(), cap);
-    if (grain > 1) {
-      plan->note +=
-          (plan->note.empty() ? "" : "; ") + std::string("devices were taken in groups of ") + std::to_string(grain);
+    plan->note = note_of(search.states(), cap);
+    if (coarse->grain > 1) {
+      plan->note += (plan->note.empty() ? "" : "; ") + std::string("devices were taken in groups of ") +
+                    std::to_string(coarse->grain);
     }
   }
   return result;
