@@ -178,6 +178,7 @@ ModelTotals totals_of(const ModelGraph& model) {
   ModelTotals totals;
   for (const Operator& op : model.operators) {
     totals.parameters += op.parameters;
+    totals.active += op.parameters * op.active;
     totals.stash_elements += op.stash_elements;
     totals.output_elements += op.output_elements;
     totals.forward += op.forward.flops;

@@ -49,6 +49,7 @@ struct Operator {
   double resident_bytes =
       0;           ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
   double seen = 1; ///< of an attention: the part of the pairs of a query and a key that its mask leaves
+  double active = 1;     ///< the part of its parameters that one token meets: less than 1 for experts
   bool divisible = true; ///< replicas may share its samples
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
@@ -134,6 +135,7 @@ ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::ve
 /// Sums over all operators, per sample.
 struct ModelTotals {
   double parameters = 0; ///< count, not per sample
+  double active = 0;     ///< of them, what one token meets
   double stash_elements = 0, output_elements = 0;
   Flops forward, backward;
 };

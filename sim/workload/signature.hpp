@@ -44,6 +44,7 @@ using TensorDimensions = std::vector<TensorDimension>;
 struct InputSignature {
   int maker = -1; ///< the operator that makes it; -1: the data
   TensorDimensions dimensions;
+  bool passes_gradient = true; ///< not where it is read as numbers of experts
 };
 
 struct ParameterSignature {

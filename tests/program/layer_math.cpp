@@ -3,7 +3,9 @@
 
 #include <Eigen/Dense>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 namespace stagecraft::testing {
@@ -251,6 +253,302 @@ Math attention_math(std::int64_t width, std::int64_t queries_per_key) {
       }
     }
     return dx;
+  };
+  return math;
+}
+
+namespace {
+
+// One head of latent attention in one sample.
+struct LatentHead {
+  Matrix query, key, value, query_rotary, key_rotary;
+  Matrix weights(double scale) const {
+    return causal_softmax(scale * (query * key.transpose() + query_rotary * key_rotary.transpose()));
+  }
+};
+
+} // namespace
+
+Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std::int64_t value) {
+  const std::int64_t d = without_rotary, r = rotary, e = value;
+  const double scale = 1 / std::sqrt(static_cast<double>(d + r));
+  const auto head_of = [=](const Reads& reads, std::int64_t sample, std::int64_t head) {
+    const std::int64_t tokens = reads.inputs.at(0)->sizes.at(1);
+    const auto part = [&](int input, std::int64_t begin, std::int64_t width) -> Matrix {
+      return rows_of(*reads.inputs.at(input)).block(sample * tokens, begin, tokens, width);
+    };
+    return LatentHead{part(0, head * (d + r), d), part(1, head * (d + e), d), part(1, head * (d + e) + d, e),
+                      part(0, head * (d + r) + d, r), part(2, 0, r)};
+  };
+  const auto heads_of = [=](const Reads& reads) {
+    const Numbers &query = *reads.inputs.at(0), &key_value = *reads.inputs.at(1);
+    const std::int64_t heads = query.sizes.back() / (d + r);
+    fit(heads * (d + r) == query.sizes.back() && heads * (d + e) == key_value.sizes.back() &&
+        reads.inputs.at(2)->sizes.back() == r && query.sizes[1] == key_value.sizes[1] &&
+        query.sizes[1] == reads.inputs[2]->sizes[1]);
+    return heads;
+  };
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const std::int64_t heads = heads_of(reads);
+    const std::int64_t tokens = reads.inputs[0]->sizes[1];
+    Numbers y = with_last(*reads.inputs[0], heads * e);
+    for (std::int64_t sample = 0; sample < y.sizes[0]; ++sample) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const LatentHead one = head_of(reads, sample, head);
+        rows_of(y).block(sample * tokens, head * e, tokens, e) = one.weights(scale) * one.value;
+      }
+    }
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int index) {
+    const std::int64_t heads = heads_of(reads);
+    const std::int64_t tokens = reads.inputs[0]->sizes[1];
+    fit(reads.gradient->sizes.back() == heads * e && reads.gradient->sizes[1] == tokens);
+    Numbers dx = zeros(reads.inputs.at(static_cast<std::size_t>(index))->sizes);
+    for (std::int64_t sample = 0; sample < dx.sizes[0]; ++sample) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const LatentHead one = head_of(reads, sample, head);
+        const Matrix from = rows_of(*reads.gradient).block(sample * tokens, head * e, tokens, e);
+        const Matrix weights = one.weights(scale);
+        const Matrix slope = from * one.value.transpose();
+        const Eigen::VectorXd mean = slope.cwiseProduct(weights).rowwise().sum();
+        const Matrix scores = weights.cwiseProduct(slope.colwise() - mean) * scale;
+        const auto into = [&](std::int64_t begin, std::int64_t width) {
+          return rows_of(dx).block(sample * tokens, begin, tokens, width);
+        };
+        if (index == 0) {
+          into(head * (d + r), d) = scores * one.key;
+          into(head * (d + r) + d, r) = scores * one.key_rotary;
+        } else if (index == 1) {
+          into(head * (d + e), d) = scores.transpose() * one.query;
+          into(head * (d + e) + d, e) = weights.transpose() * from;
+        } else {
+          into(0, r) += scores.transpose() * one.query_rotary;
+        }
+      }
+    }
+    return dx;
+  };
+  return math;
+}
+
+Math slice_math(std::int64_t begin, std::int64_t end) {
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    fit(end <= x.sizes.back());
+    Numbers y = with_last(x, end - begin);
+    rows_of(y) = rows_of(x).middleCols(begin, end - begin);
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int) {
+    Numbers dx = zeros(reads.inputs.at(0)->sizes);
+    fit(end <= dx.sizes.back() && reads.gradient->sizes.back() == end - begin &&
+        rows_of(*reads.gradient).rows() == rows_of(dx).rows());
+    rows_of(dx).middleCols(begin, end - begin) = rows_of(*reads.gradient);
+    return dx;
+  };
+  return math;
+}
+
+namespace {
+
+// A choice is the number of an expert plus its weight.
+std::int64_t expert_of(double choice) { return static_cast<std::int64_t>(std::floor(choice)); }
+double weight_of(double choice) { return choice - std::floor(choice); }
+
+Matrix probabilities_of(const Reads& reads) {
+  const Numbers& x = *reads.inputs.at(0);
+  const Numbers& w = *reads.parameters.at(0);
+  fit(w.sizes.size() == 2 && x.sizes.back() == w.sizes[1]);
+  Matrix result = rows_of(x) * rows_of(w).transpose();
+  for (Eigen::Index token = 0; token < result.rows(); ++token) {
+    result.row(token) = (result.row(token).array() - result.row(token).maxCoeff()).exp().eval();
+    result.row(token) /= result.row(token).sum();
+  }
+  return result;
+}
+
+// The experts of largest probability, the larger first.
+std::vector<std::int64_t> chosen(const Matrix& probabilities, Eigen::Index token, std::int64_t top) {
+  std::vector<std::int64_t> experts(static_cast<std::size_t>(probabilities.cols()));
+  std::iota(experts.begin(), experts.end(), 0);
+  std::sort(experts.begin(), experts.end(),
+            [&](auto a, auto b) { return probabilities(token, a) > probabilities(token, b); });
+  experts.resize(static_cast<std::size_t>(top));
+  return experts;
+}
+
+// The gradient of each token's logits: only weights that were chosen have one.
+Matrix logit_gradient(const Reads& reads, std::int64_t top) {
+  const Matrix probabilities = probabilities_of(reads);
+  fit(reads.gradient->sizes.back() == top && rows_of(*reads.gradient).rows() == probabilities.rows());
+  Matrix gradient = Matrix::Zero(probabilities.rows(), probabilities.cols());
+  for (Eigen::Index token = 0; token < probabilities.rows(); ++token) {
+    const auto experts = chosen(probabilities, token, top);
+    for (std::size_t j = 0; j < experts.size(); ++j) {
+      gradient(token, experts[j]) = rows_of(*reads.gradient)(token, static_cast<Eigen::Index>(j));
+    }
+    const double mean = gradient.row(token).dot(probabilities.row(token));
+    gradient.row(token) = ((gradient.row(token).array() - mean) * probabilities.row(token).array()).eval();
+  }
+  return gradient;
+}
+
+// Rows of each token, from sizes of rows [samples, rows, …] and choices [samples, tokens, top].
+void fit_rows(const Numbers& rows, const Numbers& choices) {
+  fit(rows.sizes.size() == 3 && choices.sizes.size() == 3 && rows.sizes[1] == choices.sizes[1] * choices.sizes[2]);
+}
+
+Numbers with_rows(const Numbers& like, std::int64_t rows) { return zeros({like.sizes[0], rows, like.sizes[2]}); }
+
+// Adds up `top` rows after each other.
+Numbers summed_rows(const Numbers& rows, std::int64_t top) {
+  fit(rows.sizes.size() == 3 && rows.sizes[1] % top == 0);
+  Numbers sum = with_rows(rows, rows.sizes[1] / top);
+  for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
+    rows_of(sum).row(row / top) += rows_of(rows).row(row);
+  }
+  return sum;
+}
+
+Numbers repeated_rows(const Numbers& tokens, std::int64_t top) {
+  Numbers rows = with_rows(tokens, tokens.sizes[1] * top);
+  for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
+    rows_of(rows).row(row) = rows_of(tokens).row(row / top);
+  }
+  return rows;
+}
+
+// The weights [out, in] of one expert of a parameter [experts, out, in].
+ConstView weights_of(const Numbers& parameter, std::int64_t expert) {
+  fit(parameter.sizes.size() == 3 && expert >= 0 && expert < parameter.sizes[0]);
+  return {parameter.values.data() + expert * parameter.sizes[1] * parameter.sizes[2], parameter.sizes[1],
+          parameter.sizes[2]};
+}
+
+} // namespace
+
+Math router_math(std::int64_t top) {
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Matrix probabilities = probabilities_of(reads);
+    Numbers choices = with_last(*reads.inputs[0], top);
+    for (Eigen::Index token = 0; token < probabilities.rows(); ++token) {
+      const auto experts = chosen(probabilities, token, top);
+      for (std::size_t j = 0; j < experts.size(); ++j) {
+        rows_of(choices)(token, static_cast<Eigen::Index>(j)) =
+            static_cast<double>(experts[j]) + probabilities(token, experts[j]);
+      }
+    }
+    return choices;
+  };
+  math.backward_input = [=](const Reads& reads, int) {
+    Numbers dx = zeros(reads.inputs.at(0)->sizes);
+    rows_of(dx) = logit_gradient(reads, top) * rows_of(*reads.parameters.at(0));
+    return dx;
+  };
+  math.backward_weight = [=](const Reads& reads, int) {
+    Numbers dw = zeros(reads.parameters.at(0)->sizes);
+    rows_of(dw) = logit_gradient(reads, top).transpose() * rows_of(*reads.inputs.at(0));
+    return dw;
+  };
+  return math;
+}
+
+Math dispatch_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    fit(reads.inputs.at(0)->sizes[1] == reads.inputs.at(1)->sizes[1]);
+    return repeated_rows(*reads.inputs[0], reads.inputs[1]->sizes[2]);
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    fit_rows(*reads.gradient, *reads.inputs.at(1));
+    return summed_rows(*reads.gradient, reads.inputs[1]->sizes[2]);
+  };
+  return math;
+}
+
+Math expert_linear_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    const Numbers &x = *reads.inputs.at(0), &choices = *reads.inputs.at(1), &w = *reads.parameters.at(0);
+    fit_rows(x, choices);
+    Numbers y = with_last(x, w.sizes.at(1));
+    for (Eigen::Index row = 0; row < rows_of(x).rows(); ++row) {
+      const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
+      rows_of(y).row(row) = rows_of(x).row(row) * weights.transpose();
+    }
+    return y;
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    const Numbers &choices = *reads.inputs.at(1), &w = *reads.parameters.at(0);
+    fit_rows(*reads.gradient, choices);
+    Numbers dx = with_last(*reads.gradient, w.sizes.at(2));
+    for (Eigen::Index row = 0; row < rows_of(dx).rows(); ++row) {
+      const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
+      rows_of(dx).row(row) = rows_of(*reads.gradient).row(row) * weights;
+    }
+    return dx;
+  };
+  math.backward_weight = [](const Reads& reads, int) {
+    const Numbers &x = *reads.inputs.at(0), &choices = *reads.inputs.at(1);
+    fit_rows(x, choices);
+    Numbers dw = zeros(reads.parameters.at(0)->sizes);
+    const std::int64_t out = dw.sizes[1], in = dw.sizes[2];
+    fit_rows(*reads.gradient, choices);
+    fit(reads.gradient->sizes.back() == out && x.sizes.back() == in);
+    for (Eigen::Index row = 0; row < rows_of(x).rows(); ++row) {
+      const std::int64_t expert = expert_of(choices.values[static_cast<std::size_t>(row)]);
+      fit(expert >= 0 && expert < dw.sizes[0]);
+      View weights(dw.values.data() + expert * out * in, out, in);
+      weights += rows_of(*reads.gradient).row(row).transpose() * rows_of(x).row(row);
+    }
+    return dw;
+  };
+  return math;
+}
+
+Math weighted_gated_math() {
+  const Math plain = gated_math();
+  const auto weigh = [](Numbers rows, const Numbers& choices) {
+    fit_rows(rows, choices);
+    for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
+      rows_of(rows).row(row) *= weight_of(choices.values[static_cast<std::size_t>(row)]);
+    }
+    return rows;
+  };
+  Math math;
+  math.forward = [=](const Reads& reads) { return weigh(plain.forward(reads), *reads.inputs.at(1)); };
+  math.backward_input = [=](const Reads& reads, int index) {
+    const Numbers& choices = *reads.inputs.at(1);
+    if (index == 0) {
+      const Numbers weighed = weigh(*reads.gradient, choices);
+      Reads of_rows = reads;
+      of_rows.gradient = &weighed;
+      return plain.backward_input(of_rows, 0);
+    }
+    const Numbers rows = plain.forward(reads);
+    fit(rows.sizes == reads.gradient->sizes);
+    fit_rows(rows, choices);
+    Numbers gradient = zeros(choices.sizes);
+    for (Eigen::Index row = 0; row < rows_of(rows).rows(); ++row) {
+      gradient.values[static_cast<std::size_t>(row)] = rows_of(rows).row(row).dot(rows_of(*reads.gradient).row(row));
+    }
+    return gradient;
+  };
+  return math;
+}
+
+Math combine_math() {
+  Math math;
+  math.forward = [](const Reads& reads) {
+    fit_rows(*reads.inputs.at(0), *reads.inputs.at(1));
+    return summed_rows(*reads.inputs[0], reads.inputs[1]->sizes[2]);
+  };
+  math.backward_input = [](const Reads& reads, int) {
+    return repeated_rows(*reads.gradient, reads.inputs.at(1)->sizes[2]);
   };
   return math;
 }

@@ -14,6 +14,15 @@ Math multiply_math();
 Math gated_math();
 /// Causal, without positions. `queries_per_key`: query heads that share a key and value head.
 Math attention_math(std::int64_t width, std::int64_t queries_per_key);
+/// Causal, of queries, keys beside values, and one rotary key that is not turned: widths of a head.
+Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std::int64_t value);
+Math slice_math(std::int64_t begin, std::int64_t end);
+/// An element of its output is the number of an expert plus the expert's weight, which is less than 1.
+Math router_math(std::int64_t top);
+Math dispatch_math();
+Math expert_linear_math();
+Math weighted_gated_math(); ///< rows times the weights that their choices have
+Math combine_math();
 Math embedding_math();
 Math cross_entropy_math();
 

@@ -39,7 +39,8 @@ double error_of(const Outcome& outcome, const Outcome& whole) {
 
 std::string describe(const TransformerSizes& sizes, int data, int tensor, bool sequence) {
   return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
-         ", data " + std::to_string(data) + ", tensor " + std::to_string(tensor) + (sequence ? ", sequence" : "");
+         (sizes.experts > 0 ? ", experts" : "") + (sizes.latent ? ", latent" : "") + ", data " + std::to_string(data) +
+         ", tensor " + std::to_string(tensor) + (sequence ? ", sequence" : "");
 }
 
 std::vector<TransformerSizes> models() {
@@ -55,7 +56,13 @@ std::vector<TransformerSizes> models() {
   wide.hidden = 16;
   wide.heads = wide.key_value_heads = wide.tokens = 8;
   wide.intermediate = wide.samples = 16;
-  return {gated, apart, gelu, tied, wide};
+  TransformerSizes experts = gated;
+  experts.experts = 4;
+  TransformerSizes latent = experts;
+  latent.latent = true;
+  latent.hidden = 16;
+  latent.key_value_heads = latent.heads;
+  return {gated, apart, gelu, tied, wide, experts, latent};
 }
 
 // Whether each gradient ends up as its parameter lies, so that an optimiser's step needs nothing more.

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "sim/workload/layer/expert_layers.hpp"
+#include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_signatures.hpp"
 #include "tests/program/layer_math.hpp"
 
@@ -18,7 +20,8 @@ public:
     int x = embedding();
     const int embedded = x;
     for (int block = 0; block < sizes_.blocks; ++block) {
-      x = mlp(attention(x));
+      x = sizes_.latent ? latent_attention(x) : attention(x);
+      x = sizes_.experts > 0 ? mixture(x) : mlp(x);
     }
     const int head = linear(norm(x), sizes_.hidden, sizes_.words, false);
     if (sizes_.tied) {
@@ -60,8 +63,9 @@ private:
     return append(linear_signature(product, sizes_.samples), linear_math(), {from});
   }
 
-  int norm(int from) {
-    const Shape shape = {sizes_.tokens, sizes_.hidden};
+  int norm(int from) { return norm(from, sizes_.hidden); }
+  int norm(int from, int features) {
+    const Shape shape = {sizes_.tokens, features};
     return append(normalization_signature(layer(shape, shape), sizes_.samples, 1), rms_norm_math(), {from});
   }
 
@@ -84,8 +88,68 @@ private:
     return combine(add_math(), x, linear(mixed, sizes_.hidden, sizes_.hidden, !sizes_.gated), sizes_.hidden);
   }
 
-  int mlp(int x) {
+  int slice(int from, int in, int begin, int end) {
+    Layer part = layer({sizes_.tokens, in}, {sizes_.tokens, end - begin});
+    part.axis = 1;
+    Signature signature = slice_signature(part, sizes_.samples);
+    signature.reads_inputs = true; // for its size
+    return append(std::move(signature), slice_math(begin, end), {from});
+  }
+
+  int latent_attention(int x) {
+    const int heads = sizes_.heads, rank = sizes_.intermediate;
+    const int width = sizes_.hidden / heads, rotary = width / 2;
     const int normed = norm(x);
+    const int query =
+        linear(norm(linear(normed, sizes_.hidden, rank, false), rank), rank, heads * (width + rotary), false);
+    const int down = linear(normed, sizes_.hidden, rank + rotary, false);
+    const int short_vector = norm(slice(down, rank + rotary, 0, rank), rank);
+    const int key_value = linear(short_vector, rank, heads * 2 * width, false);
+    const int key = slice(down, rank + rotary, rank, rank + rotary);
+    Layer core = layer({sizes_.tokens, heads * (width + rotary)}, {sizes_.tokens, sizes_.hidden});
+    core.inputs.push_back({sizes_.tokens, heads * 2 * width});
+    core.inputs.push_back({sizes_.tokens, rotary});
+    core.heads = heads;
+    const int mixed = append(latent_attention_signature(core, sizes_.samples),
+                             latent_attention_math(width, rotary, width), {query, key_value, key});
+    return combine(add_math(), x, linear(mixed, sizes_.hidden, sizes_.hidden, false), sizes_.hidden);
+  }
+
+  // A layer that reads a tensor and the choices of a router.
+  Layer routed(std::int64_t rows, int in, std::int64_t rows_out, int out) const {
+    Layer layer = this->layer({rows, in}, {rows_out, out});
+    layer.inputs.push_back({sizes_.tokens, kTop});
+    layer.experts = sizes_.experts;
+    layer.top = kTop;
+    layer.bias = false;
+    return layer;
+  }
+
+  int mixture(int x) {
+    const int hidden = sizes_.hidden, inner = sizes_.intermediate;
+    const std::int64_t tokens = sizes_.tokens, rows = tokens * kTop, samples = sizes_.samples;
+    const int normed = norm(x);
+    Layer choice = layer({tokens, hidden}, {tokens, kTop});
+    choice.experts = sizes_.experts;
+    choice.top = kTop;
+    choice.bias = false;
+    const int router = append(router_signature(choice, samples), router_math(kTop), {normed});
+    const int sent =
+        append(dispatch_signature(routed(tokens, hidden, rows, hidden), samples), dispatch_math(), {normed, router});
+    const int expanded = append(expert_linear_signature(routed(rows, hidden, rows, 2 * inner), samples),
+                                expert_linear_math(), {sent, router});
+    const int gate = append(gated_signature(routed(rows, 2 * inner, rows, inner), samples), weighted_gated_math(),
+                            {expanded, router});
+    const int contracted = append(expert_linear_signature(routed(rows, inner, rows, hidden), samples),
+                                  expert_linear_math(), {gate, router});
+    const int back =
+        append(combine_signature(routed(rows, hidden, tokens, hidden), samples), combine_math(), {contracted, router});
+    return combine(add_math(), mlp_of(normed, x), back, hidden);
+  }
+
+  int mlp(int x) { return mlp_of(norm(x), x); }
+
+  int mlp_of(int normed, int x) {
     const int inner = sizes_.intermediate;
     int middle = -1;
     if (!sizes_.gated) {
@@ -128,6 +192,7 @@ private:
     }
   }
 
+  static constexpr int kTop = 2; // experts of a token
   const TransformerSizes& sizes_;
   Transformer made_;
 };

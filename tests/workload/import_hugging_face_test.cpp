@@ -230,6 +230,196 @@ TEST_CASE("a window of all layers is modelled, whichever keys say it", "[workloa
   CHECK(pairs_of(listed) == all);
 }
 
+TEST_CASE("layers may differ in their windows", "[workload][hugging-face]") {
+  const double all = 36, three = 1 + 2 + 6 * 3; // 8 queries
+  const auto pairs = [](const Json& config) {
+    const ModelGraph model = read(config);
+    std::vector<double> result;
+    for (const char* name : {"layer.0.attention", "layer.1.attention"}) {
+      result.push_back(test::find_operator(model, name).forward.flops.value / 64);
+    }
+    return result;
+  };
+  CHECK(
+      pairs(small(
+          {{"model_type", "qwen2"}, {"sliding_window", 3}, {"use_sliding_window", true}, {"max_window_layers", 1}})) ==
+      std::vector{all, three});
+  CHECK(pairs(small({{"model_type", "qwen3"},
+                     {"head_dim", 4},
+                     {"sliding_window", 3},
+                     {"layer_types", {"sliding_attention", "full_attention"}}})) == std::vector{three, all});
+  // Without a list of types every other layer of gpt-oss has the window, the first one too.
+  CHECK(pairs(small({{"model_type", "gpt_oss"}, {"head_dim", 4}, {"sliding_window", 3}})) == std::vector{three, all});
+}
+
+// As published with Mixtral 8x7B v0.1; the other sizes of its family are those of the model with the same name here.
+constexpr const char* kMixtral = R"({
+  "architectures": ["MixtralForCausalLM"],
+  "attention_dropout": 0.0,
+  "hidden_act": "silu",
+  "hidden_size": 4096,
+  "intermediate_size": 14336,
+  "max_position_embeddings": 32768,
+  "model_type": "mixtral",
+  "num_attention_heads": 32,
+  "num_experts_per_tok": 2,
+  "num_hidden_layers": 32,
+  "num_key_value_heads": 8,
+  "num_local_experts": 8,
+  "output_router_logits": false,
+  "rope_theta": 1000000.0,
+  "router_aux_loss_coef": 0.02,
+  "sliding_window": null,
+  "tie_word_embeddings": false,
+  "vocab_size": 32000
+})";
+
+// As published with DeepSeek-V3.
+constexpr const char* kDeepSeekV3 = R"({
+  "architectures": ["DeepseekV3ForCausalLM"],
+  "attention_bias": false,
+  "aux_loss_alpha": 0.001,
+  "ep_size": 1,
+  "first_k_dense_replace": 3,
+  "hidden_act": "silu",
+  "hidden_size": 7168,
+  "intermediate_size": 18432,
+  "kv_lora_rank": 512,
+  "max_position_embeddings": 163840,
+  "model_type": "deepseek_v3",
+  "moe_intermediate_size": 2048,
+  "moe_layer_freq": 1,
+  "n_group": 8,
+  "n_routed_experts": 256,
+  "n_shared_experts": 1,
+  "norm_topk_prob": true,
+  "num_attention_heads": 128,
+  "num_experts_per_tok": 8,
+  "num_hidden_layers": 61,
+  "num_key_value_heads": 128,
+  "num_nextn_predict_layers": 1,
+  "q_lora_rank": 1536,
+  "qk_nope_head_dim": 128,
+  "qk_rope_head_dim": 64,
+  "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8"},
+  "routed_scaling_factor": 2.5,
+  "scoring_func": "sigmoid",
+  "seq_aux": true,
+  "tie_word_embeddings": false,
+  "topk_group": 4,
+  "topk_method": "noaux_tc",
+  "v_head_dim": 128,
+  "vocab_size": 129280
+})";
+
+TEST_CASE("a published config.json with experts gives the graph of the shipped workload", "[workload][hugging-face]") {
+  const ImportOptions sequence{.sequence = 4096};
+  check_same(read_text(kMixtral, sequence), shipped("mixtral-8x7b"));
+  check_same(read(with(kMixtral, {{"hidden_size", 6144},
+                                  {"intermediate_size", 16384},
+                                  {"num_attention_heads", 48},
+                                  {"num_hidden_layers", 56}}),
+                  sequence),
+             shipped("mixtral-8x22b"));
+  check_same(read(with(kLlama3, {{"architectures", {"Qwen3MoeForCausalLM"}},
+                                 {"model_type", "qwen3_moe"},
+                                 {"decoder_sparse_step", 1},
+                                 {"head_dim", 128},
+                                 {"hidden_size", 2048},
+                                 {"intermediate_size", 6144},
+                                 {"max_window_layers", 48},
+                                 {"mlp_only_layers", Json::array()},
+                                 {"moe_intermediate_size", 768},
+                                 {"num_experts", 128},
+                                 {"num_experts_per_tok", 8},
+                                 {"num_hidden_layers", 48},
+                                 {"num_key_value_heads", 4},
+                                 {"sliding_window", nullptr},
+                                 {"use_sliding_window", false},
+                                 {"vocab_size", 151936}}),
+                  sequence),
+             shipped("qwen3-30b-a3b"));
+  check_same(read(with(kLlama3, {{"architectures", {"GptOssForCausalLM"}},
+                                 {"model_type", "gpt_oss"},
+                                 {"attention_bias", true},
+                                 {"experts_per_token", 4},
+                                 {"head_dim", 64},
+                                 {"hidden_size", 2880},
+                                 {"intermediate_size", 2880},
+                                 {"num_attention_heads", 64},
+                                 {"num_experts_per_tok", 4},
+                                 {"num_hidden_layers", 36},
+                                 {"num_local_experts", 128},
+                                 {"quantization_config", {{"quant_method", "mxfp4"}}},
+                                 {"sliding_window", 128},
+                                 {"vocab_size", 201088}}),
+                  sequence),
+             shipped("gpt-oss-120b"));
+  check_same(read_text(kDeepSeekV3, sequence), shipped("deepseek-v3"));
+  CHECK(read_text(kDeepSeekV3, sequence).description ==
+        "deepseek_v3 of Hugging Face, 4096 tokens; keys not read: num_nextn_predict_layers, quantization_config");
+}
+
+// Parameters that `model.num_parameters()` of transformers counts.
+TEST_CASE("experts beside a shared one, and queries without a short vector, have the published parameters",
+          "[workload][hugging-face]") {
+  // Qwen1.5-MoE-A2.7B: 60 experts of 1408, a shared one of 5632 with its gate, biases of queries, keys and values.
+  const Json qwen = with(kLlama3, {{"architectures", {"Qwen2MoeForCausalLM"}},
+                                   {"model_type", "qwen2_moe"},
+                                   {"hidden_size", 2048},
+                                   {"intermediate_size", 5632},
+                                   {"moe_intermediate_size", 1408},
+                                   {"shared_expert_intermediate_size", 5632},
+                                   {"num_attention_heads", 16},
+                                   {"num_experts", 60},
+                                   {"num_experts_per_tok", 4},
+                                   {"num_hidden_layers", 24},
+                                   {"num_key_value_heads", 16},
+                                   {"vocab_size", 151936}});
+  CHECK(parameters_of(qwen) == 14315784192);
+  // DeepSeek-V2-Lite: no q_lora_rank; one dense layer, 64 experts and two that all share.
+  const Json lite = with(kDeepSeekV3, {{"architectures", {"DeepseekV2ForCausalLM"}},
+                                       {"model_type", "deepseek_v2"},
+                                       {"first_k_dense_replace", 1},
+                                       {"hidden_size", 2048},
+                                       {"intermediate_size", 10944},
+                                       {"moe_intermediate_size", 1408},
+                                       {"n_routed_experts", 64},
+                                       {"n_shared_experts", 2},
+                                       {"num_attention_heads", 16},
+                                       {"num_experts_per_tok", 6},
+                                       {"num_hidden_layers", 27},
+                                       {"q_lora_rank", nullptr},
+                                       {"vocab_size", 102400}});
+  CHECK(parameters_of(lite) == 15706484224);
+}
+
+TEST_CASE("which layers have experts follows from the file", "[workload][hugging-face]") {
+  const auto sparse = [](const Json& changes) {
+    const ModelGraph model = read(small(changes));
+    std::vector<int> layers;
+    for (const Operator& op : model.operators) {
+      if (op.type == "router") {
+        layers.push_back(std::stoi(op.name.substr(op.name.find('.') + 1)));
+      }
+    }
+    return layers;
+  };
+  const Json qwen = {{"model_type", "qwen3_moe"},
+                     {"head_dim", 4},
+                     {"num_hidden_layers", 5},
+                     {"num_experts", 4},
+                     {"num_experts_per_tok", 2}};
+  const auto changed = [&](const Json& changes) {
+    Json config = qwen;
+    config.update(changes);
+    return config;
+  };
+  CHECK(sparse(qwen) == std::vector{0, 1, 2, 3, 4});
+  CHECK(sparse(changed({{"decoder_sparse_step", 2}})) == std::vector{1, 3});
+  CHECK(sparse(changed({{"mlp_only_layers", {0, 3}}})) == std::vector{1, 2, 4});
+}
+
 TEST_CASE("biases, tied heads and head widths are as the file says", "[workload][hugging-face]") {
   // Heads of 4: queries 16, keys and values 8 each; a layer 16 * 32 + 16 * 16 + 3 * 16 * 24 + 2 * 16 = 1952.
   const double plain = 2 * 160 + 2 * 1952 + 16;
@@ -267,9 +457,10 @@ TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {
 }
 
 TEST_CASE("a config of another architecture says what it has and what is known", "[workload][hugging-face]") {
-  const std::string known = "known: llama, mistral, qwen2, qwen3, gemma, phi3, gpt2, gpt_neox";
-  CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mixtral\"}")); }) ==
-        "f.json:2:16: model_type: 'mixtral' is not modelled: it has a mixture of experts; " + known);
+  const std::string known = "known: llama, mistral, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
+                            "deepseek_v2, deepseek_v3, gemma, phi3, gpt2, gpt_neox";
+  CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mamba2\"}")); }) ==
+        "f.json:2:16: model_type: 'mamba2' is not modelled: it has state space layers; " + known);
   CHECK(test::error_of([] { read_text(std::string("{\"model_type\": \"lama\"}")); }) ==
         "f.json:1:16: model_type: unknown architecture 'lama'; did you mean 'llama'? " + known);
   CHECK_THAT(test::error_of([] { read_text(std::string(R"({"architectures": ["BloomForCausalLM"]})")); }),
@@ -303,11 +494,8 @@ TEST_CASE("what is not modelled is refused where it stands", "[workload][hugging
   refused({{"model_type", "phi3"}, {"partial_rotary_factor", 1.5}}, "partial_rotary_factor: must be more than 0, at");
   refused({{"model_type", "phi3"}, {"rope_parameters", {{"partial_rotary_factor", 0}}}},
           "rope_parameters.partial_rotary_factor: must be more than 0, at");
-  refused({{"model_type", "qwen2"}, {"use_sliding_window", true}, {"max_window_layers", 1}},
-          "max_window_layers: layers that differ in their windows are not modelled");
-  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention", "sliding_attention"}}},
-          "layer_types: layers that differ in their windows are not modelled");
-  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention"}}}, "for each of the 2 layers");
+  refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention"}}},
+          "layer_types: must be an array of 2 texts, one for each of num_hidden_layers");
   refused({{"model_type", "qwen3"}, {"layer_types", {"full_attention", "linear_attention"}}},
           "layer_types[1]: is \"linear_attention\"; allowed: full_attention, sliding_attention");
   refused({{"model_type", "qwen3"}, {"layer_types", 7}}, "layer_types");

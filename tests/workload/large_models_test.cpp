@@ -92,6 +92,60 @@ TEST_CASE("a model that looks nothing up has no tokens", "[workload]") {
   CHECK(model_flops(test::workload(text_of("vgg16"))).value > 0);
 }
 
+// A mixture: `top` of `experts` beside each other, each of `inside` features.
+struct Mixture {
+  const char* name;
+  double layers, hidden, heads, key_value_heads, experts, top, inside, vocabulary, sequence;
+  double parameters, active; ///< as published, and of them what a token meets
+};
+
+// Parameters of the files on huggingface.co; heads of 128 features.
+constexpr Mixture kMixtures[] = {
+    {"mixtral-8x7b", 32, 4096, 32, 8, 8, 2, 14336, 32000, 4096, 46702792704, 12879925248},
+    {"mixtral-8x22b", 56, 6144, 48, 8, 8, 2, 16384, 32000, 4096, 140620634112, 39152031744},
+    {"qwen3-30b-a3b", 48, 2048, 32, 4, 128, 8, 768, 151936, 4096, 30532122624, 3353032704},
+};
+
+// Weights in products that a token meets, `experts` of each layer's.
+double products_of(const Mixture& m, double experts) {
+  constexpr double kWidth = 128;
+  return m.hidden * kWidth * (2 * m.heads + 2 * m.key_value_heads) + m.hidden * m.experts +
+         experts * 3 * m.hidden * m.inside;
+}
+
+TEST_CASE("mixtures of experts have the published parameters, and FLOPs of those that a token meets",
+          "[workload][conformance]") {
+  for (const Mixture& m : kMixtures) {
+    INFO(m.name);
+    const double head_norms = std::string(m.name).starts_with("qwen3") ? 2 * 128 : 0;
+    const double rest = m.layers * (2 * m.hidden + head_norms) + 2 * m.vocabulary * m.hidden + m.hidden;
+    CHECK(m.layers * products_of(m, m.experts) + rest == m.parameters);
+    CHECK(m.layers * products_of(m, m.top) + rest == m.active);
+    const ModelGraph model = test::workload(text_of(m.name));
+    CHECK(totals_of(model).parameters == m.parameters);
+    CHECK(totals_of(model).active == m.active);
+    // PaLM's 2 N + 4 L H Q T a token, with the N that a token meets in products, and the pairs that the mask leaves.
+    const double weights = m.layers * products_of(m, m.top) + m.vocabulary * m.hidden;
+    const double attention = 2 * m.layers * m.heads * 128 * (m.sequence + 1);
+    // A router's softmax, 5 a logit, stands in its product.
+    const double routers = 5 * m.layers * m.experts;
+    CHECK(2 * test::multiply_adds(model) == test::near(m.sequence * (2 * weights + attention + routers)));
+    CHECK(totals_of(model).forward.value == Approx(m.sequence * (2 * weights + attention)).epsilon(2e-3));
+  }
+}
+
+// DeepSeek-AI 2024: "671B total parameters with 37B activated for each token"; the files' main model counts
+// 671,026,419,200. OpenAI 2025, table 1: 116.83 billion, 5.13 active; that table leaves the embedding out of the active
+// ones, 201,088 x 2,880.
+TEST_CASE("the largest mixtures have the published parameters", "[workload][conformance]") {
+  const ModelTotals deepseek = totals_of(test::workload(text_of("deepseek-v3")));
+  CHECK(deepseek.parameters == 671026419200);
+  CHECK(deepseek.active == Approx(37e9).epsilon(0.02));
+  const ModelTotals oss = totals_of(test::workload(text_of("gpt-oss-120b")));
+  CHECK(oss.parameters == 116829156672);
+  CHECK(oss.active - 201088. * 2880 == Approx(5.13e9).epsilon(1e-3));
+}
+
 constexpr Sizes kGpt[] = {
     {"gpt3-175b", 96, 12288, 96, 96, 128, 4 * 12288, 51200, 2048, 174615846912},
     {"gpt3-1t", 128, 25600, 160, 160, 160, 4 * 25600, 51200, 2048, 1008038758400},

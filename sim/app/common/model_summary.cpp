@@ -110,6 +110,7 @@ std::string summary_json(const ModelGraph& model) {
                                        {"name", model.name},
                                        {"operators", model.size()},
                                        {"parameters", totals.parameters},
+                                       {"active_parameters", totals.active},
                                        {"forward_flops", totals.forward.value},
                                        {"backward_flops", totals.backward.value},
                                        {"activation_bytes", totals.output_elements * row_of(Precision::fp32).bytes},
@@ -119,11 +120,12 @@ std::string summary_json(const ModelGraph& model) {
 
 std::string summary_text(const ModelGraph& model) {
   const ModelTotals totals = totals_of(model);
-  std::string text = model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" +
-                     std::to_string(model.size()) + " operators, " + to_text(totals.parameters / 1e6, 2) +
-                     " M parameters; per sample: forward " + to_text(totals.forward) + ", backward " +
-                     to_text(totals.backward) + ", activations " + to_text(Bytes{4 * totals.output_elements}) +
-                     " (fp32)\n";
+  std::string text =
+      model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" + std::to_string(model.size()) +
+      " operators, " + to_text(totals.parameters / 1e6, 2) + " M parameters" +
+      (totals.active < totals.parameters ? ", of which a token meets " + to_text(totals.active / 1e6, 2) + " M" : "") +
+      "; per sample: forward " + to_text(totals.forward) + ", backward " + to_text(totals.backward) + ", activations " +
+      to_text(Bytes{4 * totals.output_elements}) + " (fp32)\n";
   for (const Profile& profile : model.profiles) {
     Seconds forward;
     Seconds backward;

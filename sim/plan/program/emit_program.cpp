@@ -324,7 +324,7 @@ private:
     reads.insert(reads.end(), weights.begin(), weights.end());
     for (std::size_t i = 0; i < signature(op).inputs.size(); ++i) {
       const InputSignature& input = signature(op).inputs[i];
-      if (input.maker >= 0) {
+      if (input.maker >= 0 && input.passes_gradient) {
         const TensorId id = make(Role::gradient, input.maker, 0, input.dimensions, made(op, input.dimensions, false));
         steps_->push_back({StepKind::backward_input, op, static_cast<int>(i), 0, false, reads, id});
         arriving_[input.maker].push_back(id);

@@ -119,11 +119,26 @@ private:
     }
   }
 
+  // A product without a partner. Under sequence parallelism one that leads straight to a norm, as the way down to the
+  // short vectors of latent attention, works on each rank's tokens; Megatron-LM has such weights on all ranks.
   void share_alone(int product) {
+    const int tokens = find_letter(operators_[product], kTokens);
+    if (rule_.sequence && tokens != kNone && leads_to_norm(product)) {
+      letter(product) = tokens;
+      return;
+    }
     const int features = feature_letter(operators_[product]);
     if (features != kNone && operators_[product].letters[features].pieces % layout_.dimensions[axis_].size == 0) {
       letter(product) = features;
     }
+  }
+
+  bool leads_to_norm(int op) const {
+    return std::any_of(readers_[op].begin(), readers_[op].end(), [&](const OutputReader& reader) {
+      const Signature& signature = operators_[reader.op];
+      const bool alone = signature.inputs.size() == 1 && feature_letter(signature) == kNone;
+      return alone && (!signature.parameters.empty() || leads_to_norm(reader.op));
+    });
   }
 
   void share_region(const Region& region) {
@@ -184,8 +199,10 @@ private:
       return true;
     }
     open.push_back(op);
+    const int reduced = reduced_letter(operators_[op]);
+    const int features = reduced != kNone ? reduced : feature_letter(operators_[op]);
     for (const InputSignature& input : operators_[op].inputs) {
-      if (input.maker < 0) {
+      if (input.maker < 0 || dimension_of(input.dimensions, features) < 0) { // weights of rows, say
         continue;
       }
       if (is_product(operators_[input.maker])) {

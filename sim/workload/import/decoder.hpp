@@ -1,20 +1,46 @@
-// A dense decoder-only transformer by its sizes, as configurations of other tools give it, and the workload file of it.
+// A decoder-only transformer by its sizes, as configurations of other tools give it, and the workload file of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace stagecraft {
 
-/// A dense decoder-only transformer.
+/// What may differ between the layers of a decoder.
+struct DecoderLayer {
+  int window = 0;      ///< keys that a query sees; 0: all before it
+  bool sparse = false; ///< a mixture of experts in place of the feed-forward part
+  bool operator==(const DecoderLayer&) const = default;
+};
+
+/// Experts of a mixture, and what stands beside them.
+struct DecoderExperts {
+  int count = 0, top = 0;
+  int intermediate = 0;     ///< features inside an expert
+  int shared = 0;           ///< features inside the part that every token goes through; 0: there is none
+  bool shared_gate = false; ///< that part is scaled by a logistic function of the token
+  bool router_bias = false, bias = false;
+};
+
+/// Widths of latent attention; 0: the attention is another one.
+struct DecoderLatent {
+  int query_rank = 0; ///< 0: queries are made of the token itself
+  int key_value_rank = 0;
+  int without_rotary = 0, rotary = 0, value = 0; ///< of a head
+};
+
+/// A decoder-only transformer.
 struct Decoder {
-  int layers = 0, hidden = 0, intermediate = 0, vocabulary = 0, sequence = 0;
+  int hidden = 0, intermediate = 0, vocabulary = 0, sequence = 0;
   int heads = 0, key_value_heads = 0, head_width = 0;
   int positions = 0; ///< learned ones; 0: none
-  int window = 0;    ///< keys that a query sees; 0: all before it
   double rotary = 1; ///< fraction of a head's width that turns; 0: no rotary embedding
+  std::vector<DecoderLayer> layers;
+  DecoderExperts experts;
+  DecoderLatent latent;
   std::string norm = "rms_norm", activation = "silu";
-  bool gated = true, query_key_norm = false;
+  bool gated = true, query_key_norm = false, sinks = false;
   bool qkv_bias = false, projection_bias = false, mlp_bias = false;
   bool tied = false;     ///< the head uses the embedding's table
   bool parallel = false; ///< attention and feed-forward part read the same input, each through its norm

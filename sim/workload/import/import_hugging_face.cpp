@@ -1,4 +1,4 @@
-// Hugging Face's config.json of dense decoder-only transformers: each becomes the workload file that one would write by
+// Hugging Face's config.json of decoder-only transformers: each becomes the workload file that one would write by
 // hand, and is read as that. docs/formats/hugging-face.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <span>
 
 #include "sim/base/json.hpp"
 #include "sim/base/named_table.hpp"
@@ -18,7 +19,7 @@ namespace stagecraft {
 namespace {
 
 // Far above published models, and so that no tensor has more elements than a model may have.
-constexpr int kMostLayers = 4096, kMostHeads = 4096, kMostHeadWidth = 4096;
+constexpr int kMostLayers = 4096, kMostHeads = 4096, kMostHeadWidth = 4096, kMostExperts = 4096;
 constexpr int kMostHidden = 1 << 20, kMostIntermediate = 1 << 23, kMostVocabulary = 1 << 24;
 
 constexpr const char *kRotary = "partial_rotary_factor", *kNeoxRotary = "rotary_pct";
@@ -28,18 +29,24 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "attention_dropout",
                                           "attn_pdrop",
                                           "begin_suppress_tokens",
+                                          "aux_loss_alpha",
                                           "bos_token_id",
                                           "classifier_dropout",
                                           "dtype",
                                           "embd_layer_norm_epsilon",
+                                          "ep_size",
                                           "eos_token_id",
                                           "id2label",
+                                          "initial_context_length",
                                           "initializer_range",
                                           "label2id",
                                           "layer_norm_eps",
                                           "layer_norm_epsilon",
                                           "n_ctx",
+                                          "n_group",
+                                          "norm_topk_prob",
                                           "original_max_position_embeddings",
+                                          "output_router_logits",
                                           "pad_token_id",
                                           "pretraining_tp",
                                           "reorder_and_upcast_attn",
@@ -48,14 +55,22 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "rope_scaling",
                                           "rope_theta",
                                           "rotary_emb_base",
+                                          "routed_scaling_factor",
+                                          "router_aux_loss_coef",
+                                          "router_jitter_noise",
                                           "scale_attn_by_inverse_layer_idx",
                                           "scale_attn_weights",
+                                          "scoring_func",
+                                          "seq_aux",
                                           "summary_activation",
                                           "summary_first_dropout",
                                           "summary_proj_to_labels",
                                           "summary_type",
                                           "summary_use_proj",
+                                          "swiglu_limit",
                                           "task_specific_params",
+                                          "topk_group",
+                                          "topk_method",
                                           "torch_dtype",
                                           "transformers_version",
                                           "use_cache"};
@@ -70,7 +85,6 @@ constexpr NamedLack kRefused[] = {{"quantization_config", "quantized weights"},
                                   {"num_local_experts", "a mixture of experts"},
                                   {"n_routed_experts", "a mixture of experts"},
                                   {"kv_lora_rank", "latent attention"},
-                                  {"num_nextn_predict_layers", "the prediction of several tokens"},
                                   {"is_encoder_decoder", "an encoder beside the decoder"},
                                   {"add_cross_attention", "attention to an encoder"},
                                   {"use_bidirectional_attention", "attention to later tokens"},
@@ -80,20 +94,14 @@ constexpr NamedLack kRefused[] = {{"quantization_config", "quantized weights"},
 constexpr NamedLack kNotModelled[] = {
     {"bert", "an encoder, and heads on it"},
     {"bloom", "biases of attention by distance"},
-    {"deepseek_v2", "latent attention and a mixture of experts"},
-    {"deepseek_v3", "latent attention, a mixture of experts and the prediction of several tokens"},
     {"falcon", "one norm for attention and feed-forward part"},
     {"gemma2", "norms behind both parts, and layers that differ in their windows"},
     {"gemma3", "images, norms behind both parts, and layers that differ in their windows"},
     {"gemma3_text", "norms behind both parts, and layers that differ in their windows"},
-    {"gpt_oss", "a mixture of experts, and layers that differ in their windows"},
     {"llama4", "images and a mixture of experts"},
     {"mamba", "state space layers"},
     {"mamba2", "state space layers"},
-    {"mixtral", "a mixture of experts"},
     {"phi", "one norm for attention and feed-forward part"},
-    {"qwen2_moe", "a mixture of experts"},
-    {"qwen3_moe", "a mixture of experts"},
     {"t5", "an encoder, and attention to it"},
     {"vit", "images"},
 };
@@ -136,8 +144,12 @@ public:
   }
   InputError error(const std::string& key, const std::string& what) const { return object_.error(key, what); }
 
-  void refuse_what_is_not_modelled() {
+  /// `modelled`: keys of these that the family reads, or whose meaning for storage it leaves aside.
+  void refuse_what_is_not_modelled(std::span<const std::string_view> modelled) {
     for (const NamedLack& row : kRefused) {
+      if (std::find(modelled.begin(), modelled.end(), row.name) != modelled.end()) {
+        continue;
+      }
       const json::Value* found = given(std::string(row.name));
       const bool off = found == nullptr || *found == false || *found == 0 ||
                        ((found->is_object() || found->is_array()) && found->empty());
@@ -203,7 +215,7 @@ void read_activation(Config& config, const std::string& key, const std::string& 
 
 // Sizes under the names that nearly all families use.
 void read_sizes(Config& config, Decoder& d) {
-  d.layers = config.size("num_hidden_layers", kMostLayers);
+  d.layers.resize(config.size("num_hidden_layers", kMostLayers));
   d.hidden = config.size("hidden_size", kMostHidden);
   d.intermediate = config.size("intermediate_size", kMostIntermediate);
   d.heads = config.size("num_attention_heads", kMostHeads);
@@ -224,34 +236,38 @@ void read_heads(Config& config, Decoder& d, int width, bool may_be_missing) {
   d.head_width = config.size("head_dim", kMostHeadWidth, width);
 }
 
-// One window for all layers, or none. `window` is the one that the family's other keys give.
+void set_windows(Decoder& d, int window, int first = 0) {
+  for (int layer = first; layer < static_cast<int>(d.layers.size()); ++layer) {
+    d.layers[layer].window = window;
+  }
+}
+
+// Which layers have the window, where the file lists it.
 void read_layer_types(Config& config, Decoder& d, int window) {
   const json::Value* types = config.given("layer_types");
   if (types == nullptr) {
     return;
   }
-  int sliding = 0;
-  for (std::size_t i = 0; types->is_array() && i < types->size(); ++i) {
+  if (!types->is_array() || types->size() != d.layers.size()) {
+    throw config.error("layer_types", "must be an array of " + std::to_string(d.layers.size()) +
+                                          " texts, one for each of num_hidden_layers");
+  }
+  for (std::size_t i = 0; i < types->size(); ++i) {
     const json::Value& type = (*types)[i];
     if (type != "full_attention" && type != "sliding_attention") {
       throw config.error("layer_types[" + std::to_string(i) + "]",
                          "is " + excerpt(on_one_line(type.dump())) + "; allowed: full_attention, sliding_attention");
     }
-    sliding += type == "sliding_attention" ? 1 : 0;
+    d.layers[i].window = type == "sliding_attention" ? window : 0;
   }
-  if (!types->is_array() || static_cast<int>(types->size()) != d.layers || (sliding != 0 && sliding != d.layers)) {
-    throw config.error("layer_types",
-                       "layers that differ in their windows are not modelled; allowed: the same for each of the " +
-                           std::to_string(d.layers) + " layers");
-  }
-  d.window = sliding > 0 ? window : 0;
 }
 
 // The window where the key stands alone: of all layers, or none where it is null.
 void read_window(Config& config, Decoder& d, int otherwise) {
   const bool absent = !config.has("sliding_window");
-  d.window = config.size("sliding_window", kMostSequence, absent ? otherwise : 0);
-  read_layer_types(config, d, d.window);
+  const int window = config.size("sliding_window", kMostSequence, absent ? otherwise : 0);
+  set_windows(d, window);
+  read_layer_types(config, d, window);
 }
 
 // Qwen: layers from max_window_layers on have the window, if it is switched on.
@@ -261,10 +277,8 @@ void read_switched_window(Config& config, Decoder& d) {
   const bool on = config.flag("use_sliding_window", false);
   const json::Value* from = config.given("max_window_layers");
   const int first = from != nullptr && *from == 0 ? 0 : config.size("max_window_layers", kMostSequence, kFirst);
-  d.window = on && first == 0 ? window : 0;
-  if (on && first > 0 && first < d.layers && config.given("layer_types") == nullptr) {
-    throw config.error("max_window_layers", "layers that differ in their windows are not modelled; allowed: 0, or " +
-                                                std::to_string(d.layers) + " or more, the number of layers");
+  if (on) {
+    set_windows(d, window, first);
   }
   read_layer_types(config, d, window);
 }
@@ -307,6 +321,129 @@ void read_qwen3(Config& config, Decoder& d) {
   d.query_key_norm = true;
 }
 
+// The number of experts under the family's name for it, and how many of them a token goes to.
+void read_experts(Config& config, Decoder& d, const char* count, int many, int top) {
+  d.experts.count = config.size(count, kMostExperts, many);
+  d.experts.top = config.size("num_experts_per_tok", kMostExperts, top);
+  if (d.experts.top > d.experts.count) {
+    throw config.error(config.has("num_experts_per_tok") ? "num_experts_per_tok" : count,
+                       "a token cannot go to " + std::to_string(d.experts.top) + " of " +
+                           std::to_string(d.experts.count) + " experts; allowed: at most to all of them");
+  }
+}
+
+void read_mixtral(Config& config, Decoder& d) {
+  constexpr int kExperts = 8, kTop = 2;
+  read_llama_like(config, d);
+  read_window(config, d, 0);
+  read_experts(config, d, "num_local_experts", kExperts, kTop);
+  d.experts.intermediate = d.intermediate;
+  for (DecoderLayer& layer : d.layers) {
+    layer.sparse = true;
+  }
+}
+
+// Qwen: every decoder_sparse_step-th layer has experts, but for those in mlp_only_layers.
+void read_sparse_step(Config& config, Decoder& d) {
+  const int step = config.size("decoder_sparse_step", kMostLayers, 1);
+  for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    d.layers[i].sparse = (i + 1) % step == 0;
+  }
+  const json::Value* dense = config.given("mlp_only_layers");
+  for (std::size_t i = 0; dense != nullptr && i < dense->size(); ++i) {
+    const json::Value* layer = dense->is_array() ? &(*dense)[i] : nullptr;
+    if (layer == nullptr || !layer->is_number_integer() || *layer < 0 || *layer >= d.layers.size()) {
+      throw config.error("mlp_only_layers",
+                         "must be an array of numbers of layers, from 0 to " + std::to_string(d.layers.size() - 1));
+    }
+    d.layers[layer->get<std::size_t>()].sparse = false;
+  }
+}
+
+void read_qwen2_moe(Config& config, Decoder& d) {
+  constexpr int kExperts = 60, kTop = 4, kInside = 1408, kShared = 5632;
+  read_qwen2(config, d);
+  read_experts(config, d, "num_experts", kExperts, kTop);
+  d.experts.intermediate = config.size("moe_intermediate_size", kMostIntermediate, kInside);
+  d.experts.shared = config.size("shared_expert_intermediate_size", kMostIntermediate, kShared);
+  d.experts.shared_gate = true;
+  read_sparse_step(config, d);
+}
+
+void read_qwen3_moe(Config& config, Decoder& d) {
+  constexpr int kExperts = 128, kTop = 8, kInside = 768;
+  read_llama_like(config, d);
+  read_switched_window(config, d);
+  read_attention_bias(config, d);
+  d.query_key_norm = true;
+  read_experts(config, d, "num_experts", kExperts, kTop);
+  d.experts.intermediate = config.size("moe_intermediate_size", kMostIntermediate, kInside);
+  read_sparse_step(config, d);
+}
+
+// Without layer_types every other layer has the window, the first one too.
+void read_gpt_oss(Config& config, Decoder& d) {
+  constexpr int kExperts = 128, kTop = 4, kWindow = 128, kHeadWidth = 64;
+  read_llama_like(config, d, kHeadWidth);
+  const int window = config.size("sliding_window", kMostSequence, kWindow);
+  for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    d.layers[i] = {i % 2 == 0 ? window : 0, true};
+  }
+  read_layer_types(config, d, window);
+  config.given("experts_per_token"); // another name of num_experts_per_tok in the published files
+  read_experts(config, d, "num_local_experts", kExperts, kTop);
+  d.experts.intermediate = d.intermediate;
+  d.experts.router_bias = d.experts.bias = true;
+  d.sinks = true;
+  d.qkv_bias = d.projection_bias = config.flag("attention_bias", true);
+}
+
+// Widths of latent attention. Without q_lora_rank queries are made of the token itself.
+void read_latent(Config& config, Decoder& d) {
+  constexpr int kMostRank = 1 << 16;
+  DecoderLatent& latent = d.latent;
+  const json::Value* rank = config.given("q_lora_rank");
+  latent.query_rank = rank == nullptr ? 0 : config.size("q_lora_rank", kMostRank);
+  latent.key_value_rank = config.size("kv_lora_rank", kMostRank);
+  latent.without_rotary = config.size("qk_nope_head_dim", kMostHeadWidth);
+  latent.rotary = config.size("qk_rope_head_dim", kMostHeadWidth);
+  latent.value = config.size("v_head_dim", kMostHeadWidth);
+  config.given("num_key_value_heads"); // as many as heads
+  config.given("head_dim");
+  d.key_value_heads = d.heads;
+  d.head_width = latent.without_rotary + latent.rotary;
+  d.rotary = 0; // a part of latent attention
+}
+
+void read_deepseek(Config& config, Decoder& d) {
+  read_sizes(config, d);
+  read_latent(config, d);
+  read_activation(config, "hidden_act", "silu", d);
+  read_attention_bias(config, d);
+  d.tied = config.flag("tie_word_embeddings", false);
+  const json::Value* first = config.given("first_k_dense_replace");
+  const bool from_start = first != nullptr && *first == 0;
+  const int dense = from_start ? 0 : config.size("first_k_dense_replace", kMostLayers);
+  const int step = config.size("moe_layer_freq", kMostLayers, 1);
+  config.size("n_routed_experts", kMostExperts);
+  read_experts(config, d, "n_routed_experts", 1, 1);
+  const int inside = config.size("moe_intermediate_size", kMostIntermediate);
+  d.experts.intermediate = inside;
+  constexpr int kMostShared = 64;
+  d.experts.shared =
+      config.given("n_shared_experts") == nullptr ? 0 : config.size("n_shared_experts", kMostShared) * inside;
+  for (int i = dense; i < static_cast<int>(d.layers.size()); ++i) {
+    d.layers[i].sparse = i % step == 0;
+  }
+}
+
+// Version 3 corrects the choice of experts by a bias for each; its last layers, which predict further tokens, are no
+// part of the model of transformers.
+void read_deepseek_v3(Config& config, Decoder& d) {
+  read_deepseek(config, d);
+  d.experts.router_bias = true;
+}
+
 void read_gemma(Config& config, Decoder& d) {
   constexpr int kHeadWidth = 256;
   read_sizes(config, d);
@@ -343,7 +480,7 @@ void read_gpt2(Config& config, Decoder& d) {
   d.gated = false;
   d.norm = "layer_norm";
   d.rotary = 0;
-  d.layers = config.size("n_layer", kMostLayers);
+  d.layers.resize(config.size("n_layer", kMostLayers));
   d.hidden = config.size("n_embd", kMostHidden);
   d.intermediate = config.size("n_inner", kMostIntermediate, 4 * d.hidden);
   d.heads = d.key_value_heads = config.size("n_head", kMostHeads);
@@ -363,13 +500,30 @@ struct Family {
   const char* hidden = "hidden_size";
   const char* positions = "max_position_embeddings";
   const char* rotary = kRotary;
+  std::span<const std::string_view> modelled = {}; ///< of kRefused
 };
+
+constexpr std::string_view kLocalExperts[] = {"num_local_experts", "quantization_config"};
+constexpr std::string_view kExperts[] = {"num_experts"};
+constexpr std::string_view kDeepSeek[] = {"n_routed_experts", "kv_lora_rank", "quantization_config"};
 
 constexpr std::array kFamilies = {
     Family{"llama", "LlamaForCausalLM", read_llama},
     Family{"mistral", "MistralForCausalLM", read_mistral},
     Family{"qwen2", "Qwen2ForCausalLM", read_qwen2},
     Family{"qwen3", "Qwen3ForCausalLM", read_qwen3},
+    Family{"mixtral", "MixtralForCausalLM", read_mixtral, "hidden_size", "max_position_embeddings", kRotary,
+           std::span(kLocalExperts).first(1)},
+    Family{"qwen2_moe", "Qwen2MoeForCausalLM", read_qwen2_moe, "hidden_size", "max_position_embeddings", kRotary,
+           kExperts},
+    Family{"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe, "hidden_size", "max_position_embeddings", kRotary,
+           kExperts},
+    Family{"gpt_oss", "GptOssForCausalLM", read_gpt_oss, "hidden_size", "max_position_embeddings", kRotary,
+           kLocalExperts},
+    Family{"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek, "hidden_size", "max_position_embeddings", kRotary,
+           kDeepSeek},
+    Family{"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek_v3, "hidden_size", "max_position_embeddings", kRotary,
+           kDeepSeek},
     Family{"gemma", "GemmaForCausalLM", read_gemma},
     Family{"phi3", "Phi3ForCausalLM", read_phi3},
     Family{"gpt2", "GPT2LMHeadModel", read_gpt2, "n_embd", "n_positions"},
@@ -457,7 +611,7 @@ ModelGraph import_hugging_face(const std::string& bytes, const std::string& file
   const json::Value document = json::parse(source);
   Config config(document, source);
   const Family& family = find_family(config);
-  config.refuse_what_is_not_modelled();
+  config.refuse_what_is_not_modelled(family.modelled);
   Decoder decoder;
   family.read(config, decoder);
   decoder.vocabulary = config.size("vocab_size", kMostVocabulary);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/count_of.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
 #include "sim/workload/import/import.hpp"
@@ -243,10 +244,11 @@ private:
     const LayerKind& kind = kind_of(layer.op.type, map.where("kind"));
     const int count = static_cast<int>(layer.inputs.size());
     if (count < kind.least_inputs || count > kind.most_inputs) {
+      const std::string least = std::to_string(kind.least_inputs);
+      const std::string most = std::to_string(kind.most_inputs);
       throw InputError(map.where("inputs"), "layer '" + placed.name + "' (" + layer.op.type + ") has " +
-                                                std::to_string(count) +
-                                                " inputs; allowed: " + std::to_string(kind.least_inputs) + " to " +
-                                                std::to_string(kind.most_inputs));
+                                                count_of(count, "input") +
+                                                "; allowed: " + (least == most ? least : least + " to " + most));
     }
     Layer shaped;
     shaped.where = map.where();

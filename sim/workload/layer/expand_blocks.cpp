@@ -13,7 +13,7 @@ constexpr size_t kMostLayers = 100'000;
 constexpr int kMostRepeats = 10'000;
 
 // Keys of a use of a block; a block's parameters may not have these names.
-constexpr std::string_view kUseKeys[] = {"block", "name", "repeat", "inputs", "input"};
+constexpr std::string_view kUseKeys[] = {"block", "name", "repeat", "first", "inputs", "input"};
 
 struct Block {
   std::string name;
@@ -147,6 +147,7 @@ private:
         find_by_name(std::span(blocks_).first(visible), map.text("block"), "block", map.where("block"));
     const std::string name = read_name(map, scopes);
     const int repeat = map.integer("repeat", 1, kMostRepeats, 1);
+    const int first = map.has("repeat") ? map.integer("first", 0, kMostRepeats, 0) : 0;
     const std::vector<LayerReference> inputs = read_inputs(map, scopes, input, previous);
     if (inputs.size() != 1) {
       throw InputError(map.where("inputs"), "a block has one input; hand it further layers as parameters");
@@ -163,13 +164,15 @@ private:
     previous = inputs.front();
     const auto inner_blocks = static_cast<size_t>(&block - blocks_.data());
     for (int i = 0; i < repeat; ++i) {
-      const std::string copy = map.has("repeat") ? name + "." + std::to_string(i) : name;
+      const std::string copy = map.has("repeat") ? name + "." + std::to_string(first + i) : name;
       std::vector<std::string> inner = scopes;
       inner.insert(inner.begin(), copy + ".");
       previous = place(layers, inner, previous, inner_blocks);
       record_output(copy, previous, node.where);
     }
-    if (map.has("repeat")) {
+    if (first > 0) {
+      placed_.outputs[name] = previous.candidates.front();
+    } else if (map.has("repeat")) {
       record_output(name, previous, node.where);
     }
     return previous;

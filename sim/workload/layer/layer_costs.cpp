@@ -7,6 +7,8 @@
 #include <functional>
 #include <numeric>
 
+#include "sim/workload/layer/layer_parts.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -24,22 +26,18 @@ double window_of(const Layer& layer) {
   return std::accumulate(layer.kernel.begin(), layer.kernel.end(), 1.0, std::multiplies<>());
 }
 
-Pass pass(double flops, double moved_elements, double moved_parameters = 0, int kernels = 1) {
-  return {Flops{flops}, moved_elements, moved_parameters, kernels};
-}
-
 // An element-wise function of `flops` operations per element: forward reads and writes every element, backward reads
 // one tensor more.
 LayerCost elementwise(const Layer& layer, double flops, Kept kept) {
   const double y = elements_of(layer.output);
-  return {.forward = pass(flops * y, 2 * y), .backward_input = pass(flops * y, 3 * y), .kept = kept};
+  return {.forward = make_pass(flops * y, 2 * y), .backward_input = make_pass(flops * y, 3 * y), .kept = kept};
 }
 
 LayerCost normalization(const Layer& layer, double reads, double parameters) {
   const double y = elements_of(layer.output);
-  return {.forward = pass(2 * y, (reads + 1) * y, parameters),
-          .backward_input = pass(2 * y, 3 * y, layer.features_in),
-          .backward_weight = pass(2 * y, 2 * y, parameters),
+  return {.forward = make_pass(2 * y, (reads + 1) * y, parameters),
+          .backward_input = make_pass(2 * y, 3 * y, layer.features_in),
+          .backward_weight = make_pass(2 * y, 2 * y, parameters),
           .parameters = parameters,
           .kept = {.inputs = true}};
 }
@@ -53,9 +51,9 @@ LayerCost dense_cost(const Layer& layer) {
   const double weights = fan_in * layer.features;
   const double parameters = weights + (layer.bias ? layer.features : 0);
   const double flops = 2 * y * fan_in;
-  return {.forward = pass(flops, x + y, parameters),
-          .backward_input = pass(flops, x + y, weights),
-          .backward_weight = pass(flops, x + y, parameters),
+  return {.forward = make_pass(flops, x + y, parameters),
+          .backward_input = make_pass(flops, x + y, weights),
+          .backward_weight = make_pass(flops, x + y, parameters),
           .parameters = layer.tied ? parameters - weights : parameters,
           .kept = {.inputs = true}};
 }
@@ -73,9 +71,9 @@ LayerCost rms_norm_cost(const Layer& layer) { return normalization(layer, 1, lay
 LayerCost query_key_norm_cost(const Layer& layer) {
   const double z = layer.sequence * layer.features;
   const double parameters = 2 * layer.features_in;
-  return {.forward = pass(2 * z, 2 * z, parameters, 2),
-          .backward_input = pass(2 * z, 3 * z, parameters, 2),
-          .backward_weight = pass(2 * z, 2 * z, parameters, 2),
+  return {.forward = make_pass(2 * z, 2 * z, parameters, 2),
+          .backward_input = make_pass(2 * z, 3 * z, parameters, 2),
+          .backward_weight = make_pass(2 * z, 2 * z, parameters, 2),
           .parameters = parameters,
           .kept = {.extra = z}};
 }
@@ -83,8 +81,8 @@ LayerCost query_key_norm_cost(const Layer& layer) {
 LayerCost response_norm_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
   const double flops = (2 * window_of(layer) + 3) * y;
-  return {.forward = pass(flops, 2 * y),
-          .backward_input = pass(2 * flops, 4 * y),
+  return {.forward = make_pass(flops, 2 * y),
+          .backward_input = make_pass(2 * flops, 4 * y),
           .kept = {.inputs = true, .output = true}};
 }
 
@@ -92,60 +90,63 @@ LayerCost in_place_cost(const Layer& layer) { return elementwise(layer, 1, {.out
 LayerCost activation_cost(const Layer& layer) { return elementwise(layer, 8, {.inputs = true}); }
 
 // y = a(g) u of the input's halves g and u. Backward computes a(g) again, of which nothing was kept, then du = dy a(g)
-// and dg = dy u a'(g): 8 + 1 + 1 + 8 operations.
+// and dg = dy u a'(g): 8 + 1 + 1 + 8 operations. The weights of rows, where there are some, are one factor more.
 LayerCost gated_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
-  return {.forward = pass(9 * y, x + y), .backward_input = pass(18 * y, 2 * x + y), .kept = {.inputs = true}};
+  const double weights = layer.inputs.size() > 1 ? y : 0;
+  return {.forward = make_pass(9 * y + weights, x + y),
+          .backward_input = make_pass(18 * y + 3 * weights, 2 * x + y),
+          .kept = {.inputs = true}};
 }
 
 // Su et al. 2021: each pair (a, b) becomes (a cos - b sin, a sin + b cos), 3 operations for each of the z elements that
 // turn, in place. Backward turns the gradient back; it needs only the angles, which follow from the position.
 LayerCost rotary_cost(const Layer& layer) {
   const double z = layer.sequence * layer.features;
-  return {.forward = pass(3 * z, 2 * z), .backward_input = pass(3 * z, 2 * z)};
+  return {.forward = make_pass(3 * z, 2 * z), .backward_input = make_pass(3 * z, 2 * z)};
 }
 
 LayerCost dropout_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
-  return {.forward = pass(y, (2 + kMaskElements) * y),
-          .backward_input = pass(y, (2 + kMaskElements) * y),
+  return {.forward = make_pass(y, (2 + kMaskElements) * y),
+          .backward_input = make_pass(y, (2 + kMaskElements) * y),
           .kept = {.extra = kMaskElements * y}};
 }
 
 LayerCost max_pool_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
-  return {.forward = pass((window_of(layer) - 1) * y, x + 2 * y),
-          .backward_input = pass(y, x + 2 * y),
+  return {.forward = make_pass((window_of(layer) - 1) * y, x + 2 * y),
+          .backward_input = make_pass(y, x + 2 * y),
           .kept = {.extra = y}};
 }
 
 LayerCost average_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
-  return {.forward = pass(window_of(layer) * y, x + y), .backward_input = pass(window_of(layer) * y, x + y)};
+  return {.forward = make_pass(window_of(layer) * y, x + y), .backward_input = make_pass(window_of(layer) * y, x + y)};
 }
 
 // A sum passes its gradient on unchanged. What costs time is adding it to other gradients where branches part.
 LayerCost add_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
   const double terms = static_cast<double>(layer.inputs.size()) - 1;
-  return {.forward = pass(terms * y, inputs_of(layer) + y), .backward_input = pass(terms * y, 3 * terms * y)};
+  return {.forward = make_pass(terms * y, inputs_of(layer) + y), .backward_input = make_pass(terms * y, 3 * terms * y)};
 }
 
 LayerCost product_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const auto factors = static_cast<double>(layer.inputs.size());
-  return {.forward = pass((factors - 1) * y, x + y),
-          .backward_input = pass(factors * y, 2 * x + y),
+  return {.forward = make_pass((factors - 1) * y, x + y),
+          .backward_input = make_pass(factors * y, 2 * x + y),
           .kept = {.inputs = true}};
 }
 
 LayerCost copy_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
-  return {.forward = pass(0, 2 * y), .backward_input = pass(0, y + inputs_of(layer))};
+  return {.forward = make_pass(0, 2 * y), .backward_input = make_pass(0, y + inputs_of(layer))};
 }
 
 LayerCost view_cost(const Layer&) { return {.kept = {.view = true}}; }
@@ -154,7 +155,7 @@ LayerCost softmax_cost(const Layer& layer) { return elementwise(layer, 5, {.outp
 
 LayerCost cross_entropy_cost(const Layer& layer) {
   const double x = inputs_of(layer);
-  return {.forward = pass(5 * x, 2 * x), .backward_input = pass(2 * x, 2 * x), .kept = {.extra = x}};
+  return {.forward = make_pass(5 * x, 2 * x), .backward_input = make_pass(2 * x, 2 * x), .kept = {.extra = x}};
 }
 
 LayerCost embedding_cost(const Layer& layer) {
@@ -162,8 +163,8 @@ LayerCost embedding_cost(const Layer& layer) {
   const double y = elements_of(layer.output);
   const double tables = 1 + (layer.positions > 0 ? 1 : 0) + (layer.types > 0 ? 1 : 0);
   const double parameters = (layer.vocabulary + layer.positions + layer.types) * layer.features;
-  return {.forward = pass((tables - 1) * y, x + (tables + 1) * y),
-          .backward_weight = pass(tables * y, x + y, parameters),
+  return {.forward = make_pass((tables - 1) * y, x + (tables + 1) * y),
+          .backward_weight = make_pass(tables * y, x + y, parameters),
           .parameters = parameters,
           .kept = {.inputs = true}};
 }
@@ -183,14 +184,18 @@ double pairs_of(const Layer& layer) {
 } // namespace
 
 // Dao et al. 2022: forward computes QK' and PV; backward QK' again, then dV, dP, dQ and dK: 5 products against 2.
-// Beside q, k, v and the output only the logarithm of each row's sum is kept.
+// Beside q, k, v and the output only the logarithm of each row's sum is kept. A sink is a learned logit of each head to
+// which no value belongs.
 LayerCost attention_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const double queries = layer.sequence;
   const double flops = 2 * pairs_of(layer) * (layer.features_in + layer.features);
-  return {.forward = pass(flops, x + y),
-          .backward_input = pass(2.5 * flops, 2 * (x + y)),
+  return {.forward = make_pass(flops, x + y),
+          .backward_input = make_pass(2.5 * flops, 2 * (x + y)),
+          .backward_weight =
+              layer.sinks ? make_pass(2 * queries * layer.heads, queries * layer.heads, layer.heads) : Pass(),
+          .parameters = layer.sinks ? static_cast<double>(layer.heads) : 0,
           .kept = {.inputs = true, .output = true, .extra = queries * layer.heads},
           .seen = pairs_of(layer) / (queries * layer.positions)};
 }
@@ -214,9 +219,9 @@ LayerCost lstm_cost(const Layer& layer) {
   const double moved = x + elements_of(layer.output) + 2 * gates;
   const double read_weights = weights + (layer.sequence - 1) * recurrent;
   const int kernels = static_cast<int>(std::min(cells * (1 + layer.sequence), 1e9));
-  return {.forward = pass(flops, moved, read_weights, kernels),
-          .backward_input = pass(flops, moved, read_weights, kernels),
-          .backward_weight = pass(flops, moved, parameters, static_cast<int>(2 * cells)),
+  return {.forward = make_pass(flops, moved, read_weights, kernels),
+          .backward_input = make_pass(flops, moved, read_weights, kernels),
+          .backward_weight = make_pass(flops, moved, parameters, static_cast<int>(2 * cells)),
           .parameters = parameters,
           .kept = {.inputs = true, .output = true, .extra = gates + steps * (2 * cells - directions) * hidden}};
 }
@@ -225,8 +230,9 @@ LayerCost matmul_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const double flops = 2 * y * layer.features_in;
-  return {
-      .forward = pass(flops, x + y), .backward_input = pass(2 * flops, 2 * (x + y), 0, 2), .kept = {.inputs = true}};
+  return {.forward = make_pass(flops, x + y),
+          .backward_input = make_pass(2 * flops, 2 * (x + y), 0, 2),
+          .kept = {.inputs = true}};
 }
 
 } // namespace stagecraft

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 
+#include "sim/workload/layer/layer_parts.hpp"
+
 namespace stagecraft {
 namespace {
 
 // Positions of dimensions in KernelOpRow::dimensions.
-enum Gemm { kBatch, kM, kN, kK };
 constexpr int kImages = 0, kRows = 0;
-
-KernelCall gemm(double batch, double m, double n, double k, int grows) {
-  return {KernelOp::gemm, {batch, m, n, k}, grows};
-}
 
 double last(const Shape& shape) { return shape.empty() ? 1 : std::max(1.0, static_cast<double>(shape.back())); }
 
@@ -37,7 +34,7 @@ LayerKernels linear_kernels(const Layer& layer) {
   const double in = layer.features_in;
   const double out = layer.features;
   const double rows = elements_of(layer.output) / out;
-  return {{gemm(1, rows, out, in, kM)}, {gemm(1, rows, in, out, kM)}, {gemm(1, in, out, rows, kK)}};
+  return {{make_gemm(1, rows, out, in, kM)}, {make_gemm(1, rows, in, out, kM)}, {make_gemm(1, in, out, rows, kK)}};
 }
 
 LayerKernels convolution_kernels(const Layer& layer) {
@@ -71,8 +68,8 @@ LayerKernels matmul_kernels(const Layer& layer) {
   const double n = last(layer.output);
   const auto m = static_cast<double>(layer.output[layer.output.size() - 2]);
   const double batch = elements_of(layer.output) / (m * n);
-  return {.forward = {gemm(batch, m, n, k, kBatch)},
-          .backward_input = {gemm(batch, m, k, n, kBatch), gemm(batch, k, n, m, kBatch)}};
+  return {.forward = {make_gemm(batch, m, n, k, kBatch)},
+          .backward_input = {make_gemm(batch, m, k, n, kBatch), make_gemm(batch, k, n, m, kBatch)}};
 }
 
 LayerKernels attention_kernels(const Layer& layer) {

@@ -5,6 +5,8 @@
 #include <array>
 #include <numeric>
 
+#include "sim/workload/layer/expert_layers.hpp"
+#include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_costs.hpp"
 #include "sim/workload/layer/layer_kernels.hpp"
 #include "sim/workload/layer/layer_shapes.hpp"
@@ -112,6 +114,12 @@ void read_attention(yaml::Map& map, Layer& layer) {
       throw InputError(map.where("window"), "a window of attention that is not causal; allowed: with causal: true");
     }
   }
+  layer.sinks = map.boolean("sinks", false);
+}
+
+void read_latent_attention(yaml::Map& map, Layer& layer) {
+  layer.heads = map.integer("heads", 1, kLargestSize);
+  layer.causal = map.boolean("causal", false);
 }
 
 void read_rotary(yaml::Map& map, Layer& layer) {
@@ -125,6 +133,32 @@ struct Gate {
 constexpr std::array kGates = {Gate{"silu"}, Gate{"gelu"}}; // of equal cost
 
 void read_gated(yaml::Map& map, Layer&) { map.choice("activation", kGates, "silu"); }
+
+constexpr int kMostExperts = 100'000;
+
+void read_router(yaml::Map& map, Layer& layer) {
+  layer.experts = map.integer("experts", 1, kMostExperts);
+  layer.top = map.integer("top", 1, layer.experts);
+  layer.bias = map.boolean("bias", false);
+}
+
+void read_dispatch(yaml::Map& map, Layer& layer) {
+  if (!map.has("capacity")) {
+    return;
+  }
+  constexpr yaml::Range kCapacity{1e-3, 1e5, true, "0.001 to 100000"};
+  constexpr yaml::Range kSkew{0, 10, true, "0 to 10"};
+  layer.capacity = map.number("capacity", kCapacity);
+  layer.experts = map.integer("experts", 1, kMostExperts);
+  layer.skew = map.number("skew", kSkew, 0);
+  layer.padded = map.boolean("padded", false);
+}
+
+void read_expert_linear(yaml::Map& map, Layer& layer) {
+  layer.experts = map.integer("experts", 1, kMostExperts);
+  layer.features = map.integer("features", 1, kLargestSize);
+  layer.bias = map.boolean("bias", true);
+}
 
 void read_lstm(yaml::Map& map, Layer& layer) {
   constexpr int kMostStacked = 1000;
@@ -168,8 +202,10 @@ constexpr std::array kKinds = {
               gelu_kernels, elementwise_signature},
     LayerKind{"silu", "sigmoid linear unit", K::elementwise, 1, 1, read_nothing, same_shape, activation_cost,
               gelu_kernels, elementwise_signature},
-    LayerKind{"gated", "an activation of the first half of the features times the second half: activation",
-              K::elementwise, 1, 1, read_gated, gated_shape, gated_cost, nullptr, gated_signature},
+    LayerKind{
+        "gated",
+        "an activation of the first half of the features times the second half, and the weights of rows: activation",
+        K::elementwise, 1, 2, read_gated, gated_shape, gated_cost, nullptr, gated_signature},
     LayerKind{"rotary", "rotary embedding of queries and keys before attention: heads, key_value_heads, part",
               K::elementwise, 1, 1, read_rotary, rotary_shape, rotary_cost, rotary_kernels, rotary_signature},
     LayerKind{"dropout", "dropout", K::elementwise, 1, 1, read_nothing, same_shape, dropout_cost, dropout_kernels,
@@ -200,8 +236,21 @@ constexpr std::array kKinds = {
               scalar_shape, cross_entropy_cost, loss_kernels, cross_entropy_signature},
     LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
               embedding_shape, embedding_cost, embedding_kernels, embedding_signature},
-    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal, window", K::attention,
-              1, 3, read_attention, attention_shape, attention_cost, attention_kernels, attention_signature},
+    LayerKind{"latent_attention", "attention whose keys and values come of one short vector a token: heads, causal",
+              K::attention, 3, 3, read_latent_attention, latent_attention_shape, latent_attention_cost, nullptr,
+              latent_attention_signature},
+    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal, window, sinks",
+              K::attention, 1, 3, read_attention, attention_shape, attention_cost, attention_kernels,
+              attention_signature},
+    LayerKind{"router", "chooses experts for each token: experts, top, bias", K::matmul, 1, 1, read_router,
+              router_shape, router_cost, router_kernels, router_signature},
+    LayerKind{"dispatch", "a row for each token and expert chosen: capacity, experts, skew, padded", K::reshape, 2, 2,
+              read_dispatch, dispatch_shape, dispatch_cost, dispatch_kernels, dispatch_signature},
+    LayerKind{"expert_linear", "fully connected, with weights of each expert: experts, features, bias", K::matmul, 2, 2,
+              read_expert_linear, expert_linear_shape, expert_linear_cost, expert_linear_kernels,
+              expert_linear_signature},
+    LayerKind{"combine", "sum of each token's rows", K::reshape, 2, 2, read_nothing, combine_shape, combine_cost,
+              combine_kernels, combine_signature},
     LayerKind{"lstm", "long short-term memory: hidden, layers, bidirectional, bias", K::recurrent, 1, 1, read_lstm,
               lstm_shape, lstm_cost},
 };

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/workload/layer/layer_parts.hpp"
+
 namespace stagecraft {
 namespace {
-
-[[noreturn]] void refuse(const Layer& layer, const std::string& problem) { throw InputError(layer.where, problem); }
 
 const Shape& image_of(const Layer& layer) {
   const Shape& shape = layer.inputs.front();
@@ -251,6 +251,10 @@ Shape gated_shape(Layer& layer) {
            "the input's shape " + to_text(shape) + " does not split into two halves; allowed: [..., 2 * features]");
   }
   shape.back() /= 2;
+  if (layer.inputs.size() == 2 && (shape.size() != 2 || layer.inputs[1].size() != 2)) {
+    refuse(layer, "the inputs have shapes " + to_text(layer.inputs[0]) + " and " + to_text(layer.inputs[1]) +
+                      "; allowed: [rows, features] and [tokens, experts of a token], the output of a router");
+  }
   return shape;
 }
 

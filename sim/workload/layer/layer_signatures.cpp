@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/layer/layer_signatures.hpp"
 
-#include <cmath>
+#include "sim/workload/layer/layer_parts.hpp"
 
 namespace stagecraft {
 namespace {
@@ -14,11 +14,6 @@ Signature leading(const Layer& layer, std::int64_t samples) {
     signature.letters.push_back({std::string(kTokens), layer.inputs.front().front(), Along::each});
   }
   return signature;
-}
-
-int add_letter(Signature& signature, std::string name, std::int64_t pieces, Along along, bool any_order = false) {
-  signature.letters.push_back({std::move(name), pieces, along, any_order});
-  return static_cast<int>(signature.letters.size()) - 1;
 }
 
 // The leading dimensions, then `last`.
@@ -120,9 +115,25 @@ Signature gated_signature(const Layer& layer, std::int64_t samples) {
   const int features = add_letter(signature, "gated features", size, Along::each);
   signature.inputs = {{-1, with(signature, layer, {{features, {size, size}}})}};
   signature.output = with(signature, layer, {{features, {size}}});
+  if (layer.inputs.size() > 1) { // the weights of rows, several of which belong to a token
+    const Shape& weights = layer.inputs[1];
+    const int choices = add_letter(signature, "choices", weights.back(), Along::whole);
+    signature.letters[1].pieces = weights.front();
+    signature.inputs.push_back({-1, {{0, {samples}}, {1, {weights.front()}}, {choices, {weights.back()}}}});
+  }
   signature.reads_inputs = true;
   return signature;
 }
+
+namespace {
+
+void add_sinks(Signature& signature, const Layer& layer, int heads) {
+  if (layer.sinks) {
+    signature.parameters.push_back({{{heads, {layer.heads}}}});
+  }
+}
+
+} // namespace
 
 Signature attention_signature(const Layer& layer, std::int64_t samples) {
   Signature signature = leading(layer, samples);
@@ -132,6 +143,7 @@ Signature attention_signature(const Layer& layer, std::int64_t samples) {
     const TensorDimension heads = heads_of(layer, signature);
     signature.inputs = {{-1, with(signature, layer, {heads})}};
     signature.output = with(signature, layer, {{heads.letter, {heads.sections.front()}}});
+    add_sinks(signature, layer, heads.letter);
     return signature;
   }
   const int heads = add_letter(signature, "key-value heads", layer.key_value_heads, Along::each);
@@ -142,6 +154,7 @@ Signature attention_signature(const Layer& layer, std::int64_t samples) {
     signature.inputs.push_back(
         {-1, {{0, {samples}}, {others, {layer.inputs[i].front()}}, {heads, {layer.inputs[i].back()}}}});
   }
+  add_sinks(signature, layer, heads);
   return signature;
 }
 

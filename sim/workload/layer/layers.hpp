@@ -36,9 +36,14 @@ struct Layer {
   double sequence = 1; ///< steps that run one after another
   int window = 0;      ///< the most keys that a query of causal attention sees; 0: all
   double part = 1;     ///< fraction of each head's width that a rotary embedding turns
+  int experts = 1;     ///< of a mixture
+  int top = 1;         ///< experts that each token goes to
+  double capacity = 0; ///< rows that an expert takes at most, to those of an equal share; 0: no limit
+  double skew = 0;     ///< the i-th expert is chosen in proportion to i^-skew
   int axis = 0, start = 0, end = 0;
   Shape target; ///< output of a reshape or adaptive pooling
   bool bias = true, causal = false, bidirectional = false, ceil = false, tied = false, transpose = false;
+  bool padded = false, sinks = false;
   Where where;
 };
 
@@ -53,7 +58,8 @@ struct LayerCost {
   Pass forward, backward_input, backward_weight;
   double parameters = 0;
   Kept kept;
-  double seen = 1; ///< as in Operator
+  double seen = 1;   ///< as in Operator
+  double active = 1; ///< as in Operator
 };
 
 /// The kernels of each pass; empty where no shape is known.

@@ -54,9 +54,11 @@ std::vector<bool> find_gradients(const std::vector<CostedLayer>& layers) {
   return gradient;
 }
 
-// A normalization computes the gradient of its few parameters together with that of the input; nothing is kept for it.
+// A normalization, and an attention with sinks, compute the gradient of their few parameters together with that of the
+// input; nothing is kept for it.
 bool waits_for_weights(const CostedLayer& layer) {
-  return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization;
+  return layer.cost.backward_weight.kernels > 0 && layer.op.kind != KernelKind::normalization &&
+         layer.op.kind != KernelKind::attention;
 }
 
 } // namespace
@@ -72,6 +74,7 @@ std::vector<Operator> make_operators(std::vector<CostedLayer> layers, double inp
     }
     layer.op.parameters = layer.cost.parameters;
     layer.op.seen = layer.cost.seen;
+    layer.op.active = layer.cost.active;
     layer.op.forward = layer.cost.forward;
     layer.op.backward_weight = layer.cost.backward_weight;
     layer.op.weight_elements = 0;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/layer/latent_attention.hpp"
+
+#include "sim/workload/layer/layer_parts.hpp"
+
+namespace stagecraft {
+namespace {
+
+[[noreturn]] void refuse_widths(const Layer& layer) {
+  refuse(layer, "queries " + to_text(layer.inputs[0]) + ", keys and values " + to_text(layer.inputs[1]) +
+                    " and rotary keys " + to_text(layer.inputs[2]) + " do not fit " + std::to_string(layer.heads) +
+                    " heads; allowed: [s, heads * (d + r)], [s, heads * (d + e)], [s, r]");
+}
+
+} // namespace
+
+// Sets features_in and features to the widths of queries and output over all heads, sequence and positions to the
+// number of tokens.
+Shape latent_attention_shape(Layer& layer) {
+  const Shape &query = layer.inputs[0], &key_value = layer.inputs[1], &rotary = layer.inputs[2];
+  const bool sequences = query.size() == 2 && key_value.size() == 2 && rotary.size() == 2;
+  if (!sequences || query[0] != key_value[0] || query[0] != rotary[0] || query[1] % layer.heads != 0 ||
+      key_value[1] % layer.heads != 0) {
+    refuse_widths(layer);
+  }
+  const std::int64_t without_rotary = query[1] / layer.heads - rotary[1];
+  const std::int64_t value_width = key_value[1] / layer.heads - without_rotary;
+  if (without_rotary < 0 || value_width <= 0) {
+    refuse_widths(layer);
+  }
+  layer.sequence = layer.positions = static_cast<double>(query[0]);
+  layer.features_in = static_cast<double>(query[1]);
+  layer.features = static_cast<double>(value_width * layer.heads);
+  return {query[0], value_width * layer.heads};
+}
+
+// One kernel turns the rotary parts and writes keys of full width, the next is attention (attention_cost()). The first
+// one's gradient goes the same way back: 3 operations for each element that turns, and each key is read and written.
+LayerCost latent_attention_cost(const Layer& layer) {
+  const double tokens = layer.sequence;
+  const double keys = tokens * layer.features_in;
+  const double turned = 2 * tokens * layer.heads * static_cast<double>(layer.inputs[2].back());
+  const double values = tokens * layer.features;
+  const double pairs = layer.causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
+  const double products = 2 * pairs * (layer.features_in + layer.features);
+  const double attended = 2 * keys + 2 * values; // queries, keys, values and the output
+  const double prepared = 2 * (keys + turned);
+  return {.forward = make_pass(products + 3 * turned, attended + prepared, 0, 2),
+          .backward_input = make_pass(2.5 * products + 3 * turned, 2 * attended + prepared, 0, 2),
+          .kept = {.inputs = true, .output = true, .extra = keys + tokens * layer.heads},
+          .seen = pairs / (tokens * tokens)};
+}
+
+Signature latent_attention_signature(const Layer& layer, std::int64_t samples) {
+  enum Letters { kSample, kToken, kHead, kRotaryPart };
+  const std::int64_t tokens = layer.inputs.front().front();
+  const auto tensor = [&](int last, std::int64_t size) {
+    return TensorDimensions{{kSample, {samples}}, {kToken, {tokens}}, {last, {size}}};
+  };
+  Signature signature;
+  signature.letters = {{std::string(kSamples), samples, Along::each},
+                       {std::string(kTokens), tokens, Along::whole}, // keys and values of all tokens
+                       {"heads", layer.heads, Along::each},
+                       {"features of the rotary key", layer.inputs[2].back(), Along::whole}};
+  signature.inputs = {{-1, tensor(kHead, layer.inputs[0].back())},
+                      {-1, tensor(kHead, layer.inputs[1].back())},
+                      {-1, tensor(kRotaryPart, layer.inputs[2].back())}};
+  signature.output = tensor(kHead, layer.output.back());
+  signature.reads_inputs = true;
+  return signature;
+}
+
+} // namespace stagecraft

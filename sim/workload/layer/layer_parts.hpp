@@ -1,0 +1,34 @@
+// What shapes, costs, kernels and signatures of layer kinds are put together of.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "sim/workload/layer/layers.hpp"
+
+namespace stagecraft {
+
+[[noreturn]] inline void refuse(const Layer& layer, const std::string& problem) {
+  throw InputError(layer.where, problem);
+}
+
+inline Pass make_pass(double flops, double moved_elements, double moved_parameters = 0, int kernels = 1) {
+  return {Flops{flops}, moved_elements, moved_parameters, kernels};
+}
+
+/// Positions of a product's sizes in KernelOpRow::dimensions.
+enum Gemm { kBatch, kM, kN, kK };
+/// `batch` products [m, k] [k, n]; the size at `grows` counts samples.
+inline KernelCall make_gemm(double batch, double m, double n, double k, Gemm grows) {
+  return {KernelOp::gemm, {batch, m, n, k}, grows};
+}
+
+/// Adds a letter and returns its index.
+inline int add_letter(Signature& signature, std::string name, std::int64_t pieces, Along along,
+                      bool any_order = false) {
+  signature.letters.push_back({std::move(name), pieces, along, any_order});
+  return static_cast<int>(signature.letters.size()) - 1;
+}
+
+} // namespace stagecraft
