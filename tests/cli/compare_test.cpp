@@ -127,6 +127,25 @@ TEST_CASE("the same study gives the same bytes, except for timing", "[cli]") {
 }
 
 // As below: device 0 keeps 4 MB of each of four micro-batches from the start of its F, at 0, 2, 4 and 6 s, on.
+TEST_CASE("a model on a platform is compared as the study of both, and takes no flags beside a study", "[cli]") {
+  const Workshop shop;
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2, bandwidth: 1 GB/s}\ntraining: {global_batch: 4, "
+                               "micro_batches: 4}\ncompare: {strategies: [uniform, optimal], schedules: all}\n");
+  const Json study = without_timing(shop.succeed("compare study.yaml --format json --quiet").json());
+  const Json model =
+      without_timing(shop.succeed("compare " + kChain +
+                                  " --devices 2 --bandwidth '1 GB/s' --set training.global_batch=4 --micro-batches 4 "
+                                  "--set compare.strategies='[uniform, optimal]' --format json --quiet")
+                         .json());
+  CHECK(model["runs"].size() > 40);
+  CHECK(model["runs"] == study["runs"]);
+  const Outcome both = shop.run("compare study.yaml --devices 2");
+  CHECK(both.status == 2);
+  CHECK_THAT(both.err, Contains("--devices: 'study.yaml' is a study, which names its model and platform"));
+  CHECK(shop.run("compare " + kChain).status == 2); // on which platform?
+}
+
 TEST_CASE("replay tells memory over time, and shows as many iterations as asked for", "[cli]") {
   const Workshop shop;
   const std::string common = "replay " + kChain +

@@ -73,7 +73,9 @@ TEST_CASE("a gated activation weighs the rows of experts", "[workload][experts]"
   CHECK(gate.stash_elements == 72); // the choices are kept by the product before it
 }
 
-double rows(const std::string& dispatch) { return test::find_operator(mixture(dispatch), "dispatch").output_elements / 8; }
+double rows(const std::string& dispatch) {
+  return test::find_operator(mixture(dispatch), "dispatch").output_elements / 8;
+}
 
 TEST_CASE("a capacity drops what is above it", "[workload][experts]") {
   CHECK(rows("") == 12); // dropless

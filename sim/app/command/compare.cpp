@@ -21,7 +21,7 @@ namespace stagecraft {
 namespace {
 
 struct CompareCommand {
-  std::string study;
+  ModelOptions model; ///< MODEL may also be a study
   OutputOptions output;
   SettingOptions settings;
   bool pictures = false, all_rows = false;
@@ -33,9 +33,8 @@ struct CompareCommand {
 
 void add_flags(Flags& flags, CompareCommand& options) {
   constexpr int kMostTimelines = 100;
-  flags.add("STUDY", &options.study,
-            "a study file; its compare.schedules may name schedule files (.csv) beside the named ones",
-            {.required = true});
+  add_model_flags(flags, options.model,
+                  {.name = "STUDY", .help = "a study file; or a model, as for `replay`, with --platform"});
   add_output_flags(flags, options.output, {"table", "json", "csv"});
   add_setting_flags(flags, options.settings);
   add_confidence_flag(flags, options.settings);
@@ -282,7 +281,7 @@ std::string json_with_timelines(const Study& study, const ComparisonResult& resu
 }
 
 ExitStatus run(const CompareCommand& options) {
-  GivenStudy given = study_of_file(options.study, settings_of(options.settings), Purpose::comparison);
+  GivenStudy given = compared_study(options.model, settings_of(options.settings, options.model));
   Study& study = given.study;
   for (const std::string& plan : options.plans) {
     add_plan(study, plan, options.plan_format);

@@ -100,8 +100,7 @@ ExitStatus explain_execution(const std::string& file, const OutputOptions& outpu
 }
 
 ExitStatus explain_winner(const ExplainCommand& options) {
-  GivenStudy given =
-      study_of_file(options.model.model, settings_of(options.settings, options.model), Purpose::comparison);
+  GivenStudy given = compared_study(options.model, settings_of(options.settings, options.model));
   const Study& study = given.study;
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
@@ -144,11 +143,6 @@ ExitStatus explain_point(const ExplainCommand& options) {
   const TemporaryFolder folder;
   const ReplayedPoint replayed = replay_point(found, folder.path());
   return tell_prepared(options.output, *replayed.study, replayed.prepared, {file});
-}
-
-// A study is a YAML file that names a model.
-bool is_study(const std::string& name) {
-  return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
 }
 
 ExitStatus run(const ExplainCommand& options) {

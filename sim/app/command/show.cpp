@@ -30,7 +30,7 @@ void add_flags(Flags& flags, ShowCommand& options) {
   flags.add("WHAT", &options.what, "a name or a file; a plan, in any form, with MODEL and --platform after it",
             {.required = true});
   add_plan_format_flag(flags, options.plan_format);
-  add_model_flags(flags, options.model, false);
+  add_model_flags(flags, options.model, {.required = false});
   add_output_flags(flags, options.output, {"table", "json"});
   add_setting_flags(flags, options.settings);
 }

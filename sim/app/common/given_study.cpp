@@ -29,10 +29,9 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
             {.name = "N", .check = whole_number(1, kMostSequence)});
 }
 
-void add_model_flags(Flags& flags, ModelOptions& options, bool required) {
+void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional) {
   constexpr int kMostDevices = 100'000, kMostMicroBatches = 1 << 24;
-  flags.add("MODEL", &options.model, "a name in workloads/, or a file: .yaml, .onnx, PipeDream .txt, .json",
-            {.required = required});
+  flags.add(positional.name, &options.model, positional.help, {.required = positional.required});
   flags.add("--platform", &options.platform,
             "a name in platforms/, or a file; without it, the devices that MODEL brings along", {.name = "P"});
   flags.add("--devices", &options.devices, "instead of a platform: N devices like the one the model was profiled on",
@@ -182,8 +181,34 @@ GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& se
   return study_of(yaml::load(file), file, settings, purpose);
 }
 
-GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings) {
-  return study_of(document_of(options), "", settings, Purpose::run);
+GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings, Purpose purpose) {
+  return study_of(document_of(options), "", settings, purpose);
+}
+
+bool is_study(const std::string& name) {
+  return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
+}
+
+GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings) {
+  if (!is_study(options.model)) {
+    return study_of_model(options, settings, Purpose::comparison);
+  }
+  const ModelReading& reading = options.reading;
+  for (const auto& [flag, given] : {std::pair{"--platform", !options.platform.empty()},
+                                    {"--devices", options.devices > 0},
+                                    {"--bandwidth", !options.bandwidth.empty()},
+                                    {"--latency", !options.latency.empty()},
+                                    {"--memory", !options.memory.empty()},
+                                    {"--dim", !reading.dimensions.empty()},
+                                    {"--cost-scale", !reading.cost_scale.empty()},
+                                    {"--seq", reading.sequence > 0}}) {
+    if (given) {
+      throw InputError({flag, 0, 0}, "'" + options.model +
+                                         "' is a study, which names its model and platform; allowed: --set model=M, "
+                                         "--set platform=P, or a model instead of the study");
+    }
+  }
+  return study_of_file(options.model, settings, Purpose::comparison);
 }
 
 } // namespace stagecraft

@@ -37,7 +37,13 @@ struct ModelOptions {
 void add_setting_flags(Flags& flags, SettingOptions& options);
 void add_confidence_flag(Flags& flags, SettingOptions& options);
 void add_reading_flags(Flags& flags, ModelReading& options);
-void add_model_flags(Flags& flags, ModelOptions& options, bool required = true);
+/// The positional that names the model.
+struct ModelPositional {
+  std::string name = "MODEL";
+  std::string help = "a name in workloads/, or a file: .yaml, .onnx, PipeDream .txt, .json";
+  bool required = true;
+};
+void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional = {});
 
 /// KEY=VALUE of --set.
 std::vector<Setting> parse_settings(const std::vector<std::string>& texts);
@@ -59,7 +65,13 @@ struct GivenStudy {
 };
 
 GivenStudy study_of_file(const std::string& file, const std::vector<Setting>& settings, Purpose purpose);
-GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings);
+GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting>& settings,
+                          Purpose purpose = Purpose::run);
+/// Whether MODEL is a study: a YAML file that names a model.
+bool is_study(const std::string& name);
+/// What is compared where MODEL is a study, or a model with a platform, whose study is all defaults. InputError where a
+/// study is given with flags that describe a model's platform or reading.
+GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings);
 
 /// The folders for names in a study file: the file's own, and the shipped one.
 Folders folders_of(const std::string& study_file);
