@@ -112,7 +112,7 @@ private:
   // Gives all transfers no time, except those to keep and the loader's.
   template <class Keep> static void keep_transfers(Rig& rig, const Keep& keep) {
     for (Work& work : rig.graph.works) {
-      const bool between = work.kind == TaskKind::transfer || work.kind == TaskKind::all_reduce;
+      const bool between = work.kind == TaskKind::transfer || is_collective(work.kind);
       if (work.transfers() && between && !keep(work)) {
         work.seconds = work.latency = Seconds{0};
         work.bytes = 0;

@@ -10,7 +10,8 @@ constexpr double kFullBytes = 4; // bytes; optimiser states and master weights a
 ParameterBytes parameter_bytes(const Training& training) {
   const double stored = row_of(training.precision).bytes;
   const double master = stored < kFullBytes ? kFullBytes : 0;
-  return {stored, stored, master + kFullBytes * training.optimizer->states};
+  const double states = master + kFullBytes * training.optimizer->states;
+  return {stored, stored, states / training.optimizer_shards.replicas};
 }
 
 Bytes StageMemory::total(double in_flight, int versions) const {
@@ -54,7 +55,8 @@ Seconds optimizer_time(const Training& training, double parameters, const Device
     return Seconds{0};
   }
   const ParameterBytes per_parameter = parameter_bytes(training);
-  const Bytes moved{parameters * (2 * per_parameter.weight + per_parameter.gradient + 2 * per_parameter.optimizer)};
+  const double each = (2 * per_parameter.weight + per_parameter.gradient) / training.optimizer_shards.replicas;
+  const Bytes moved{parameters * (each + 2 * per_parameter.optimizer)};
   return type.launch_overhead + moved / type.memory_bandwidth;
 }
 

@@ -10,7 +10,7 @@
 namespace stagecraft {
 
 /// Bytes per parameter. fp32: weight 4, gradient 4, optimiser 4 per state. fp16/bf16: weight 2, gradient 2, optimiser
-/// 4 (master weight) + 4 per state.
+/// 4 (master weight) + 4 per state. Of the optimiser's, a replica has its part where replicas share them.
 struct ParameterBytes {
   double weight = 0, gradient = 0, optimizer = 0;
 };
@@ -60,8 +60,8 @@ StageMemory stage_memory(const Training& training, double parameters, const Acti
 /// copy of the weights.
 Seconds prediction_time(const Training& training, double parameters, const DeviceType& type);
 
-/// Time of the optimiser step over `parameters`: reads weight, gradient and states, writes weight and states; bound by
-/// memory bandwidth.
+/// Time of the optimiser step over `parameters`, or over a replica's part of them: reads weight, gradient and states,
+/// writes weight and states; bound by memory bandwidth.
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);
 
 } // namespace stagecraft

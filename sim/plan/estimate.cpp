@@ -46,14 +46,17 @@ Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const Stag
     for (std::size_t i = rank; i < stage.devices.size(); i += stage.tensor_parallel) {
       ranks.push_back(stage.devices[i]);
     }
-    if (problem.training.all_reduce == &kHopByHop) {
-      const Group ring = ring_of(ranks, problem.router);
-      slowest = std::max(slowest, seconds_of({CollectiveKind::all_reduce, ring, cost.gradients}));
-      continue;
-    }
-    const std::vector<Way> ways =
-        ways_of(CollectiveKind::all_reduce, ranks, problem.router, problem.training.all_reduce->name);
-    slowest = std::max(slowest, seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients));
+    const auto seconds_by = [&](CollectiveKind kind) {
+      if (problem.training.all_reduce == &kHopByHop) {
+        return seconds_of({kind, ring_of(ranks, problem.router), cost.gradients});
+      }
+      const std::vector<Way> ways = ways_of(kind, ranks, problem.router, problem.training.all_reduce->name);
+      return seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients);
+    };
+    // Gathered parameters have as many bytes as the gradients.
+    slowest = std::max(slowest, problem.training.optimizer_shards.on ? seconds_by(CollectiveKind::reduce_scatter) +
+                                                                           seconds_by(CollectiveKind::all_gather)
+                                                                     : seconds_by(CollectiveKind::all_reduce));
   }
   return slowest;
 }

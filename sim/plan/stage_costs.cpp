@@ -272,6 +272,12 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
 
 enum class Figures { all, memory };
 
+// A replica's part of the optimiser, to the part that parameter_bytes() counts on.
+double part_of_optimizer(const Training& training, const Stage& stage) {
+  const OptimizerShards& shards = training.optimizer_shards;
+  return shards.on ? shards.replicas / (static_cast<double>(stage.replicas()) * shards.per_device) : 1;
+}
+
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
   const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis()));
   const Held held = held_by(problem, stage, split);
@@ -280,6 +286,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   if (stage.replicas() > 1 && figures == Figures::all) {
     cost.buckets = gradient_buckets(problem, stage, cost.gradients);
   }
+  const double part = part_of_optimizer(problem.training, stage);
   ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
@@ -289,6 +296,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
                                incoming * share * split.borders, outgoing * share * split.borders};
     StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+    memory.optimizer = memory.optimizer * part;
     memory.read_again = held.read_again * share;
     if (held.for_weights) {
       memory.for_weights = *held.for_weights * share;
@@ -303,7 +311,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
            .backward_weight = Seconds{times.weight},
            .overlap = Seconds{times.overlap},
            .recompute = Seconds{times.again},
-           .optimizer = optimizer_time(problem.training, held.parameters, type) + Seconds{times.terms},
+           .optimizer = optimizer_time(problem.training, held.parameters * part, type) + Seconds{times.terms},
            .in_forward = times.in_forward,
            .in_backward = times.in_input,
            .in_recompute = times.in_again,

@@ -231,8 +231,8 @@ private:
     const auto task = static_cast<TaskId>(entry % tasks_);
     const Work& work = work_of(task);
     begin_slice(slice, work.kind);
-    if (work.kind == TaskKind::all_reduce) {
-      add("all-reduce@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
+    if (is_collective(work.kind)) {
+      add(name_of(work.kind), "@", long{work.stage}, "\",\"args\":{\"stage\":", long{work.stage});
     } else if (work.kind != TaskKind::transfer) { // a task of the loader
       add(name_of(work.kind), " ", long{graph_.micro_batch[task]}, "@", long{work.stage},
           "\",\"args\":{\"micro_batch\":", long{graph_.micro_batch[task]});

@@ -29,12 +29,20 @@ enum class TaskKind : std::uint8_t {
   optimizer,
   read,
   load,
-  copy
+  copy,
+  reduce_scatter,
+  all_gather
 };
 
-inline constexpr std::string_view kTaskLetters = "FBWRTAODLC";
+inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSG";
 inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
-    "forward", "backward", "weight", "recompute", "transfer", "all-reduce", "optimizer", "read", "load", "copy"};
+    "forward",   "backward", "weight", "recompute", "transfer",       "all-reduce",
+    "optimizer", "read",     "load",   "copy",      "reduce-scatter", "all-gather"};
+
+/// Whether replicas do it together: for gradients, or for parameters.
+constexpr bool is_collective(TaskKind kind) {
+  return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter || kind == TaskKind::all_gather;
+}
 
 /// The name of a kind in results and traces.
 constexpr std::string_view name_of(TaskKind kind) { return kTaskNames.at(static_cast<std::size_t>(kind)); }

@@ -183,6 +183,17 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   }
 }
 
+// The replicas of a mesh share the optimiser's states where the study says so. What is wrong with degrees is a reason
+// of each plan.
+void share_optimizer(Study& study) {
+  const std::optional<ParallelDegrees>& degrees = study.training.parallel;
+  if (degrees && degrees->shards_optimizer) {
+    const auto mesh = mesh_of(*degrees, static_cast<int>(study.platform.devices.size()));
+    study.training.optimizer_shards.on = true;
+    study.training.optimizer_shards.replicas = std::holds_alternative<Mesh>(mesh) ? std::get<Mesh>(mesh).data : 1;
+  }
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -364,6 +375,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
   study.training = read_training(map, *model, purpose);
+  share_optimizer(study);
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }

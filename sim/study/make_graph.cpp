@@ -93,9 +93,14 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
   return graph;
 }
 
-// Why a stage's replicas cannot reduce their gradients by the algorithm that the study names; "" if all can.
+// Why a stage's replicas cannot reduce their gradients, or gather their parameters, by the algorithm that the study
+// names; "" if all can.
 std::string not_reducible(const Problem& problem, const Plan& plan) {
   const std::string_view wanted = problem.training.all_reduce->name;
+  std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
+  if (problem.training.optimizer_shards.on) {
+    kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
+  }
   if (wanted == kAllReduces.front().name) { // takes whichever can
     return "";
   }
@@ -107,9 +112,12 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
       for (std::size_t i = rank; i < stage.devices.size(); i += degree) {
         replicas.push_back(stage.devices[i]);
       }
-      if (const std::string reason = why_not_wanted(CollectiveKind::all_reduce, replicas, problem.router, wanted);
-          !reason.empty()) {
-        return "stage " + std::to_string(s) + " cannot reduce gradients by '" + std::string(wanted) + "': " + reason;
+      for (const CollectiveKind kind : kinds) {
+        if (const std::string reason = why_not_wanted(kind, replicas, problem.router, wanted); !reason.empty()) {
+          return "stage " + std::to_string(s) + " cannot " +
+                 (kind == CollectiveKind::all_gather ? "gather parameters" : "reduce gradients") + " by '" +
+                 std::string(wanted) + "': " + reason;
+        }
       }
     }
   }
@@ -124,6 +132,11 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
   if (std::string reason = not_reducible(problem, ordered.plan); !reason.empty()) {
     return Infeasible{std::move(reason)};
   }
+  const Schedule& schedule = ordered.schedule;
+  if (problem.training.optimizer_shards.on && (!schedule.flushes || schedule.steps_each_micro_batch)) {
+    return Infeasible{"replicas that share the optimiser gather parameters between iterations, and this schedule has "
+                      "no pause there; allowed: training.parallel.zero 0, or a schedule that flushes"};
+  }
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
                            .router = costs.router(),
@@ -131,6 +144,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
                            .all_reduce = problem.training.all_reduce->name,
+                           .shards_optimizer = problem.training.optimizer_shards.on,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
   if (!study.loader) {

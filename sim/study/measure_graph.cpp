@@ -38,7 +38,8 @@ bool is_affordable(const TaskGraph& graph, int iterations) {
 
 int iterations_of(const Study& study, const TaskGraph& graph) {
   if (graph.workers == 0 && !graph.overlaps) {
-    return study.training.step == StepMode::barrier ? 1 : kIterationsOfLocalStep;
+    const bool waits = study.training.step == StepMode::barrier && graph.ties.empty(); // for nothing before it
+    return waits ? 1 : kIterationsOfLocalStep;
   }
   if (graph.workers == 0) {
     return 1 + settling(graph) + window_of(graph) + settling(graph); // to fill, to be measured, to run out

@@ -83,7 +83,7 @@ std::vector<KindErrors> errors_by_kind(const RunRecord& record, const RunAccurac
 // Why a device waits for a task's last input, given the task that the input came from.
 WaitCause cause_of(const TaskGraph& graph, TaskId before) {
   const Work& work = graph.works[graph.work[before]];
-  if (work.kind == TaskKind::all_reduce) {
+  if (is_collective(work.kind)) {
     return WaitCause::reduction;
   }
   if (work.transfers()) {

@@ -75,7 +75,14 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);
   refuse_degree(map, "expert_tensor", 1);
-  refuse_degree(map, "zero", 0);
+  constexpr int kMostStage = 3;
+  const int zero = map.integer("zero", 0, kMostStage, 0);
+  if (zero > 1) {
+    throw InputError(map.where("zero"), "'zero' " + std::to_string(zero) +
+                                            " is not modelled; allowed: 0, or 1, by which replicas share the states "
+                                            "of the optimiser");
+  }
+  read.degrees.shards_optimizer = zero == 1;
   map.finish();
   return read;
 }

@@ -135,7 +135,8 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
   const std::string on = "WORLD_SIZE=2\n--num-layers 12 --pipeline-model-parallel-size 2 ";
   CHECK(read(gpt(), on).note.empty());
   CHECK(read(gpt(), on + "--use-distributed-optimizer --seed 3 --bf16 --use-distributed-optimizer").note ==
-        "not taken over: --use-distributed-optimizer, --bf16");
+        "not taken over: --use-distributed-optimizer, --bf16; training.parallel.zero: 1 says what "
+        "--use-distributed-optimizer does");
   CHECK(read(gpt(), on + "--micro-batch-size 2").note == "the sizes of batch and micro-batch are not taken over");
   CHECK(read(gpt(), on + "--micro-batch-size 2 --global-batch-size 8").note == "made for 4 micro-batches");
   CHECK(read(gpt(), on + "--micro-batch-size 3 --global-batch-size 8").note ==

@@ -4,7 +4,9 @@
 #include <map>
 #include <numeric>
 
+#include "sim/replay/replay.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
+#include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/schedule/random_pipelines.hpp"
@@ -206,6 +208,48 @@ TEST_CASE("the gradients of r replicas go round a ring", "[schedule][graph][all-
     CHECK(sends == (hop_by_hop ? r : 1));
     CHECK(graph.executed() == 3 * r + sends); // F, B and a step on each
   }
+}
+
+// ZeRO 1: gradients are reduced to each replica's part, and what its step makes of the part is gathered, before the
+// stage's first forward of the next iteration: (r-1)/r of the bytes each time, in r-1 steps.
+TEST_CASE("replicas that share the optimiser scatter gradients and gather parameters",
+          "[schedule][graph][all-reduce]") {
+  const bool hop_by_hop = GENERATE(false, true);
+  constexpr int r = 4;
+  PlanCost cost = grouped({{0, 1, 2, 3}}, 0, 840);
+  for (ReplicaCost& replica : cost.stages[0].replicas) {
+    replica.memory.weights = Bytes{420};
+    replica.optimizer = Seconds{1};
+  }
+  const Platform platform = make_star_platform({}, r, BytesPerSecond{10}, Seconds{0.25});
+  Router router(platform);
+  const Schedule schedule = test::schedule_of("1f1b", 1, 2);
+  const TaskGraph graph = make_task_graph({.cost = cost,
+                                           .schedule = schedule,
+                                           .router = router,
+                                           .all_reduce = hop_by_hop ? kHopByHop.name : "ring",
+                                           .shards_optimizer = true});
+  std::map<TaskKind, int> sends;
+  for (const Work& work : graph.works) {
+    if (work.transfers()) {
+      ++sends[work.kind];
+      const double buffer = work.kind == TaskKind::reduce_scatter ? 840 : 420;
+      CHECK(work.bytes == near(0.75 * buffer));
+      CHECK(work.latency.value == near(3 * 0.25));
+    }
+  }
+  const int each = hop_by_hop ? r : 1;
+  CHECK(sends == std::map<TaskKind, int>{{TaskKind::reduce_scatter, each}, {TaskKind::all_gather, each}});
+  CHECK(graph.ties.size() == r); // the first forward of each replica
+  for (const Tie& tie : graph.ties) {
+    CHECK(graph.works[graph.work[tie.to]].kind == TaskKind::forward);
+    CHECK(graph.micro_batch[tie.to] == 0);
+    CHECK(tie.iterations == 1);
+  }
+  // F and B of two micro-batches, 63 B at 10 B/s and 0.75 s, a step, 31.5 B: 2 (1 + 1) + 63.75 + 1 + 32.25 s.
+  const ReplayRequest request{graph, platform, 4};
+  const Timeline timeline = replay_analytic({&request, 1}).front();
+  CHECK(measure(graph, timeline, platform).iteration.value == near(4 + 63 + 0.75 + 1 + 31.5 + 0.75));
 }
 
 TEST_CASE("a stage without replicas reduces nothing", "[schedule][graph][all-reduce]") {

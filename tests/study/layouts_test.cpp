@@ -25,6 +25,8 @@ const std::vector<std::string> kLayouts = {
     "{tensor: 2, data: 4, order: tensor-pipeline-data}",
     "{data: 4, order: tensor-pipeline-data}",
     "{pipeline: 4}",
+    "{tensor: 2, sequence: true, data: 2, zero: 1}",
+    "{data: 4, zero: 1, order: tensor-pipeline-data}",
 };
 const std::vector<std::string> kRecomputes = {"none", "full", "{kinds: [attention, elementwise], when: lazy}"};
 

@@ -121,6 +121,45 @@ TEST_CASE("every pipeline strategy keeps the degrees, no other has a plan", "[st
   }
 }
 
+// Of 124 M parameters in fp16 with Adam a device holds 2 + 2 bytes each, and 12 more for the optimiser, which eight
+// replicas share. A ring's reduce-scatter and all-gather are its all-reduce, and each steps an eighth.
+TEST_CASE("replicas that share the optimiser hold and step an eighth of it", "[study][mesh][zero]") {
+  const auto run_of = [](const std::string& zero) {
+    return only(compare_text("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, "
+                             "precision: fp16, optimizer: adam, all_reduce: ring, parallel: {data: 8" +
+                             zero + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n"));
+  };
+  const Run whole = run_of("");
+  const Run shared = run_of(", zero: 1");
+  REQUIRE(whole.feasible);
+  REQUIRE(shared.feasible);
+  const double parameters = totals_of(*study(gpt2("{}", "[mesh]", "global_batch: 1")).model).parameters;
+  for (std::size_t device = 0; device < 8; ++device) {
+    CHECK((whole.metrics.peak_memory[device] - shared.metrics.peak_memory[device]).value ==
+          near(12 * parameters * 7 / 8));
+  }
+  // A step reads weight, gradient and states, and writes weight and states: 3 * 2 + 2 * 12 bytes a parameter.
+  const double bandwidth = study(gpt2("{}", "[mesh]", "global_batch: 1")).platform.types.front().memory_bandwidth.value;
+  const double saved = (whole.metrics.iteration - shared.metrics.iteration).value;
+  CHECK(saved == Approx(30 * parameters * 7 / 8 / bandwidth).epsilon(1e-6));
+  CHECK(shared.estimate.value == Approx(shared.metrics.iteration.value).epsilon(1e-6));
+}
+
+TEST_CASE("a schedule without a pause between iterations has no place to gather parameters", "[study][mesh][zero]") {
+  const ComparisonResult result = compare_text(
+      "model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 16, micro_batches: 4, "
+      "precision: fp16, parallel: {data: 4, pipeline: 2, zero: 1}}\ncompare: {strategies: [mesh], "
+      "schedules: [1f1b, pipedream, pipedream-2bw]}\n");
+  for (const Run& run : result.comparison.runs) {
+    CAPTURE(run.schedule);
+    CHECK(run.feasible == (run.schedule == "1f1b"));
+    if (!run.feasible) {
+      CHECK_THAT(run.why_not,
+                 Catch::Contains("replicas that share the optimiser gather parameters between iterations"));
+    }
+  }
+}
+
 TEST_CASE("all strategies are the pipelines where degrees are given, and mesh is none of them where not",
           "[study][mesh]") {
   const Study given = study(gpt2("{tensor: 2}", "all", "global_batch: 8"));

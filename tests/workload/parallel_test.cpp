@@ -75,8 +75,9 @@ TEST_CASE("every rank has a place of its own, tensor ranks side by side", "[work
 TEST_CASE("degrees that are not modelled, or said twice, are refused where they stand", "[workload][parallel]") {
   CHECK(test::error_of([] { training("{parallel: {context: 2}}"); }) ==
         "t.yaml:1:22: 'context' 2 is not modelled; allowed: 1");
-  CHECK(test::error_of([] { training("{parallel: {zero: 1}}"); }) ==
-        "t.yaml:1:19: 'zero' 1 is not modelled; allowed: 0");
+  CHECK(test::error_of([] { training("{parallel: {zero: 2}}"); }) ==
+        "t.yaml:1:19: 'zero' 2 is not modelled; allowed: 0, or 1, by which replicas share the states of the optimiser");
+  CHECK_THAT(test::error_of([] { training("{parallel: {zero: 4}}"); }), Catch::Contains("[0, 3]"));
   CHECK_THAT(test::error_of([] { training("{parallel: {expert: 2}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensors: 2}}"); }), Catch::Contains("did you mean 'tensor'"));

@@ -41,14 +41,15 @@ private:
   std::vector<char> carries_; // [work]
 };
 
-// Orders transfers by what those of a channel have in common: the sender, whether they reduce gradients, and the links.
+// Orders transfers by what those of a channel have in common: the sender, whether replicas exchange gradients or
+// parameters, and the links.
 struct ByChannel {
   const TaskGraph& graph;
 
   bool operator()(const Work* one, const Work* other) const {
-    const bool reduces = one->kind == TaskKind::all_reduce, other_reduces = other->kind == TaskKind::all_reduce;
-    return std::tie(one->device, reduces, graph.legs[one->leg].links) <
-           std::tie(other->device, other_reduces, graph.legs[other->leg].links);
+    const bool together = is_collective(one->kind), other_together = is_collective(other->kind);
+    return std::tie(one->device, together, graph.legs[one->leg].links) <
+           std::tie(other->device, other_together, graph.legs[other->leg].links);
   }
 };
 using KnownChannels = std::map<const Work*, std::int32_t, ByChannel>;

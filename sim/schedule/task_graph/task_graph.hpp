@@ -113,6 +113,7 @@ struct TaskGraphRequest {
   bool blocking_sends = false;
   bool early_recompute = true;
   std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
+  bool shards_optimizer = false;                     ///< replicas share it, as OptimizerShards says
   FusedPart fused = nullptr;                         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready

@@ -126,20 +126,21 @@ private:
   TaskId add_join(TaskKind kind, int count);
   void finish_iteration();
   TaskId complete(const ReplicaTasks& replica) const;
-  TaskId add_all_reduce(int stage, int rank, int steps);
+  TaskId reduce_gradients(int stage, int rank, int steps);
+  void gather_parameters(int stage, int rank);
   struct Reduction {
     TaskId begin, end; // blocks of joins
   };
-  // Who reduces gradients together, and in which ways they can; no way: hop by hop.
+  // Who reduces gradients or gathers parameters together, and in which ways they can; no way: hop by hop.
   struct Reducers {
+    TaskKind kind;
     std::vector<const ReplicaTasks*> replicas;
     std::vector<Way> ways;
   };
-  Reducers reducers_of(int stage, int rank) const;
-  Reduction add_reduction(int stage, const Reducers& reducers, Bytes gradients, const std::vector<TaskId>& made,
-                          int steps);
-  void add_flows(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction, int steps);
-  void add_hops(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction, int steps);
+  Reducers reducers_of(int stage, int rank, TaskKind kind) const;
+  Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps);
+  void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
+  void add_hops(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
 

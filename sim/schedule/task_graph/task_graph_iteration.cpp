@@ -12,7 +12,23 @@ TaskId TaskGraphBuilder::add_join(TaskKind kind, int count) {
   return add({.kind = kind}, count);
 }
 
-// Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser, perhaps that of the next iteration.
+namespace {
+
+CollectiveKind collective_of(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::reduce_scatter:
+    return CollectiveKind::reduce_scatter;
+  case TaskKind::all_gather:
+    return CollectiveKind::all_gather;
+  default:
+    return CollectiveKind::all_reduce;
+  }
+}
+
+} // namespace
+
+// Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser, perhaps that of the next iteration. Where
+// replicas share the optimiser: reduce-scatter -> (barrier) -> optimiser -> all-gather -> forward of the next one.
 void TaskGraphBuilder::finish_iteration() {
   const bool together = request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
   const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
@@ -21,7 +37,7 @@ void TaskGraphBuilder::finish_iteration() {
     const bool replicated = static_cast<int>(replicas_[s].size()) > degree;
     for (int rank = 0; rank < degree; ++rank) {
       const int steps = request_.schedule.steps_each_micro_batch ? count_of(replicas_[s][rank]) : 1;
-      const TaskId reduced = replicated ? add_all_reduce(s, rank, steps) : kNone;
+      const TaskId reduced = replicated ? reduce_gradients(s, rank, steps) : kNone;
       for (std::size_t i = rank; i < replicas_[s].size(); i += degree) {
         const ReplicaTasks& replica = replicas_[s][i];
         if (barrier != kNone) {
@@ -30,6 +46,9 @@ void TaskGraphBuilder::finish_iteration() {
         } else if (reduced != kNone) {
           edge_runs_.push_back({reduced, replica.optimizer, steps});
         }
+      }
+      if (replicated && request_.shards_optimizer) {
+        gather_parameters(s, rank);
       }
     }
   }
@@ -44,23 +63,24 @@ TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
   return replica.weight != kNone ? replica.weight : replica.backward;
 }
 
-TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank) const {
-  Reducers reducers;
+TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank, TaskKind kind) const {
+  Reducers reducers{.kind = kind};
   std::vector<DeviceId> devices;
   for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
     reducers.replicas.push_back(&replicas_[stage][i]);
     devices.push_back(graph_.devices[replicas_[stage][i].device]);
   }
   if (request_.all_reduce != kHopByHop.name) {
-    reducers.ways = ways_of(CollectiveKind::all_reduce, devices, request_.router, request_.all_reduce);
+    reducers.ways = ways_of(collective_of(kind), devices, request_.router, request_.all_reduce);
   }
   return reducers;
 }
 
 // Reduces gradients over the replicas' shards of one rank, `steps` times an iteration, all at once or bucket by bucket.
 // Returns the block of the joins at the end.
-TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
-  const Reducers reducers = reducers_of(stage, rank);
+TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
+  const TaskKind kind = request_.shards_optimizer ? TaskKind::reduce_scatter : TaskKind::all_reduce;
+  const Reducers reducers = reducers_of(stage, rank, kind);
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {
     std::vector<TaskId> made;
@@ -87,6 +107,21 @@ TaskId TaskGraphBuilder::add_all_reduce(int stage, int rank, int steps) {
   return all.end;
 }
 
+// Gathers what each replica's step made of its part of the parameters. The first forward of each replica in the next
+// iteration waits for it.
+void TaskGraphBuilder::gather_parameters(int stage, int rank) {
+  const Reducers reducers = reducers_of(stage, rank, TaskKind::all_gather);
+  std::vector<TaskId> made;
+  for (const ReplicaTasks* replica : reducers.replicas) {
+    made.push_back(replica->optimizer);
+  }
+  const Bytes weights = cost_.stages[stage].replicas.front().memory.weights;
+  const Reduction gathered = add_reduction(stage, reducers, weights, made, 1);
+  for (const ReplicaTasks* replica : reducers.replicas) {
+    ties_.emplace_back(gathered.end, Tie{replica->forward, 1, false});
+  }
+}
+
 // A late step leaves time for a reduction until the next one, which then waits for it, as on one stream.
 void TaskGraphBuilder::follow_itself(const Reduction& reduction, int steps) {
   for (int i = 0; steps_late() && i < steps; ++i) {
@@ -94,33 +129,33 @@ void TaskGraphBuilder::follow_itself(const Reduction& reduction, int steps) {
   }
 }
 
-// Adds what reduces `gradients` once all of `made` have ended, between two joins.
-TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Reducers& reducers, Bytes gradients,
+// Adds what reduces or gathers so many bytes once all of `made` have ended, between two joins.
+TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Reducers& reducers, Bytes bytes,
                                                             const std::vector<TaskId>& made, int steps) {
-  const TaskId begin = add_join(TaskKind::all_reduce, steps);
-  const Reduction reduction{begin, add_join(TaskKind::all_reduce, steps)};
+  const TaskId begin = add_join(reducers.kind, steps);
+  const Reduction reduction{begin, add_join(reducers.kind, steps)};
   for (const TaskId task : made) {
     edge_runs_.push_back({task, begin, steps});
   }
-  reducers.ways.empty() ? add_hops(stage, reducers, gradients, reduction, steps)
-                        : add_flows(stage, reducers, gradients, reduction, steps);
+  reducers.ways.empty() ? add_hops(stage, reducers, bytes, reduction, steps)
+                        : add_flows(stage, reducers, bytes, reduction, steps);
   return reduction;
 }
 
 // The flows of the fastest way, one after the other.
-void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction,
+void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
                                  int steps) {
   TaskId before = reduction.begin;
-  for (const CoupledFlow& flow : fastest_of(reducers.ways, gradients).flows) {
-    const double bytes = std::round(gradients.value * flow.share);
-    const TaskId next = add({.kind = TaskKind::all_reduce,
+  for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
+    const double sent = std::round(bytes.value * flow.share);
+    const TaskId next = add({.kind = reducers.kind,
                              .device = reducers.replicas.front()->device,
                              .leg = static_cast<std::int32_t>(graph_.legs.size()),
                              .stage = stage,
                              .to_stage = stage,
-                             .seconds = flow.leg.latency + Bytes{bytes} / flow.leg.bandwidth,
+                             .seconds = flow.leg.latency + Bytes{sent} / flow.leg.bandwidth,
                              .latency = flow.leg.latency,
-                             .bytes = bytes},
+                             .bytes = sent},
                             steps);
     graph_.legs.push_back(flow.leg);
     edge_runs_.push_back({before, next, steps});
@@ -129,14 +164,14 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes grad
   edge_runs_.push_back({before, reduction.end, steps});
 }
 
-// Each sends 2 (r-1)/r of the gradients to its neighbour, all at once.
-void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes gradients, const Reduction& reduction,
+// Each sends to its neighbour, all at once: 2 (r-1)/r of the gradients for an all-reduce, half of that otherwise.
+void TaskGraphBuilder::add_hops(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
                                 int steps) {
   const std::vector<const ReplicaTasks*>& ring = reducers.replicas;
   const int ranks = static_cast<int>(ring.size());
-  const Traffic traffic = traffic_of({CollectiveKind::all_reduce, {ranks, {}}, gradients});
+  const Traffic traffic = traffic_of({collective_of(reducers.kind), {ranks, {}}, bytes});
   for (int i = 0; i < ranks; ++i) {
-    const auto sent = add_transfer(TaskKind::all_reduce, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
+    const auto sent = add_transfer(reducers.kind, ring[i]->device, ring[(i + 1) % ranks]->device, stage, stage,
                                    std::round(traffic.bytes.value), traffic.steps, steps);
     edge_runs_.push_back({reduction.begin, sent.first, steps});
     edge_runs_.push_back({sent.second, reduction.end, steps});
