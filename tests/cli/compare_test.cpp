@@ -195,6 +195,7 @@ TEST_CASE("replay gives one run with hand-made numbers", "[cli]") {
                              "--set training.global_batch=4 --micro-batches 4 ";
   const Json run = shop.succeed(common + "--format json").json();
   check_run(run);
+  CHECK_THAT(shop.succeed(common).out, Contains("No plan whose kernels and iterations overlap no more can take less"));
   CHECK(run.at("schema") == "stagecraft/1");
   CHECK_FALSE(run.contains("timeline"));
   CHECK(run.at("iteration_seconds").get<double>() == near(32));

@@ -146,6 +146,30 @@ TEST_CASE("the largest mixtures have the published parameters", "[workload][conf
   CHECK(oss.active - 201088. * 2880 == Approx(5.13e9).epsilon(1e-3));
 }
 
+// Sums over layers of the published sizes; docs of each file say where they are from.
+TEST_CASE("encoders, state spaces and multi-token prediction have the published parameters",
+          "[workload][conformance]") {
+  const auto parameters = [](const char* name) { return totals_of(test::workload(text_of(name))).parameters; };
+  const double h = 1024;
+  // torchvision's vit_l_16: patches of 16 x 16 x 3; a token and 197 positions; 24 layers; the last norm; 1000 classes.
+  CHECK(parameters("vit-large") ==
+        (3 * 256 * h + h) + h + 197 * h + 24 * (12 * h * h + 13 * h) + 2 * h + 1000 * (h + 1));
+  CHECK(parameters("vit-large") == 304326632);
+  // transformers' t5-large: one table; a layer of the encoder 4 h^2 + 2 * 4 h^2 + 2 h, of the decoder 4 h^2 and h more;
+  // two tables of 32 biases for 16 heads; two last norms.
+  CHECK(parameters("t5-large") ==
+        32128 * h + 24 * (12 * h * h + 2 * h) + 24 * (16 * h * h + 3 * h) + 2 * 32 * 16 + 2 * h);
+  CHECK(parameters("t5-large") == 737668096);
+  // state-spaces/mamba2-2.7b: d = 2560, inner 5120, 80 heads, vectors of 2 * 128, taps of 4 with a bias.
+  const double d = 2560, inner = 5120;
+  CHECK(parameters("mamba2-2.7b") ==
+        50288 * d + d + 64 * (d * (2 * inner + 256 + 80) + (inner + 256) * 5 + 3 * 80 + inner + inner * d + d));
+  CHECK(parameters("mamba2-2.7b") == 2702599680);
+  // DeepSeek-V3's further layer: one of its sparse layers, a product of 2 h x h, three norms; embedding and head are
+  // the model's. Its README: 11.5 billion.
+  CHECK(parameters("deepseek-v3-mtp") - parameters("deepseek-v3") == Approx(11.5e9).epsilon(0.01));
+}
+
 constexpr Sizes kGpt[] = {
     {"gpt3-175b", 96, 12288, 96, 96, 128, 4 * 12288, 51200, 2048, 174615846912},
     {"gpt3-1t", 128, 25600, 160, 160, 160, 4 * 25600, 51200, 2048, 1008038758400},

@@ -78,6 +78,7 @@ ExitStatus run(const ReplayCommand& options) {
     write_file(options.memory_series, memory_csv(memory));
   }
   Comparison comparison{study.model->name, study.platform.name, study.training.global_batch, {one.run}, {}};
+  comparison.bound_holds_for = "whose kernels and iterations overlap no more"; // as those of this one
   comparison.verdict = make_verdict(comparison);
   const auto json = [&] {
     return to_json(one.run, origin, true,

@@ -31,6 +31,7 @@ Shape latent_attention_shape(Layer& layer) {
   layer.sequence = layer.positions = static_cast<double>(query[0]);
   layer.features_in = static_cast<double>(query[1]);
   layer.features = static_cast<double>(value_width * layer.heads);
+  complete_documents(layer, query[0]);
   return {query[0], value_width * layer.heads};
 }
 
@@ -41,7 +42,7 @@ LayerCost latent_attention_cost(const Layer& layer) {
   const double keys = tokens * layer.features_in;
   const double turned = 2 * tokens * layer.heads * static_cast<double>(layer.inputs[2].back());
   const double values = tokens * layer.features;
-  const double pairs = layer.causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
+  const double pairs = attended_pairs(layer);
   const double products = 2 * pairs * (layer.features_in + layer.features);
   const double attended = 2 * keys + 2 * values; // queries, keys, values and the output
   const double prepared = 2 * (keys + turned);

@@ -165,17 +165,16 @@ LayerCost embedding_cost(const Layer& layer) {
   const double parameters = (layer.vocabulary + layer.positions + layer.types) * layer.features;
   return {.forward = make_pass((tables - 1) * y, x + (tables + 1) * y),
           .backward_weight = make_pass(tables * y, x + y, parameters),
-          .parameters = parameters,
+          .parameters = layer.tied ? parameters - layer.vocabulary * layer.features : parameters,
           .kept = {.inputs = true}};
 }
 
 namespace {
 
-// Pairs of a query and a key. The i-th of n causal queries sees i keys, or the last `window` of them.
-double pairs_of(const Layer& layer) {
-  const double queries = layer.sequence;
+// Of one document.
+double pairs_of(const Layer& layer, double queries) {
   if (!layer.causal) {
-    return queries * layer.positions;
+    return queries * queries;
   }
   const double most = layer.window > 0 ? std::min<double>(queries, layer.window) : queries;
   return most * (most + 1) / 2 + (queries - most) * most;
@@ -183,21 +182,34 @@ double pairs_of(const Layer& layer) {
 
 } // namespace
 
+double attended_pairs(const Layer& layer) {
+  if (layer.documents.empty()) {
+    return layer.causal ? pairs_of(layer, layer.sequence) : layer.sequence * layer.positions;
+  }
+  return std::accumulate(layer.documents.begin(), layer.documents.end(), 0.0,
+                         [&](double sum, int length) { return sum + pairs_of(layer, length); });
+}
+
 // Dao et al. 2022: forward computes QK' and PV; backward QK' again, then dV, dP, dQ and dK: 5 products against 2.
 // Beside q, k, v and the output only the logarithm of each row's sum is kept. A sink is a learned logit of each head to
-// which no value belongs.
+// which no value belongs; a bias of each pair and head is read and added.
 LayerCost attention_cost(const Layer& layer) {
   const double x = inputs_of(layer);
   const double y = elements_of(layer.output);
   const double queries = layer.sequence;
-  const double flops = 2 * pairs_of(layer) * (layer.features_in + layer.features);
-  return {.forward = make_pass(flops, x + y),
-          .backward_input = make_pass(2.5 * flops, 2 * (x + y)),
-          .backward_weight =
-              layer.sinks ? make_pass(2 * queries * layer.heads, queries * layer.heads, layer.heads) : Pass(),
-          .parameters = layer.sinks ? static_cast<double>(layer.heads) : 0,
+  const double flops = 2 * attended_pairs(layer) * (layer.features_in + layer.features);
+  const double biases = layer.biased ? layer.heads * attended_pairs(layer) : 0;
+  const Pass weight_pass = layer.buckets > 0 ? make_pass(biases, biases, layer.buckets * layer.heads)
+                           : layer.sinks     ? make_pass(2 * queries * layer.heads, queries * layer.heads, layer.heads)
+                                             : Pass();
+  const double parameters =
+      (layer.sinks ? layer.heads : 0) + static_cast<double>(layer.buckets) * static_cast<double>(layer.heads);
+  return {.forward = make_pass(flops + biases, x + y + biases),
+          .backward_input = make_pass(2.5 * flops + biases, 2 * (x + y + biases)),
+          .backward_weight = weight_pass,
+          .parameters = parameters,
           .kept = {.inputs = true, .output = true, .extra = queries * layer.heads},
-          .seen = pairs_of(layer) / (queries * layer.positions)};
+          .seen = attended_pairs(layer) / (queries * layer.positions)};
 }
 
 // Per layer and direction, 4 gates of (in + hidden + 2 biases) x hidden. One product for the inputs of all steps, then

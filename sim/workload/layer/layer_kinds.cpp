@@ -12,6 +12,7 @@
 #include "sim/workload/layer/layer_shapes.hpp"
 #include "sim/workload/layer/layer_signatures.hpp"
 #include "sim/workload/layer/layers.hpp"
+#include "sim/workload/layer/sequence_layers.hpp"
 
 namespace stagecraft {
 namespace {
@@ -98,6 +99,7 @@ void read_embedding(yaml::Map& map, Layer& layer) {
   layer.features = map.integer("features", 1, kLargestSize);
   layer.positions = map.integer("positions", 0, kLargestSize, 0);
   layer.types = map.integer("types", 0, kLargestSize, 0);
+  layer.tied = map.boolean("tied", false);
 }
 
 void read_heads(yaml::Map& map, Layer& layer) {
@@ -105,9 +107,17 @@ void read_heads(yaml::Map& map, Layer& layer) {
   layer.key_value_heads = map.integer("key_value_heads", 1, layer.heads, layer.heads);
 }
 
+// One length of all documents, or that of each.
+void read_documents(yaml::Map& map, Layer& layer) {
+  for (const yaml::Node* item : map.list("documents")) {
+    layer.documents.push_back(yaml::integer(*item, "documents", 1, kLargestSize));
+  }
+}
+
 void read_attention(yaml::Map& map, Layer& layer) {
   read_heads(map, layer);
   layer.causal = map.boolean("causal", false);
+  read_documents(map, layer);
   if (map.has("window")) {
     layer.window = map.integer("window", 1, kLargestSize);
     if (!layer.causal) {
@@ -115,11 +125,18 @@ void read_attention(yaml::Map& map, Layer& layer) {
     }
   }
   layer.sinks = map.boolean("sinks", false);
+  layer.buckets = map.integer("buckets", 0, kLargestSize, 0);
+  layer.biased = map.boolean("biased", layer.buckets > 0);
+  if (layer.buckets > 0 && !layer.biased) {
+    throw InputError(map.where("biased"),
+                     "attention with a table of biases that it does not add; allowed: biased: true");
+  }
 }
 
 void read_latent_attention(yaml::Map& map, Layer& layer) {
   layer.heads = map.integer("heads", 1, kLargestSize);
   layer.causal = map.boolean("causal", false);
+  read_documents(map, layer);
 }
 
 void read_rotary(yaml::Map& map, Layer& layer) {
@@ -133,6 +150,21 @@ struct Gate {
 constexpr std::array kGates = {Gate{"silu"}, Gate{"gelu"}}; // of equal cost
 
 void read_gated(yaml::Map& map, Layer&) { map.choice("activation", kGates, "silu"); }
+
+void read_learned_tokens(yaml::Map& map, Layer& layer) { layer.top = map.integer("tokens", 0, kLargestSize, 0); }
+
+void read_short_convolution(yaml::Map& map, Layer& layer) {
+  constexpr int kMostTaps = 1024;
+  layer.kernel = {map.integer("taps", 1, kMostTaps)};
+  layer.bias = map.boolean("bias", true);
+}
+
+void read_state_space(yaml::Map& map, Layer& layer) {
+  constexpr int kChunk = 256;
+  layer.heads = map.integer("heads", 1, kLargestSize);
+  layer.groups = map.integer("groups", 1, layer.heads, 1);
+  layer.window = map.integer("chunk", 1, kLargestSize, kChunk);
+}
 
 constexpr int kMostExperts = 100'000;
 
@@ -234,14 +266,25 @@ constexpr std::array kKinds = {
               softmax_kernels, softmax_signature},
     LayerKind{"cross_entropy", "softmax and negative log-likelihood: the loss", K::softmax, 1, 1, read_nothing,
               scalar_shape, cross_entropy_cost, loss_kernels, cross_entropy_signature},
-    LayerKind{"embedding", "table look-up: vocabulary, features, positions, types", K::embedding, 1, 1, read_embedding,
-              embedding_shape, embedding_cost, embedding_kernels, embedding_signature},
-    LayerKind{"latent_attention", "attention whose keys and values come of one short vector a token: heads, causal",
+    LayerKind{"embedding", "table look-up: vocabulary, features, positions, types, tied", K::embedding, 1, 1,
+              read_embedding, embedding_shape, embedding_cost, embedding_kernels, embedding_signature},
+    LayerKind{"latent_attention",
+              "attention whose keys and values come of one short vector a token: heads, causal, documents",
               K::attention, 3, 3, read_latent_attention, latent_attention_shape, latent_attention_cost, nullptr,
               latent_attention_signature},
-    LayerKind{"attention", "scaled dot-product attention, fused: heads, key_value_heads, causal, window, sinks",
+    LayerKind{"attention",
+              "scaled dot-product attention, fused: heads, key_value_heads, causal, window, documents, sinks, biased, "
+              "buckets",
               K::attention, 1, 3, read_attention, attention_shape, attention_cost, attention_kernels,
               attention_signature},
+    LayerKind{"learned_tokens", "learned tokens before the others, and a learned position added to each: tokens",
+              K::elementwise, 1, 1, read_learned_tokens, learned_tokens_shape, learned_tokens_cost, nullptr,
+              learned_tokens_signature},
+    LayerKind{"short_convolution", "each feature convolved over the last tokens: taps, bias", K::elementwise, 1, 1,
+              read_short_convolution, short_convolution_shape, short_convolution_cost, nullptr,
+              short_convolution_signature},
+    LayerKind{"state_space", "selective state space, in chunks (Mamba-2): heads, groups, chunk", K::attention, 3, 3,
+              read_state_space, state_space_shape, state_space_cost, nullptr, state_space_signature},
     LayerKind{"router", "chooses experts for each token: experts, top, bias", K::matmul, 1, 1, read_router,
               router_shape, router_cost, router_kernels, router_signature},
     LayerKind{"dispatch", "a row for each token and expert chosen: capacity, experts, skew, padded", K::reshape, 2, 2,

@@ -258,6 +258,22 @@ Shape gated_shape(Layer& layer) {
   return shape;
 }
 
+void complete_documents(Layer& layer, std::int64_t tokens) {
+  std::vector<int>& lengths = layer.documents;
+  if (lengths.size() == 1 && lengths.front() <= tokens) {
+    const std::int64_t length = lengths.front();
+    lengths.assign(static_cast<std::size_t>(tokens / length), static_cast<int>(length));
+    if (tokens % length > 0) {
+      lengths.push_back(static_cast<int>(tokens % length));
+    }
+  }
+  const std::int64_t sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (!lengths.empty() && sum != tokens) {
+    refuse(layer, "the documents have " + std::to_string(sum) + " tokens, the sequence has " + std::to_string(tokens) +
+                      "; allowed: lengths that add up to it, or one length of all");
+  }
+}
+
 // One input holds queries, keys and values side by side, or three inputs hold one each. Sets layer.sequence and
 // layer.positions to the number of queries and of keys, features_in and features to the width of q and of the output.
 Shape attention_shape(Layer& layer) {
@@ -287,6 +303,11 @@ Shape attention_shape(Layer& layer) {
   const std::int64_t value_width = fused ? width : value[1] / shared;
   layer.features_in = static_cast<double>(width * heads);
   layer.features = static_cast<double>(value_width * heads);
+  if (!layer.documents.empty() && key[0] != query[0]) {
+    refuse(layer, "packed documents need as many keys as queries, not " + std::to_string(key[0]) + " and " +
+                      std::to_string(query[0]));
+  }
+  complete_documents(layer, query[0]);
   return {query[0], value_width * heads};
 }
 

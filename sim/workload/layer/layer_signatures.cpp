@@ -127,9 +127,13 @@ Signature gated_signature(const Layer& layer, std::int64_t samples) {
 
 namespace {
 
-void add_sinks(Signature& signature, const Layer& layer, int heads) {
+void add_head_parameters(Signature& signature, const Layer& layer, int heads) {
   if (layer.sinks) {
     signature.parameters.push_back({{{heads, {layer.heads}}}});
+  }
+  if (layer.buckets > 0) {
+    const int buckets = add_letter(signature, "buckets", layer.buckets, Along::whole);
+    signature.parameters.push_back({{{buckets, {layer.buckets}}, {heads, {layer.heads}}}});
   }
 }
 
@@ -143,7 +147,7 @@ Signature attention_signature(const Layer& layer, std::int64_t samples) {
     const TensorDimension heads = heads_of(layer, signature);
     signature.inputs = {{-1, with(signature, layer, {heads})}};
     signature.output = with(signature, layer, {{heads.letter, {heads.sections.front()}}});
-    add_sinks(signature, layer, heads.letter);
+    add_head_parameters(signature, layer, heads.letter);
     return signature;
   }
   const int heads = add_letter(signature, "key-value heads", layer.key_value_heads, Along::each);
@@ -154,7 +158,7 @@ Signature attention_signature(const Layer& layer, std::int64_t samples) {
     signature.inputs.push_back(
         {-1, {{0, {samples}}, {others, {layer.inputs[i].front()}}, {heads, {layer.inputs[i].back()}}}});
   }
-  add_sinks(signature, layer, heads);
+  add_head_parameters(signature, layer, heads);
   return signature;
 }
 

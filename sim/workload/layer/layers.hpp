@@ -34,16 +34,18 @@ struct Layer {
   int groups = 1, heads = 1, key_value_heads = 1, layers = 1;
   double vocabulary = 0, positions = 0, types = 0;
   double sequence = 1; ///< steps that run one after another
-  int window = 0;      ///< the most keys that a query of causal attention sees; 0: all
-  double part = 1;     ///< fraction of each head's width that a rotary embedding turns
-  int experts = 1;     ///< of a mixture
-  int top = 1;         ///< experts that each token goes to
-  double capacity = 0; ///< rows that an expert takes at most, to those of an equal share; 0: no limit
-  double skew = 0;     ///< the i-th expert is chosen in proportion to i^-skew
+  int window = 0;      ///< the most keys that a query of causal attention sees; 0: all. Of a state space: its chunk
+  std::vector<int> documents; ///< lengths of those packed into a sequence, which do not see each other; empty: one
+  int buckets = 0;            ///< rows of the table of position biases that an attention owns; 0: none
+  double part = 1;            ///< fraction of each head's width that a rotary embedding turns
+  int experts = 1;            ///< of a mixture
+  int top = 1;                ///< experts that each token goes to, or tokens that are learned
+  double capacity = 0;        ///< rows that an expert takes at most, to those of an equal share; 0: no limit
+  double skew = 0;            ///< the i-th expert is chosen in proportion to i^-skew
   int axis = 0, start = 0, end = 0;
   Shape target; ///< output of a reshape or adaptive pooling
   bool bias = true, causal = false, bidirectional = false, ceil = false, tied = false, transpose = false;
-  bool padded = false, sinks = false;
+  bool padded = false, sinks = false, biased = false;
   Where where;
 };
 
