@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "sim/platform/platform.hpp"
@@ -25,7 +26,8 @@ struct StageMemory {
   /// The part of per_micro_batch that is kept only for recompute to read; a micro-batch without recompute does not hold
   /// it.
   Bytes read_again;
-  Bytes workspace; ///< activations that recompute restores for one micro-batch
+  Bytes workspace;  ///< activations that recompute restores at a time
+  Bytes recomputed; ///< all that it restores for a micro-batch, where that is more: block by block
   /// Where backward is split: what the weight gradient of a micro-batch still needs after the input's gradient. May
   /// exceed the activations, since it includes gradients of outputs. Nothing: all of the activations.
   std::optional<Bytes> for_weights;
@@ -34,7 +36,7 @@ struct StageMemory {
   /// Everything: weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
   Bytes total(double in_flight, int versions) const;
   /// Activations of a micro-batch without recompute.
-  Bytes whole() const { return per_micro_batch - read_again + workspace; }
+  Bytes whole() const { return per_micro_batch - read_again + std::max(workspace, recomputed); }
   /// Everything but the stash.
   Bytes fixed(int versions) const { return total(0, versions); }
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/base/improves.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
@@ -36,19 +37,43 @@ double whole_seconds(const Problem& problem, std::size_t type, OperatorId op) {
 
 Activations whole_stash(const Problem& problem, OperatorId op) {
   const Bytes stash = problem.stash_bytes(op);
-  if (problem.recomputes(op)) {
-    return {Bytes{0}, stash};
-  }
   const auto& users = problem.model.successors[op];
-  const bool read_again =
-      std::any_of(users.begin(), users.end(), [&](OperatorId user) { return problem.recomputes(user); });
+  const bool read_again = std::any_of(users.begin(), users.end(), [&](OperatorId user) {
+    return problem.recomputes(user) && (!problem.recomputes(op) || problem.segments[user] != problem.segments[op]);
+  });
+  if (problem.recomputes(op)) {
+    return problem.training.recompute.blocks > 0
+               ? Activations{read_again ? problem.output_bytes(op) : Bytes{0}, Bytes{0}}
+               : Activations{Bytes{0}, stash};
+  }
   return {stash + (read_again ? problem.output_bytes(op) : Bytes{0}), Bytes{0}};
+}
+
+// Blocks in a row, so many in a segment. What is in none of them is one of its own.
+void fill_segments(Problem& problem) {
+  const int together = problem.training.recompute.blocks;
+  problem.segments.assign(problem.model.size(), together > 0 ? -1 : 0);
+  int number = 0;
+  std::vector<Bytes> bytes;
+  for (const Block& block : together > 0 ? blocks_of(problem.model) : std::vector<Block>()) {
+    if (!block.numbered) {
+      continue;
+    }
+    const int segment = number++ / together;
+    bytes.resize(segment + 1);
+    for (const OperatorId op : block.operators) {
+      problem.segments[op] = segment;
+      bytes[segment] += problem.stash_bytes(op);
+    }
+  }
+  problem.segment_bytes = bytes.empty() ? Bytes{0} : *std::max_element(bytes.begin(), bytes.end());
 }
 
 void fill_operators(Problem& problem) {
   for (const Operator& op : problem.model.operators) {
     problem.recomputed.push_back(selects(problem.training.recompute, op) ? 1 : 0);
   }
+  fill_segments(problem);
   problem.whole.resize(problem.platform.types.size());
   for (OperatorId op = 0; op < problem.model.size(); ++op) {
     for (std::size_t type = 0; type < problem.whole.size(); ++type) {
@@ -147,8 +172,10 @@ Problem make_problem(const ModelGraph& model, const Platform& platform, const Co
 
 StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts, Recompute recompute) {
   if (!problem.model.memory_given) {
-    return stage_memory(problem.training, amounts.parameters, amounts.stash, amounts.incoming, amounts.outgoing,
-                        recompute);
+    StageMemory memory = stage_memory(problem.training, amounts.parameters, amounts.stash, amounts.incoming,
+                                      amounts.outgoing, recompute);
+    memory.workspace += problem.segment_bytes;
+    return memory;
   }
   StageMemory memory = stage_memory(problem.training, 0, amounts.stash, amounts.incoming, Bytes{0}, recompute);
   memory.optimizer = amounts.resident; // held once, however many versions of the weights the schedule keeps

@@ -175,7 +175,8 @@ struct Held {
   Bytes
       kept; // stash of operators without recompute, and what recomputed operators read from these or from other stages
   Bytes read_again;                 // the part of `kept` that only recompute reads
-  Bytes workspace;                  // stash of recomputed operators
+  Bytes workspace;                  // stash of recomputed operators, of one segment at a time
+  Bytes recomputed;                 // of all segments
   std::optional<Bytes> for_weights; // if it is known
 };
 
@@ -190,7 +191,8 @@ Bytes inputs_of_recomputed(const Problem& problem, const Stage& stage, const Ten
     const std::vector<OperatorId>& before = problem.model.predecessors[op];
     sum += before.empty() ? problem.input_bytes() : Bytes{0};
     std::copy_if(before.begin(), before.end(), std::back_inserter(made), [&](OperatorId maker) {
-      return !std::binary_search(stage.operators.begin(), stage.operators.end(), maker) || !stage.recomputes(maker);
+      return problem.segments[maker] != problem.segments[op] ||
+             !std::binary_search(stage.operators.begin(), stage.operators.end(), maker) || !stage.recomputes(maker);
     });
   }
   std::sort(made.begin(), made.end());
@@ -222,12 +224,21 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     return held_as_given(problem, stage);
   }
   Held held;
+  Bytes segment; // operators of a segment follow one another
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     const OperatorId op = stage.operators[i];
     const RankShare& part = split.operators[i];
     held.parameters += problem.model.operators[op].parameters * part.parameters;
     held.resident += Bytes{problem.model.operators[op].resident_bytes} / stage.tensor_parallel;
-    (stage.recomputes(op) ? held.workspace : held.kept) += problem.stash_bytes(op) * part.stash;
+    const Bytes stash = problem.stash_bytes(op) * part.stash;
+    if (!stage.recomputes(op)) {
+      held.kept += stash;
+    } else {
+      const bool goes_on = i > 0 && problem.segments[stage.operators[i - 1]] == problem.segments[op];
+      segment = (goes_on ? segment : Bytes{0}) + stash;
+      held.workspace = std::max(held.workspace, segment);
+      held.recomputed += stash;
+    }
     held.for_weights = held.for_weights.value_or(Bytes{0}) + problem.weight_bytes(op) * part.weight_stash;
   }
   if (stage.recompute != Recompute::none) {
@@ -293,10 +304,12 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
     const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
     const Sums times = figures == Figures::all ? known.of(group, share) : Sums{};
-    const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, held.workspace} * share,
+    const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share,
                                incoming * share * split.borders, outgoing * share * split.borders};
     StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-    memory.optimizer = memory.optimizer * part;
+    memory.optimizer = problem.model.memory_given ? memory.optimizer : memory.optimizer * part;
+    memory.workspace = held.workspace * share; // of this stage's own segments
+    memory.recomputed = held.recomputed * share;
     memory.read_again = held.read_again * share;
     if (held.for_weights) {
       memory.for_weights = *held.for_weights * share;

@@ -8,7 +8,7 @@
 #include "sim/base/utf8.hpp"
 #include "sim/plan_format/megatron_arguments.hpp"
 #include "sim/plan_format/plan_names.hpp"
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 #include "sim/workload/training.hpp"
 
 namespace stagecraft {

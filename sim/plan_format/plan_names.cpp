@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/base/utf8.hpp"
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "sim/strategy/first_plans.hpp"
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {

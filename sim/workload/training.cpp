@@ -7,6 +7,7 @@
 
 #include "sim/base/divisors.hpp"
 #include "sim/base/physical_ranges.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
@@ -72,8 +73,11 @@ Bytes read_bucket(yaml::Map& map, Bytes otherwise) {
 // Reads one of the names, or a mapping.
 RecomputeChoice read_recompute(const yaml::Node& node) {
   RecomputeChoice choice{.where = node.where};
+  constexpr std::string_view kBlocks = "blocks";
   if (node.kind != yaml::Node::Kind::map) {
-    choice.what = find_by_name(kRecomputes, yaml::scalar(node, "recompute"), "recompute", node.where).recompute;
+    const RecomputeRow& row = find_by_name(kRecomputes, yaml::scalar(node, "recompute"), "recompute", node.where);
+    choice.what = row.recompute;
+    choice.blocks = row.name == kBlocks ? 1 : 0;
   } else {
     yaml::Map map(node, "recompute");
     for (const yaml::Node* item : map.list("operators")) {
@@ -83,16 +87,29 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
       choice.kinds.push_back(find_by_name(kKernelKinds, yaml::scalar(*item, "kinds"), "kind", item->where).kind);
     }
     const bool some = map.has("operators") || map.has("kinds");
-    choice.what = map.choice("what", kRecomputes, some ? "selective" : "full").recompute;
-    if (some && choice.what != Recompute::selective) {
+    constexpr int kMostBlocks = 100'000;
+    const bool by_blocks = map.has("blocks");
+    choice.blocks = by_blocks ? map.integer("blocks", 1, kMostBlocks) : 0;
+    const RecomputeRow& row = map.choice("what", kRecomputes, by_blocks ? kBlocks : some ? "selective" : "full");
+    choice.what = row.recompute;
+    choice.blocks = row.name == kBlocks ? std::max(1, choice.blocks) : choice.blocks;
+    if (some && (choice.what != Recompute::selective || choice.blocks > 0)) {
       throw InputError(map.where("what"), "'operators' and 'kinds' say what is recomputed; allowed: what: selective");
     }
-    choice.rule.early = map.choice("when", kRecomputeTimes, "early").early;
+    if (choice.blocks > 0 && row.name != kBlocks) {
+      throw InputError(map.where("blocks"), "'blocks' says what is recomputed; allowed: what: blocks");
+    }
+    choice.rule.early = map.choice("when", kRecomputeTimes, choice.blocks > 0 ? "lazy" : "early").early;
+    if (choice.blocks > 0 && choice.rule.early) {
+      throw InputError(map.where("when"), "blocks run again as backward reaches them; allowed: when: lazy");
+    }
     choice.rule.skip_after_own_forward = map.boolean("skip_after_forward", false);
     choice.rule.except_last_micro_batch = map.boolean("except_last", false);
     map.finish();
   }
-  if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty()) {
+  if (choice.blocks > 0) {
+    choice.rule.early = false;
+  } else if (choice.what == Recompute::selective && choice.operators.empty() && choice.kinds.empty()) {
     throw InputError(node.where, "'selective' does not say which operators; allowed: {operators: [NAME, …]}, "
                                  "{kinds: [KIND, …]} or both");
   }
@@ -120,7 +137,8 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
   const auto is_kind = [&](KernelKind kind) { return kind == op.kind; };
   return choice.what == Recompute::full ||
          (choice.what == Recompute::selective &&
-          (std::any_of(choice.kinds.begin(), choice.kinds.end(), is_kind) ||
+          ((choice.blocks > 0 && is_in_numbered_block(op.name)) ||
+           std::any_of(choice.kinds.begin(), choice.kinds.end(), is_kind) ||
            std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
 }
 

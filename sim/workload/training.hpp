@@ -39,6 +39,9 @@ struct RecomputeRow {
 inline constexpr std::array kRecomputes = {
     RecomputeRow{"none", "keep every activation that backward needs", Recompute::none},
     RecomputeRow{"full", "keep each stage's input and run forward again before backward", Recompute::full},
+    RecomputeRow{"blocks",
+                 "keep each numbered block's input and run one block after another again, as backward reaches it",
+                 Recompute::selective},
     RecomputeRow{"selective", "run the operators again that `operators` and `kinds` name, and keep what they read",
                  Recompute::selective},
 };
@@ -65,12 +68,16 @@ struct RecomputeChoice {
   Recompute what = Recompute::none;
   std::vector<std::string> operators; ///< names of operators, if selective
   std::vector<KernelKind> kinds;      ///< and kernel kinds of operators, if selective
+  /// If selective: all operators of numbered blocks, so many blocks at a time, each time just before their backward; 0:
+  /// not by blocks, and all that a stage recomputes at once.
+  int blocks = 0;
   RecomputeRule rule;
   Where where; ///< place in the file, for errors
 
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
-    return what == other.what && operators == other.operators && kinds == other.kinds && rule == other.rule;
+    return what == other.what && operators == other.operators && kinds == other.kinds && blocks == other.blocks &&
+           rule == other.rule;
   }
 };
 

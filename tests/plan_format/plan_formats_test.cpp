@@ -9,7 +9,7 @@
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/study/plan_scenario.hpp"
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 #include "tests/source_dir.hpp"
 #include "tests/study/studies.hpp"
 

@@ -68,6 +68,57 @@ TEST_CASE("time and peak memory of each way to recompute", "[study][recompute]")
   }
 }
 
+// One device and two micro-batches under GPipe, so two are in flight. In elements, of 4 B each: without recompute a
+// micro-batch holds the stash of all, 3 + 100 + 50 + 70 + 40 + 5. Block by block it holds 3 + 5 of the two outside, and
+// what each segment reads, 10 and 30, or both blocks 10; one segment at a time is brought back, 150 and 110, or 260.
+TEST_CASE("block by block a stage keeps each block's input and brings one block back", "[study][recompute]") {
+  const auto run = [](const std::string& recompute) {
+    return compare_text("model: blocks.yaml\nplatform: pcie-v100\nengine: analytic\ntraining: {global_batch: 2, "
+                        "micro_batches: 2, optimizer: sgd, recompute: " +
+                        recompute + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run none = run("none");
+  REQUIRE(none.feasible);
+  const double fixed = none.metrics.peak_memory[0].value - 4 * 2 * 268;
+  const auto held = [&](const Run& one) { return (one.metrics.peak_memory[0].value - fixed) / 4; };
+  CHECK(held(run("blocks")) == near(2 * (3 + 5 + 10 + 30) + 150));
+  CHECK(held(run("{blocks: 1}")) == held(run("blocks")));
+  CHECK(held(run("{blocks: 2}")) == near(2 * (3 + 5 + 10) + 260));
+  CHECK(held(run("{blocks: 7}")) == held(run("{blocks: 2}"))); // all there are
+  CHECK(held(run("full")) == near(268));                       // nothing comes in, and all is brought back
+  // All blocks run again, whatever is kept.
+  const auto again = [&](const Run& one) { return (one.metrics.busy[0] - none.metrics.busy[0]).value; };
+  CHECK(again(run("blocks")) > 0);
+  CHECK(again(run("{blocks: 2}")) == near(again(run("blocks"))));
+  CHECK(again(run("{operators: [layer.0.a, layer.0.b, layer.1.a, layer.1.b]}")) == near(again(run("blocks"))));
+}
+
+// A GPT-2 whose blocks are cut by a stage: each stage brings back its own part of a block, never more than none holds.
+TEST_CASE("every schedule and strategy runs block by block within memory", "[study][recompute][conformance]") {
+  const auto runs = [](const std::string& recompute) {
+    return compare_text("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: {global_batch: "
+                        "16, micro_batches: 4, precision: bf16, optimizer: adam, recompute: " +
+                        recompute + "}\ncompare: {strategies: all, schedules: all}\n")
+        .comparison;
+  };
+  const Comparison blocks = runs("blocks"), none = runs("none");
+  int compared = 0;
+  for (const Run& run : blocks.runs) {
+    CAPTURE(run.strategy, run.schedule, run.why_not);
+    const Run& without = find_run(none, run.strategy, run.schedule, run.micro_batches);
+    if (!run.feasible || !without.feasible) {
+      continue;
+    }
+    CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
+    if (run.strategy == "mesh" || run.strategy == "uniform") { // the same stages
+      CHECK(run.metrics.iteration >= without.metrics.iteration);
+      ++compared;
+    }
+  }
+  CHECK(compared > 10);
+}
+
 // The products' weight gradients need their stash of 4 each, the element-wise none: between B and W a stage holds 4
 // of 20. zb-h1: stage 0 F0 F1 B0 W0 F2 … holds two at F1; stage 1 F0 B0 F1 B1 W0 F2 B2 W1 … one and one that waits for
 // W. zb-h2: stage 0 F0 F1 F2 B0 …; stage 1 F0 B0 F1 B1 F2 B2 W0 … one and two that wait.

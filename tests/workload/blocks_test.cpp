@@ -1,6 +1,6 @@
 // Blocks by name, and the row of layers that a pipeline of blocks is cut from.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 #include "tests/workload/models.hpp"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 #include "sim/base/named_table.hpp"
 #include "sim/base/schema.hpp"
 #include "sim/report/table.hpp"
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {

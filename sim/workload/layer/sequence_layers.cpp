@@ -103,9 +103,9 @@ Shape state_space_shape(Layer& layer) {
   if (values[0] != vectors[0] || values[0] != steps[0] || values[1] % layer.heads != 0 ||
       vectors[1] % (2 * static_cast<std::int64_t>(layer.groups)) != 0 || steps[1] != layer.heads ||
       layer.heads % layer.groups != 0) {
-    refuse(layer, "values " + to_text(values) + ", vectors " + to_text(vectors) + " and time steps " +
-                      to_text(steps) + " do not fit " + std::to_string(layer.heads) + " heads in " +
-                      std::to_string(layer.groups) + " groups; allowed: [s, heads * p], [s, 2 * groups * n], [s, heads]");
+    refuse(layer, "values " + to_text(values) + ", vectors " + to_text(vectors) + " and time steps " + to_text(steps) +
+                      " do not fit " + std::to_string(layer.heads) + " heads in " + std::to_string(layer.groups) +
+                      " groups; allowed: [s, heads * p], [s, 2 * groups * n], [s, heads]");
   }
   layer.sequence = static_cast<double>(values[0]);
   layer.features_in = static_cast<double>(vectors[1] / (2 * layer.groups));
@@ -113,9 +113,9 @@ Shape state_space_shape(Layer& layer) {
   return values;
 }
 
-// For each token, in chunks of q: scores C B' within the chunk, 2 q n for each group; scores times values, 2 q p, and the
-// chunk's state made and read, 2 n p each, for each head. Backward multiplies each product with the gradient twice, and
-// makes the scores again: 2.5 times. A state of n p stays for each chunk and head.
+// For each token, in chunks of q: scores C B' within the chunk, 2 q n for each group; scores times values, 2 q p, and
+// the chunk's state made and read, 2 n p each, for each head. Backward multiplies each product with the gradient twice,
+// and makes the scores again: 2.5 times. A state of n p stays for each chunk and head.
 LayerCost state_space_cost(const Layer& layer) {
   const double tokens = layer.sequence;
   const double chunk = std::min<double>(layer.window, tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/workload/layer/blocks.hpp"
+#include "sim/workload/blocks.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -18,8 +18,7 @@ struct BlockName {
   bool numbered = false;
 };
 
-BlockName block_name(const Operator& op) {
-  const std::string_view name = op.name;
+BlockName block_name(std::string_view name) {
   std::size_t from = name.find_first_not_of("./");
   std::size_t last = std::string_view::npos; // position of the last separator seen
   while (from != std::string_view::npos) {
@@ -42,7 +41,7 @@ std::vector<Block> blocks_of(const ModelGraph& model) {
   std::vector<Block> blocks;
   std::map<std::string, std::size_t> index;
   for (OperatorId op = 0; op < model.size(); ++op) {
-    BlockName name = block_name(model.operators[op]);
+    BlockName name = block_name(model.operators[op].name);
     const auto [found, fresh] = index.emplace(name.name, blocks.size());
     if (fresh) {
       blocks.push_back({std::move(name.name), name.numbered, {}});
@@ -83,6 +82,8 @@ LayerRow layer_row_of(const ModelGraph& model) {
   }
   return row;
 }
+
+bool is_in_numbered_block(const std::string& name) { return block_name(name).numbered; }
 
 bool is_loss(const Operator& op) {
   std::string text = op.name + " " + op.type;

@@ -26,6 +26,9 @@ struct LayerRow {
 };
 LayerRow layer_row_of(const ModelGraph& model);
 
+/// Whether an operator of this name is in a numbered block.
+bool is_in_numbered_block(const std::string& name);
+
 /// Whether the operator is the loss, which frameworks keep outside the model.
 bool is_loss(const Operator& op);
 
