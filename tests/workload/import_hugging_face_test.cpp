@@ -360,6 +360,71 @@ TEST_CASE("a published config.json with experts gives the graph of the shipped w
         "deepseek_v3 of Hugging Face, 4096 tokens; keys not read: num_nextn_predict_layers, quantization_config");
 }
 
+// As published with bert-large-uncased, T5-large, and vit-large-patch16-224, which has labels of a thousand classes.
+const Json kBert = Json::parse(R"({"architectures": ["BertForPreTraining"], "attention_probs_dropout_prob": 0.1,
+    "gradient_checkpointing": false, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 1024,
+    "initializer_range": 0.02, "intermediate_size": 4096, "layer_norm_eps": 1e-12, "max_position_embeddings": 512,
+    "model_type": "bert", "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 0,
+    "position_embedding_type": "absolute", "type_vocab_size": 2, "use_cache": true, "vocab_size": 30522})");
+const Json kT5 = Json::parse(R"({"architectures": ["T5ForConditionalGeneration"], "d_ff": 4096, "d_kv": 64,
+    "d_model": 1024, "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0,
+    "is_encoder_decoder": true, "layer_norm_epsilon": 1e-06, "model_type": "t5", "n_positions": 512, "num_heads": 16,
+    "num_layers": 24, "output_past": true, "pad_token_id": 0, "relative_attention_num_buckets": 32,
+    "task_specific_params": {"summarization": {"num_beams": 4}}, "vocab_size": 32128})");
+
+Json vit() {
+  Json config = Json::parse(R"({"architectures": ["ViTForImageClassification"], "hidden_act": "gelu",
+      "hidden_dropout_prob": 0.0, "hidden_size": 1024, "image_size": 224, "intermediate_size": 4096, "model_type": "vit",
+      "num_attention_heads": 16, "num_channels": 3, "num_hidden_layers": 24, "patch_size": 16, "qkv_bias": true})");
+  for (int label = 0; label < 1000; ++label) {
+    config["id2label"][std::to_string(label)] = "label";
+  }
+  return config;
+}
+
+TEST_CASE("a published config.json of an encoder gives the graph of the shipped workload", "[workload][hugging-face]") {
+  check_same(read(kBert), shipped("bert-large"));
+  check_same(read(kT5), shipped("t5-large"));
+  check_same(read(vit()), shipped("vit-large"));
+  CHECK(read(kT5).description == "t5 of Hugging Face, 512 + 512 tokens");
+  CHECK(read(vit()).description == "vit of Hugging Face, images of 224 x 224");
+}
+
+TEST_CASE("variants of encoders have the published parameters", "[workload][hugging-face]") {
+  const auto changed = [](Json config, const char* changes) {
+    config.update(Json::parse(changes));
+    return config;
+  };
+  // bert-large-uncased with masked words alone: without the pooler, h^2 + h, and the head of sentences, 2 h + 2.
+  CHECK(parameters_of(changed(kBert, R"({"architectures": ["BertForMaskedLM"]})")) ==
+        336226108 - (1024 * 1024 + 1024) - (2 * 1024 + 2));
+  CHECK(parameters_of(changed(kBert, R"({"architectures": ["BertForMaskedLM"]})")) == 335174458);
+  // flan-t5-large: gated, and a head of its own.
+  CHECK(parameters_of(changed(kT5, R"({"d_ff": 2816, "feed_forward_proj": "gated-gelu",
+      "tie_word_embeddings": false})")) == 783150080);
+  // vit-base-patch16-224
+  CHECK(parameters_of(changed(vit(), R"({"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
+      "num_hidden_layers": 12})")) == 86567656);
+}
+
+TEST_CASE("what an encoder's config.json cannot be is refused where it stands", "[workload][hugging-face]") {
+  const auto refused = [](Json config, const char* key, const Json& value, const char* expected) {
+    INFO(key << " " << value);
+    config[key] = value;
+    CHECK_THAT(test::error_of([&] { read(config); }), Catch::StartsWith("f.json:1:") && Catch::Contains(expected));
+  };
+  refused(kBert, "position_embedding_type", "relative_key",
+          "is 'relative_key', which is not modelled; allowed: absolute");
+  refused(kBert, "num_attention_heads", 15, "hidden_size: 1024 does not split into 15 heads");
+  refused(kBert, "architectures", {"BertForQuestionAnswering"}, "allowed: BertForPreTraining, BertForMaskedLM");
+  refused(kT5, "feed_forward_proj", "gated-relu", "allowed: relu, gelu, silu, gated-gelu, gated-silu");
+  refused(vit(), "patch_size", 15, "15 does not divide an image of 224");
+  CHECK_THAT(test::error_of([] { read(vit(), {.sequence = 100}); }),
+             Catch::Contains("an image has as many as patches"));
+  CHECK_THAT(test::error_of([] { read(kBert, {.sequence = 513}); }), Catch::Contains("longer than the 512 positions"));
+  CHECK(read(kT5, {.sequence = 1024}).input_elements == 2048);
+}
+
 // Parameters that `model.num_parameters()` of transformers counts.
 TEST_CASE("experts beside a shared one, and queries without a short vector, have the published parameters",
           "[workload][hugging-face]") {
@@ -458,7 +523,7 @@ TEST_CASE("keys that are not read are named", "[workload][hugging-face]") {
 
 TEST_CASE("a config of another architecture says what it has and what is known", "[workload][hugging-face]") {
   const std::string known = "known: llama, mistral, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, gpt_oss, "
-                            "deepseek_v2, deepseek_v3, gemma, phi3, gpt2, gpt_neox";
+                            "deepseek_v2, deepseek_v3, gemma, phi3, gpt2, gpt_neox, bert, t5, vit";
   CHECK(test::error_of([] { read_text(std::string("{\n \"model_type\": \"mamba2\"}")); }) ==
         "f.json:2:16: model_type: 'mamba2' is not modelled: it has state space layers; " + known);
   CHECK(test::error_of([] { read_text(std::string("{\"model_type\": \"lama\"}")); }) ==
