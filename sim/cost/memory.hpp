@@ -20,6 +20,7 @@ ParameterBytes parameter_bytes(const Training& training);
 /// What a stage keeps on one device. `per_micro_batch` is held once for each micro-batch in flight.
 struct StageMemory {
   Bytes weights; ///< one version of the weights
+  Bytes frozen;  ///< weights that are not trained, of which there is one version
   Bytes gradients;
   Bytes optimizer;
   Bytes per_micro_batch; ///< stashed activations; with recompute, only the stage's input
@@ -33,7 +34,8 @@ struct StageMemory {
   std::optional<Bytes> for_weights;
   Bytes buffers; ///< for sends and receives: two for each tensor that crosses the stage's boundaries
 
-  /// Everything: weights * versions + gradients + optimizer + in_flight * per_micro_batch + workspace + buffers.
+  /// Everything: weights * versions + frozen + gradients + optimizer + in_flight * per_micro_batch + workspace +
+  /// buffers.
   Bytes total(double in_flight, int versions) const;
   /// Activations of a micro-batch without recompute.
   Bytes whole() const { return per_micro_batch - read_again + std::max(workspace, recomputed); }

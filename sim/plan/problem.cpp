@@ -175,6 +175,7 @@ StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts,
     StageMemory memory = stage_memory(problem.training, amounts.parameters, amounts.stash, amounts.incoming,
                                       amounts.outgoing, recompute);
     memory.workspace += problem.segment_bytes;
+    memory.frozen = amounts.resident;
     return memory;
   }
   StageMemory memory = stage_memory(problem.training, 0, amounts.stash, amounts.incoming, Bytes{0}, recompute);

@@ -88,11 +88,17 @@ private:
     return share;
   }
 
+  // Of those that are trained, or of all where none are.
   double part_of_parameters(int op) const {
     double all = 0;
     double local = 0;
-    for (const TensorId id : program_.parameters[op]) {
-      const ProgramTensor& parameter = program_.tensors[id];
+    const auto& signatures = program_.operators[op].parameters;
+    const bool any = std::any_of(signatures.begin(), signatures.end(), [](const auto& one) { return one.trained; });
+    for (std::size_t i = 0; i < signatures.size(); ++i) {
+      if (any && !signatures[i].trained) {
+        continue;
+      }
+      const ProgramTensor& parameter = program_.tensors[program_.parameters[op][i]];
       const double elements = elements_of(parameter.dimensions);
       all += elements;
       local += elements * part_of(parameter);

@@ -86,11 +86,11 @@ ModelGraph load_with_settings(const fs::path& path, const Folders& folders, cons
     throw InputError({"--set model." + settings.front().key, 0, 0}, "only models in YAML have keys to set");
   }
   if (folders.files != nullptr) {
-    return load_workload(folders.files->document(path, settings, "model."));
+    return load_workload(folders.files->document(path, settings, "model."), options);
   }
   yaml::Node document = yaml::load(path);
   apply(document, settings, "model.");
-  return load_workload(document);
+  return load_workload(document, options);
 }
 
 // A device type that runs every kernel and never waits for memory: its times come from the profile alone.
@@ -153,6 +153,9 @@ ModelGraph read_model(const yaml::Node& node, const Folders& folders, const std:
   }
   if (map.has("sequence")) {
     options.sequence = map.integer("sequence", 1, kMostSequence);
+  }
+  if (map.has("lora")) {
+    options.lora = map.integer("lora", 1, kMostLora);
   }
   map.finish();
   ModelGraph model = load_with_settings(path, folders, options, settings);

@@ -349,6 +349,19 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
                     [&] { return with_profile_samples(*model, batch); });
 }
 
+// The model with the bytes of its frozen parameters, which follow from the precision.
+std::shared_ptr<const ModelGraph> with_frozen_bytes(std::shared_ptr<const ModelGraph> model, Precision precision) {
+  const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
+  if (std::none_of(model->operators.begin(), model->operators.end(), is_frozen)) {
+    return model;
+  }
+  ModelGraph copy = *model;
+  for (Operator& op : copy.operators) {
+    op.resident_bytes += op.frozen * row_of(precision).bytes;
+  }
+  return std::make_shared<const ModelGraph>(std::move(copy));
+}
+
 Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
   return folders.files != nullptr ? *folders.files->platform(key, make) : make();
 }
@@ -386,7 +399,8 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }
-  study.model = sized(model, study.training.global_batch, folders, model_text);
+  study.model =
+      with_frozen_bytes(sized(model, study.training.global_batch, folders, model_text), study.training.precision);
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);
   study.balance = read_balance(map);

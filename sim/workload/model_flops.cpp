@@ -18,7 +18,10 @@ double tokens_of(const ModelGraph& model) {
 Flops model_flops(const ModelGraph& model) {
   Flops sum;
   for (const Operator& op : model.operators) {
-    sum += 3 * product_flops(op).forward / op.seen;
+    const Flops forward = product_flops(op).forward;
+    const Flops of_weights =
+        op.frozen > 0 ? op.backward_weight.flops : forward; // gradients of frozen ones are not needed
+    sum += (2 * forward + of_weights) / op.seen;
   }
   return sum;
 }

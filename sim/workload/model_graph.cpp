@@ -178,7 +178,8 @@ ModelTotals totals_of(const ModelGraph& model) {
   ModelTotals totals;
   for (const Operator& op : model.operators) {
     totals.parameters += op.parameters;
-    totals.active += op.parameters * op.active;
+    totals.frozen += op.frozen;
+    totals.active += (op.parameters + op.frozen) * op.active;
     totals.stash_elements += op.stash_elements;
     totals.output_elements += op.output_elements;
     totals.forward += op.forward.flops;

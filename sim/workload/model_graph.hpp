@@ -46,9 +46,12 @@ struct Operator {
   /// The part of activations and gradients that the weight gradient still needs after the input's gradient: the input
   /// and the output's gradient. Negative: not known.
   double weight_elements = -1;
-  double resident_bytes =
-      0;           ///< held all the time, in bytes, whatever the number of samples; only with ModelGraph::memory_given
+  /// Held all the time, in bytes, whatever the number of samples: with ModelGraph::memory_given; otherwise of frozen
+  /// parameters, once a study has said their precision.
+  double resident_bytes = 0;
   double seen = 1; ///< of an attention: the part of the pairs of a query and a key that its mask leaves
+  double frozen =
+      0; ///< count of parameters that are not trained: they take memory, and have neither gradient nor states
   double active = 1;     ///< the part of its parameters that one token meets: less than 1 for experts
   bool divisible = true; ///< replicas may share its samples
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
@@ -135,7 +138,8 @@ ModelGraph make_graph(std::string name, std::vector<Operator> operators, std::ve
 /// Sums over all operators, per sample.
 struct ModelTotals {
   double parameters = 0; ///< count, not per sample
-  double active = 0;     ///< of them, what one token meets
+  double frozen = 0;     ///< parameters that are not trained, beside these
+  double active = 0;     ///< of both, what one token meets
   double stash_elements = 0, output_elements = 0;
   Flops forward, backward;
 };

@@ -50,6 +50,7 @@ struct InputSignature {
 struct ParameterSignature {
   TensorDimensions dimensions;
   bool added_last = false; ///< added to the output once it is whole: a bias, a table of positions
+  bool trained = true;     ///< has a gradient
   int tied_to = -1;        ///< the operator whose first parameter this one is; -1: its own
 };
 

@@ -103,6 +103,39 @@ Math linear_math() {
   return math;
 }
 
+Math adapted_linear_math() {
+  const Math plain = linear_math();
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Numbers &x = *reads.inputs.at(0), &a = *reads.parameters.at(1), &b = *reads.parameters.at(2);
+    fit(a.sizes.size() == 2 && b.sizes.size() == 2 && a.sizes[1] == x.sizes.back() && b.sizes[1] == a.sizes[0]);
+    Numbers y = plain.forward(reads);
+    fit(y.sizes.back() == b.sizes[0]);
+    rows_of(y) += rows_of(x) * rows_of(a).transpose() * rows_of(b).transpose();
+    return y;
+  };
+  math.backward_input = [=](const Reads& reads, int index) {
+    const Numbers &a = *reads.parameters.at(1), &b = *reads.parameters.at(2);
+    Numbers dx = plain.backward_input(reads, index);
+    fit(b.sizes[0] == reads.gradient->sizes.back() && a.sizes[1] == dx.sizes.back());
+    rows_of(dx) += rows_of(*reads.gradient) * rows_of(b) * rows_of(a);
+    return dx;
+  };
+  math.backward_weight = [](const Reads& reads, int index) {
+    const Numbers &x = *reads.inputs.at(0), &a = *reads.parameters.at(1), &b = *reads.parameters.at(2);
+    fit(rows_of(x).rows() == rows_of(*reads.gradient).rows() && a.sizes[1] == x.sizes.back() &&
+        b.sizes[0] == reads.gradient->sizes.back());
+    Numbers gradient = zeros(index == 1 ? a.sizes : b.sizes);
+    if (index == 1) {
+      rows_of(gradient) = (rows_of(*reads.gradient) * rows_of(b)).transpose() * rows_of(x);
+    } else {
+      rows_of(gradient) = rows_of(*reads.gradient).transpose() * (rows_of(x) * rows_of(a).transpose());
+    }
+    return gradient;
+  };
+  return math;
+}
+
 Math rms_norm_math() {
   const auto inverse_norms = [](const Numbers& x) {
     return Eigen::VectorXd((rows_of(x).rowwise().squaredNorm() / static_cast<double>(x.sizes.back())).array() +

@@ -7,6 +7,8 @@
 namespace stagecraft::testing {
 
 Math linear_math();
+/// With an adapter: parameters are the frozen weights, A and B.
+Math adapted_linear_math();
 Math rms_norm_math();
 Math gelu_math();
 Math add_math();

@@ -39,8 +39,9 @@ double error_of(const Outcome& outcome, const Outcome& whole) {
 
 std::string describe(const TransformerSizes& sizes, int data, int tensor, bool sequence) {
   return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
-         (sizes.experts > 0 ? ", experts" : "") + (sizes.latent ? ", latent" : "") + ", data " + std::to_string(data) +
-         ", tensor " + std::to_string(tensor) + (sequence ? ", sequence" : "");
+         (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
+         (sizes.latent ? ", latent" : "") + ", data " + std::to_string(data) + ", tensor " + std::to_string(tensor) +
+         (sequence ? ", sequence" : "");
 }
 
 std::vector<TransformerSizes> models() {
@@ -62,7 +63,9 @@ std::vector<TransformerSizes> models() {
   latent.latent = true;
   latent.hidden = 16;
   latent.key_value_heads = latent.heads;
-  return {gated, apart, gelu, tied, wide, experts, latent};
+  TransformerSizes adapted = gated;
+  adapted.adapters = 3;
+  return {gated, apart, gelu, tied, wide, experts, latent, adapted};
 }
 
 // Whether each gradient ends up as its parameter lies, so that an optimiser's step needs nothing more.

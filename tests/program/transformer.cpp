@@ -60,7 +60,9 @@ private:
   int linear(int from, int in, int out, bool bias) {
     Layer product = layer({sizes_.tokens, in}, {sizes_.tokens, out});
     product.bias = bias;
-    return append(linear_signature(product, sizes_.samples), linear_math(), {from});
+    product.lora = out == sizes_.words ? 0 : sizes_.adapters;
+    return append(linear_signature(product, sizes_.samples), product.lora > 0 ? adapted_linear_math() : linear_math(),
+                  {from});
   }
 
   int norm(int from) { return norm(from, sizes_.hidden); }

@@ -12,6 +12,7 @@ struct TransformerSizes {
   bool gated = true; ///< SwiGLU with RMS norms, as Llama; otherwise GELU with biases and positions, as GPT-2
   bool fused = true; ///< gates and values from one product; otherwise from two, multiplied: two readers of one norm
   bool tied = false; ///< the head's weight is the embedding's
+  int adapters = 0;  ///< rank of those beside products inside blocks, whose own weights are frozen; 0: none
   int experts = 0; ///< a gated mixture of so many, of which a token goes to two, beside a part that all share; 0: none
   bool latent = false; ///< latent attention, with heads of hidden / heads features, half as many of them rotary
 };

@@ -145,6 +145,35 @@ TEST_CASE("replicas that share the optimiser hold and step an eighth of it", "[s
   CHECK(shared.estimate.value == Approx(shared.metrics.iteration.value).epsilon(1e-6));
 }
 
+// GPT-2 in fp16 with Adam, adapters of rank 8: a device holds 2 B of each frozen parameter, and 2 + 2 + 4 + 8 of each
+// trained one; the gradients that replicas reduce are the adapters' alone.
+TEST_CASE("frozen weights take memory, and have neither gradients nor states", "[study][mesh][lora]") {
+  const auto run_of = [](const std::string& model) {
+    return only(compare_text("model: " + model +
+                             "\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, precision: fp16, "
+                             "optimizer: adam, recompute: full, parallel: {data: 8}}\ncompare: {strategies: [mesh], "
+                             "schedules: [1f1b]}\n"));
+  };
+  const std::string adapted = "{file: gpt2, lora: 8}";
+  const Run run = run_of(adapted);
+  REQUIRE(run.feasible);
+  const Study asked = study("model: " + adapted + "\nplatform: nvlink-v100\ntraining: {precision: fp16}\n");
+  const ModelTotals totals = totals_of(*asked.model);
+  CHECK(totals.frozen == 124439808);
+  // Adapters of 768 -> 2304, 768 -> 768, 768 -> 3072 and back in 12 layers.
+  CHECK(totals.parameters == 12 * 8 * (768 + 2304 + 768 + 768 + 2 * (768 + 3072)));
+  double resident = 0;
+  for (const Operator& op : asked.model->operators) {
+    resident += op.resident_bytes;
+  }
+  CHECK(resident == near(2 * totals.frozen));
+  CHECK(run.metrics.peak_memory[0].value > 2 * totals.frozen + 16 * totals.parameters);
+  CHECK(run.metrics.peak_memory[0] < run_of("gpt2").metrics.peak_memory[0]);
+  CHECK((run_of("gpt2").metrics.peak_memory[0] - run.metrics.peak_memory[0]).value ==
+        Approx(14 * totals.frozen - 16 * totals.parameters).epsilon(0.2)); // and what the products keep
+  CHECK(run.lower_bound <= run.metrics.iteration);
+}
+
 TEST_CASE("a schedule without a pause between iterations has no place to gather parameters", "[study][mesh][zero]") {
   const ComparisonResult result = compare_text(
       "model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 16, micro_batches: 4, "

@@ -50,6 +50,44 @@ TEST_CASE("linear works on the last dimension, and a tied one has only its bias"
   CHECK(tied.forward.moved_parameters == 27);
 }
 
+TEST_CASE("an adapter of low rank is trained beside frozen weights", "[workload][lora]") {
+  // 10 positions, 8 -> 3, rank 2: A 2 x 8 and B 3 x 2, over 10 * 2 values between them.
+  const Operator plain = layer("[10, 8]", "kind: linear, features: 3");
+  const Operator op = layer("[10, 8]", "kind: linear, features: 3, lora: 2");
+  CHECK(op.parameters == 2 * 8 + 3 * 2);
+  CHECK(op.frozen == 8 * 3 + 3);
+  const double both = 2 * 10 * 2 * (8 + 3); // through A and B
+  CHECK((op.forward.flops - plain.forward.flops).value == both);
+  CHECK((op.backward_input.flops - plain.backward_input.flops).value == both);
+  CHECK(op.backward_weight.flops == Flops{both}); // none of the weights'
+  CHECK(op.forward.kernels == 4);                 // W, A, B and the sum
+  CHECK(op.stash_elements == 80 + 20);            // x for A, A x for B
+}
+
+TEST_CASE("frozen weights have no gradient, and nothing is kept for one", "[workload][lora]") {
+  const Operator op = layer("[10, 8]", "kind: linear, features: 3, frozen: true");
+  CHECK(op.parameters == 0);
+  CHECK(op.frozen == 27);
+  CHECK(op.backward_weight.flops == Flops{0});
+  CHECK(op.backward_weight.kernels == 0);
+  CHECK(op.backward_input.flops == layer("[10, 8]", "kind: linear, features: 3").backward_input.flops);
+  CHECK(op.stash_elements == 0);
+  CHECK(layer("[10, 8]", "kind: rms_norm, frozen: true").stash_elements == 80); // the input's gradient needs it
+}
+
+TEST_CASE("adapters of a model stand beside the products of its blocks, and all else is frozen", "[workload][lora]") {
+  const ModelGraph model = load_model(test::source_dir() / "workloads/llama3-8b.yaml", {.lora = 16});
+  // Each layer: queries, keys and values 4096 -> 6144, projection 4096 -> 4096, 4096 -> 28672, 14336 -> 4096.
+  CHECK(totals_of(model).parameters == 32 * 16 * ((4096 + 6144) + (4096 + 4096) + (4096 + 28672) + (14336 + 4096)));
+  CHECK(totals_of(model).frozen == 8030261248);
+  CHECK(test::find_operator(model, "head").parameters == 0);
+  CHECK(test::find_operator(model, "embedding").backward_weight.kernels == 0);
+  CHECK(test::find_operator(model, "layer.0.norm1").backward_input.kernels == 0); // nothing before it is trained
+  CHECK(test::find_operator(model, "layer.1.norm1").backward_input.kernels > 0);
+  CHECK_THAT(test::error_of([] { load_model(test::source_dir() / "workloads/vgg16.yaml", {.lora = 4}); }),
+             Catch::Contains("no product of numbered blocks"));
+}
+
 TEST_CASE("a weight gradient needs the layer's input and the gradient of its output", "[workload]") {
   CHECK(layer("[10, 8]", "kind: linear, features: 3").weight_elements == 80 + 30);
   CHECK(layer("[4, 8, 8]", "kind: conv2d, channels: 6, kernel: 3, stride: 2, padding: 1").weight_elements == 256 + 96);

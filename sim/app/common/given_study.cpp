@@ -27,6 +27,8 @@ void add_reading_flags(Flags& flags, ModelReading& options) {
   flags.add("--cost-scale", &options.cost_scale, "multiply the costs of a file's edges by this", {.name = "X"});
   flags.add("--seq", &options.sequence, "tokens of a sequence, for a config.json of Hugging Face",
             {.name = "N", .check = whole_number(1, kMostSequence)});
+  flags.add("--lora", &options.lora, "train adapters of this rank beside each block's products, and nothing else",
+            {.name = "R", .check = whole_number(1, kMostLora)});
 }
 
 void add_model_flags(Flags& flags, ModelOptions& options, const ModelPositional& positional) {
@@ -95,7 +97,7 @@ void add_entry(yaml::Node& map, const std::string& key, const std::string& value
 
 yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   yaml::Node name = text_node(model, "MODEL");
-  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0) {
+  if (reading.dimensions.empty() && reading.cost_scale.empty() && reading.sequence == 0 && reading.lora == 0) {
     return name;
   }
   yaml::Node mapping{.kind = yaml::Node::Kind::map, .where = name.where};
@@ -107,6 +109,7 @@ yaml::Node model_node(const std::string& model, const ModelReading& reading) {
   mapping.entries.push_back({"dimensions", sizes.where, std::move(sizes)});
   add_entry(mapping, "cost_scale", reading.cost_scale, "--cost-scale");
   add_entry(mapping, "sequence", reading.sequence > 0 ? std::to_string(reading.sequence) : "", "--seq");
+  add_entry(mapping, "lora", reading.lora > 0 ? std::to_string(reading.lora) : "", "--lora");
   return mapping;
 }
 
@@ -127,6 +130,9 @@ ImportOptions import_options(const ModelReading& reading) {
   }
   if (reading.sequence > 0) {
     options.sequence = reading.sequence;
+  }
+  if (reading.lora > 0) {
+    options.lora = reading.lora;
   }
   return options;
 }
@@ -201,7 +207,8 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
                                     {"--memory", !options.memory.empty()},
                                     {"--dim", !reading.dimensions.empty()},
                                     {"--cost-scale", !reading.cost_scale.empty()},
-                                    {"--seq", reading.sequence > 0}}) {
+                                    {"--seq", reading.sequence > 0},
+                                    {"--lora", reading.lora > 0}}) {
     if (given) {
       throw InputError({flag, 0, 0}, "'" + options.model +
                                          "' is a study, which names its model and platform; allowed: --set model=M, "

@@ -23,6 +23,7 @@ struct ModelReading {
   std::vector<std::string> dimensions;
   std::string cost_scale;
   int sequence = 0; ///< 0: as the file says
+  int lora = 0;     ///< 0: all weights are trained
 };
 
 /// The values of MODEL and of --platform, or of --devices and the flags that describe them.

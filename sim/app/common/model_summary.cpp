@@ -110,6 +110,7 @@ std::string summary_json(const ModelGraph& model) {
                                        {"name", model.name},
                                        {"operators", model.size()},
                                        {"parameters", totals.parameters},
+                                       {"frozen_parameters", totals.frozen},
                                        {"active_parameters", totals.active},
                                        {"forward_flops", totals.forward.value},
                                        {"backward_flops", totals.backward.value},
@@ -120,12 +121,15 @@ std::string summary_json(const ModelGraph& model) {
 
 std::string summary_text(const ModelGraph& model) {
   const ModelTotals totals = totals_of(model);
-  std::string text =
-      model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" + std::to_string(model.size()) +
-      " operators, " + to_text(totals.parameters / 1e6, 2) + " M parameters" +
-      (totals.active < totals.parameters ? ", of which a token meets " + to_text(totals.active / 1e6, 2) + " M" : "") +
-      "; per sample: forward " + to_text(totals.forward) + ", backward " + to_text(totals.backward) + ", activations " +
-      to_text(Bytes{4 * totals.output_elements}) + " (fp32)\n";
+  std::string text = model.name + (model.description.empty() ? "" : ": " + model.description) + "\n" +
+                     std::to_string(model.size()) + " operators, " + to_text(totals.parameters / 1e6, 2) +
+                     " M parameters" +
+                     (totals.frozen > 0 ? " to train and " + to_text(totals.frozen / 1e6, 2) + " M frozen" : "") +
+                     (totals.active < totals.parameters + totals.frozen
+                          ? ", of which a token meets " + to_text(totals.active / 1e6, 2) + " M"
+                          : "") +
+                     "; per sample: forward " + to_text(totals.forward) + ", backward " + to_text(totals.backward) +
+                     ", activations " + to_text(Bytes{4 * totals.output_elements}) + " (fp32)\n";
   for (const Profile& profile : model.profiles) {
     Seconds forward;
     Seconds backward;

@@ -297,7 +297,7 @@ private:
       return;
     }
     for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
-      if (signature(op).parameters[i].added_last) {
+      if (signature(op).parameters[i].added_last && signature(op).parameters[i].trained) {
         gradients[op][i] = last_gradient(op, static_cast<int>(i), gradient);
       }
     }
@@ -332,7 +332,7 @@ private:
     }
     for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
       const ParameterSignature& parameter = signature(op).parameters[i];
-      if (!parameter.added_last) {
+      if (!parameter.added_last && parameter.trained) {
         const TensorId id = make(Role::parameter_gradient, op, static_cast<int>(i), parameter.dimensions,
                                  made(op, parameter.dimensions, false));
         steps_->push_back({StepKind::backward_weight, op, static_cast<int>(i), 0, false, reads, id});

@@ -104,7 +104,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   const Bytes all = kept + (again ? cost.memory.workspace : Bytes{0});
   const int versions = schedule.versions.empty() ? 1 : schedule.versions[stage];
   FixedMemory& fixed = graph_.fixed_memory[replica.device];
-  fixed.weights += cost.memory.weights * versions;
+  fixed.weights += cost.memory.weights * versions + cost.memory.frozen;
   fixed.gradients += cost.memory.gradients;
   fixed.optimizer += cost.memory.optimizer;
   fixed.buffers += cost.memory.buffers;

@@ -116,8 +116,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
                       .seconds = slowest.forward + slowest.backward_input,
                       .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
                       .per_micro_batch = stash,
-                      .resident = per_parameter * parameters +
-                                  Bytes{model.memory_given ? model.operators[op].resident_bytes / degree : 0}};
+                      .resident = per_parameter * parameters + Bytes{model.operators[op].resident_bytes / degree}};
     const bool forced = problem.recomputes(op);
     if (!forced) {
       options.push_back(one);

@@ -13,7 +13,65 @@ namespace stagecraft::hugging_face {
 namespace {
 
 // Keys that change neither sizes nor work. Dropout of attention is inside its fused kernel.
-constexpr std::string_view kHarmless[] = {"_name_or_path", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "aux_loss_alpha", "begin_suppress_tokens", "bos_token_id", "classifier_dropout", "decoder_start_token_id", "dtype", "embd_layer_norm_epsilon", "encoder_stride", "eos_token_id", "ep_size", "gradient_checkpointing", "id2label", "initial_context_length", "initializer_factor", "initializer_range", "label2id", "layer_norm_eps", "layer_norm_epsilon", "n_ctx", "n_group", "norm_topk_prob", "original_max_position_embeddings", "output_past", "output_router_logits", "pad_token_id", "pooler_act", "pooler_output_size", "pretraining_tp", "relative_attention_max_distance", "reorder_and_upcast_attn", "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scoring_func", "seq_aux", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "swiglu_limit", "task_specific_params", "topk_group", "topk_method", "torch_dtype", "transformers_version", "use_bfloat16", "use_cache"};
+constexpr std::string_view kHarmless[] = {"_name_or_path",
+                                          "attention_dropout",
+                                          "attention_probs_dropout_prob",
+                                          "attn_pdrop",
+                                          "aux_loss_alpha",
+                                          "begin_suppress_tokens",
+                                          "bos_token_id",
+                                          "classifier_dropout",
+                                          "decoder_start_token_id",
+                                          "dtype",
+                                          "embd_layer_norm_epsilon",
+                                          "encoder_stride",
+                                          "eos_token_id",
+                                          "ep_size",
+                                          "gradient_checkpointing",
+                                          "id2label",
+                                          "initial_context_length",
+                                          "initializer_factor",
+                                          "initializer_range",
+                                          "label2id",
+                                          "layer_norm_eps",
+                                          "layer_norm_epsilon",
+                                          "n_ctx",
+                                          "n_group",
+                                          "norm_topk_prob",
+                                          "original_max_position_embeddings",
+                                          "output_past",
+                                          "output_router_logits",
+                                          "pad_token_id",
+                                          "pooler_act",
+                                          "pooler_output_size",
+                                          "pretraining_tp",
+                                          "relative_attention_max_distance",
+                                          "reorder_and_upcast_attn",
+                                          "rms_norm_eps",
+                                          "rope_parameters",
+                                          "rope_scaling",
+                                          "rope_theta",
+                                          "rotary_emb_base",
+                                          "routed_scaling_factor",
+                                          "router_aux_loss_coef",
+                                          "router_jitter_noise",
+                                          "scale_attn_by_inverse_layer_idx",
+                                          "scale_attn_weights",
+                                          "scoring_func",
+                                          "seq_aux",
+                                          "summary_activation",
+                                          "summary_first_dropout",
+                                          "summary_proj_to_labels",
+                                          "summary_type",
+                                          "summary_use_proj",
+                                          "swiglu_limit",
+                                          "task_specific_params",
+                                          "topk_group",
+                                          "topk_method",
+                                          "torch_dtype",
+                                          "transformers_version",
+                                          "use_bfloat16",
+                                          "use_cache"};
 
 struct NamedLack {
   std::string_view name, lack;
@@ -119,8 +177,8 @@ void Config::refuse_what_is_not_modelled(std::span<const std::string_view> model
     const bool off = found == nullptr || *found == false || *found == 0 ||
                      ((found->is_object() || found->is_array()) && found->empty());
     if (!off) {
-      throw error(std::string(row.name), "says that the model has " + std::string(row.lack) +
-                                             ", which is not modelled; allowed: no such key");
+      throw error(std::string(row.name),
+                  "says that the model has " + std::string(row.lack) + ", which is not modelled; allowed: no such key");
     }
   }
 }

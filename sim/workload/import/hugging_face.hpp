@@ -64,7 +64,7 @@ struct Written {
 
 /// A family of models: what its files are called, and how one becomes a workload file.
 struct Family {
-  std::string_view name;                          ///< model_type
+  std::string_view name;                           ///< model_type
   std::span<const std::string_view> architectures; ///< what the model may end with; the first where the file is silent
   Written (*write)(Config&, std::string_view architecture, const ImportOptions&);
   std::span<const std::string_view> modelled = {}; ///< as Config::refuse_what_is_not_modelled() takes them

@@ -304,15 +304,15 @@ constexpr Names kUsual, kGpt2{"n_embd", "n_positions"}, kNeox{"hidden_size", "ma
 void complete_heads(Config& config, const Names& names, Decoder& d) {
   if (d.head_width == 0 && (d.hidden % d.heads != 0 || d.hidden / d.heads > kMostHeadWidth)) {
     throw config.error(names.hidden, std::to_string(d.hidden) + " does not split into " + std::to_string(d.heads) +
-                                          " heads of at most " + std::to_string(kMostHeadWidth) +
-                                          " features; allowed: a multiple of the number of heads");
+                                         " heads of at most " + std::to_string(kMostHeadWidth) +
+                                         " features; allowed: a multiple of the number of heads");
   }
   d.head_width = d.head_width == 0 ? d.hidden / d.heads : d.head_width;
   const int turned = static_cast<int>(d.head_width * d.rotary);
   if (d.rotary > 0 && (turned == 0 || turned % 2 != 0)) {
     throw config.error(config.has(names.rotary) ? names.rotary
-                       : config.has("head_dim")  ? "head_dim"
-                                                 : names.hidden,
+                       : config.has("head_dim") ? "head_dim"
+                                                : names.hidden,
                        "a rotary embedding cannot turn " + std::to_string(turned) + " of the " +
                            std::to_string(d.head_width) + " features of a head; allowed: an even number");
   }

@@ -1,6 +1,5 @@
-// BERT, T5 and vision transformers: each family's config.json as a workload file, whose operators are called as those of
-// the shipped models.
-// SPDX-License-Identifier: Apache-2.0
+// BERT, T5 and vision transformers: each family's config.json as a workload file, whose operators are called as those
+// of the shipped models. SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
 #include <array>
@@ -19,8 +18,9 @@ public:
     line("      - {name: " + name + ", kind: " + kind + (attributes.empty() ? "" : ", " + attributes) + "}");
   }
   void linear(const std::string& name, int features, bool bias, const std::string& more = "") {
-    layer(name, "linear", "features: " + std::to_string(features) + ", bias: " + (bias ? "true" : "false") +
-                              (more.empty() ? "" : ", " + more));
+    layer(name, "linear",
+          "features: " + std::to_string(features) + ", bias: " + (bias ? "true" : "false") +
+              (more.empty() ? "" : ", " + more));
   }
   // Dropout, if there is any, after the layer that ends a branch, and the sum with the branch's beginning.
   void add(const std::string& number, const std::string& from, const std::string& last, bool drops) {
@@ -72,7 +72,8 @@ Written write_bert(Config& config, std::string_view architecture, const ImportOp
   const bool drops = config.drops("hidden_dropout_prob", 0.1);
   const std::string heads = "heads: " + std::to_string(s.heads);
   Text text;
-  text.line("name: model\ninput: {shape: [" + std::to_string(sequence) + "]}\nblocks:\n  - name: transformer\n    layers:");
+  text.line("name: model\ninput: {shape: [" + std::to_string(sequence) +
+            "]}\nblocks:\n  - name: transformer\n    layers:");
   text.linear("qkv", 3 * s.hidden, true);
   text.layer("attention", "attention", heads);
   text.linear("projection", s.hidden, true);
@@ -84,9 +85,9 @@ Written write_bert(Config& config, std::string_view architecture, const ImportOp
   text.add("2", "norm1", "contract", drops);
   text.layer("norm2", "layer_norm");
   text.line("layers:");
-  text.layer("embedding", "embedding", "vocabulary: " + std::to_string(words) + ", positions: " +
-                                           std::to_string(positions) + ", types: " + std::to_string(types) +
-                                           ", features: " + std::to_string(s.hidden));
+  text.layer("embedding", "embedding",
+             "vocabulary: " + std::to_string(words) + ", positions: " + std::to_string(positions) +
+                 ", types: " + std::to_string(types) + ", features: " + std::to_string(s.hidden));
   text.layer("norm0", "layer_norm");
   if (drops) {
     text.layer("drop0", "dropout");
@@ -151,8 +152,8 @@ Written write_vit(Config& config, std::string_view /*architecture*/, const Impor
   text.add("2", "add1", "contract", drops);
   text.line("layers:");
   const int patches = (image / patch) * (image / patch);
-  text.layer("patches", "conv2d", "channels: " + hidden + ", kernel: " + std::to_string(patch) + ", stride: " +
-                                      std::to_string(patch));
+  text.layer("patches", "conv2d",
+             "channels: " + hidden + ", kernel: " + std::to_string(patch) + ", stride: " + std::to_string(patch));
   text.layer("rows", "reshape", "shape: [" + hidden + ", " + std::to_string(patches) + "]");
   text.layer("tokens", "transpose", "axes: [1, 0]");
   text.layer("positions", "learned_tokens", "tokens: 1");
@@ -186,7 +187,8 @@ public:
       throw config.error("feed_forward_proj", "is '" + excerpt(on_one_line(feed_forward)) +
                                                   "'; allowed: relu, gelu, silu, gated-gelu, gated-silu");
     }
-    for (const char* derived : {"is_gated_act", "dense_act_fn", "is_encoder_decoder"}) { // transformers writes them beside the above
+    for (const char* derived :
+         {"is_gated_act", "dense_act_fn", "is_encoder_decoder"}) { // transformers writes them beside the above
       config.given(derived);
     }
   }

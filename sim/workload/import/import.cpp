@@ -12,8 +12,8 @@
 namespace stagecraft {
 namespace {
 
-ModelGraph read_yaml(const std::string& bytes, const std::string& file, const ImportOptions&) {
-  return load_workload(yaml::parse(bytes, file));
+ModelGraph read_yaml(const std::string& bytes, const std::string& file, const ImportOptions& options) {
+  return load_workload(yaml::parse(bytes, file), options);
 }
 
 ModelGraph read_pipedream(const std::string& bytes, const std::string& file, const ImportOptions&) {
@@ -29,7 +29,11 @@ ModelGraph read_dnn_partitioning(const std::string& bytes, const std::string& fi
 }
 
 constexpr std::array kModelFormats = {
-    ModelFormat{"yaml", "stagecraft's own workload file", ".yaml", read_yaml},
+    ModelFormat{.name = "yaml",
+                .help = "stagecraft's own workload file",
+                .suffix = ".yaml",
+                .read = read_yaml,
+                .has_layers = true},
     ModelFormat{"onnx", "ONNX model, shapes inferred", ".onnx", read_onnx_bytes},
     ModelFormat{"pipedream", "profile graph of PipeDream, times on one device", ".txt", read_pipedream},
     ModelFormat{"dnn-partitioning",
@@ -45,11 +49,12 @@ constexpr std::array kModelFormats = {
                 {"maxMemoryPerDevice"},
                 true},
     ModelFormat{"hugging-face",
-                "config.json of Hugging Face: dense decoder-only transformers",
+                "config.json of Hugging Face",
                 ".json",
                 import_hugging_face,
                 {"model_type", "architectures"},
                 false,
+                true,
                 true},
 };
 
@@ -66,6 +71,10 @@ ModelGraph import_model(const ModelFormat& format, const std::string& bytes, con
   if (options.sequence && !format.has_sequence) {
     throw InputError({file, 0, 0}, "a length of sequences is given, but files of the format '" +
                                        std::string(format.name) + "' say it themselves; allowed: no length");
+  }
+  if (options.lora && !format.has_layers) {
+    throw InputError({file, 0, 0}, "adapters are asked for, but files of the format '" + std::string(format.name) +
+                                       "' do not say which weights a layer has; allowed: no 'lora'");
   }
   return format.read(bytes, file, options);
 }

@@ -15,6 +15,8 @@
 
 namespace stagecraft {
 
+/// The largest rank of an adapter that may be asked for.
+inline constexpr int kMostLora = 1 << 16;
 /// The longest sequence that may be asked for, in tokens.
 inline constexpr int kMostSequence = 1 << 24;
 
@@ -23,10 +25,13 @@ struct ImportOptions {
   std::map<std::string, int> dimensions; ///< symbolic dimension -> size (ONNX)
   std::optional<double> cost_scale;      ///< multiplies the costs of edges, in formats that have them
   std::optional<int> sequence;           ///< tokens of a sample, in formats that leave it open
+  /// Rank of an adapter of low rank (Hu et al. 2021) beside each product in a numbered block, all other weights frozen;
+  /// in formats that give layers.
+  std::optional<int> lora;
 };
 
 /// Our own YAML: docs/formats/workload.md.
-ModelGraph load_workload(const yaml::Node& document);
+ModelGraph load_workload(const yaml::Node& document, const ImportOptions& options = {});
 
 /// PipeDream's profile, docs/formats/pipedream.md. Input placeholders and `__getitem__` sinks are dropped.
 ModelGraph import_pipedream(std::string_view text, const std::string& file);
@@ -34,7 +39,7 @@ ModelGraph import_pipedream(std::string_view text, const std::string& file);
 /// Piper's planning inputs: docs/formats/piper.md.
 ModelGraph import_piper(const std::string& bytes, const std::string& file, const ImportOptions& options);
 
-/// Hugging Face's config.json of a dense decoder-only transformer: docs/formats/hugging-face.md. An architecture that
+/// Hugging Face's config.json: docs/formats/hugging-face.md. An architecture that
 /// is not modelled is an InputError that says what is missing.
 ModelGraph import_hugging_face(const std::string& bytes, const std::string& file, const ImportOptions& options);
 
@@ -53,6 +58,7 @@ struct ModelFormat {
   std::array<std::string_view, 2> keys = {}; ///< JSON only: top-level keys, any of which only this format has
   bool has_edge_costs = false;               ///< uses ImportOptions::cost_scale; other formats refuse it
   bool has_sequence = false;                 ///< uses ImportOptions::sequence; other formats refuse it
+  bool has_layers = false;                   ///< uses ImportOptions::lora; other formats refuse it
 };
 std::span<const ModelFormat> model_formats();
 

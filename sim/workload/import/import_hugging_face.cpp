@@ -105,7 +105,7 @@ ModelGraph import_hugging_face(const std::string& bytes, const std::string& file
   const auto [family, architecture] = find_family(config);
   config.refuse_what_is_not_modelled(family.modelled);
   const hugging_face::Written written = family.write(config, architecture, options);
-  ModelGraph model = load_workload(yaml::parse(written.workload, file + ", as a workload"));
+  ModelGraph model = load_workload(yaml::parse(written.workload, file + ", as a workload"), options);
   const std::vector<std::string> unread = config.unread();
   model.name = name_of(file, family);
   model.description = std::string(family.name) + " of Hugging Face, " + written.samples +

@@ -5,6 +5,7 @@
 #include "sim/base/count_of.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/base/utf8.hpp"
+#include "sim/workload/blocks.hpp"
 #include "sim/workload/import/import.hpp"
 #include "sim/workload/layer/expand_blocks.hpp"
 #include "sim/workload/layer/layers.hpp"
@@ -36,7 +37,9 @@ void check_size(const Shape& shape, const Where& where) {
 // Reads one file, and keeps the layers read so far with the shapes of their outputs.
 class WorkloadReader {
 public:
-  explicit WorkloadReader(yaml::Map& document) : placed_(expand(document)), input_where_(document.where()) {
+  /// `lora`: rank of adapters of all products in numbered blocks, all else frozen; 0: none.
+  WorkloadReader(yaml::Map& document, int lora)
+      : placed_(expand(document)), input_where_(document.where()), lora_(lora) {
     if (const yaml::Node* node = document.find("input")) {
       yaml::Map input(*node, "input");
       input_ = read_shape(input.node("shape"), "shape");
@@ -60,6 +63,11 @@ public:
       }
     }
     fill_defaults();
+    if (lora_ > 0 && !adapted_) {
+      throw InputError(input_where_,
+                       "no product of numbered blocks, such as 'layer.0.qkv', can have an adapter; allowed: "
+                       "a model that has some, or no 'lora'");
+    }
     const double input_elements = input_.empty() ? 0 : elements_of(input_);
     ModelGraph graph = make_graph(name, make_operators(std::move(layers_), input_elements), std::move(edges),
                                   std::move(profiles_), input_where_);
@@ -260,10 +268,26 @@ private:
     check_size(shaped.output, map.where());
     layer.op.kind = kind.kernel;
     layer.op.output_elements = elements_of(shaped.output);
+    const bool adapts = lora_ > 0 && is_in_numbered_block(placed.name) && layer.op.type == "linear";
+    if (adapts && shaped.lora == 0) {
+      shaped.lora = lora_;
+    }
+    adapted_ = adapted_ || shaped.lora > 0;
     layer.cost = cost_of(kind, shaped);
     layer.op.signature = signature_of(kind, shaped, layer.inputs);
+    if (map.boolean("frozen", lora_ > 0 && shaped.lora == 0)) {
+      layer.cost = freeze(layer.cost);
+      freeze(layer.op.signature);
+    }
     shapes_.push_back(shaped.output);
   }
+
+  static void freeze(std::optional<Signature>& signature) {
+    for (std::size_t i = 0; signature && i < signature->parameters.size(); ++i) {
+      signature->parameters[i].trained = false;
+    }
+  }
+  static LayerCost freeze(LayerCost cost) { return stagecraft::freeze(std::move(cost)); }
 
   static const LayerKind& kind_of(const std::string& name, const Where& where) {
     for (const LayerKind& kind : layer_kinds()) {
@@ -347,7 +371,9 @@ private:
   Shape input_;
   std::vector<Profile> profiles_;   ///< of each type one per micro-batch size
   std::vector<MeasuredType> types_; ///< in the order of their profiles
-  bool by_type_ = false;            ///< layers give their times by the type's name
+  int lora_ = 0;
+  bool adapted_ = false; ///< whether any layer has an adapter
+  bool by_type_ = false; ///< layers give their times by the type's name
   std::map<std::string, int> index_;
   std::vector<Shape> shapes_;       ///< per layer read so far
   std::vector<CostedLayer> layers_; ///< per layer read so far
@@ -355,12 +381,12 @@ private:
 
 } // namespace
 
-ModelGraph load_workload(const yaml::Node& document) {
+ModelGraph load_workload(const yaml::Node& document, const ImportOptions& options) {
   yaml::Map map(document, "workload");
   const std::string name = map.text("name");
   const std::string description = map.text("description", "");
   map.text("sources", "");
-  ModelGraph graph = WorkloadReader(map).read(name);
+  ModelGraph graph = WorkloadReader(map, options.lora.value_or(0)).read(name);
   map.finish();
   graph.description = description;
   return graph;

@@ -171,7 +171,7 @@ LayerCost expert_linear_cost(const Layer& layer) {
           .backward_input = make_pass(flops, x + y, weights),
           .backward_weight = make_pass(flops, x + y, parameters),
           .parameters = parameters,
-          .kept = {.inputs = true},
+          .kept = {.inputs = true, .for_weights_alone = true},
           .active = std::min(1.0, static_cast<double>(layer.inputs[1].back()) / layer.experts)};
 }
 

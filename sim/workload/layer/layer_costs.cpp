@@ -55,7 +55,30 @@ LayerCost dense_cost(const Layer& layer) {
           .backward_input = make_pass(flops, x + y, weights),
           .backward_weight = make_pass(flops, x + y, parameters),
           .parameters = layer.tied ? parameters - weights : parameters,
-          .kept = {.inputs = true}};
+          .kept = {.inputs = true, .for_weights_alone = true}};
+}
+
+// Hu et al. 2021: y = W x + B A x, where only A [r, in] and B [out, r] are trained. x is kept for A's gradient, A x for
+// B's.
+LayerCost linear_cost(const Layer& layer) {
+  LayerCost cost = dense_cost(layer);
+  if (layer.lora == 0) {
+    return cost;
+  }
+  const double x = inputs_of(layer);
+  const double y = elements_of(layer.output);
+  const double inner = y / layer.features * layer.lora; // elements of A x
+  const double weights = layer.lora * (layer.features_in + layer.features);
+  const double flops = 2 * inner * (layer.features_in + layer.features);
+  const double moved = x + 2 * inner + 3 * y; // the sum reads both and writes
+  cost = freeze(cost);
+  cost.parameters = weights;
+  for (Pass* pass : {&cost.forward, &cost.backward_input}) {
+    *pass = make_pass(pass->flops.value + flops, pass->moved_elements + moved, pass->moved_parameters + weights, 4);
+  }
+  cost.backward_weight = make_pass(flops, x + y + 2 * inner, weights, 2);
+  cost.kept = {.inputs = true, .extra = inner};
+  return cost;
 }
 
 // Batch statistics need a second pass over the input; for layer normalization a row fits on the chip.

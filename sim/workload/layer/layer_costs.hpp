@@ -6,7 +6,8 @@
 
 namespace stagecraft {
 
-LayerCost dense_cost(const Layer&); ///< convolution and linear: one product with a weight
+LayerCost dense_cost(const Layer&);  ///< convolution and linear: one product with a weight
+LayerCost linear_cost(const Layer&); ///< the same with an adapter of low rank, if there is one
 LayerCost batch_norm_cost(const Layer&);
 LayerCost layer_norm_cost(const Layer&);
 LayerCost rms_norm_cost(const Layer&);

@@ -34,6 +34,15 @@ LayerKernels linear_kernels(const Layer& layer) {
   const double in = layer.features_in;
   const double out = layer.features;
   const double rows = elements_of(layer.output) / out;
+  if (layer.lora > 0) { // A and B beside the weights, and the sum of both ways
+    const double rank = layer.lora;
+    const KernelCall sum = over(KernelOp::add, elements_of(layer.output), out);
+    const KernelCall sum_of_inputs = over(KernelOp::add, rows * in, in);
+    return {{make_gemm(1, rows, out, in, kM), make_gemm(1, rows, rank, in, kM), make_gemm(1, rows, out, rank, kM), sum},
+            {make_gemm(1, rows, in, out, kM), make_gemm(1, rows, rank, out, kM), make_gemm(1, rows, in, rank, kM),
+             sum_of_inputs},
+            {make_gemm(1, in, rank, rows, kK), make_gemm(1, rank, out, rows, kK)}};
+  }
   return {{make_gemm(1, rows, out, in, kM)}, {make_gemm(1, rows, in, out, kM)}, {make_gemm(1, in, out, rows, kK)}};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/latent_attention.hpp"
@@ -18,6 +19,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kLargestSize = 1'000'000'000;
+constexpr int kMostRank = 1 << 16;
 
 // One number for both directions, or [vertical, horizontal].
 std::vector<int> read_pair(yaml::Map& map, std::string_view key, int low, std::vector<int> otherwise) {
@@ -63,6 +65,7 @@ void read_linear(yaml::Map& map, Layer& layer) {
   layer.features = map.integer("features", 1, kLargestSize);
   layer.bias = map.boolean("bias", true);
   layer.tied = map.boolean("tied", false);
+  layer.lora = map.integer("lora", 0, kMostRank, 0);
 }
 
 void read_pool(yaml::Map& map, Layer& layer) {
@@ -208,8 +211,8 @@ using K = KernelKind;
 constexpr std::array kKinds = {
     LayerKind{"conv2d", "convolution: channels, kernel, stride, padding, dilation, groups, bias", K::convolution, 1, 1,
               read_convolution, convolution_shape, dense_cost, convolution_kernels},
-    LayerKind{"linear", "fully connected over the last dimension: features, bias, tied", K::matmul, 1, 1, read_linear,
-              linear_shape, dense_cost, linear_kernels, linear_signature},
+    LayerKind{"linear", "fully connected over the last dimension: features, bias, tied, lora", K::matmul, 1, 1,
+              read_linear, linear_shape, linear_cost, linear_kernels, linear_signature},
     LayerKind{"matmul", "product of two activations: transpose (of the second)", K::matmul, 2, 2, read_matmul,
               matmul_shape, matmul_cost, matmul_kernels},
     LayerKind{"batch_norm", "batch normalization over channels", K::normalization, 1, 1, read_nothing, image_shape,
@@ -310,6 +313,13 @@ LayerCost cost_of(const LayerKind& kind, const Layer& layer) {
     cost.backward_input.calls = std::move(kernels.backward_input);
     cost.backward_weight.calls = std::move(kernels.backward_weight);
   }
+  return cost;
+}
+
+LayerCost freeze(LayerCost cost) {
+  cost.frozen += std::exchange(cost.parameters, 0);
+  cost.backward_weight = {};
+  cost.kept.inputs = cost.kept.inputs && !cost.kept.for_weights_alone;
   return cost;
 }
 

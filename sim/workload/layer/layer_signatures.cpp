@@ -50,6 +50,14 @@ Signature linear_signature(const Layer& layer, std::int64_t samples) {
   if (layer.bias) {
     signature.parameters.push_back({.dimensions = {{outputs, {out}}}, .added_last = true});
   }
+  if (layer.lora > 0) {
+    for (ParameterSignature& parameter : signature.parameters) {
+      parameter.trained = false;
+    }
+    const int rank = add_letter(signature, "rank", layer.lora, Along::whole);
+    signature.parameters.push_back({{{rank, {layer.lora}}, {inputs, {in}}}});
+    signature.parameters.push_back({{{outputs, {out}}, {rank, {layer.lora}}}});
+  }
   signature.reads_inputs = true;
   return signature;
 }

@@ -36,6 +36,7 @@ struct Layer {
   double sequence = 1; ///< steps that run one after another
   int window = 0;      ///< the most keys that a query of causal attention sees; 0: all. Of a state space: its chunk
   std::vector<int> documents; ///< lengths of those packed into a sequence, which do not see each other; empty: one
+  int lora = 0;               ///< rank of a product's adapter (Hu et al. 2021); 0: none, and its weights are trained
   int buckets = 0;            ///< rows of the table of position biases that an attention owns; 0: none
   double part = 1;            ///< fraction of each head's width that a rotary embedding turns
   int experts = 1;            ///< of a mixture
@@ -52,16 +53,18 @@ struct Layer {
 /// Which tensors of a layer backward needs.
 struct Kept {
   bool inputs = false, output = false;
-  double extra = 0;  ///< further elements kept: a mask, statistics, gates
-  bool view = false; ///< the output shares the input's memory
+  bool for_weights_alone = false; ///< the inputs are kept for the gradient of weights, not for that of inputs
+  double extra = 0;               ///< further elements kept: a mask, statistics, gates
+  bool view = false;              ///< the output shares the input's memory
 };
 
 struct LayerCost {
   Pass forward, backward_input, backward_weight;
-  double parameters = 0;
+  double parameters = 0; ///< that are trained
   Kept kept;
   double seen = 1;   ///< as in Operator
   double active = 1; ///< as in Operator
+  double frozen = 0; ///< as in Operator
 };
 
 /// The kernels of each pass; empty where no shape is known.
@@ -83,6 +86,8 @@ struct LayerKind {
 
 /// What a layer costs, with its kernels.
 LayerCost cost_of(const LayerKind& kind, const Layer& layer);
+/// The same where its weights are not trained: there is no gradient of weights, and nothing is kept for one.
+LayerCost freeze(LayerCost cost);
 
 /// The signature of a layer for one sample, whose inputs are made by the layers numbered `makers` (kModelInput: the
 /// data); nothing where the kind has none for these shapes.
