@@ -112,7 +112,8 @@ TEST_CASE("the batch needs no size, other symbols do", "[workload][onnx]") {
   const ModelGraph one = import(small_transformer(), {{{"sequence", 4}}});
   const ModelGraph three = import(small_transformer(), {{{"sequence", 4}, {"batch", 3}}});
   CHECK(totals_of(one).forward.value == test::near(totals_of(three).forward.value));
-  CHECK(refusal(small_transformer()) == "m.onnx: dimension 1 of input 'ids' is the symbol 'sequence'; give it a size");
+  CHECK(refusal(small_transformer()) ==
+        "m.onnx: dimension 1 of input 'ids' is the symbol 'sequence'; allowed: a size for it, as by --dim sequence=N");
   CHECK(test::error_of([] {
           import(small_transformer(), {{ { "sequence", 0 } }});
         }) == "m.onnx: dimension 'sequence' is given as 0; allowed: 1 or more");

@@ -108,6 +108,8 @@ const json::Value* Config::given(const std::string& key) {
   return found != nullptr && !found->is_null() ? found : nullptr;
 }
 
+bool Config::has(const std::string& key) const { return all_.contains(key); }
+
 int Config::size(const std::string& key, int most) {
   given(key);
   return object_.integer(key, 1, most);

@@ -27,7 +27,7 @@ public:
   Config(const json::Value& document, const json::Source& source);
 
   const json::Value* given(const std::string& key);
-  bool has(const std::string& key) const { return all_.contains(key); }
+  bool has(const std::string& key) const;
   int size(const std::string& key, int most);
   int size(const std::string& key, int most, int otherwise);
   bool flag(const std::string& key, bool otherwise);

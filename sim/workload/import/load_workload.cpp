@@ -276,18 +276,17 @@ private:
     layer.cost = cost_of(kind, shaped);
     layer.op.signature = signature_of(kind, shaped, layer.inputs);
     if (map.boolean("frozen", lora_ > 0 && shaped.lora == 0)) {
-      layer.cost = freeze(layer.cost);
-      freeze(layer.op.signature);
+      layer.cost = freeze(std::move(layer.cost));
+      freeze_parameters(layer.op.signature);
     }
     shapes_.push_back(shaped.output);
   }
 
-  static void freeze(std::optional<Signature>& signature) {
+  static void freeze_parameters(std::optional<Signature>& signature) {
     for (std::size_t i = 0; signature && i < signature->parameters.size(); ++i) {
       signature->parameters[i].trained = false;
     }
   }
-  static LayerCost freeze(LayerCost cost) { return stagecraft::freeze(std::move(cost)); }
 
   static const LayerKind& kind_of(const std::string& name, const Where& where) {
     for (const LayerKind& kind : layer_kinds()) {

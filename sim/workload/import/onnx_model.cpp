@@ -61,7 +61,9 @@ void bind_inputs(onnx::GraphProto& graph, const std::set<std::string>& initializ
       const auto given = sizes.find(symbol);
       if (given == sizes.end() && i > 0) {
         throw InputError(where, "dimension " + std::to_string(i) + " of input '" + input.name() + "' is " +
-                                    (symbol.empty() ? "not known" : "the symbol '" + symbol + "'; give it a size"));
+                                    (symbol.empty() ? "not known; allowed: a size in the file"
+                                                    : "the symbol '" + symbol +
+                                                          "'; allowed: a size for it, as by --dim " + symbol + "=N"));
       }
       const int size = given != sizes.end() ? given->second : 1;
       if (size < 1) {
