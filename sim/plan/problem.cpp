@@ -54,19 +54,15 @@ void fill_segments(Problem& problem) {
   const int together = problem.training.recompute.blocks;
   problem.segments.assign(problem.model.size(), together > 0 ? -1 : 0);
   int number = 0;
-  std::vector<Bytes> bytes;
   for (const Block& block : together > 0 ? blocks_of(problem.model) : std::vector<Block>()) {
     if (!block.numbered) {
       continue;
     }
-    const int segment = number++ / together;
-    bytes.resize(segment + 1);
     for (const OperatorId op : block.operators) {
-      problem.segments[op] = segment;
-      bytes[segment] += problem.stash_bytes(op);
+      problem.segments[op] = number / together;
     }
+    ++number;
   }
-  problem.segment_bytes = bytes.empty() ? Bytes{0} : *std::max_element(bytes.begin(), bytes.end());
 }
 
 void fill_operators(Problem& problem) {
@@ -174,7 +170,6 @@ StageMemory memory_of_stage(const Problem& problem, const StageAmounts& amounts,
   if (!problem.model.memory_given) {
     StageMemory memory = stage_memory(problem.training, amounts.parameters, amounts.stash, amounts.incoming,
                                       amounts.outgoing, recompute);
-    memory.workspace += problem.segment_bytes;
     memory.frozen = amounts.resident;
     return memory;
   }

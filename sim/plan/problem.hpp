@@ -39,7 +39,6 @@ struct Problem {
   /// [operator]: what is recomputed together just before its backward, by number: operators of one number in a stage;
   /// all have 0 unless the training recomputes block by block.
   std::vector<int> segments;
-  Bytes segment_bytes; ///< the largest stash of a segment of the model; nothing unless block by block
   /// What seconds() and stash() answer; planners ask them again and again.
   std::vector<std::vector<double>> whole; ///< [device type][operator]
   std::vector<Activations> stashes;       ///< [operator]
@@ -57,8 +56,8 @@ struct Problem {
   /// Activations that an operator adds to its stage, with the training's recompute, without the stage's input. An
   /// operator that runs again holds nothing, but recompute restores its stash. Any other holds its stash, and also its
   /// output if an operator that runs again reads it (which is slightly too much if that reader is in another stage).
-  /// Block by block an operator that runs again holds its output where another block reads it, and memory_of_stage()
-  /// adds what one block restores.
+  /// Block by block an operator that runs again holds its output where another block reads it; what one block restores
+  /// at a time does not add up over operators, and only the cost of a whole stage has it.
   const Activations& stash(OperatorId op) const { return stashes[op]; }
   /// Bytes fed to each source operator for one micro-batch.
   Bytes input_bytes() const;
