@@ -108,8 +108,8 @@ Shape state_space_shape(Layer& layer) {
                       " groups; allowed: [s, heads * p], [s, 2 * groups * n], [s, heads]");
   }
   layer.sequence = static_cast<double>(values[0]);
-  layer.features_in = static_cast<double>(vectors[1] / (2 * layer.groups));
-  layer.features = static_cast<double>(values[1] / layer.heads);
+  layer.features_in = static_cast<double>(vectors[1]) / (2.0 * layer.groups);
+  layer.features = static_cast<double>(values[1]) / layer.heads;
   return values;
 }
 
