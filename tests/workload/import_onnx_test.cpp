@@ -216,5 +216,40 @@ TEST_CASE("the published ONNX models import whole", "[workload][onnx]") {
   }
 }
 
+// Two samples of 4 tokens, 2 query heads of 3 features and one of keys and values.
+TEST_CASE("fused operators of ONNX Runtime cost as the layers that they are", "[workload][onnx]") {
+  OnnxBuilder model;
+  model.input("x", {2, 4, 6})
+      .weight("scale", {6})
+      .weight("k", {6, 3})
+      .weight("v", {6, 3})
+      .integers("positions", {0, 1, 2, 3});
+  model.weight("cos", {4, 1}).weight("sin", {4, 1});
+  model.node("SimplifiedLayerNormalization", {"x", "scale"}, "normed").shape("normed", {2, 4, 6});
+  model.node("MatMul", {"normed", "k"}, "key").node("MatMul", {"normed", "v"}, "value");
+  model.node("RotaryEmbedding", {"normed", "positions", "cos", "sin"}, "query").domain("com.microsoft");
+  model.attribute("num_heads", 2).attribute("rotary_embedding_dim", 2).shape("query", {2, 4, 6});
+  model.node("GroupQueryAttention", {"query", "key", "value"}, "mixed").domain("com.microsoft");
+  model.attribute("num_heads", 2).attribute("kv_num_heads", 1).shape("mixed", {2, 4, 6});
+  const ModelGraph graph = import(model);
+  const Operator& norm = find_operator(graph, "node_normed");
+  CHECK(norm.parameters == 6);
+  CHECK(norm.forward.flops == Flops{2 * 24});                                         // per sample, as of rms_norm
+  CHECK(find_operator(graph, "node_query").forward.flops == Flops{3 * 24 * 2.0 / 3}); // two of each three turn
+  const Operator& mixed = find_operator(graph, "node_mixed");
+  CHECK(mixed.kind == KernelKind::attention);
+  CHECK(mixed.forward.flops == Flops{2 * 10 * (6 + 6)}); // 4 * 5 / 2 pairs in a sample
+  CHECK(mixed.seen == 10. / 16);
+  CHECK(mixed.forward.moved_elements == 24 + 12 + 12 + 24);
+}
+
+TEST_CASE("fused attention of heads that do not fit is refused", "[workload][onnx]") {
+  OnnxBuilder model;
+  model.input("x", {2, 4, 6});
+  model.node("GroupQueryAttention", {"x", "x", "x"}, "y").domain("com.microsoft");
+  model.attribute("num_heads", 3).attribute("kv_num_heads", 2).shape("y", {2, 4, 6});
+  CHECK_THAT(refusal(model), Catch::Contains("queries [2, 4, 6] of 3 heads and keys [2, 4, 6] of 2; allowed"));
+}
+
 } // namespace
 } // namespace stagecraft

@@ -85,6 +85,29 @@ public:
     return *this;
   }
 
+  /// The shape of a tensor that libonnx cannot infer.
+  OnnxBuilder& shape(const std::string& name, const std::vector<int>& sizes) {
+    onnx::ValueInfoProto& value = *graph().add_value_info();
+    value.set_name(name);
+    onnx::TypeProto::Tensor& tensor = *value.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(onnx::TensorProto::FLOAT);
+    for (const int size : sizes) {
+      tensor.mutable_shape()->add_dim()->set_dim_value(size);
+    }
+    return *this;
+  }
+
+  /// The domain of the node added last.
+  OnnxBuilder& domain(const std::string& name) {
+    graph().mutable_node()->rbegin()->set_domain(name);
+    if (model_.opset_import().rbegin()->domain() != name) {
+      onnx::OperatorSetIdProto& set = *model_.add_opset_import();
+      set.set_domain(name);
+      set.set_version(1);
+    }
+    return *this;
+  }
+
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
   std::string bytes() const { return model_.SerializeAsString(); }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <set>
 #include <span>
 #include <string>
@@ -64,8 +65,8 @@ struct Written {
 
 /// A family of models: what its files are called, and how one becomes a workload file.
 struct Family {
-  std::string_view name;                           ///< model_type
-  std::span<const std::string_view> architectures; ///< what the model may end with; the first where the file is silent
+  std::string_view name;                         ///< model_type
+  std::array<std::string_view, 2> architectures; ///< what the model may end with; the first where the file is silent
   Written (*write)(Config&, std::string_view architecture, const ImportOptions&);
   std::span<const std::string_view> modelled = {}; ///< as Config::refuse_what_is_not_modelled() takes them
 };

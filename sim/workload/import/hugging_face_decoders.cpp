@@ -317,6 +317,7 @@ void complete_heads(Config& config, const Names& names, Decoder& d) {
                            std::to_string(d.head_width) + " features of a head; allowed: an even number");
   }
 }
+
 // The length of sequences, within the learned positions.
 void read_sequence(Config& config, const Names& names, const ImportOptions& options, Decoder& d) {
   d.sequence = config.sequence(names.positions, options);
@@ -341,36 +342,21 @@ constexpr std::string_view kLocalExperts[] = {"num_local_experts", "quantization
 constexpr std::string_view kExperts[] = {"num_experts"};
 constexpr std::string_view kDeepSeek[] = {"n_routed_experts", "kv_lora_rank", "quantization_config"};
 
-constexpr std::string_view kLlamaForCausalLM[] = {"LlamaForCausalLM"};
-constexpr std::string_view kMistralForCausalLM[] = {"MistralForCausalLM"};
-constexpr std::string_view kQwen2ForCausalLM[] = {"Qwen2ForCausalLM"};
-constexpr std::string_view kQwen3ForCausalLM[] = {"Qwen3ForCausalLM"};
-constexpr std::string_view kMixtralForCausalLM[] = {"MixtralForCausalLM"};
-constexpr std::string_view kQwen2MoeForCausalLM[] = {"Qwen2MoeForCausalLM"};
-constexpr std::string_view kQwen3MoeForCausalLM[] = {"Qwen3MoeForCausalLM"};
-constexpr std::string_view kGptOssForCausalLM[] = {"GptOssForCausalLM"};
-constexpr std::string_view kDeepseekV2ForCausalLM[] = {"DeepseekV2ForCausalLM"};
-constexpr std::string_view kDeepseekV3ForCausalLM[] = {"DeepseekV3ForCausalLM"};
-constexpr std::string_view kGemmaForCausalLM[] = {"GemmaForCausalLM"};
-constexpr std::string_view kPhi3ForCausalLM[] = {"Phi3ForCausalLM"};
-constexpr std::string_view kGPT2LMHeadModel[] = {"GPT2LMHeadModel"};
-constexpr std::string_view kGPTNeoXForCausalLM[] = {"GPTNeoXForCausalLM"};
-
 constexpr std::array kDecoders = {
-    Family{"llama", kLlamaForCausalLM, write<read_llama>},
-    Family{"mistral", kMistralForCausalLM, write<read_mistral>},
-    Family{"qwen2", kQwen2ForCausalLM, write<read_qwen2>},
-    Family{"qwen3", kQwen3ForCausalLM, write<read_qwen3>},
-    Family{"mixtral", kMixtralForCausalLM, write<read_mixtral>, std::span(kLocalExperts).first(1)},
-    Family{"qwen2_moe", kQwen2MoeForCausalLM, write<read_qwen2_moe>, kExperts},
-    Family{"qwen3_moe", kQwen3MoeForCausalLM, write<read_qwen3_moe>, kExperts},
-    Family{"gpt_oss", kGptOssForCausalLM, write<read_gpt_oss>, kLocalExperts},
-    Family{"deepseek_v2", kDeepseekV2ForCausalLM, write<read_deepseek>, kDeepSeek},
-    Family{"deepseek_v3", kDeepseekV3ForCausalLM, write<read_deepseek_v3>, kDeepSeek},
-    Family{"gemma", kGemmaForCausalLM, write<read_gemma>},
-    Family{"phi3", kPhi3ForCausalLM, write<read_phi3>},
-    Family{"gpt2", kGPT2LMHeadModel, write<read_gpt2, kGpt2>},
-    Family{"gpt_neox", kGPTNeoXForCausalLM, write<read_gpt_neox, kNeox>},
+    Family{"llama", {"LlamaForCausalLM"}, write<read_llama>},
+    Family{"mistral", {"MistralForCausalLM"}, write<read_mistral>},
+    Family{"qwen2", {"Qwen2ForCausalLM"}, write<read_qwen2>},
+    Family{"qwen3", {"Qwen3ForCausalLM"}, write<read_qwen3>},
+    Family{"mixtral", {"MixtralForCausalLM"}, write<read_mixtral>, std::span(kLocalExperts).first(1)},
+    Family{"qwen2_moe", {"Qwen2MoeForCausalLM"}, write<read_qwen2_moe>, kExperts},
+    Family{"qwen3_moe", {"Qwen3MoeForCausalLM"}, write<read_qwen3_moe>, kExperts},
+    Family{"gpt_oss", {"GptOssForCausalLM"}, write<read_gpt_oss>, kLocalExperts},
+    Family{"deepseek_v2", {"DeepseekV2ForCausalLM"}, write<read_deepseek>, kDeepSeek},
+    Family{"deepseek_v3", {"DeepseekV3ForCausalLM"}, write<read_deepseek_v3>, kDeepSeek},
+    Family{"gemma", {"GemmaForCausalLM"}, write<read_gemma>},
+    Family{"phi3", {"Phi3ForCausalLM"}, write<read_phi3>},
+    Family{"gpt2", {"GPT2LMHeadModel"}, write<read_gpt2, kGpt2>},
+    Family{"gpt_neox", {"GPTNeoXForCausalLM"}, write<read_gpt_neox, kNeox>},
 };
 
 } // namespace

@@ -294,15 +294,12 @@ Written write_t5(Config& config, std::string_view /*architecture*/, const Import
   return T5Writer(config, options).write();
 }
 
-constexpr std::string_view kBert[] = {kBothHeads, kMaskedLanguage};
-constexpr std::string_view kT5[] = {"T5ForConditionalGeneration"};
-constexpr std::string_view kVit[] = {"ViTForImageClassification"};
 constexpr std::string_view kEncodes[] = {"is_encoder_decoder"};
 
 constexpr std::array kEncoders = {
-    Family{"bert", kBert, write_bert},
-    Family{"t5", kT5, write_t5, kEncodes},
-    Family{"vit", kVit, write_vit},
+    Family{"bert", {kBothHeads, kMaskedLanguage}, write_bert},
+    Family{"t5", {"T5ForConditionalGeneration"}, write_t5, kEncodes},
+    Family{"vit", {"ViTForImageClassification"}, write_vit},
 };
 
 } // namespace

@@ -64,15 +64,15 @@ Found find_family(Config& config) {
   const std::string first = first_architecture(config);
   std::vector<std::string> known;
   for (const Family* family : all_families()) {
-    const auto& ends = family->architectures;
+    std::vector<std::string> ends(family->architectures.begin(), family->architectures.end());
+    ends.erase(std::remove(ends.begin(), ends.end(), ""), ends.end());
     const auto end = std::find(ends.begin(), ends.end(), first);
     if (type.empty() ? end != ends.end() : family->name == type) {
       if (!first.empty() && end == ends.end()) {
         throw config.error("architectures[0]", "is '" + excerpt(on_one_line(first)) +
-                                                   "', which is not modelled of this family; allowed: " +
-                                                   join(std::vector<std::string>(ends.begin(), ends.end())));
+                                                   "', which is not modelled of this family; allowed: " + join(ends));
       }
-      return {*family, first.empty() ? ends.front() : *end};
+      return {*family, first.empty() ? family->architectures.front() : family->architectures[end - ends.begin()]};
     }
     known.emplace_back(type.empty() ? ends.front() : family->name);
   }

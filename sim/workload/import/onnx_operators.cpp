@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/workload/import/onnx_operators.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace stagecraft {
@@ -131,6 +132,70 @@ std::string_view prepare_lstm(const OnnxOperands& operands, Layer& layer) {
   return "";
 }
 
+// X + skip, then the norm of the sum: the scale is the third input.
+std::string_view prepare_skip_norm(const OnnxOperands& operands, Layer& layer) {
+  layer.features_in = elements_of(shape_at(operands, 2, 1));
+  return "";
+}
+
+// The input is queries or keys alone, and all of it turns unless an attribute says less.
+std::string_view prepare_rotary(const OnnxOperands& operands, Layer& layer) {
+  const Shape& input = shape_at(operands, 0, 3);
+  const auto heads = static_cast<double>(std::max<std::int64_t>(1, attribute(operands, "num_heads", 1)));
+  const double width = input.size() > 3 ? at(input, 3) : at(input, 2) / heads;
+  const std::int64_t turned = attribute(operands, "rotary_embedding_dim", 0);
+  const double part = turned > 0 ? std::min(1.0, static_cast<double>(turned) / width) : 1;
+  layer.features = at(input, input.size() - 1) * part;
+  layer.sequence = elements_of(input) / at(input, input.size() - 1);
+  return "";
+}
+
+// Queries are [batch, tokens, heads * width], or [batch, heads, tokens, width]; keys and values likewise. As one
+// sequence of the batch's: its samples are documents.
+void prepare_attention(const OnnxOperands& operands, Layer& layer, std::int64_t heads, bool causal) {
+  constexpr std::int64_t kMostSamples = 1 << 20;
+  const Shape& query = shape_at(operands, 0, 3);
+  const Shape& key = shape_at(operands, 1, 3);
+  const bool apart = query.size() > 3;
+  const std::int64_t tokens = query[apart ? 2 : 1];
+  layer.heads = static_cast<int>(apart ? query[1] : heads);
+  const std::int64_t shared = apart && key.size() > 3 ? key[1] : attribute(operands, "kv_num_heads", layer.heads);
+  if (layer.heads < 1 || shared < 1 || layer.heads % shared != 0 || query[0] > kMostSamples || query.size() > 4 ||
+      query.size() != key.size()) {
+    refuse(operands, "queries " + to_text(query) + " of " + std::to_string(layer.heads) + " heads and keys " +
+                         to_text(key) + " of " + std::to_string(shared) +
+                         "; allowed: [batch, tokens, heads * width] or [batch, heads, tokens, width]");
+  }
+  layer.key_value_heads = static_cast<int>(shared);
+  layer.causal = causal;
+  layer.sequence = at(query, 0) * static_cast<double>(tokens);
+  layer.positions = at(key, apart ? 2 : 1);
+  layer.features_in = elements_of(query) / layer.sequence;
+  layer.features = elements_of(layer.output) / layer.sequence;
+  if (causal) {
+    layer.documents.assign(static_cast<std::size_t>(query[0]), static_cast<int>(tokens));
+  }
+}
+
+std::string_view prepare_standard_attention(const OnnxOperands& operands, Layer& layer) {
+  prepare_attention(operands, layer, attribute(operands, "q_num_heads", 0), attribute(operands, "is_causal", 0) != 0);
+  return "";
+}
+
+std::string_view prepare_multi_head_attention(const OnnxOperands& operands, Layer& layer) {
+  prepare_attention(operands, layer, attribute(operands, "num_heads", 0),
+                    attribute(operands, "unidirectional", 0) != 0);
+  return "";
+}
+
+// Always causal; a window of -1 is none.
+std::string_view prepare_group_query_attention(const OnnxOperands& operands, Layer& layer) {
+  prepare_attention(operands, layer, attribute(operands, "num_heads", 0), true);
+  const std::int64_t window = attribute(operands, "local_window_size", -1);
+  layer.window = window > 0 && window < kAll ? static_cast<int>(window) : 0;
+  return "";
+}
+
 constexpr OnnxOperator unary(std::string_view type) { return {type, "gelu", prepare_nothing, 0, -1}; }
 constexpr OnnxOperator in_place(std::string_view type) { return {type, "relu", prepare_nothing, 0, -1}; }
 constexpr OnnxOperator copy(std::string_view type) { return {type, "slice", prepare_nothing, 0, -1}; }
@@ -151,6 +216,16 @@ constexpr std::array kOperators = {
     OnnxOperator{"InstanceNormalization", "batch_norm", prepare_norm, 1, 2},
     OnnxOperator{"GroupNormalization", "layer_norm", prepare_norm, 1, 2},
     OnnxOperator{"LayerNormalization", "layer_norm", prepare_norm, 1, 2},
+    OnnxOperator{"RMSNormalization", "rms_norm", prepare_norm, 1, 1},
+    OnnxOperator{"SimplifiedLayerNormalization", "rms_norm", prepare_norm, 1, 1},
+    OnnxOperator{"com.microsoft.SimplifiedLayerNormalization", "rms_norm", prepare_norm, 1, 1},
+    OnnxOperator{"com.microsoft.SkipSimplifiedLayerNormalization", "rms_norm", prepare_skip_norm, 2, 2},
+    OnnxOperator{"com.microsoft.SkipLayerNormalization", "layer_norm", prepare_skip_norm, 2, 3},
+    OnnxOperator{"RotaryEmbedding", "rotary", prepare_rotary, 0, -1},
+    OnnxOperator{"com.microsoft.RotaryEmbedding", "rotary", prepare_rotary, 0, -1},
+    OnnxOperator{"Attention", "attention", prepare_standard_attention, 0, -1},
+    OnnxOperator{"com.microsoft.MultiHeadAttention", "attention", prepare_multi_head_attention, 0, -1},
+    OnnxOperator{"com.microsoft.GroupQueryAttention", "attention", prepare_group_query_attention, 0, -1},
     OnnxOperator{"LRN", "lrn", prepare_response_norm, 0, -1},
     OnnxOperator{"MaxPool", "max_pool", prepare_pool, 0, -1},
     OnnxOperator{"AveragePool", "avg_pool", prepare_pool, 0, -1},
