@@ -97,12 +97,12 @@ std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const Ta
 // names; "" if all can.
 std::string not_reducible(const Problem& problem, const Plan& plan) {
   const std::string_view wanted = problem.training.all_reduce->name;
+  if (wanted == kAllReduces.front().name) { // takes whichever can
+    return "";
+  }
   std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
   if (problem.training.optimizer_shards.on) {
     kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
-  }
-  if (wanted == kAllReduces.front().name) { // takes whichever can
-    return "";
   }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];

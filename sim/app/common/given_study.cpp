@@ -191,12 +191,24 @@ GivenStudy study_of_model(const ModelOptions& options, const std::vector<Setting
   return study_of(document_of(options), "", settings, purpose);
 }
 
-bool is_study(const std::string& name) {
-  return name.ends_with(".yaml") && std::filesystem::exists(name) && yaml::load(name).find("model") != nullptr;
+namespace {
+
+// A study is a YAML file that names a model. Nothing where the name is of something else.
+std::optional<yaml::Node> read_study(const std::string& name) {
+  if (!name.ends_with(".yaml") || !std::filesystem::exists(name)) {
+    return std::nullopt;
+  }
+  yaml::Node document = yaml::load(name);
+  return document.find("model") != nullptr ? std::optional(std::move(document)) : std::nullopt;
 }
 
+} // namespace
+
+bool is_study(const std::string& name) { return read_study(name).has_value(); }
+
 GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting>& settings) {
-  if (!is_study(options.model)) {
+  const std::optional<yaml::Node> document = read_study(options.model);
+  if (!document) {
     return study_of_model(options, settings, Purpose::comparison);
   }
   const ModelReading& reading = options.reading;
@@ -215,7 +227,7 @@ GivenStudy compared_study(const ModelOptions& options, const std::vector<Setting
                                          "--set platform=P, or a model instead of the study");
     }
   }
-  return study_of_file(options.model, settings, Purpose::comparison);
+  return study_of(*document, options.model, settings, Purpose::comparison);
 }
 
 } // namespace stagecraft

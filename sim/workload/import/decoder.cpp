@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/workload/import/workload_text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -16,42 +18,33 @@ public:
   explicit Writer(const Decoder& decoder) : d_(decoder) {}
 
   std::string write() {
-    text_ = "name: model\ninput: {shape: [" + std::to_string(d_.sequence) + "]}\nblocks:\n";
+    text_.line("name: model\ninput: {shape: [" + std::to_string(d_.sequence) + "]}\nblocks:");
     for (const DecoderLayer& layer : d_.layers) {
       if (std::find(forms_.begin(), forms_.end(), layer) == forms_.end()) {
         forms_.push_back(layer);
         write_block(layer);
       }
     }
-    text_ += "layers:\n";
-    add("embedding", "embedding",
-        "vocabulary: " + std::to_string(d_.vocabulary) + ", positions: " + std::to_string(d_.positions) +
-            ", features: " + std::to_string(d_.hidden));
+    text_.line("layers:");
+    text_.layer("embedding", "embedding",
+                "vocabulary: " + std::to_string(d_.vocabulary) + ", positions: " + std::to_string(d_.positions) +
+                    ", features: " + std::to_string(d_.hidden));
     if (d_.embedding_dropout) {
-      add("drop", "dropout");
+      text_.layer("drop", "dropout");
     }
     write_uses();
-    add("norm", d_.norm);
-    add("head", "linear", "features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: " + text_of(d_.tied));
-    add("loss", "cross_entropy");
-    return text_;
+    text_.layer("norm", d_.norm);
+    text_.layer("head", "linear",
+                "features: " + std::to_string(d_.vocabulary) + ", bias: false, tied: " + text_of(d_.tied));
+    text_.layer("loss", "cross_entropy");
+    return text_.take();
   }
 
 private:
-  void add(const std::string& name, const std::string& kind, const std::string& attributes = "") {
-    text_ += "      - {name: " + name + ", kind: " + kind + (attributes.empty() ? "" : ", " + attributes) + "}\n";
-  }
-
-  void add_linear(const std::string& name, int features, bool bias, const std::string& inputs = "") {
-    add(name, "linear",
-        "features: " + std::to_string(features) + ", bias: " + text_of(bias) +
-            (inputs.empty() ? "" : ", inputs: [" + inputs + "]"));
-  }
-
   // Dropout, if there is any, after the layer that ends a branch. Returns the branch's end.
   std::string end_branch(const std::string& last, const std::string& dropout) {
     if (d_.dropout) {
-      add(dropout, "dropout");
+      text_.layer(dropout, "dropout");
     }
     return d_.dropout ? dropout : last;
   }
@@ -61,24 +54,24 @@ private:
   }
 
   void write_block(const DecoderLayer& layer) {
-    text_ += "  - name: " + block_of(layer) + "\n    layers:\n";
-    add("norm1", d_.norm);
+    text_.line("  - name: " + block_of(layer) + "\n    layers:");
+    text_.layer("norm1", d_.norm);
     if (d_.latent.key_value_rank > 0) {
       write_latent_attention();
     } else {
       write_attention(layer);
     }
-    add_linear("projection", d_.hidden, d_.projection_bias);
+    text_.linear("projection", d_.hidden, d_.projection_bias);
     attention_ = end_branch("projection", "drop1");
     if (!d_.parallel) {
-      add("add1", "add", "inputs: [$input, " + attention_ + "]");
+      text_.layer("add1", "add", "inputs: [$input, " + attention_ + "]");
     }
-    add("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
+    text_.layer("norm2", d_.norm, d_.parallel ? "inputs: [$input]" : "");
     std::string terms = layer.sparse ? write_experts() : write_feed_forward();
     if (d_.parallel) {
-      add("add", "add", "inputs: [$input, " + attention_ + ", " + terms + "]");
+      text_.layer("add", "add", "inputs: [$input, " + attention_ + ", " + terms + "]");
     } else {
-      add("add2", "add", "inputs: [add1, " + terms + "]");
+      text_.layer("add2", "add", "inputs: [add1, " + terms + "]");
     }
   }
 
@@ -88,53 +81,53 @@ private:
       while (end < d_.layers.size() && d_.layers[end] == d_.layers[first]) {
         ++end;
       }
-      text_ += "      - {block: " + block_of(d_.layers[first]) +
-               ", name: layer, repeat: " + std::to_string(end - first) + ", first: " + std::to_string(first) + "}\n";
+      text_.line("      - {block: " + block_of(d_.layers[first]) +
+                 ", name: layer, repeat: " + std::to_string(end - first) + ", first: " + std::to_string(first) + "}");
     }
   }
 
   void write_attention(const DecoderLayer& layer) {
     const std::string heads =
         "heads: " + std::to_string(d_.heads) + ", key_value_heads: " + std::to_string(d_.key_value_heads);
-    add_linear("qkv", (d_.heads + 2 * d_.key_value_heads) * d_.head_width, d_.qkv_bias);
+    text_.linear("qkv", (d_.heads + 2 * d_.key_value_heads) * d_.head_width, d_.qkv_bias);
     if (d_.query_key_norm) {
-      add("query_key_norm", "query_key_norm", heads);
+      text_.layer("query_key_norm", "query_key_norm", heads);
     }
     if (d_.rotary > 0) {
-      add("rotary", "rotary", heads + ", part: " + nlohmann::json(d_.rotary).dump());
+      text_.layer("rotary", "rotary", heads + ", part: " + nlohmann::json(d_.rotary).dump());
     }
-    add("attention", "attention",
-        heads + ", causal: true" + (layer.window > 0 ? ", window: " + std::to_string(layer.window) : "") +
-            (d_.sinks ? ", sinks: true" : ""));
+    text_.layer("attention", "attention",
+                heads + ", causal: true" + (layer.window > 0 ? ", window: " + std::to_string(layer.window) : "") +
+                    (d_.sinks ? ", sinks: true" : ""));
   }
 
   void write_latent_attention() {
     const DecoderLatent& l = d_.latent;
     const int query = d_.heads * (l.without_rotary + l.rotary);
     if (l.query_rank > 0) {
-      add_linear("query_down", l.query_rank, d_.qkv_bias);
-      add("query_norm", d_.norm);
+      text_.linear("query_down", l.query_rank, d_.qkv_bias);
+      text_.layer("query_norm", d_.norm);
     }
-    add_linear("query_up", query, false);
-    add_linear("key_value_down", l.key_value_rank + l.rotary, d_.qkv_bias, "norm1");
-    add("latent", "slice", "axis: 1, end: " + std::to_string(l.key_value_rank));
-    add("latent_norm", d_.norm);
-    add_linear("key_value_up", d_.heads * (l.without_rotary + l.value), false);
-    add("rotary_key", "slice",
-        "inputs: [key_value_down], axis: 1, start: " + std::to_string(l.key_value_rank) +
-            ", end: " + std::to_string(l.key_value_rank + l.rotary));
-    add("attention", "latent_attention",
-        "inputs: [query_up, key_value_up, rotary_key], heads: " + std::to_string(d_.heads) + ", causal: true");
+    text_.linear("query_up", query, false);
+    text_.linear("key_value_down", l.key_value_rank + l.rotary, d_.qkv_bias, "inputs: [norm1]");
+    text_.layer("latent", "slice", "axis: 1, end: " + std::to_string(l.key_value_rank));
+    text_.layer("latent_norm", d_.norm);
+    text_.linear("key_value_up", d_.heads * (l.without_rotary + l.value), false);
+    text_.layer("rotary_key", "slice",
+                "inputs: [key_value_down], axis: 1, start: " + std::to_string(l.key_value_rank) +
+                    ", end: " + std::to_string(l.key_value_rank + l.rotary));
+    text_.layer("attention", "latent_attention",
+                "inputs: [query_up, key_value_up, rotary_key], heads: " + std::to_string(d_.heads) + ", causal: true");
   }
 
   std::string write_feed_forward() {
-    add_linear("expand", (d_.gated ? 2 : 1) * d_.intermediate, d_.mlp_bias);
+    text_.linear("expand", (d_.gated ? 2 : 1) * d_.intermediate, d_.mlp_bias);
     if (d_.gated) {
-      add("gate", "gated", "activation: " + d_.activation);
+      text_.layer("gate", "gated", "activation: " + d_.activation);
     } else {
-      add(d_.activation, d_.activation);
+      text_.layer(d_.activation, d_.activation);
     }
-    add_linear("contract", d_.hidden, d_.mlp_bias);
+    text_.linear("contract", d_.hidden, d_.mlp_bias);
     return end_branch("contract", "drop2");
   }
 
@@ -143,35 +136,35 @@ private:
     const DecoderExperts& e = d_.experts;
     const std::string experts = "experts: " + std::to_string(e.count);
     const auto product = [&](const char* name, const char* input, int features) {
-      add(name, "expert_linear",
-          "inputs: [" + std::string(input) + ", router], " + experts + ", features: " + std::to_string(features) +
-              ", bias: " + text_of(e.bias));
+      text_.layer(name, "expert_linear",
+                  "inputs: [" + std::string(input) + ", router], " + experts +
+                      ", features: " + std::to_string(features) + ", bias: " + text_of(e.bias));
     };
-    add("router", "router", experts + ", top: " + std::to_string(e.top) + ", bias: " + text_of(e.router_bias));
-    add("dispatch", "dispatch", "inputs: [norm2, router]");
+    text_.layer("router", "router", experts + ", top: " + std::to_string(e.top) + ", bias: " + text_of(e.router_bias));
+    text_.layer("dispatch", "dispatch", "inputs: [norm2, router]");
     product("expand", "dispatch", 2 * e.intermediate);
-    add("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
+    text_.layer("gate", "gated", "inputs: [expand, router], activation: " + d_.activation);
     product("contract", "gate", d_.hidden);
-    add("combine", "combine", "inputs: [contract, router]");
+    text_.layer("combine", "combine", "inputs: [contract, router]");
     return "combine" + (e.shared > 0 ? ", " + write_shared_expert() : "");
   }
 
   std::string write_shared_expert() {
     const DecoderExperts& e = d_.experts;
-    add_linear("shared_expand", 2 * e.shared, d_.mlp_bias, "norm2");
-    add("shared_gate", "gated", "activation: " + d_.activation);
-    add_linear("shared_contract", d_.hidden, d_.mlp_bias);
+    text_.linear("shared_expand", 2 * e.shared, d_.mlp_bias, "inputs: [norm2]");
+    text_.layer("shared_gate", "gated", "activation: " + d_.activation);
+    text_.linear("shared_contract", d_.hidden, d_.mlp_bias);
     if (!e.shared_gate) {
       return "shared_contract";
     }
-    add_linear("share", 1, false, "norm2");
-    add("share_sigmoid", "sigmoid");
-    add("shared", "mul", "inputs: [shared_contract, share_sigmoid]");
+    text_.linear("share", 1, false, "inputs: [norm2]");
+    text_.layer("share_sigmoid", "sigmoid");
+    text_.layer("shared", "mul", "inputs: [shared_contract, share_sigmoid]");
     return "shared";
   }
 
   const Decoder& d_;
-  std::string text_;
+  WorkloadText text_;
   std::vector<DecoderLayer> forms_; ///< those that have a block, in its order
   std::string attention_;           ///< the layer that ends the branch of attention
 };

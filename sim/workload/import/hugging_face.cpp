@@ -162,12 +162,17 @@ std::string Config::activation(const std::string& key, const std::string& otherw
   throw error(key, "is '" + excerpt(on_one_line(name)) + "'; allowed: " + join(allowed));
 }
 
-int Config::sequence(const std::string& longest, const ImportOptions& options) {
+int Config::sequence(const std::string& longest, const ImportOptions& options, int learned) {
   if (given(longest) == nullptr && !options.sequence) {
     throw error("", "missing key '" + longest + "', and no --seq N; allowed: one of them");
   }
   const int most = given(longest) != nullptr ? size(longest, kMostSequence) : 0;
-  return options.sequence.value_or(most);
+  const int length = options.sequence.value_or(most);
+  if (learned > 0 && length > learned) {
+    throw error(longest, "the sequence of " + std::to_string(length) + " is longer than the " +
+                             std::to_string(learned) + " positions that the model has learned; allowed: up to that");
+  }
+  return length;
 }
 
 void Config::refuse_what_is_not_modelled(std::span<const std::string_view> modelled) {

@@ -39,8 +39,9 @@ public:
   double rotary(const std::string& key, double otherwise);
   /// The kind of layer that an activation is, of "silu", "gelu" and, where `plain`, "relu".
   std::string activation(const std::string& key, const std::string& otherwise, bool plain);
-  /// The length of sequences that was asked for, or the longest that the model is made for, under `longest`.
-  int sequence(const std::string& longest, const ImportOptions& options);
+  /// The length of sequences that was asked for, or the longest that the model is made for, under `longest`; at most
+  /// the positions that it has `learned`, if any.
+  int sequence(const std::string& longest, const ImportOptions& options, int learned = 0);
   InputError error(const std::string& key, const std::string& what) const { return object_.error(key, what); }
 
   /// `modelled`: keys, of those that most families refuse, that this one reads, or whose meaning for storage it leaves

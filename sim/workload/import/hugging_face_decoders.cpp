@@ -318,23 +318,13 @@ void complete_heads(Config& config, const Names& names, Decoder& d) {
   }
 }
 
-// The length of sequences, within the learned positions.
-void read_sequence(Config& config, const Names& names, const ImportOptions& options, Decoder& d) {
-  d.sequence = config.sequence(names.positions, options);
-  if (d.positions > 0 && d.sequence > d.positions) {
-    throw config.error(names.positions, "the sequence of " + std::to_string(d.sequence) + " is longer than the " +
-                                            std::to_string(d.positions) +
-                                            " positions that the model has learned; allowed: up to that");
-  }
-}
-
 template <void (*read)(Config&, Decoder&), const Names& names = kUsual>
 Written write(Config& config, std::string_view /*architecture*/, const ImportOptions& options) {
   Decoder decoder;
   read(config, decoder);
   decoder.vocabulary = config.size("vocab_size", kMostVocabulary);
   complete_heads(config, names, decoder);
-  read_sequence(config, names, options, decoder);
+  decoder.sequence = config.sequence(names.positions, options, decoder.positions);
   return {workload_of(decoder), std::to_string(decoder.sequence) + " tokens"};
 }
 

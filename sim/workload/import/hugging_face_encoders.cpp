@@ -1,39 +1,15 @@
-// BERT, T5 and vision transformers: each family's config.json as a workload file, whose operators are called as those
-// of the shipped models. SPDX-License-Identifier: Apache-2.0
+// BERT, T5 and vision transformers: each family's config.json as a workload file, with the names of shipped ones.
+// SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
 #include <array>
 
 #include "sim/base/utf8.hpp"
 #include "sim/workload/import/hugging_face.hpp"
+#include "sim/workload/import/workload_text.hpp"
 
 namespace stagecraft::hugging_face {
 namespace {
-
-// The text of a workload file, layer by layer.
-class Text {
-public:
-  void line(const std::string& text) { text_ += text + "\n"; }
-  void layer(const std::string& name, const std::string& kind, const std::string& attributes = "") {
-    line("      - {name: " + name + ", kind: " + kind + (attributes.empty() ? "" : ", " + attributes) + "}");
-  }
-  void linear(const std::string& name, int features, bool bias, const std::string& more = "") {
-    layer(name, "linear",
-          "features: " + std::to_string(features) + ", bias: " + (bias ? "true" : "false") +
-              (more.empty() ? "" : ", " + more));
-  }
-  // Dropout, if there is any, after the layer that ends a branch, and the sum with the branch's beginning.
-  void add(const std::string& number, const std::string& from, const std::string& last, bool drops) {
-    if (drops) {
-      layer("drop" + number, "dropout");
-    }
-    layer("add" + number, "add", "inputs: [" + from + ", " + (drops ? "drop" + number : last) + "]");
-  }
-  std::string take() { return std::move(text_); }
-
-private:
-  std::string text_;
-};
 
 // Sizes that all three have.
 struct Sizes {
@@ -50,18 +26,30 @@ Sizes read_sizes(Config& config) {
   return s;
 }
 
+// Attention of all tokens to all, and the sum with what the layer reads.
+void write_attention(WorkloadText& text, const Sizes& s, bool qkv_bias, bool drops) {
+  text.linear("qkv", 3 * s.hidden, qkv_bias);
+  text.layer("attention", "attention", "heads: " + std::to_string(s.heads));
+  text.linear("projection", s.hidden, true);
+  text.add("1", "$input", "projection", drops);
+}
+
+// The feed-forward part, and the sum with the layer `from`.
+void write_feed_forward(WorkloadText& text, const Sizes& s, const std::string& activation, const std::string& from,
+                        bool drops) {
+  text.linear("expand", s.inside, true);
+  text.layer(activation, activation);
+  text.linear("contract", s.hidden, true);
+  text.add("2", from, "contract", drops);
+}
+
 constexpr std::string_view kMaskedLanguage = "BertForMaskedLM", kBothHeads = "BertForPreTraining";
 
 // Norms behind each part; the heads are the masked words', which has the embedding's table, and of two sentences.
 Written write_bert(Config& config, std::string_view architecture, const ImportOptions& options) {
   const Sizes s = read_sizes(config);
   const int positions = config.size("max_position_embeddings", kMostSequence);
-  const int sequence = config.sequence("max_position_embeddings", options);
-  if (sequence > positions) {
-    throw config.error("max_position_embeddings", "the sequence of " + std::to_string(sequence) +
-                                                      " is longer than the " + std::to_string(positions) +
-                                                      " positions that the model has learned; allowed: up to that");
-  }
+  const int sequence = config.sequence("max_position_embeddings", options, positions);
   if (const std::string type = config.text("position_embedding_type", "absolute"); type != "absolute") {
     throw config.error("position_embedding_type",
                        "is '" + excerpt(on_one_line(type)) + "', which is not modelled; allowed: absolute");
@@ -70,19 +58,12 @@ Written write_bert(Config& config, std::string_view architecture, const ImportOp
   const int types = config.size("type_vocab_size", kMostHidden, 2);
   const std::string activation = config.activation("hidden_act", "gelu", true);
   const bool drops = config.drops("hidden_dropout_prob", 0.1);
-  const std::string heads = "heads: " + std::to_string(s.heads);
-  Text text;
+  WorkloadText text;
   text.line("name: model\ninput: {shape: [" + std::to_string(sequence) +
             "]}\nblocks:\n  - name: transformer\n    layers:");
-  text.linear("qkv", 3 * s.hidden, true);
-  text.layer("attention", "attention", heads);
-  text.linear("projection", s.hidden, true);
-  text.add("1", "$input", "projection", drops);
+  write_attention(text, s, true, drops);
   text.layer("norm1", "layer_norm");
-  text.linear("expand", s.inside, true);
-  text.layer(activation, activation);
-  text.linear("contract", s.hidden, true);
-  text.add("2", "norm1", "contract", drops);
+  write_feed_forward(text, s, activation, "norm1", drops);
   text.layer("norm2", "layer_norm");
   text.line("layers:");
   text.layer("embedding", "embedding",
@@ -137,19 +118,13 @@ Written write_vit(Config& config, std::string_view /*architecture*/, const Impor
   const std::string activation = config.activation("hidden_act", "gelu", true);
   const bool drops = config.drops("hidden_dropout_prob", 0);
   const std::string side = std::to_string(image), hidden = std::to_string(s.hidden);
-  Text text;
+  WorkloadText text;
   text.line("name: model\ninput: {shape: [" + std::to_string(channels) + ", " + side + ", " + side +
             "]}\nblocks:\n  - name: transformer\n    layers:");
   text.layer("norm1", "layer_norm");
-  text.linear("qkv", 3 * s.hidden, bias);
-  text.layer("attention", "attention", "heads: " + std::to_string(s.heads));
-  text.linear("projection", s.hidden, true);
-  text.add("1", "$input", "projection", drops);
+  write_attention(text, s, bias, drops);
   text.layer("norm2", "layer_norm");
-  text.linear("expand", s.inside, true);
-  text.layer(activation, activation);
-  text.linear("contract", s.hidden, true);
-  text.add("2", "add1", "contract", drops);
+  write_feed_forward(text, s, activation, "add1", drops);
   text.line("layers:");
   const int patches = (image / patch) * (image / patch);
   text.layer("patches", "conv2d",
@@ -287,7 +262,7 @@ private:
   int hidden_, width_, heads_, inside_, encoders_, decoders_, buckets_, words_, sequence_;
   bool drops_, tied_, gated_ = false;
   std::string activation_;
-  Text text_;
+  WorkloadText text_;
 };
 
 Written write_t5(Config& config, std::string_view /*architecture*/, const ImportOptions& options) {

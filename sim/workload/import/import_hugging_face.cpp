@@ -32,6 +32,7 @@ constexpr NamedLack kNotModelled[] = {
     {"mamba2", "state space layers"},
     {"phi", "one norm for attention and feed-forward part"},
 };
+
 // The family, and what of it the file says that the model ends with.
 struct Found {
   const Family& family;

@@ -28,15 +28,9 @@ void require_choices(const Layer& layer) {
 
 TensorDimension of(int letter, std::int64_t size) { return {letter, {size}}; }
 
-// Letters of samples and tokens, which all tensors of these layers begin with. A token may have several rows.
-enum Leading { kSample, kToken };
-Signature leading(std::int64_t samples, std::int64_t tokens) {
-  return {.letters = {{std::string(kSamples), samples, Along::each}, {std::string(kTokens), tokens, Along::each}}};
-}
-
-// [samples, rows, last]
+// Rows belong to tokens, of which each may have several.
 TensorDimensions rows_of(std::int64_t samples, const Shape& shape, int last) {
-  return {of(kSample, samples), of(kToken, shape.front()), of(last, shape.back())};
+  return tensor_of(samples, kTokenLetter, shape, last);
 }
 
 // The choices of a router, which layers read as numbers of experts: no gradient goes that way.
@@ -105,7 +99,7 @@ LayerKernels router_kernels(const Layer& layer) {
 
 Signature router_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
-  Signature signature = leading(samples, read.front());
+  Signature signature = of_sequence(samples, read.front(), Along::each);
   const int features = add_letter(signature, "features", read.back(), Along::whole);
   const int experts = add_letter(signature, "experts", layer.experts, Along::whole);
   const int choices = add_letter(signature, "choices", layer.top, Along::whole);
@@ -146,7 +140,7 @@ LayerKernels dispatch_kernels(const Layer& layer) {
 
 Signature dispatch_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
-  Signature signature = leading(samples, read.front());
+  Signature signature = of_sequence(samples, read.front(), Along::each);
   const int features = add_letter(signature, "features", read.back(), Along::each, true);
   signature.inputs = {{-1, rows_of(samples, read, features)}, choices_of(signature, layer, samples)};
   signature.output = rows_of(samples, layer.output, features);
@@ -187,7 +181,7 @@ LayerKernels expert_linear_kernels(const Layer& layer) {
 
 Signature expert_linear_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
-  Signature signature = leading(samples, layer.inputs[1].front());
+  Signature signature = of_sequence(samples, layer.inputs[1].front(), Along::each);
   const int inputs = add_letter(signature, "input features", read.back(), Along::sum, true);
   const int outputs = add_letter(signature, "output features", layer.output.back(), Along::each, true);
   const int experts = add_letter(signature, "experts", layer.experts, Along::whole);
@@ -220,7 +214,7 @@ LayerKernels combine_kernels(const Layer& layer) {
 
 Signature combine_signature(const Layer& layer, std::int64_t samples) {
   const Shape& read = layer.inputs.front();
-  Signature signature = leading(samples, layer.output.front());
+  Signature signature = of_sequence(samples, layer.output.front(), Along::each);
   const int features = add_letter(signature, "features", read.back(), Along::each, true);
   signature.inputs = {{-1, rows_of(samples, read, features)}, choices_of(signature, layer, samples)};
   signature.output = rows_of(samples, layer.output, features);

@@ -53,20 +53,14 @@ LayerCost latent_attention_cost(const Layer& layer) {
 }
 
 Signature latent_attention_signature(const Layer& layer, std::int64_t samples) {
-  enum Letters { kSample, kToken, kHead, kRotaryPart };
   const std::int64_t tokens = layer.inputs.front().front();
-  const auto tensor = [&](int last, std::int64_t size) {
-    return TensorDimensions{{kSample, {samples}}, {kToken, {tokens}}, {last, {size}}};
-  };
-  Signature signature;
-  signature.letters = {{std::string(kSamples), samples, Along::each},
-                       {std::string(kTokens), tokens, Along::whole}, // keys and values of all tokens
-                       {"heads", layer.heads, Along::each},
-                       {"features of the rotary key", layer.inputs[2].back(), Along::whole}};
-  signature.inputs = {{-1, tensor(kHead, layer.inputs[0].back())},
-                      {-1, tensor(kHead, layer.inputs[1].back())},
-                      {-1, tensor(kRotaryPart, layer.inputs[2].back())}};
-  signature.output = tensor(kHead, layer.output.back());
+  Signature signature = of_sequence(samples, tokens, Along::whole); // keys and values of all tokens
+  const int heads = add_letter(signature, "heads", layer.heads, Along::each);
+  const int rotary = add_letter(signature, "features of the rotary key", layer.inputs[2].back(), Along::whole);
+  signature.inputs = {{-1, tensor_of(samples, kTokenLetter, layer.inputs[0], heads)},
+                      {-1, tensor_of(samples, kTokenLetter, layer.inputs[1], heads)},
+                      {-1, tensor_of(samples, kTokenLetter, layer.inputs[2], rotary)}};
+  signature.output = tensor_of(samples, kTokenLetter, layer.output, heads);
   signature.reads_inputs = true;
   return signature;
 }

@@ -1,6 +1,6 @@
 // Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1): keys and values of all heads are made of
-// one short vector for each token, and one rotary key is shared by all heads. docs/formats/workload.md has the
-// equations. SPDX-License-Identifier: Apache-2.0
+// one short vector for each token, and one rotary key is shared by all heads. Equations: docs/formats/workload.md.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "sim/workload/layer/layers.hpp"

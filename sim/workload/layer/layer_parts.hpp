@@ -38,4 +38,15 @@ inline int add_letter(Signature& signature, std::string name, std::int64_t piece
   return static_cast<int>(signature.letters.size()) - 1;
 }
 
+/// Letters of samples and tokens, with which signatures of layers over sequences begin.
+enum SequenceLetters { kSampleLetter, kTokenLetter };
+inline Signature of_sequence(std::int64_t samples, std::int64_t tokens, Along along_tokens) {
+  return {.letters = {{std::string(kSamples), samples, Along::each}, {std::string(kTokens), tokens, along_tokens}}};
+}
+
+/// Dimensions of a tensor [samples, rows, columns] whose shape for one sample is [rows, columns].
+inline TensorDimensions tensor_of(std::int64_t samples, int rows_letter, const Shape& shape, int columns_letter) {
+  return {{kSampleLetter, {samples}}, {rows_letter, {shape.front()}}, {columns_letter, {shape.back()}}};
+}
+
 } // namespace stagecraft

@@ -9,17 +9,6 @@
 namespace stagecraft {
 namespace {
 
-enum Letters { kSampleLetter, kTokenLetter };
-
-// Letters of samples and tokens.
-Signature of_sequence(std::int64_t samples, std::int64_t tokens, Along along_tokens) {
-  return {.letters = {{std::string(kSamples), samples, Along::each}, {std::string(kTokens), tokens, along_tokens}}};
-}
-
-TensorDimensions tensor_of(std::int64_t samples, int tokens_letter, const Shape& shape, int last) {
-  return {{kSampleLetter, {samples}}, {tokens_letter, {shape.front()}}, {last, {shape.back()}}};
-}
-
 void require_tokens(const Layer& layer) {
   for (const Shape& shape : layer.inputs) {
     if (shape.size() != 2) {
