@@ -16,7 +16,10 @@ struct CoupledFlow {
   Leg leg; ///< links in the order of their numbers; `bandwidth` is that of the flow where nobody else uses them
   double share = 0; ///< bytes of the flow for each byte of a rank's buffer
 
-  Seconds time(Bytes buffer) const { return leg.latency + buffer * share / leg.bandwidth; }
+  /// What a buffer of each rank makes the flow: bytes that share links with others, after a latency that does not.
+  Bytes sent(Bytes buffer) const { return buffer * share; }
+  Seconds latency(Bytes /*buffer*/) const { return leg.latency; }
+  Seconds time(Bytes buffer) const { return latency(buffer) + sent(buffer) / leg.bandwidth; }
 };
 
 /// The flows of a collective, one after another; none where nothing is exchanged.

@@ -147,14 +147,15 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
                                  int steps) {
   TaskId before = reduction.begin;
   for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
-    const double sent = std::round(bytes.value * flow.share);
+    const double sent = std::round(flow.sent(bytes).value);
+    const Seconds latency = flow.latency(bytes);
     const TaskId next = add({.kind = reducers.kind,
                              .device = reducers.replicas.front()->device,
                              .leg = static_cast<std::int32_t>(graph_.legs.size()),
                              .stage = stage,
                              .to_stage = stage,
-                             .seconds = flow.leg.latency + Bytes{sent} / flow.leg.bandwidth,
-                             .latency = flow.leg.latency,
+                             .seconds = latency + Bytes{sent} / flow.leg.bandwidth,
+                             .latency = latency,
                              .bytes = sent},
                             steps);
     graph_.legs.push_back(flow.leg);
