@@ -52,13 +52,17 @@ private:
     std::vector<double> seconds(kTaskNames.size(), 0.0);
     double exchanging = 0;
     const auto tasks = static_cast<std::size_t>(rig_.graph.tasks());
-    const std::size_t first = tasks * std::max(0, timeline.iterations - timeline.window);
-    for (std::size_t entry = first; entry < timeline.start.size(); ++entry) {
-      const Work& work = rig_.graph.works[rig_.graph.work[entry % tasks]];
-      if (work.computes()) {
-        const double took = timeline.finish[entry] - timeline.start[entry];
-        seconds[static_cast<std::size_t>(work.kind)] += took * (1 - work.exchanging);
-        exchanging += took * work.exchanging;
+    for (std::size_t device = 0; device < rig_.graph.devices.size(); ++device) {
+      for (int i = std::max(0, timeline.iterations - timeline.window); i < timeline.iterations; ++i) {
+        double free = 0;
+        for (const TaskId task : rig_.graph.program_of(device)) {
+          const Work& work = rig_.graph.works[rig_.graph.work[task]];
+          const double start = timeline.start[i * tasks + task];
+          exchanging += work.goes_on ? start - free : 0;
+          free = timeline.finish[i * tasks + task];
+          seconds[static_cast<std::size_t>(work.kind)] += (free - start) * (1 - work.exchanging);
+          exchanging += (free - start) * work.exchanging;
+        }
       }
     }
     const double devices = static_cast<double>(rig_.graph.devices.size()) * timeline.window;
@@ -133,21 +137,33 @@ private:
     return any;
   }
 
-  // Gives every task of a kind the mean time of that kind.
+  // Gives every task of a kind the mean time of that kind. Where exchanges divide a pass, all of its steps are one.
   static void balance(TaskGraph& graph) {
+    const std::vector<std::int32_t> count = graph.tasks_per_work();
     std::vector<double> seconds(kTaskNames.size(), 0.0), tasks(kTaskNames.size(), 0.0);
-    for (const std::int32_t index : graph.work) {
+    std::vector<double> whole(graph.works.size(), 0.0); // of the first step of each pass: all of its steps
+    std::size_t first = 0;
+    for (std::size_t index = 0; index < graph.works.size(); ++index) { // the steps of a pass follow one another
       const Work& work = graph.works[index];
-      if (work.computes()) {
-        seconds[static_cast<std::size_t>(work.kind)] += work.seconds.value;
-        ++tasks[static_cast<std::size_t>(work.kind)];
+      if (!work.computes()) {
+        continue;
       }
-    }
-    for (Work& work : graph.works) {
       const auto kind = static_cast<std::size_t>(work.kind);
-      if (work.computes() && tasks[kind] > 0) {
-        work.seconds = Seconds{seconds[kind] / tasks[kind]};
+      first = work.goes_on ? first : index;
+      whole[first] += work.seconds.value;
+      seconds[kind] += work.seconds.value * count[index];
+      tasks[kind] += work.goes_on ? 0 : count[index];
+    }
+    for (std::size_t index = 0; index < graph.works.size(); ++index) {
+      Work& work = graph.works[index];
+      const auto kind = static_cast<std::size_t>(work.kind);
+      if (!work.computes() || tasks[kind] == 0) {
+        continue;
       }
+      first = work.goes_on ? first : index;
+      const double mean = seconds[kind] / tasks[kind];
+      const bool is_divided = whole[first] != work.seconds.value;
+      work.seconds = is_divided ? work.seconds * (mean / whole[first]) : Seconds{mean};
     }
   }
 

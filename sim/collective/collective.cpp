@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/collective/group_ways.hpp"
+
 namespace stagecraft {
 
 PathCost slowest_of(const PathCost& a, const PathCost& b) {
@@ -15,6 +17,23 @@ Group ring_of(const std::vector<DeviceId>& devices, Router& router) {
     group.slowest = slowest_of(group.slowest, router.cost(devices[i], devices[(i + 1) % devices.size()]));
   }
   return group;
+}
+
+Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted) {
+  Group group = ring_of(devices, router);
+  if (group.ranks > 1) {
+    group.ways = std::make_shared<const GroupWays>(devices, router, wanted);
+  }
+  return group;
+}
+
+std::vector<double> figures_of(const Group& group) {
+  std::vector<double> figures = {static_cast<double>(group.ranks), group.slowest.latency.value,
+                                 group.slowest.seconds_per_byte};
+  if (group.ways != nullptr) {
+    figures.insert(figures.end(), group.ways->figures().begin(), group.ways->figures().end());
+  }
+  return figures;
 }
 
 Traffic traffic_of(const Collective& collective) {
@@ -34,9 +53,23 @@ Traffic traffic_of(const Collective& collective) {
 }
 
 Seconds seconds_of(const Collective& collective) {
-  const Traffic traffic = traffic_of(collective);
-  const PathCost& path = collective.group.slowest;
-  return path.latency * traffic.steps + Seconds{traffic.bytes.value * path.seconds_per_byte};
+  const Group& group = collective.group;
+  if (group.ways != nullptr) {
+    return seconds_of(group.ways->flows(collective.kind, collective.bytes), collective.bytes);
+  }
+  return latency_of(collective) + Seconds{traffic_of(collective).bytes.value * group.slowest.seconds_per_byte};
+}
+
+Seconds latency_of(const Collective& collective) {
+  const Group& group = collective.group;
+  if (group.ways == nullptr) {
+    return group.slowest.latency * traffic_of(collective).steps;
+  }
+  Seconds sum;
+  for (const CoupledFlow& flow : group.ways->flows(collective.kind, collective.bytes)) {
+    sum += flow.latency(collective.bytes);
+  }
+  return sum;
 }
 
 } // namespace stagecraft

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/units.hpp"
@@ -19,15 +21,25 @@ enum class CollectiveKind {
   all_to_all,     ///< every rank brings a part for each other one
 };
 
+class GroupWays;
+
 /// A group as closed forms see it: the number of ranks, and the greatest latency and the greatest time per byte between
 /// neighbours of their ring. A planner that does not know the devices yet may assume a group.
 struct Group {
   int ranks = 1;
   PathCost slowest;
+  std::shared_ptr<const GroupWays> ways = nullptr; ///< of known devices; none: a plain ring over the slowest path
 };
 
 /// The devices as one ring, in this order and from the last back to the first.
 Group ring_of(const std::vector<DeviceId>& devices, Router& router);
+
+/// The same with the ways in which these devices can exchange data, of the algorithm `wanted` or, if that is "auto",
+/// of every one.
+Group group_with_ways(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted);
+
+/// Groups for which this is the same take the same times.
+std::vector<double> figures_of(const Group& group);
 
 /// The greater latency and the greater time per byte of two paths.
 PathCost slowest_of(const PathCost& a, const PathCost& b);
@@ -50,7 +62,11 @@ struct Traffic {
 /// second. In an all_to_all each rank sends an r-th to every other one. A group of one rank exchanges nothing.
 Traffic traffic_of(const Collective& collective);
 
-/// steps * latency + bytes / bandwidth, over the slowest of the group's paths.
+/// steps * latency + bytes / bandwidth, over the slowest of the group's paths; or, of known devices, the closed form of
+/// their fastest way.
 Seconds seconds_of(const Collective& collective);
+
+/// The part of it that is latency.
+Seconds latency_of(const Collective& collective);
 
 } // namespace stagecraft

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "sim/base/improves.hpp"
-#include "sim/cost/alike_times.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
@@ -30,8 +30,7 @@ struct Sums {
   double forward = 0, input = 0, weight = 0;
   double overlap = 0; // seconds saved by computing both gradients at the same time
   double again = 0;   // forward time of recomputed operators
-  double terms = 0;   // once an iteration: adding up gradients of which each device of the group has a term
-  Exchanged in_forward, in_input, in_again, in_terms; // what the group exchanges meanwhile
+  std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
 };
 
 // Seconds saved by computing both gradients at once; exactly 0 if they run one after the other.
@@ -53,44 +52,14 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
   return sums;
 }
 
-// Times of one replica of a tensor-parallel stage: its shards wait for each other at every collective, so the slowest
-// device and the slowest path of the group count for all. `types` are those of its devices, each once.
-Sums group_times(const Problem& problem, const Stage& stage, const TensorSplit& split, const std::vector<int>& types,
-                 const Group& group, double share) {
-  std::vector<AlikeTimes> known;
-  for (const int type : types) {
-    known.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share, problem.training.precision);
-  }
-  Sums sums;
-  for (const RankShare& of_operator : split.operators) {
-    if (of_operator.terms.value > 0) {
-      const Collective terms{CollectiveKind::all_reduce, group, of_operator.terms};
-      sums.terms += seconds_of(terms).value;
-      sums.in_terms += {seconds_of(terms), group.slowest.latency * traffic_of(terms).steps};
-    }
-  }
-  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
-    Sums most;
-    for (AlikeTimes& of_type : known) {
-      const std::optional<OperatorTime>& time = of_type.of_shard(stage.operators[i], split.operators[i].shard);
-      most.forward = std::max(most.forward, time ? time->forward.value : kInfinity);
-      most.input = std::max(most.input, time ? time->backward_input.value : kInfinity);
-      most.weight = std::max(most.weight, time ? time->backward_weight.value : kInfinity);
-    }
-    const GroupWaits waits = group_waits(split.operators[i], group, share);
-    most.forward += waits.forward.value;
-    most.input += waits.backward.value;
-    sums.forward += most.forward;
-    sums.input += most.input;
-    sums.weight += most.weight;
-    sums.in_forward += {waits.forward, waits.forward_latency};
-    sums.in_input += {waits.backward, waits.backward_latency};
-    if (stage.recomputes(stage.operators[i])) {
-      sums.again += most.forward;
-      sums.in_again += {waits.forward, waits.forward_latency};
-    }
-  }
-  return sums;
+Sums group_times(std::shared_ptr<const GroupPasses> passes) {
+  const double apart = (passes->backward_input.seconds + passes->backward_weight).value;
+  return {.forward = passes->forward.seconds.value,
+          .input = passes->backward_input.seconds.value,
+          .weight = passes->backward_weight.value,
+          .overlap = std::max(0.0, apart - passes->backward.seconds.value),
+          .again = passes->recompute.seconds.value,
+          .passes = passes};
 }
 
 // Times of the replicas of one stage. Those alike are computed once.
@@ -99,18 +68,17 @@ public:
   ReplicaTimes(const Problem& problem, const Stage& stage, const TensorSplit& split)
       : problem_(problem), stage_(stage), split_(split) {}
 
-  const Sums& of(const std::vector<DeviceId>& devices, double share) {
+  const Sums& of(const std::vector<DeviceId>& devices, const Group& group, double share) {
     std::vector<int> types;
     for (const DeviceId device : devices) {
       types.push_back(problem_.type_index(device));
     }
     std::sort(types.begin(), types.end());
     types.erase(std::unique(types.begin(), types.end()), types.end());
-    const Group group = ring_of(devices, problem_.router);
-    const auto [slot, is_new] =
-        known_.try_emplace({types, share, group.slowest.latency.value, group.slowest.seconds_per_byte});
+    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(group)});
     if (is_new) {
-      slot->second = devices.size() > 1 ? group_times(problem_, stage_, split_, types, group, share)
+      slot->second = devices.size() > 1 ? group_times(std::make_shared<const GroupPasses>(
+                                              group_passes(problem_, stage_, split_, types, group, share)))
                                         : stage_times(problem_, stage_, types.front(), share);
     }
     return slot->second;
@@ -120,7 +88,7 @@ private:
   const Problem& problem_;
   const Stage& stage_;
   const TensorSplit& split_;
-  std::map<std::tuple<std::vector<int>, double, double, double>, Sums> known_;
+  std::map<std::tuple<std::vector<int>, double, std::vector<double>>, Sums> known_;
 };
 
 // The stages that need `op`'s output and do not make it, each once, ascending.
@@ -250,26 +218,30 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
 
 // Buckets in the order of backward, last operator first. The operator that fills a bucket closes it. The buckets' parts
 // of the time are those on the first device.
-std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, Bytes gradients) {
+std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage& stage, const GroupPasses* passes,
+                                             Bytes gradients) {
   const Bytes size = problem.training.gradient_bucket;
   const int type = problem.type_index(stage.devices.front());
   double parameters = 0;
   double seconds = 0;
-  const auto time_of = [&](OperatorId op) {
-    return problem.backward_input[type][op] + problem.backward_weight[type][op];
+  const auto time_of = [&](std::size_t at) {
+    const OperatorId op = stage.operators[at];
+    return passes != nullptr ? passes->backward_of[at].value
+                             : problem.backward_input[type][op] + problem.backward_weight[type][op];
   };
-  for (const OperatorId op : stage.operators) {
-    parameters += problem.model.operators[op].parameters;
-    seconds += time_of(op);
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    parameters += problem.model.operators[stage.operators[at]].parameters;
+    seconds += time_of(at);
   }
   if (size.value <= 0 || gradients <= size || seconds <= 0 || !std::isfinite(seconds)) {
     return {};
   }
   std::vector<GradientBucket> buckets;
   GradientBucket open{0, Bytes{0}};
-  for (auto op = stage.operators.rbegin(); op != stage.operators.rend(); ++op) {
-    open.part += time_of(*op) / seconds;
-    open.bytes += gradients * (problem.model.operators[*op].parameters / parameters);
+  for (std::size_t at = stage.operators.size(); at-- > 0;) {
+    open.part += time_of(at) / seconds;
+    open.bytes += gradients * (problem.model.operators[stage.operators[at]].parameters / parameters);
+    open.first = at;
     if (open.bytes >= size) {
       buckets.push_back(open);
       open = {0, Bytes{0}};
@@ -289,49 +261,63 @@ double part_of_optimizer(const Training& training, const Stage& stage) {
   return shards.on ? shards.replicas / (static_cast<double>(stage.replicas()) * shards.per_device) : 1;
 }
 
+// What a device of a replica holds for its share of a micro-batch.
+StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held, Bytes incoming,
+                              Bytes outgoing, double share) {
+  const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share,
+                             incoming * share, outgoing * share};
+  StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
+  memory.optimizer = problem.model.memory_given ? memory.optimizer
+                                                : memory.optimizer * part_of_optimizer(problem.training, stage);
+  memory.workspace = held.workspace * share; // of this stage's own segments
+  memory.recomputed = held.recomputed * share;
+  memory.read_again = held.read_again * share;
+  if (held.for_weights) {
+    memory.for_weights = *held.for_weights * share;
+  }
+  return memory;
+}
+
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
   const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis()));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
-  if (stage.replicas() > 1 && figures == Figures::all) {
-    cost.buckets = gradient_buckets(problem, stage, cost.gradients);
-  }
-  const double part = part_of_optimizer(problem.training, stage);
+  const double steps = held.parameters * part_of_optimizer(problem.training, stage);
   ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
     const auto first = stage.devices.begin() + static_cast<std::ptrdiff_t>(replica) * stage.tensor_parallel;
-    const std::vector<DeviceId> group(first, first + stage.tensor_parallel);
-    const Sums times = figures == Figures::all ? known.of(group, share) : Sums{};
-    const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share,
-                               incoming * share * split.borders, outgoing * share * split.borders};
-    StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-    memory.optimizer = problem.model.memory_given ? memory.optimizer : memory.optimizer * part;
-    memory.workspace = held.workspace * share; // of this stage's own segments
-    memory.recomputed = held.recomputed * share;
-    memory.read_again = held.read_again * share;
-    if (held.for_weights) {
-      memory.for_weights = *held.for_weights * share;
+    const std::vector<DeviceId> devices(first, first + stage.tensor_parallel);
+    Sums times;
+    Seconds terms;
+    if (figures == Figures::all) {
+      const Group group = tensor_group(problem, devices);
+      times = known.of(devices, group, share);
+      if (times.passes != nullptr) {
+        cost.groups.push_back({group, times.passes});
+        terms = times.passes->terms.seconds;
+      }
     }
-    for (const DeviceId device : group) {
+    const StageMemory memory =
+        memory_of_replica(problem, stage, held, incoming * split.borders, outgoing * split.borders, share);
+    for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
-      cost.replicas.push_back(
-          {.device = device,
-           .share = share,
-           .forward = Seconds{times.forward},
-           .backward_input = Seconds{times.input},
-           .backward_weight = Seconds{times.weight},
-           .overlap = Seconds{times.overlap},
-           .recompute = Seconds{times.again},
-           .optimizer = optimizer_time(problem.training, held.parameters * part, type) + Seconds{times.terms},
-           .in_forward = times.in_forward,
-           .in_backward = times.in_input,
-           .in_recompute = times.in_again,
-           .in_optimizer = times.in_terms,
-           .prediction = prediction_time(problem.training, held.parameters, type),
-           .memory = memory});
+      cost.replicas.push_back({.device = device,
+                               .share = share,
+                               .forward = Seconds{times.forward},
+                               .backward_input = Seconds{times.input},
+                               .backward_weight = Seconds{times.weight},
+                               .overlap = Seconds{times.overlap},
+                               .recompute = Seconds{times.again},
+                               .optimizer = optimizer_time(problem.training, steps, type) + terms,
+                               .prediction = prediction_time(problem.training, held.parameters, type),
+                               .memory = memory});
     }
+  }
+  if (stage.replicas() > 1 && figures == Figures::all) {
+    cost.buckets = gradient_buckets(problem, stage, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
+                                    cost.gradients);
   }
   return cost;
 }
@@ -347,6 +333,19 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures) {
 }
 
 } // namespace
+
+std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buckets) const {
+  const std::vector<Seconds>& times = passes->backward_of;
+  const Seconds all = std::accumulate(times.begin(), times.end(), Seconds{0});
+  std::vector<double> parts;
+  std::size_t end = times.size();
+  for (const GradientBucket& bucket : buckets) {
+    const auto begin = times.begin() + static_cast<std::ptrdiff_t>(bucket.first);
+    parts.push_back(std::accumulate(begin, times.begin() + static_cast<std::ptrdiff_t>(end), Seconds{0}) / all);
+    end = bucket.first;
+  }
+  return parts;
+}
 
 double part_sent(const StageCost& from, int from_rank, const StageCost& to, int to_rank) {
   const bool from_parts = from.border_part < 1;

@@ -2,34 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/plan/group_passes.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
 
 namespace stagecraft {
-
-/// The part of a time in which the devices of a tensor-parallel group exchange data, and how much of it is latency.
-struct Exchanged {
-  Seconds all, latency;
-
-  Exchanged& operator+=(const Exchanged& other) {
-    all += other.all;
-    latency += other.latency;
-    return *this;
-  }
-};
 
 /// One device of a stage, for one micro-batch: a replica, or one shard of a replica.
 struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
-  Seconds overlap;   ///< seconds saved by computing both gradients at once, on several streams
+  Seconds overlap;   ///< saved where both gradients are computed in one pass: by several streams, or by exchanges beside
   Seconds recompute; ///< forward time of what runs again; 0 without recompute
   Seconds optimizer; ///< per step; with adding up what each device of the group has a term of
-  Exchanged in_forward, in_backward, in_recompute, in_optimizer; ///< in the times above; backward's is of the inputs
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
 
@@ -39,12 +29,23 @@ struct ReplicaCost {
 
 /// Gradients that are reduced together.
 struct GradientBucket {
-  double part = 1; ///< the fraction of the backward pass in which they are computed
-  Bytes bytes;     ///< bytes per shard
+  double part = 1;       ///< the fraction of the backward pass in which they are computed, on the first device
+  Bytes bytes;           ///< bytes per shard
+  std::size_t first = 0; ///< the first operator of the stage whose gradients are among them
+};
+
+/// A tensor-parallel replica: who exchanges data, and when.
+struct TensorGroup {
+  Group group;
+  std::shared_ptr<const GroupPasses> passes; ///< shared by replicas that are alike
+
+  /// The fraction of its backward pass for each bucket.
+  std::vector<double> parts_of(const std::vector<GradientBucket>& buckets) const;
 };
 
 struct StageCost {
   std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
+  std::vector<TensorGroup> groups;   ///< [replica]; none where a replica is one device
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
   std::vector<GradientBucket>
       buckets; ///< the gradients in the order in which backward completes them; empty: all at its end
@@ -53,6 +54,10 @@ struct StageCost {
   bool in_turn = false;   ///< as in the stage
 
   int rank(std::size_t device) const { return static_cast<int>(device) % tensor_parallel; }
+  /// The group of a device; null for a device that is a replica by itself.
+  const TensorGroup* group_of(std::size_t device) const {
+    return groups.empty() ? nullptr : &groups[device / static_cast<std::size_t>(tensor_parallel)];
+  }
 };
 
 /// The part of a replica's tensor that a rank of one stage sends to a rank of another. Where each rank has its own

@@ -37,8 +37,8 @@ public:
     for (std::size_t at = 0; at < operators; ++at) {
       split.operators.push_back(share_of(stage_.op_at(at)));
     }
-    read_pass(program_.forward, split, &RankShare::forward);
-    read_pass(program_.backward, split, &RankShare::backward);
+    read_pass(program_.forward, split, &RankShare::forward, split.operators.back());
+    read_pass(program_.backward, split, &RankShare::backward, split.operators.front());
     for (const Step& step : program_.reduction) {
       if (is_collective(step.kind)) {
         const ProgramTensor& gradient = program_.tensors[step.reads.front()];
@@ -108,10 +108,13 @@ private:
 
   RankShare& at_operator(TensorSplit& split, int op) const { return split.operators[stage_.position[op]]; }
 
-  // What is gathered belongs to the next computation, which reads it; what is added up to the one that made it.
-  void read_pass(const std::vector<Step>& steps, TensorSplit& split, std::vector<Exchange> RankShare::*pass) {
+  // What is gathered belongs to the next computation, which reads it; what is added up to the one that made it. `last`:
+  // the operator that ends the pass.
+  void read_pass(const std::vector<Step>& steps, TensorSplit& split, std::vector<Exchange> RankShare::*pass,
+                 RankShare& last) {
     maker_.resize(program_.tensors.size(), -1);
     std::vector<Exchange> gathered;
+    const std::vector<Readers> of_weights = readers_of(steps);
     for (const Step& step : steps) {
       maker_[step.writes] = step.op >= 0 ? step.op : maker_[step.reads.back()];
       if (step.op >= 0) {
@@ -120,19 +123,35 @@ private:
         gathered.clear();
       } else if (is_collective(step.kind)) {
         const ProgramTensor& tensor = program_.tensors[step.reads.front()];
-        const Exchange exchange{kind_of(step.kind), bytes_of(tensor)};
         const int maker = maker_[step.reads.front()];
         if (tensor.placements.front().is_partial() && maker >= 0) {
-          (at_operator(split, maker).*pass).push_back(exchange);
+          (at_operator(split, maker).*pass).push_back({kind_of(step.kind), bytes_of(tensor), Exchange::When::after});
         } else {
-          gathered.push_back(exchange);
+          const bool for_weight = of_weights[step.writes] == Readers::weights;
+          gathered.push_back({kind_of(step.kind), bytes_of(tensor),
+                              for_weight ? Exchange::When::before_the_weight : Exchange::When::before});
         }
       }
     }
-    if (!gathered.empty()) { // for a tensor that goes out
-      auto& exchanges = split.operators.back().*pass;
-      exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
+    for (Exchange& one : gathered) { // for a tensor that goes out
+      one.when = Exchange::When::after;
+      (last.*pass).push_back(one);
     }
+  }
+
+  // What reads a tensor.
+  enum class Readers { none, weights, others };
+
+  // [tensor]: whether only gradients of weights are computed from it.
+  std::vector<Readers> readers_of(const std::vector<Step>& steps) const {
+    std::vector<Readers> readers(program_.tensors.size(), Readers::none);
+    for (const Step& step : steps) {
+      for (const TensorId tensor : step.reads) {
+        const bool is_weight = step.kind == StepKind::backward_weight && readers[tensor] != Readers::others;
+        readers[tensor] = is_weight ? Readers::weights : Readers::others;
+      }
+    }
+    return readers;
   }
 
   // Bytes of the whole tensor for a micro-batch. What is reduced inside an operator has single precision.
@@ -196,23 +215,23 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
   return split;
 }
 
-GroupWaits group_waits(const RankShare& of_operator, const Group& group, double share) {
-  if (group.ranks <= 1) {
-    return {};
+Group tensor_group(const Problem& problem, const std::vector<DeviceId>& devices) {
+  if (problem.training.all_reduce == &kHopByHop) {
+    return ring_of(devices, problem.router);
   }
-  const auto seconds = [&](const std::vector<Exchange>& exchanges) {
-    return std::accumulate(exchanges.begin(), exchanges.end(), Seconds{0}, [&](Seconds sum, const Exchange& one) {
-      return sum + seconds_of({one.kind, group, one.bytes * share});
-    });
-  };
-  const auto latency = [&](const std::vector<Exchange>& exchanges) {
-    return std::accumulate(exchanges.begin(), exchanges.end(), Seconds{0}, [&](Seconds sum, const Exchange& one) {
-      return sum + group.slowest.latency * traffic_of({one.kind, group, one.bytes}).steps;
-    });
-  };
-  const Seconds given{of_operator.exchanged.value * share * group.slowest.seconds_per_byte}; // as the file says
-  return {seconds(of_operator.forward) + given, seconds(of_operator.backward) + given, latency(of_operator.forward),
-          latency(of_operator.backward)};
+  return group_with_ways(devices, problem.router, problem.training.all_reduce->name);
+}
+
+Seconds forward_wait(const RankShare& of_operator, const Group& group, double share) {
+  const std::vector<Exchange>& exchanges = of_operator.forward;
+  return std::accumulate(exchanges.begin(), exchanges.end(), given_wait(of_operator, group, share),
+                         [&](Seconds sum, const Exchange& one) {
+                           return sum + seconds_of(Collective{one.kind, group, one.bytes * share});
+                         });
+}
+
+Seconds given_wait(const RankShare& of_operator, const Group& group, double share) {
+  return Seconds{of_operator.exchanged.value * share * group.slowest.seconds_per_byte};
 }
 
 } // namespace stagecraft

@@ -6,17 +6,11 @@
 #include <variant>
 #include <vector>
 
-#include "sim/collective/collective.hpp"
+#include "sim/plan/group_passes.hpp"
 #include "sim/plan/problem.hpp"
 #include "sim/plan/program/stage_program.hpp"
 
 namespace stagecraft {
-
-/// What a group exchanges for a whole micro-batch; the bytes of the whole tensor.
-struct Exchange {
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  Bytes bytes;
-};
 
 /// One operator, as a device of the group has it. Parts are fractions.
 struct RankShare {
@@ -41,14 +35,14 @@ struct TensorSplit {
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
                                                     const TensorAxis& axis);
 
-/// How long a tensor-parallel group waits for what an operator makes it exchange, in each pass; and how much of that is
-/// latency.
-struct GroupWaits {
-  Seconds forward, backward;
-  Seconds forward_latency, backward_latency;
-};
+/// Devices that share operators, with the ways in which they can exchange data, by the algorithm of the training.
+Group tensor_group(const Problem& problem, const std::vector<DeviceId>& devices);
 
-/// The waits for a share of the micro-batch; none in a group of one.
-GroupWaits group_waits(const RankShare& of_operator, const Group& group, double share);
+/// How long a tensor-parallel group waits for what an operator makes it exchange in a forward, for a share of the
+/// micro-batch; not at all in a group of one.
+Seconds forward_wait(const RankShare& of_operator, const Group& group, double share);
+
+/// The part of a wait that is bytes which a file gives; the same in both passes.
+Seconds given_wait(const RankShare& of_operator, const Group& group, double share);
 
 } // namespace stagecraft

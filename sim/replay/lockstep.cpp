@@ -108,6 +108,35 @@ private:
   std::map<std::tuple<std::int32_t, std::int32_t, LinkId>, std::vector<Flow>> flows_; // from, to, over
 };
 
+// Draws how far each computation is from its mean. The steps of a pass that a group divides at its exchanges are one
+// work of one group, whose devices wait for each other all the time: they have one number.
+class Drift {
+public:
+  explicit Drift(const TaskGraph& graph) : graph_(graph) {
+    for (const Work& work : graph.works) {
+      if (work.goes_on) {
+        divided_.resize(std::max<std::size_t>(divided_.size(), work.pass + 1), 0);
+        divided_[work.pass] = 1;
+      }
+    }
+  }
+
+  double of(TaskId task, Random& random) {
+    const Work& work = graph_.works[graph_.work[task]];
+    if (work.pass < 0 || work.pass >= static_cast<std::int32_t>(divided_.size()) || divided_[work.pass] == 0) {
+      return random.normal();
+    }
+    const auto [at, is_new] = known_.try_emplace({work.pass, graph_.micro_batch[task], work.pass_begin}, 0);
+    at->second = is_new ? random.normal() : at->second;
+    return at->second;
+  }
+
+private:
+  const TaskGraph& graph_;
+  std::vector<char> divided_; // [pass]
+  std::map<std::tuple<std::int32_t, std::int32_t, double>, double> known_;
+};
+
 } // namespace
 
 bool replicas_meet(const TaskGraph& graph, const Platform& platform) { return Meetings(graph, platform).any(); }
@@ -117,12 +146,13 @@ TaskGraph drifted(const TaskGraph& graph, std::uint64_t seed, int draw) {
   constexpr double kLeast = 0.1;
   Random random(seed, kOfDrift + static_cast<std::uint64_t>(draw));
   TaskGraph drawn = graph;
+  Drift drift(graph);
   std::vector<double> normal(graph.tasks(), 0.0), sum(graph.works.size(), 0.0);
   std::vector<int> count(graph.works.size(), 0);
   for (TaskId task = 0; task < graph.tasks(); ++task) {
     const std::int32_t index = graph.work[task];
     if (computes_stage(graph.works[index])) {
-      normal[task] = random.normal();
+      normal[task] = drift.of(task, random);
       sum[index] += normal[task];
       ++count[index];
     }

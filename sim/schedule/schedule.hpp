@@ -31,13 +31,15 @@ enum class TaskKind : std::uint8_t {
   load,
   copy,
   reduce_scatter,
-  all_gather
+  all_gather,
+  exchange ///< what a tensor-parallel group exchanges in an F, B, R or optimiser step
 };
 
-inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSG";
+inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGX";
 inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
     "forward",   "backward", "weight", "recompute", "transfer",       "all-reduce",
-    "optimizer", "read",     "load",   "copy",      "reduce-scatter", "all-gather"};
+    "optimizer", "read",     "load",   "copy",      "reduce-scatter", "all-gather",
+    "exchange"};
 
 /// Whether replicas do it together: for gradients, or for parameters.
 constexpr bool is_collective(TaskKind kind) {

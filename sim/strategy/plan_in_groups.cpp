@@ -68,14 +68,16 @@ std::string batch_defect(const Problem& problem, int replicas) {
 class GroupCost final : public CostModel {
 public:
   GroupCost(const Problem& problem, const TensorSplit& split, const Groups& groups)
-      : problem_(problem), split_(split), slowest_(problem.platform.types.size()) {
+      : problem_(problem), split_(split), unlike_(problem.platform.types.size()) {
     for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
-      Group& slowest = slowest_[problem.type_index(groups.leader[rank])];
-      slowest.ranks = groups.mesh.tensor;
+      std::vector<Group>& unlike = unlike_[problem.type_index(groups.leader[rank])];
       for (auto first = groups.devices[rank].begin(); first != groups.devices[rank].end();
            first += groups.mesh.tensor) {
-        const Group one = ring_of({first, first + groups.mesh.tensor}, problem.router);
-        slowest.slowest = slowest_of(slowest.slowest, one.slowest);
+        Group one = tensor_group(problem, {first, first + groups.mesh.tensor});
+        if (std::none_of(unlike.begin(), unlike.end(),
+                         [&](const Group& known) { return figures_of(known) == figures_of(one); })) {
+          unlike.push_back(std::move(one));
+        }
       }
     }
   }
@@ -83,15 +85,20 @@ public:
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
     const RankShare& share = split_.operators[op];
-    const Group& group = slowest_[&type - problem_.platform.types.data()];
-    if (group.ranks == 1) {
+    const std::vector<Group>& unlike = unlike_[&type - problem_.platform.types.data()];
+    if (unlike.empty() || unlike.front().ranks == 1) {
       return problem_.cost.time(op, type, samples, precision);
     }
     std::optional<OperatorTime> time = problem_.cost.time_of_shard(op, type, samples, precision, share.shard);
     if (time) {
-      const GroupWaits waits = group_waits(share, group, samples / problem_.samples);
-      time->forward += waits.forward;
-      time->backward_input += waits.backward;
+      Seconds forward, backward;
+      for (const Group& group : unlike) {
+        const double part = samples / problem_.samples;
+        forward = std::max(forward, forward_wait(share, group, part));
+        backward = std::max(backward, backward_seconds(problem_, *time, share, group, part));
+      }
+      time->forward += forward;
+      time->backward_input = std::max(time->backward_input, backward - time->backward_weight);
     }
     return time;
   }
@@ -108,7 +115,7 @@ public:
 private:
   const Problem& problem_;
   const TensorSplit& split_;
-  std::vector<Group> slowest_; // [device type]: of the tensor groups that such a device stands for
+  std::vector<std::vector<Group>> unlike_; // [device type]: the tensor groups that such a device stands for
 };
 
 // The model with each operator as one rank of a tensor group has it.

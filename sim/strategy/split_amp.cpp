@@ -76,17 +76,17 @@ public:
   }
 
 private:
-  using Key = std::tuple<std::vector<int>, double, double>;
+  using Key = std::pair<std::vector<int>, std::vector<double>>; // types, figures of the group
 
   const std::vector<double>& of_group(const std::vector<DeviceId>& devices) {
-    const Group group = ring_of(devices, problem_.router);
+    const Group group = tensor_group(problem_, devices);
     std::vector<int> types;
     for (const DeviceId device : devices) {
       types.push_back(problem_.type_index(device));
     }
     std::sort(types.begin(), types.end());
     types.erase(std::unique(types.begin(), types.end()), types.end());
-    std::vector<double>& sums = sums_[{types, group.slowest.latency.value, group.slowest.seconds_per_byte}];
+    std::vector<double>& sums = sums_[{types, figures_of(group)}];
     if (sums.empty()) {
       std::vector<AlikeTimes> known;
       for (const int type : types) {
@@ -114,10 +114,10 @@ private:
     if (degrees_.tensor * degrees_.data > 1 && !problem_.model.operators[op].divisible) {
       return kInfinity;
     }
-    const GroupWaits waits = group_waits(split_.operators[op], group, share);
-    const Seconds forward = time->forward + waits.forward;
+    const RankShare& part = split_.operators[op];
+    const Seconds forward = time->forward + forward_wait(part, group, share);
     const int passes = problem_.recomputes(op) ? 2 : 1;
-    return (forward * passes + time->backward_input + time->backward_weight + waits.backward).value;
+    return (forward * passes + backward_seconds(problem_, *time, part, group, share)).value;
   }
 
   const Problem& problem_;

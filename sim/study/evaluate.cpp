@@ -8,7 +8,8 @@
 namespace stagecraft {
 namespace {
 
-std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan& plan, Scenario scenario) {
+std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan& plan, Scenario scenario,
+                                                  const GraphChoice& choice = {}) {
   scenario.strategy = nullptr;
   scenario.plan = &plan;
   const Problem& problem = costs.problem(scenario.micro_batches, scenario.recompute);
@@ -19,13 +20,13 @@ std::variant<TaskGraph, Infeasible> graph_of_plan(StudyCosts& costs, const Plan&
   if (const Infeasible* reason = std::get_if<Infeasible>(&ordered)) {
     return *reason;
   }
-  return graph_of(costs, problem, std::get<OrderedPlan>(ordered));
+  return graph_of(costs, problem, std::get<OrderedPlan>(ordered), choice);
 }
 
 } // namespace
 
 Evaluation evaluate(StudyCosts& costs, const Plan& plan, const Scenario& under) {
-  const auto made = graph_of_plan(costs, plan, under);
+  const auto made = graph_of_plan(costs, plan, under, {.exchanges = ExchangeTasks::none});
   if (const Infeasible* reason = std::get_if<Infeasible>(&made)) {
     return {.why_not = reason->reason};
   }

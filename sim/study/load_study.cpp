@@ -412,6 +412,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
     study.perturb = load_perturb(*perturb, study.platform);
   }
   study.engine = &map.choice("engine", kEngines, "simgrid");
+  study.detail = &map.choice("detail", kDetails, "auto");
   constexpr int kMostSeed = 1'000'000'000;
   study.seed = static_cast<std::uint64_t>(map.integer("seed", 0, kMostSeed, 1));
   CostModelResult cost =

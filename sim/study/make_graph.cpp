@@ -76,7 +76,9 @@ TaskGraph make_graph(const Study& study, const TaskGraphRequest& request) {
 Demand demand_of(const Study& study, const TaskGraphRequest& request, const Loader& loader) {
   Demand demand{.burst = longest_burst(request.schedule)};
   if (!loader.workers) {
-    demand.step = measure_analytic(study, make_graph(study, request)).iteration / request.schedule.micro_batches;
+    TaskGraphRequest plain = request;
+    plain.exchanges = ExchangeTasks::none;
+    demand.step = measure_analytic(study, make_graph(study, plain)).iteration / request.schedule.micro_batches;
   }
   return demand;
 }
@@ -124,10 +126,16 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+// An engine on which no flows share links holds up no exchange.
+ExchangeTasks exchanges_of(const Study& study) {
+  const ExchangeTasks wanted = study.detail->exchanges;
+  return wanted == ExchangeTasks::where_shared && study.engine->replay == replay_analytic ? ExchangeTasks::none : wanted;
+}
+
 } // namespace
 
 std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
-                                             std::optional<StepMode> step) {
+                                             const GraphChoice& choice) {
   const Study& study = costs.study();
   if (std::string reason = not_reducible(problem, ordered.plan); !reason.empty()) {
     return Infeasible{std::move(reason)};
@@ -140,10 +148,11 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
                            .router = costs.router(),
-                           .barrier = step.value_or(study.training.step) == StepMode::barrier,
+                           .barrier = choice.step.value_or(study.training.step) == StepMode::barrier,
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
                            .all_reduce = problem.training.all_reduce->name,
+                           .exchanges = choice.exchanges.value_or(exchanges_of(study)),
                            .shards_optimizer = problem.training.optimizer_shards.on,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};

@@ -19,9 +19,15 @@ struct OrderedPlan {
   std::vector<int> rank_of; ///< as in PlacedPlan; empty for the list schedule
 };
 
-/// A graph to replay; or why its loader cannot feed it. `step` in place of the study's, where it is given.
+/// What is said in place of the study.
+struct GraphChoice {
+  std::optional<StepMode> step = std::nullopt;
+  std::optional<ExchangeTasks> exchanges = std::nullopt;
+};
+
+/// A graph to replay; or why its loader cannot feed it.
 std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& problem, const OrderedPlan& ordered,
-                                             std::optional<StepMode> step = {});
+                                             const GraphChoice& choice = {});
 
 /// Whether the task graph of this many micro-batches is small enough for memory.
 bool is_replayable(const Study& study, int micro_batches);

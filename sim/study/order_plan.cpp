@@ -103,7 +103,7 @@ private:
     OrderedPlan ordered = ordered_;
     ordered.schedule = schedule;
     add_recompute(ordered, problem_.training.recompute.rule);
-    const auto made = graph_of(costs_, problem_, ordered);
+    const auto made = graph_of(costs_, problem_, ordered, {.exchanges = ExchangeTasks::none});
     const TaskGraph* graph = std::get_if<TaskGraph>(&made);
     return graph != nullptr ? race_.seconds_of(*graph) : kInfinity;
   }

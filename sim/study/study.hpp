@@ -62,6 +62,7 @@ struct Study {
   /// Per device, the speed that planners believe, as a multiple of its true speed; replays use the true speed.
   std::vector<double> believed_speeds;
   const EngineRow* engine = &kEngines[0];
+  const DetailRow* detail = &kDetails[0];
   std::uint64_t seed = 1;
   std::optional<AdaptOptions> adapt;
   std::optional<PerturbOptions> perturb;

@@ -92,7 +92,9 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   double free = iteration > 0 ? timeline.finish[base - graph.tasks() + program.back()] : 0;
   for (const TaskId task : program) {
     const Work& work = graph.works[graph.work[task]];
-    if (start[task] > free && last[task] >= 0) {
+    if (work.goes_on) { // what its group exchanges before is a part of the same pass
+      busy += start[task] - free;
+    } else if (start[task] > free && last[task] >= 0) {
       const bool fed = feeds(graph.works[graph.work[last[task]]]);
       (fed ? stall : exposed) += exposed_part(free, start[task], fed ? free : start[last[task]], finish[last[task]]);
     }

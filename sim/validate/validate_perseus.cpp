@@ -163,7 +163,7 @@ private:
     platform_ = make_star_platform({}, run_->stages, BytesPerSecond{kInfinity}, Seconds{0});
     PlanCost cost;
     for (int s = 0; s < run_->stages; ++s) {
-      cost.stages.push_back({{ReplicaCost{.device = s}}, Bytes{0}});
+      cost.stages.push_back({.replicas = {ReplicaCost{.device = s}}});
       if (s > 0) {
         cost.edges.push_back({s - 1, s, Bytes{0}});
       }

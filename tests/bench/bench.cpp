@@ -28,7 +28,7 @@ PlanCost uneven_pipeline(int stages) {
     const double time = 1e-3 * (1 + 1e-3 * ((s * 37) % 101) / 101.0);
     ReplicaCost replica{.device = s, .forward = Seconds{time}, .backward_input = Seconds{2 * time}};
     replica.memory.per_micro_batch = Bytes{1e6};
-    cost.stages.push_back({{replica}, Bytes{0}});
+    cost.stages.push_back({.replicas = {replica}});
     if (s > 0) {
       cost.edges.push_back({s - 1, s, Bytes{1e6 + s}});
     }

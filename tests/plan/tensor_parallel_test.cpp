@@ -7,38 +7,15 @@
 #include "sim/schedule/task_graph/task_graph.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
-#include "tests/plan/problems.hpp"
+#include "tests/plan/tensor_chain.hpp"
 
 namespace stagecraft {
 namespace {
 
 using test::near;
 
-// Two operators with weights, of 6 and 9 s, and one of 3 s between them, of the kind given. Links of 2 B/s and 1 s.
-struct Chain : test::World {
-  explicit Chain(KernelKind between, int devices) : World(toy_of(devices)) {
-    model.operators[0].kind = model.operators[2].kind = KernelKind::matmul;
-    model.operators[1].kind = between;
-  }
-
-  static test::Toy toy_of(int devices) {
-    test::Toy toy;
-    toy.operators = {{{6}, 8, 10, 40}, {{3}, 8, 0, 20}, {{9}, 4, 20, 60}};
-    toy.edges = test::chain_edges(3);
-    toy.devices.assign(devices, {0, 2, 1});
-    toy.micro_batches = 2;
-    return toy;
-  }
-};
-
-Plan grouped(const std::vector<std::vector<OperatorId>>& stages, const std::vector<std::vector<DeviceId>>& devices,
-             const std::vector<int>& degrees) {
-  Plan plan;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    plan.stages.push_back({.operators = stages[s], .devices = devices[s], .tensor_parallel = degrees[s]});
-  }
-  return plan;
-}
+using test::Chain;
+using test::grouped;
 
 TaskGraph graph_of(Chain& world, const Plan& plan) {
   const PlanCost cost = cost_plan(world.problem, plan);
@@ -103,15 +80,33 @@ TEST_CASE("what a group waits for is its share of the bytes round the ring", "[p
   Chain world(KernelKind::normalization, 2);
   const TensorSplit split = std::get<TensorSplit>(split_tensors(world.problem, {0, 1, 2}, {.degree = 2}));
   const Group pair = ring_of({0, 1}, world.router);
-  const auto waits = [&](int op, double share) { return group_waits(split.operators[op], pair, share); };
-  CHECK(waits(0, 1).forward.value == 0);
-  CHECK(waits(1, 1).forward.value == near(2 + 1)); // 4 B in one step, at 2 B/s
-  CHECK(waits(1, 0.5).forward.value == near(1 + 1));
-  CHECK(waits(1, 0.5).backward.value == near(1 + 1));
-  CHECK(waits(2, 1).forward.value == 0);
-  CHECK(waits(2, 1).backward.value == near(4 + 2)); // 4 B in each of two steps
-  CHECK(waits(2, 0.5).backward.value == near(2 + 2));
-  CHECK(group_waits(split.operators[2], ring_of({0}, world.router), 1).backward.value == 0); // alone
+  const auto forward = [&](int op, double share) { return forward_wait(split.operators[op], pair, share).value; };
+  CHECK(forward(0, 1) == 0);
+  CHECK(forward(1, 1) == near(2 + 1)); // 4 B in one step, at 2 B/s
+  CHECK(forward(1, 0.5) == near(1 + 1));
+  CHECK(forward(2, 1) == 0);
+  CHECK(forward_wait(split.operators[1], ring_of({0}, world.router), 1).value == 0); // alone
+  const auto backward = [&](int op, const OperatorTime& time, double share) {
+    return backward_seconds(world.problem, time, split.operators[op], pair, share).value;
+  };
+  CHECK(backward(1, {}, 1) == near(2 + 1));
+  CHECK(backward(1, {}, 0.5) == near(1 + 1));
+  CHECK(backward(2, {}, 1) == near(4 + 2)); // 4 B in each of two steps
+  CHECK(backward(2, {}, 0.5) == near(2 + 2));
+}
+
+// Operator 2's gradient of its inputs, 10 s, leaves 8 B, which are added up in 6 s beside the gradient of the weights.
+TEST_CASE("what a gradient of inputs leaves is exchanged beside the gradient of the weights", "[plan][tensor]") {
+  Chain world(KernelKind::normalization, 2);
+  const TensorSplit split = std::get<TensorSplit>(split_tensors(world.problem, {0, 1, 2}, {.degree = 2}));
+  const Group pair = ring_of({0, 1}, world.router);
+  const auto backward = [&](double weight) {
+    const OperatorTime time{Seconds{1}, Seconds{10}, Seconds{weight}};
+    return backward_seconds(world.problem, time, split.operators[2], pair, 1).value;
+  };
+  CHECK(backward(0) == near(10 + 6));
+  CHECK(backward(4) == near(10 + 6));
+  CHECK(backward(7) == near(10 + 7));
 }
 
 TEST_CASE("two groups of two: half of the samples each, equal shards reduce together", "[plan][tensor]") {
@@ -140,7 +135,7 @@ TEST_CASE("a pipeline of groups sends whole tensors from rank to rank", "[plan][
   const double f0 = 2 + 3;
   const double b0 = 4 + 3;
   const double f1 = 1.5;
-  const double b1 = 1.5 + 6 + 1.5;
+  const double b1 = 1.5 + std::max(6.0, 1.5); // the weights' gradient beside the sum
   // 1F1B of two micro-batches: F0 twice; the second F1 waits for neither; B0 of the second ends it all.
   const double second_forward = std::max(2 * f0 + 5, f0 + 5 + f1 + b1);
   const double end = std::max(second_forward + f1 + b1 + 5, f0 + 5 + f1 + b1 + 5 + b0) + b0;

@@ -83,7 +83,7 @@ TEST_CASE("mesh gives every stage as many layers, those left over to the middle"
 // where no cut falls between an operator and the one that gathers for it.
 TEST_CASE("the least bottleneck over groups is the bottleneck of the plan", "[study][mesh]") {
   for (const char* parallel :
-       {"{tensor: 2, data: 2}", "{tensor: 2, sequence: true, data: 2}", "{tensor: 4, data: 1}", "{data: 4}"}) {
+       {"{tensor: 2, data: 2}", "{tensor: 2, sequence: true, data: 2}", "{tensor: 4, sequence: true, data: 1}", "{data: 4}"}) {
     CAPTURE(parallel);
     const Run run = only(compare_text(gpt2(parallel, "[optimal]", "global_batch: 16, micro_batches: 4")));
     REQUIRE(run.feasible);

@@ -222,7 +222,7 @@ TEST_CASE("recompute keeps the input and brings the rest back for one micro-batc
   replica.forward = replica.backward_input = replica.recompute = Seconds{1};
   replica.memory.per_micro_batch = replica.memory.read_again = Bytes{2};
   replica.memory.workspace = Bytes{9};
-  cost.stages.push_back({{replica}, Bytes{0}});
+  cost.stages.push_back({.replicas = {replica}});
   const Platform platform = make_star_platform({}, 1, BytesPerSecond{1}, Seconds{0});
   Router router(platform);
   const std::vector<char> all = {1};
@@ -270,7 +270,7 @@ TEST_CASE("B frees what W does not need", "[timeline][memory]") {
     replica.memory.per_micro_batch = Bytes{one.recomputes ? 2.0 : 10.0};
     replica.memory.read_again = Bytes{one.recomputes ? 2.0 : 0.0};
     replica.memory.workspace = Bytes{one.recomputes ? 10.0 : 0.0};
-    cost.stages.push_back({{replica}, Bytes{0}});
+    cost.stages.push_back({.replicas = {replica}});
     const std::vector<char> all = {static_cast<char>(one.recomputes ? 1 : 0)};
     const Schedule order = add_recompute(schedule, all, {});
     const TaskGraph graph = make_task_graph({.cost = cost, .schedule = order, .router = router});

@@ -12,6 +12,8 @@ void add_setting_flags(Flags& flags, SettingOptions& options) {
   flags.add("--set", &options.set, "set a key of the study, as training.global_batch=64; may be repeated",
             {.name = "KEY=VALUE"});
   flags.add("--engine", &options.engine, "simgrid, simgrid-full or analytic", {.name = "NAME"});
+  flags.add("--detail", &options.detail, "which exchanges of tensor-parallel groups are tasks: auto, all or blocks",
+            {.name = "NAME"});
   flags.add("--cost-model", &options.cost_model, join({"auto", join(names_of(cost_models()))}), {.name = "NAME"});
   flags.add("--seed", &options.seed, "seed of the strategies that draw random numbers", {.name = "N"});
 }
@@ -63,6 +65,7 @@ std::vector<Setting> parse_settings(const std::vector<std::string>& texts) {
 std::vector<Setting> settings_of(const SettingOptions& options) {
   std::vector<Setting> settings = parse_settings(options.set);
   for (const auto& [key, value] : {std::pair{"engine", options.engine},
+                                   {"detail", options.detail},
                                    {"cost_model", options.cost_model},
                                    {"seed", options.seed},
                                    {"confidence", options.confidence}}) {

@@ -14,7 +14,7 @@ namespace stagecraft {
 /// The values of --set and of the flags for the most common keys.
 struct SettingOptions {
   std::vector<std::string> set;
-  std::string engine, cost_model, seed;
+  std::string engine, detail, cost_model, seed;
   std::string confidence; ///< for commands that have it
 };
 

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "sim/plan/loading.hpp"
@@ -30,6 +32,11 @@ struct Work {
   /// nothing.
   double exchanging = 0, exchanging_latency = 0;
   std::int32_t group_leg = -1;
+  /// Of such a computation: the pass, the same number for all devices of the group; and the part of the pass that this
+  /// is, where gradients are reduced in between. -1: no group exchanges data in it.
+  std::int32_t pass = -1;
+  double pass_begin = 0, pass_end = 1;
+  bool goes_on = false; ///< goes on with a pass after an exchange that is a task of its own
   Bytes acquire, release; ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
@@ -105,6 +112,24 @@ struct FusedPair {
 /// Time of such a pair, relative to one after the other.
 using FusedPart = std::function<double(const FusedPair& pair)>;
 
+/// Which exchanges of tensor-parallel groups are tasks of their own.
+enum class ExchangeTasks {
+  none,         ///< each is a part of F, B, R or optimiser step, with the time that it takes alone
+  where_shared, ///< those of groups that share a link with anything else; no other exchange can be held up
+  all
+};
+
+struct DetailRow {
+  std::string_view name, help;
+  ExchangeTasks exchanges;
+};
+inline constexpr std::array kDetails = {
+    DetailRow{"auto", "exchanges of a tensor-parallel group are tasks where they share a link with anything else",
+              ExchangeTasks::where_shared},
+    DetailRow{"all", "every exchange is a task", ExchangeTasks::all},
+    DetailRow{"blocks", "a stage's computations and exchanges of a pass are one task", ExchangeTasks::none},
+};
+
 struct TaskGraphRequest {
   const PlanCost& cost;
   const Schedule& schedule; ///< valid: schedule_defects() finds nothing
@@ -113,6 +138,7 @@ struct TaskGraphRequest {
   bool blocking_sends = false;
   bool early_recompute = true;
   std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
+  ExchangeTasks exchanges = ExchangeTasks::none;
   bool shards_optimizer = false;                     ///< replicas share it, as OptimizerShards says
   FusedPart fused = nullptr;                         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says

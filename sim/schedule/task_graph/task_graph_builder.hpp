@@ -11,6 +11,7 @@
 
 #include "sim/collective/algorithm.hpp"
 #include "sim/schedule/pace.hpp"
+#include "sim/schedule/task_graph/expand_exchanges.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
 
 namespace stagecraft {
@@ -43,6 +44,7 @@ private:
     TaskId last = kNone;                  // task after which the stage's gradients are complete
     std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
     std::int32_t group_leg = -1;          // as in Work
+    std::int32_t passes = -1;             // the first of the group's in passes_; -1: a replica without a group
     const Turns* turns = nullptr;         // nullptr: all micro-batches
     std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
 
@@ -80,7 +82,10 @@ private:
   TaskId add(const Work& work, const ReplicaTasks& replica);
   Handover hand_over(const StageMemory& memory, Bytes all) const;
   std::int32_t add_group_leg(int stage, const ReplicaCost& cost);
-  static void note_exchange(const Exchanged& exchanged, const ReplicaTasks& replica, Work& work);
+  enum class Pass { forward, backward, backward_input, recompute, optimizer };
+  static constexpr int kPasses = 5;
+  void list_passes(int stage, std::size_t device, ReplicaTasks& replica);
+  void note_exchange(Pass pass, const ReplicaTasks& replica, Work& work) const;
   void fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica);
   void add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica);
   const ReplicaTasks* replica_on(int stage, int device) const;
@@ -156,6 +161,7 @@ private:
   std::vector<int> index_of_;
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
+  std::vector<TimedPass> passes_; // of each group kPasses
   bool recomputes_ = false; // whether any micro-batch is recomputed
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last

@@ -101,8 +101,14 @@ void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<Grad
   const Seconds whole = work.seconds;
   const Bytes release = std::exchange(work.release, Bytes{0});
   const std::int32_t micro_batch = graph_.micro_batch[replica.last];
+  const std::size_t device = &replica - replicas_[work.stage].data();
+  const TensorGroup* group = cost_.stages[work.stage].group_of(device);
+  const std::vector<double> of_group = group != nullptr ? group->parts_of(buckets) : std::vector<double>{};
   for (std::size_t k = 0; k < buckets.size(); ++k) {
-    work.seconds = whole * buckets[k].part;
+    const double fraction = group != nullptr ? of_group[k] : buckets[k].part;
+    work.seconds = whole * fraction;
+    work.pass_begin = k == 0 ? 0 : work.pass_end;
+    work.pass_end = k + 1 == buckets.size() ? 1 : work.pass_begin + fraction;
     work.release = k + 1 == buckets.size() ? release : Bytes{0};
     if (k == 0) {
       graph_.work[replica.last] = static_cast<std::int32_t>(graph_.works.size());
@@ -135,7 +141,7 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
             .stage = stage,
             .to_stage = stage,
             .seconds = cost.optimizer};
-  note_exchange(cost.in_optimizer, replica, step);
+  note_exchange(Pass::optimizer, replica, step);
   replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);
   graph_.program.push_back(replica.optimizer);

@@ -1,6 +1,7 @@
 // The works of each stage's replicas: forwards, backwards, recompute.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
@@ -88,9 +89,39 @@ std::int32_t TaskGraphBuilder::add_group_leg(int stage, const ReplicaCost& cost)
   return static_cast<std::int32_t>(graph_.group_legs.size()) - 1;
 }
 
+// Lists the passes of a device's group, once for all of its devices.
+void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& replica) {
+  const StageCost& of_stage = cost_.stages[stage];
+  const TensorGroup* group = of_stage.group_of(device);
+  if (group == nullptr) {
+    return;
+  }
+  const int rank = of_stage.rank(device);
+  if (rank > 0) {
+    replica.passes = replicas_[stage][device - rank].passes;
+    return;
+  }
+  replica.passes = static_cast<std::int32_t>(passes_.size());
+  const ReplicaCost& cost = of_stage.replicas[device];
+  const GroupPasses& of_group = *group->passes;
+  const Seconds prediction = request_.schedule.predicts_weights ? cost.prediction : Seconds{0};
+  passes_.push_back({&of_group.forward, group, stage, replica.device, prediction, Seconds{0}});
+  for (const GroupPass* pass : {&of_group.backward, &of_group.backward_input, &of_group.recompute}) {
+    passes_.push_back({pass, group, stage, replica.device, Seconds{0}, Seconds{0}});
+  }
+  passes_.push_back(
+      {&of_group.terms, group, stage, replica.device, Seconds{0}, cost.optimizer - of_group.terms.seconds});
+}
+
 // Says which part of the work's time the device's group exchanges data.
-void TaskGraphBuilder::note_exchange(const Exchanged& exchanged, const ReplicaTasks& replica, Work& work) {
+void TaskGraphBuilder::note_exchange(Pass pass, const ReplicaTasks& replica, Work& work) const {
+  if (replica.passes < 0) {
+    return;
+  }
+  const std::int32_t number = replica.passes + static_cast<int>(pass);
+  const Exchanged& exchanged = passes_[number].pass->exchanged;
   const bool any = exchanged.all.value > 0 && work.seconds.value > 0;
+  work.pass = any ? number : -1;
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
   work.group_leg = any ? replica.group_leg : -1;
@@ -110,31 +141,36 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   fixed.buffers += cost.memory.buffers;
   Work work{.device = replica.device, .stage = stage, .to_stage = stage};
   replica.group_leg = add_group_leg(stage, cost);
-  const auto block = [&](TaskKind kind, Seconds seconds, const Exchanged& exchanged, Bytes acquire, Bytes release) {
+  list_passes(stage, static_cast<std::size_t>(&cost - cost_.stages[stage].replicas.data()), replica);
+  const auto block = [&](TaskKind kind, Seconds seconds, std::optional<Pass> pass, Bytes acquire, Bytes release) {
+    work.exchanging = work.exchanging_latency = 0;
+    work.group_leg = work.pass = -1;
     work.kind = kind;
     work.seconds = seconds;
     work.acquire = acquire;
     work.release = release;
-    note_exchange(exchanged, replica, work);
+    if (pass) {
+      note_exchange(*pass, replica, work);
+    }
     return add(work, replica);
   };
   const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
-  replica.forward = block(TaskKind::forward, cost.forward + prediction, cost.in_forward, kept, Bytes{0});
+  replica.forward = block(TaskKind::forward, cost.forward + prediction, Pass::forward, kept, Bytes{0});
   const Handover handover = hand_over(cost.memory, all);
-  replica.backward = block(TaskKind::backward, splits ? cost.backward_input : cost.backward(), cost.in_backward,
-                           handover.more, handover.less);
+  replica.backward = block(TaskKind::backward, splits ? cost.backward_input : cost.backward(),
+                           splits ? Pass::backward_input : Pass::backward, handover.more, handover.less);
   if (splits) {
-    replica.weight = block(TaskKind::weight, cost.backward_weight, {}, Bytes{0}, handover.rest);
+    replica.weight = block(TaskKind::weight, cost.backward_weight, std::nullopt, Bytes{0}, handover.rest);
   }
   if (schedule.steps_each_micro_batch) {
-    replica.optimizer = block(TaskKind::optimizer, cost.optimizer, cost.in_optimizer, Bytes{0}, Bytes{0});
+    replica.optimizer = block(TaskKind::optimizer, cost.optimizer, Pass::optimizer, Bytes{0}, Bytes{0});
   }
   if (again) {
     work.kind = TaskKind::recompute;
     work.seconds = cost.recompute;
     work.acquire = cost.memory.workspace;
     work.release = Bytes{0};
-    note_exchange(cost.in_recompute, replica, work);
+    note_exchange(Pass::recompute, replica, work);
     add_recompute(work, cost.memory, replica);
   }
 }

@@ -94,17 +94,16 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
       const auto time = problem.cost.time_of_shard(op, problem.platform.types[type], problem.samples,
                                                    problem.training.precision, part.shard);
       slowest.forward = std::max(slowest.forward, time ? time->forward : Seconds{kInfinity});
-      slowest.backward_input =
-          std::max(slowest.backward_input, time ? time->backward_input + time->backward_weight : Seconds{kInfinity});
+      slowest.backward_input = std::max(slowest.backward_input, time ? time->backward_input : Seconds{kInfinity});
+      slowest.backward_weight = std::max(slowest.backward_weight, time ? time->backward_weight : Seconds{kInfinity});
     }
     auto& options = made.options.emplace_back();
     made.forward.push_back(slowest.forward.value);
     if (!std::isfinite(slowest.forward.value)) {
       continue;
     }
-    const GroupWaits waits = group_waits(part, group, 1);
-    slowest.forward += waits.forward;
-    slowest.backward_input += waits.backward;
+    const Seconds backward = backward_seconds(problem, slowest, part, group, 1);
+    slowest.forward += forward_wait(part, group, 1);
     made.forward.back() = slowest.forward.value;
     Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};
     for (const OperatorId before : model.predecessors[op]) {
@@ -113,7 +112,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     const double parameters = model.operators[op].parameters * part.parameters;
     const Bytes stash = problem.stash_bytes(op) * part.stash;
     Configuration one{.tensor_parallel = degree,
-                      .seconds = slowest.forward + slowest.backward_input,
+                      .seconds = slowest.forward + backward,
                       .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
                       .per_micro_batch = stash,
                       .resident = per_parameter * parameters + Bytes{model.operators[op].resident_bytes / degree}};

@@ -1,0 +1,30 @@
+// In what ways the devices of a group exchange data with each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/collective/algorithm.hpp"
+
+namespace stagecraft {
+
+/// What a group's devices can send for each kind of collective, and how long that takes.
+class GroupWays {
+public:
+  /// The algorithm `wanted` where it can carry out the kind, as ways_of() says.
+  GroupWays(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted);
+
+  /// The flows of the fastest way for this buffer of each rank.
+  const Flows& flows(CollectiveKind kind, Bytes buffer) const;
+
+  /// Latencies and bandwidths of all flows, in a fixed order: groups with the same figures take the same times.
+  const std::vector<double>& figures() const { return figures_; }
+
+private:
+  std::array<std::vector<Way>, 4> ways_; // [CollectiveKind]
+  std::vector<double> figures_;
+};
+
+} // namespace stagecraft

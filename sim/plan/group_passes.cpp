@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan/group_passes.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
+#include "sim/plan/tensor_parallel.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Writes down a pass, operator by operator, and how long it takes so far.
+class PassWriter {
+public:
+  PassWriter(const Group& group, double share) : group_(group), share_(share) {}
+
+  /// An operator between what it has to be brought and what it leaves to be added up.
+  void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges) {
+    exchange(Exchange::When::before, exchanges);
+    exchange(Exchange::When::before_the_weight, exchanges);
+    settle(pass_.exchanges.size());
+    compute(seconds);
+    wait(waits);
+    exchange(Exchange::When::after, exchanges);
+    settle(pass_.exchanges.size());
+  }
+
+  /// Both gradients of an operator, each beside what it need not wait for.
+  void run_beside(Seconds input, Seconds weight, Seconds waits, const std::vector<Exchange>& exchanges) {
+    exchange(Exchange::When::before, exchanges);
+    settle(pass_.exchanges.size());
+    exchange(Exchange::When::before_the_weight, exchanges);
+    const std::size_t for_weight = pass_.exchanges.size();
+    compute(input);
+    wait(waits);
+    exchange(Exchange::When::after, exchanges);
+    settle(for_weight);
+    compute(weight);
+    settle(pass_.exchanges.size());
+  }
+
+  void exchange(const Exchange& whole) {
+    if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+    }
+    const Bytes bytes = whole.bytes * share_;
+    const Collective collective{whole.kind, group_, bytes};
+    const Seconds seconds = seconds_of(collective);
+    pass_.exchanges.push_back({whole.kind, bytes, seconds, pass_.computations.size() - 1});
+    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
+    exchanging_ += {seconds, latency_of(collective)};
+    is_open_ = false;
+  }
+
+  /// Nothing that follows begins before this many exchanges have ended.
+  void settle(std::size_t exchanges) {
+    if (exchanges > needs_) {
+      needs_ = exchanges;
+      now_ = std::max(now_, ends_[exchanges - 1]);
+      is_open_ = false;
+    }
+  }
+
+  Seconds so_far() const { return now_; }
+
+  GroupPass take() {
+    settle(pass_.exchanges.size());
+    if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+    }
+    pass_.seconds = now_;
+    pass_.exchanged.all = now_ - computing_;
+    const bool any = exchanging_.all.value > 0;
+    pass_.exchanged.latency =
+        any ? exchanging_.latency * ((pass_.exchanged.all - given_) / exchanging_.all) : Seconds{0};
+    return std::move(pass_);
+  }
+
+private:
+  void exchange(Exchange::When when, const std::vector<Exchange>& exchanges) {
+    for (const Exchange& one : exchanges) {
+      if (one.when == when) {
+        exchange(one);
+      }
+    }
+  }
+
+  void compute(Seconds seconds) {
+    computing_ += seconds;
+    add(seconds);
+  }
+
+  // What a file says that an operator's neighbours in other stages add to its time.
+  void wait(Seconds seconds) {
+    given_ += seconds;
+    add(seconds);
+  }
+
+  void add(Seconds seconds) {
+    if (seconds.value == 0) {
+      return;
+    }
+    if (!is_open_) {
+      pass_.computations.push_back({Seconds{0}, needs_});
+      is_open_ = true;
+    }
+    pass_.computations.back().seconds += seconds;
+    now_ += seconds;
+  }
+
+  const Group& group_;
+  double share_;
+  GroupPass pass_;
+  std::vector<Seconds> ends_; // [exchange]
+  Seconds now_, computing_, given_;
+  Exchanged exchanging_;  // one after another
+  std::size_t needs_ = 0; // exchanges that have ended before what follows
+  bool is_open_ = false;  // whether what follows belongs to the last computation
+};
+
+// The times of operators' shards on the slowest of some device types.
+class SlowestTimes {
+public:
+  SlowestTimes(const Problem& problem, const std::vector<int>& types, double share) {
+    for (const int type : types) {
+      known_.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share,
+                          problem.training.precision);
+    }
+  }
+
+  OperatorTime of(OperatorId op, const Shard& shard) {
+    OperatorTime most{};
+    for (AlikeTimes& of_type : known_) {
+      const std::optional<OperatorTime>& time = of_type.of_shard(op, shard);
+      const Seconds never{kInfinity};
+      most.forward = std::max(most.forward, time ? time->forward : never);
+      most.backward_input = std::max(most.backward_input, time ? time->backward_input : never);
+      most.backward_weight = std::max(most.backward_weight, time ? time->backward_weight : never);
+    }
+    return most;
+  }
+
+private:
+  std::vector<AlikeTimes> known_;
+};
+
+} // namespace
+
+namespace {
+
+void run_backward(const Problem& problem, const OperatorTime& time, const RankShare& of_operator, Seconds waits,
+                  PassWriter& pass) {
+  if (problem.training.exchange_beside) {
+    pass.run_beside(time.backward_input, time.backward_weight, waits, of_operator.backward);
+  } else {
+    pass.run(time.backward_input + time.backward_weight, waits, of_operator.backward);
+  }
+}
+
+} // namespace
+
+Seconds backward_seconds(const Problem& problem, const OperatorTime& time, const RankShare& of_operator,
+                         const Group& group, double share) {
+  PassWriter pass(group, share);
+  run_backward(problem, time, of_operator, given_wait(of_operator, group, share), pass);
+  return pass.so_far();
+}
+
+GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                         const std::vector<int>& types, const Group& group, double share) {
+  SlowestTimes slowest(problem, types, share);
+  std::vector<OperatorTime> times;
+  for (std::size_t at = 0; at < stage.operators.size(); ++at) {
+    times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
+  }
+  GroupPasses passes;
+  PassWriter forward(group, share), recompute(group, share), terms(group, 1);
+  for (std::size_t at = 0; at < times.size(); ++at) {
+    const RankShare& part = split.operators[at];
+    const Seconds waits = given_wait(part, group, share);
+    forward.run(times[at].forward, waits, part.forward);
+    if (stage.recomputes(stage.operators[at])) {
+      recompute.run(times[at].forward, waits, part.forward);
+    }
+    if (part.terms.value > 0) {
+      terms.exchange({CollectiveKind::all_reduce, part.terms});
+    }
+    passes.backward_weight += times[at].backward_weight;
+  }
+  PassWriter backward(group, share), input(group, share);
+  passes.backward_of.resize(times.size());
+  for (std::size_t at = times.size(); at-- > 0;) {
+    const RankShare& part = split.operators[at];
+    const Seconds waits = given_wait(part, group, share);
+    const Seconds before = backward.so_far();
+    run_backward(problem, times[at], part, waits, backward);
+    passes.backward_of[at] = backward.so_far() - before;
+    input.run(times[at].backward_input, waits, part.backward);
+  }
+  passes.forward = forward.take();
+  passes.recompute = recompute.take();
+  passes.terms = terms.take();
+  passes.backward = backward.take();
+  passes.backward_input = input.take();
+  return passes;
+}
+
+} // namespace stagecraft

@@ -1,0 +1,84 @@
+// What the devices of a tensor-parallel group do in a pass of a micro-batch: they compute, exchange, compute, and so on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "sim/collective/collective.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/plan/problem.hpp"
+
+namespace stagecraft {
+
+struct RankShare;
+struct TensorSplit;
+
+/// What a group exchanges for a whole micro-batch; the bytes of the whole tensor.
+struct Exchange {
+  /// Which computation of the operator it belongs to.
+  enum class When {
+    before,            ///< the operator waits for it
+    before_the_weight, ///< of a backward: only the gradient of the weights does
+    after              ///< it is made of what the operator computes; of a backward, of the gradients of its inputs
+  };
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes;
+  When when = When::after;
+};
+
+/// The part of a time in which the devices of a tensor-parallel group exchange data, and how much of it is latency.
+struct Exchanged {
+  Seconds all, latency;
+
+  Exchanged& operator+=(const Exchanged& other) {
+    all += other.all;
+    latency += other.latency;
+    return *this;
+  }
+};
+
+/// What each device computes between two exchanges that it begins or waits for.
+struct PassComputation {
+  Seconds seconds;
+  std::size_t needs = 0; ///< exchanges, from the pass's first one on, that have ended before
+};
+
+/// An exchange begins after a computation, when those before it have ended.
+struct PassExchange {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes;
+  Seconds seconds;       ///< alone on its links
+  std::size_t after = 0; ///< index of the computation
+};
+
+/// One pass of a replica's part of a micro-batch. Its devices wait for each other at each exchange; all of them take as
+/// long as the slowest for each operator. The last computation needs all exchanges.
+struct GroupPass {
+  std::vector<PassComputation> computations;
+  std::vector<PassExchange> exchanges;
+  Seconds seconds;     ///< of all of it, with each exchange alone on its links
+  Exchanged exchanged; ///< the part of `seconds` in which the group exchanges data and computes nothing
+};
+
+/// The passes of a replica.
+struct GroupPasses {
+  GroupPass forward;
+  GroupPass backward;       ///< both gradients of an operator, one after the other, and beside them what may be
+  GroupPass backward_input; ///< where the gradients of weights are computed apart
+  Seconds backward_weight;  ///< all of these, which need no exchange
+  GroupPass recompute;      ///< forward again, of the operators that are recomputed
+  GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
+  std::vector<Seconds> backward_of; ///< [operator of the stage]: its part of `backward`
+};
+
+/// How long both gradients of an operator take, with what the group exchanges for them. Where the training says so, what
+/// only the gradient of the weights needs is exchanged beside the gradient of the inputs, and this gradient beside that
+/// of the weights, as Megatron-LM does.
+Seconds backward_seconds(const Problem& problem, const OperatorTime& time, const RankShare& of_operator,
+                         const Group& group, double share);
+
+/// `types` are the types of the group's devices, each once. Times are infinite if one lacks a kernel.
+GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
+                         const std::vector<int>& types, const Group& group, double share);
+
+} // namespace stagecraft

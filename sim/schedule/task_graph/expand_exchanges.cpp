@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/schedule/task_graph/expand_exchanges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "sim/base/end_of_equals.hpp"
+#include "sim/base/improves.hpp"
+#include "sim/collective/group_ways.hpp"
+#include "sim/schedule/task_graph/add_edges.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The flows that carry out an exchange.
+const Flows& flows_of(const TimedPass& pass, const PassExchange& exchange) {
+  return pass.group->group.ways->flows(exchange.kind, exchange.bytes);
+}
+
+// Calls visit(group, link) for each link that a group's exchanges cross.
+template <class Visit> void for_each_link(std::span<const TimedPass> passes, const Visit& visit) {
+  for (const TimedPass& pass : passes) {
+    if (pass.group->group.ways == nullptr) {
+      continue;
+    }
+    for (const PassExchange& exchange : pass.pass->exchanges) {
+      for (const CoupledFlow& flow : flows_of(pass, exchange)) {
+        for (const LinkId link : flow.leg.links) {
+          visit(pass.group, link);
+        }
+      }
+    }
+  }
+}
+
+// The groups whose exchanges cross a link that something else crosses, be it another group or a transfer.
+class SharingGroups {
+public:
+  SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform)
+      : users_(platform.links.size()) {
+    for (const Work& work : graph.works) {
+      for (const LinkId link : work.transfers() && work.bytes >= 1 ? graph.legs[work.leg].links : Links{}) {
+        users_[link].several = true;
+      }
+    }
+    for_each_link(passes, [&](const TensorGroup* group, LinkId link) {
+      User& user = users_[link];
+      user.several = user.several || (user.group != nullptr && user.group != group);
+      user.group = group;
+    });
+    for_each_link(passes, [&](const TensorGroup* group, LinkId link) {
+      if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
+        shares_[group] = true;
+      }
+    });
+  }
+
+  bool has(const TensorGroup* group) const { return shares_.count(group) > 0; }
+
+private:
+  using Links = std::vector<LinkId>;
+  struct User {
+    const TensorGroup* group = nullptr;
+    bool several = false;
+  };
+  std::vector<User> users_; // [link]
+  std::map<const TensorGroup*, bool> shares_;
+};
+
+// What a pass does from one fraction of its time to another. These lie between operators, where no exchange is under
+// way; an exchange belongs to the part in which it begins.
+class PassPart {
+public:
+  PassPart(const TimedPass& timed, double begin, double end)
+      : pass_(*timed.pass), all_(timed.before + pass_.seconds + timed.after), from_(all_ * begin),
+        to_(end < 1 ? all_ * end : Seconds{kInfinity}) {
+    part_.computations.emplace_back();
+    compute(timed.before);
+    std::size_t exchange = 0;
+    for (std::size_t i = 0; i < pass_.computations.size(); ++i) {
+      const PassComputation& one = pass_.computations[i];
+      if (one.needs > 0) {
+        now_ = std::max(now_, ends_[one.needs - 1]);
+      }
+      if (i > 0 && is_inside(now_)) {
+        part_.computations.push_back({Seconds{0}, one.needs > first_ ? one.needs - first_ : 0});
+      }
+      compute(one.seconds);
+      for (; exchange < pass_.exchanges.size() && pass_.exchanges[exchange].after == i; ++exchange) {
+        begin_exchange(pass_.exchanges[exchange]);
+      }
+    }
+    compute(timed.after);
+    join();
+  }
+
+  const GroupPass& operator*() const { return part_; }
+
+private:
+  static constexpr double kRounding = 1e-9;
+
+  bool is_inside(Seconds time) const { return time >= from_ - all_ * kRounding && time < to_ - all_ * kRounding; }
+
+  void compute(Seconds seconds) {
+    part_.computations.back().seconds += std::max(Seconds{0}, std::min(now_ + seconds, to_) - std::max(now_, from_));
+    now_ += seconds;
+  }
+
+  void begin_exchange(PassExchange exchange) {
+    ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + exchange.seconds);
+    if (is_inside(now_)) {
+      exchange.after = part_.computations.size() - 1;
+      part_.exchanges.push_back(exchange);
+    } else {
+      first_ += now_ < from_ ? 1 : 0;
+    }
+  }
+
+  // The last computation needs all exchanges, also where the part ends before a computation does that would.
+  void join() {
+    if (part_.computations.back().needs < part_.exchanges.size()) {
+      part_.computations.push_back({Seconds{0}, part_.exchanges.size()});
+    }
+  }
+
+  const GroupPass& pass_;
+  Seconds all_, from_, to_, now_;
+  std::vector<Seconds> ends_; // [exchange of the pass]
+  std::size_t first_ = 0;     // exchanges before the part
+  GroupPass part_;
+};
+
+// Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
+class Expansion {
+public:
+  Expansion(TaskGraph graph, std::span<const TimedPass> passes, std::vector<char> expands)
+      : old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), first_(old_.work.size()),
+        last_(old_.work.size()), steps_(old_.work.size(), -1), begun_(passes.size()) {}
+
+  TaskGraph run() {
+    keep_the_rest();
+    for (TaskId task = 0, tasks = old_.tasks(); task < tasks;) {
+      const std::int32_t* const work = old_.work.data();
+      const auto end = static_cast<TaskId>(end_of_equals(work + task, work + tasks) - work);
+      const Work& same = old_.works[work[task]];
+      same.pass >= 0 && expands_[same.pass] != 0 ? divide(task, end) : copy(task, end);
+      task = end;
+    }
+    write_edges();
+    write_ties();
+    write_programs();
+    return std::move(made_);
+  }
+
+private:
+  static constexpr std::int32_t kNone = -1;
+
+  void keep_the_rest() {
+    made_.legs = std::move(old_.legs);
+    made_.group_legs = std::move(old_.group_legs);
+    made_.devices = std::move(old_.devices);
+    made_.fixed_memory = std::move(old_.fixed_memory);
+    made_.works = old_.works;
+    made_.channels = old_.channels;
+    made_.joins = old_.joins;
+    made_.overlaps = old_.overlaps;
+    made_.workers = old_.workers;
+    made_.queue = old_.queue;
+    made_.cycle = old_.cycle;
+    made_.host = old_.host;
+  }
+
+  // Adds a task for each of [begin, end), with its micro-batch; returns the first.
+  TaskId add(std::int32_t work, TaskId begin, TaskId end) {
+    const auto first = static_cast<TaskId>(made_.work.size());
+    made_.work.resize(first + (end - begin), work);
+    made_.micro_batch.insert(made_.micro_batch.end(), old_.micro_batch.begin() + begin,
+                             old_.micro_batch.begin() + end);
+    if (!old_.ahead.empty()) {
+      made_.ahead.insert(made_.ahead.end(), old_.ahead.begin() + begin, old_.ahead.begin() + end);
+    }
+    return first;
+  }
+
+  TaskId add(const Work& work, TaskId begin, TaskId end) {
+    made_.works.push_back(work);
+    return add(static_cast<std::int32_t>(made_.works.size()) - 1, begin, end);
+  }
+
+  void copy(TaskId begin, TaskId end) {
+    const TaskId block = add(old_.work[begin], begin, end);
+    for (TaskId task = begin; task < end; ++task) {
+      first_[task] = last_[task] = block + (task - begin);
+    }
+  }
+
+  // Tasks [begin, end) of one work, step by step.
+  void divide(TaskId begin, TaskId end) {
+    const Work& whole = old_.works[old_.work[begin]];
+    const PassPart made(passes_[whole.pass], whole.pass_begin, whole.pass_end);
+    const GroupPass& part = *made;
+    const auto steps = static_cast<std::int32_t>(blocks_.size());
+    Work step = whole;
+    step.exchanging = step.exchanging_latency = 0;
+    step.group_leg = kNone;
+    for (std::size_t i = 0; i < part.computations.size(); ++i) {
+      step.seconds = part.computations[i].seconds;
+      step.acquire = i == 0 ? whole.acquire : Bytes{0};
+      step.release = i + 1 == part.computations.size() ? whole.release : Bytes{0};
+      step.goes_on = i > 0;
+      blocks_.push_back(add(step, begin, end));
+    }
+    for (TaskId task = begin; task < end; ++task) {
+      first_[task] = blocks_[steps] + (task - begin);
+      last_[task] = blocks_.back() + (task - begin);
+      steps_[task] = steps;
+    }
+    for (TaskId task = begin; task < end; ++task) {
+      meet(task, begin, end, whole, part);
+    }
+  }
+
+  // Joins a task's steps by exchanges, which its group makes when the first of its devices is divided.
+  void meet(TaskId task, TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
+    auto [at, is_new] = begun_[whole.pass].try_emplace({whole.pass_begin, old_.micro_batch[task]}, kNone);
+    if (is_new) {
+      if (task == begin || exchanges_of_ != begin) {
+        exchanges_of_ = begin;
+        exchange_blocks_ = static_cast<std::int32_t>(exchanges_.size());
+        make_exchanges(begin, end, whole, part);
+      }
+      at->second = static_cast<std::int32_t>(met_.size());
+      met_.push_back({exchange_blocks_, task - begin});
+    }
+    const Met& met = met_[at->second];
+    for (std::size_t i = 0; i < part.exchanges.size(); ++i) {
+      const TaskId before = blocks_[steps_[task] + part.exchanges[i].after] + (task - begin);
+      edges_.push_back({before, exchanges_[met.blocks + i].first + met.offset});
+    }
+    std::size_t known = 0; // exchanges that have ended before
+    for (std::size_t i = 0; i < part.computations.size(); ++i) {
+      const std::size_t needs = part.computations[i].needs;
+      if (needs > known) {
+        const TaskId after = blocks_[steps_[task] + i] + (task - begin);
+        edges_.push_back({exchanges_[met.blocks + needs - 1].second + met.offset, after});
+        known = needs;
+      }
+    }
+  }
+
+  // The exchanges of tasks [begin, end), a block for each flow.
+  void make_exchanges(TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
+    const TimedPass& pass = passes_[whole.pass];
+    TaskId before = kNone; // exchanges of a group run one after the other
+    for (const PassExchange& exchange : part.exchanges) {
+      TaskId first = kNone;
+      for (const CoupledFlow& flow : flows_of(pass, exchange)) {
+        const double sent = std::round(flow.sent(exchange.bytes).value);
+        const Seconds latency = flow.latency(exchange.bytes);
+        const TaskId block = add(Work{.kind = TaskKind::exchange,
+                                      .device = pass.device,
+                                      .leg = leg_of(flow.leg),
+                                      .stage = pass.stage,
+                                      .to_stage = pass.stage,
+                                      .seconds = latency + Bytes{sent} / flow.leg.bandwidth,
+                                      .latency = latency,
+                                      .bytes = sent},
+                                 begin, end);
+        for (TaskId i = 0; before != kNone && i < end - begin; ++i) {
+          edges_.push_back({before + i, block + i});
+        }
+        first = first == kNone ? block : first;
+        before = block;
+      }
+      exchanges_.emplace_back(first, before);
+    }
+  }
+
+  std::int32_t leg_of(const Leg& leg) {
+    const auto [known, is_new] = legs_.try_emplace(&leg, static_cast<std::int32_t>(made_.legs.size()));
+    if (is_new) {
+      made_.legs.push_back(leg);
+    }
+    return known->second;
+  }
+
+  void write_edges() {
+    for (TaskId task = 0; task < old_.tasks(); ++task) {
+      for (const TaskId next : old_.successors_of(task)) {
+        edges_.push_back({last_[task], first_[next]});
+      }
+    }
+    add_edges(made_, edges_);
+  }
+
+  void write_ties() {
+    if (old_.ties.empty()) {
+      return;
+    }
+    std::vector<std::pair<TaskId, Tie>> ties;
+    for (TaskId task = 0; task < old_.tasks(); ++task) {
+      for (const Tie& tie : old_.ties_of(task)) {
+        ties.emplace_back(tie.from_start ? first_[task] : last_[task],
+                          Tie{first_[tie.to], tie.iterations, tie.from_start});
+      }
+    }
+    std::stable_sort(ties.begin(), ties.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    made_.tie_begin.assign(made_.work.size() + 1, 0);
+    for (const auto& [from, tie] : ties) {
+      ++made_.tie_begin[from + 1];
+      made_.ties.push_back(tie);
+    }
+    std::partial_sum(made_.tie_begin.begin(), made_.tie_begin.end(), made_.tie_begin.begin());
+  }
+
+  void write_programs() {
+    for (std::size_t device = 0; device < made_.devices.size(); ++device) {
+      made_.program_begin.push_back(static_cast<std::int32_t>(made_.program.size()));
+      for (const TaskId task : old_.program_of(device)) {
+        made_.program.push_back(first_[task]);
+        for (std::int32_t at = steps_[task]; at != kNone && made_.program.back() != last_[task];) {
+          made_.program.push_back(blocks_[++at] + (first_[task] - blocks_[steps_[task]]));
+        }
+      }
+    }
+    made_.program_begin.push_back(static_cast<std::int32_t>(made_.program.size()));
+  }
+
+  // What all devices of a group have in common: where its exchanges' blocks begin in exchanges_, and the place in them.
+  struct Met {
+    std::int32_t blocks, offset;
+  };
+
+  TaskGraph old_, made_;
+  std::span<const TimedPass> passes_;
+  std::vector<char> expands_;                              // [pass]
+  std::vector<TaskId> first_, last_;                       // [old task]: its first and last step
+  std::vector<std::int32_t> steps_;                        // [old task]: where its steps' blocks begin in blocks_
+  std::vector<TaskId> blocks_;                             // the first task of each block
+  std::vector<std::pair<TaskId, TaskId>> exchanges_;       // the first and last flow's blocks of each exchange
+  std::vector<Met> met_;
+  std::vector<std::map<std::pair<double, std::int32_t>, std::int32_t>> begun_; // [pass]: begin, micro-batch -> met_
+  TaskId exchanges_of_ = kNone;       // the first of the tasks for which exchanges were made last
+  std::int32_t exchange_blocks_ = 0;  // where these begin in exchanges_
+  std::map<const Leg*, std::int32_t> legs_; // known legs of flows
+  std::vector<Edge> edges_;
+};
+
+} // namespace
+
+TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, ExchangeTasks which,
+                           const Platform& platform) {
+  std::vector<char> expands;
+  const std::optional<SharingGroups> sharing =
+      which == ExchangeTasks::where_shared ? std::optional<SharingGroups>({graph, passes, platform}) : std::nullopt;
+  for (const TimedPass& pass : passes) {
+    const bool has_flows = pass.group->group.ways != nullptr && !pass.pass->exchanges.empty();
+    expands.push_back(has_flows && (!sharing || sharing->has(pass.group)) ? 1 : 0);
+  }
+  if (std::count(expands.begin(), expands.end(), 1) == 0) {
+    return graph;
+  }
+  return Expansion(std::move(graph), passes, std::move(expands)).run();
+}
+
+} // namespace stagecraft

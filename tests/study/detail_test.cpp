@@ -1,0 +1,52 @@
+// How much of a run is replayed as tasks of its own makes no difference where nothing shares links.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+// Layers of GPT-2 in two stages of two replicas of two devices.
+Comparison compared(const std::string& detail, const std::string& training, const std::string& engine) {
+  const std::string text = "model: gpt2\nplatform: nvlink-v100\nengine: " + engine + "\ndetail: " + detail +
+                           "\ntraining: {global_batch: 16, micro_batches: 4, precision: fp16, optimizer: adam, " +
+                           training + "}\ncompare: {strategies: [mesh], schedules: all}\n";
+  return compare_text(text).comparison;
+}
+
+void check_alike(const Comparison& blocks, const Comparison& all) {
+  int feasible = 0;
+  for (const Run& one : blocks.runs) {
+    CAPTURE(one.schedule, one.why_not);
+    const Run& other = find_run(all, one.strategy, one.schedule, one.micro_batches);
+    REQUIRE(one.feasible == other.feasible);
+    if (!one.feasible) {
+      continue;
+    }
+    ++feasible;
+    CHECK(other.metrics.tasks > 2 * one.metrics.tasks);
+    CHECK(other.metrics.iteration.value == near(one.metrics.iteration.value));
+    CHECK(other.metrics.makespan.value == near(one.metrics.makespan.value));
+    CHECK(other.metrics.bubble_fraction == near(one.metrics.bubble_fraction));
+    CHECK(other.metrics.energy.total().value == near(one.metrics.energy.total().value));
+    for (std::size_t device = 0; device < one.metrics.busy.size(); ++device) {
+      CHECK(other.metrics.busy[device].value == near(one.metrics.busy[device].value));
+      CHECK(other.metrics.exposed[device].value == near(one.metrics.exposed[device].value));
+      CHECK(other.metrics.peak_memory[device].value == near(one.metrics.peak_memory[device].value));
+    }
+  }
+  CHECK(feasible >= 15);
+}
+
+TEST_CASE("with every exchange a task, a run is what it is with passes as blocks", "[study][detail]") {
+  const std::string degrees = "parallel: {tensor: 2, pipeline: 2}";
+  for (const std::string& training :
+       {degrees, std::string("parallel: {tensor: 2, pipeline: 2, sequence: true}"), degrees + ", recompute: full",
+        degrees + ", recompute: {kinds: [attention]}", degrees + ", gradient_bucket: 1 MB",
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"), degrees + ", step: local"}) {
+    CAPTURE(training);
+    check_alike(compared("blocks", training, "analytic"), compared("all", training, "analytic"));
+  }
+}
+
+} // namespace
+} // namespace stagecraft::test
