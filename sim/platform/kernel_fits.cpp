@@ -225,8 +225,7 @@ std::optional<TransferTime> predict_copy(const KernelFits& fits, std::string_vie
   return std::nullopt;
 }
 
-std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes) {
-  const double scale = fits.scale ? fits.scale->collectives : 1;
+std::optional<CollectiveTimes> find_collective(const KernelFits& fits, std::string_view op, int devices) {
   const CollectiveFit* fewer = nullptr;
   const CollectiveFit* more = nullptr;
   for (const CollectiveFit& fit : fits.collectives) {
@@ -240,13 +239,21 @@ std::optional<TransferTime> predict_collective(const KernelFits& fits, std::stri
   if (fewer == nullptr || more == nullptr) {
     return std::nullopt;
   }
-  const TransferTime low = transfer(fits, fewer->line, bytes, scale), high = transfer(fits, more->line, bytes, scale);
-  if (fewer == more) {
-    return low;
-  }
-  const double share = std::log(static_cast<double>(devices) / fewer->devices) /
-                       std::log(static_cast<double>(more->devices) / fewer->devices);
-  return TransferTime{low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+  const double share = fewer == more ? 0
+                                     : std::log(static_cast<double>(devices) / fewer->devices) /
+                                           std::log(static_cast<double>(more->devices) / fewer->devices);
+  return CollectiveTimes{&fits, &fewer->line, &more->line, share};
+}
+
+TransferTime CollectiveTimes::time(Bytes bytes) const {
+  const double scale = fits->scale ? fits->scale->collectives : 1;
+  const TransferTime low = transfer(*fits, *fewer, bytes, scale), high = transfer(*fits, *more, bytes, scale);
+  return {low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+}
+
+std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes) {
+  const std::optional<CollectiveTimes> times = find_collective(fits, op, devices);
+  return times ? std::optional(times->time(bytes)) : std::nullopt;
 }
 
 namespace {

@@ -1,13 +1,16 @@
 // How well the forms predict public measurements at shapes held back in blocks. Skipped without the data.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
 
 #include "calibrate/fit/fit_device.hpp"
+#include "calibrate/fit/fit_line.hpp"
 
 namespace stagecraft::fit {
 namespace {
@@ -83,6 +86,48 @@ TEST_CASE("fp32 linear layers are met at shapes held back", "[fit][data]") {
   }
   CHECK(errors_of(TableKind::linear, "fp32_linear_forward.csv", "v100-pcie-16gb", 80).all.mean <= 0.08);
   CHECK(errors_of(TableKind::linear, "fp32_linear_forward.csv", "a100-pcie-80gb", 108).all.mean <= 0.08);
+}
+
+TEST_CASE("collectives within a node are met at sizes held back, and the shipped times at all", "[fit][data]") {
+  if (absent("h100_sxm_nccl_2.29.2.csv")) {
+    return;
+  }
+  const std::vector<std::pair<std::string, std::string>> shipped = {{"a100-sxm-80gb", "a100_sxm_nccl_2.27.3.csv"},
+                                                                    {"h100-sxm-80gb", "h100_sxm_nccl_2.29.2.csv"},
+                                                                    {"h200-sxm", "h200_sxm_nccl_2.29.2.csv"},
+                                                                    {"b200-sxm", "b200_sxm_nccl_2.29.2.csv"},
+                                                                    {"gb200", "gb200_nccl_2.29.2.csv"}};
+  const DeviceTypeSource types = device_types_in(test::source_dir() / "platforms" / "devices");
+  for (const auto& [device, file] : shipped) {
+    const DeviceType type = load_device_type(types(device, {}));
+    REQUIRE(type.fits);
+    std::map<std::pair<std::string, int>, std::vector<LinePoint>> groups;
+    for (const MeasuredCollective& row : read_kernel_table(TableKind::nccl, kData / file, device, "").collectives) {
+      groups[{row.op, row.devices}].push_back({row.size.value, row.time.median});
+    }
+    CHECK(groups.size() == type.fits->collectives.size());
+    double held_back = 0;
+    for (auto& [group, points] : groups) {
+      const auto& [op, devices] = group;
+      CAPTURE(device, op, devices);
+      const PiecewiseLine line = fit_collective(points);
+      held_back += line.error.mean;
+      CHECK(line.error.mean <= 0.075);
+      CHECK(line.error.median <= 0.06);
+      // The largest sizes first: what takes longer than a larger size was disturbed while it was measured.
+      std::sort(points.begin(), points.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
+      Seconds least = points.front().time;
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        least = std::min(least, points[i].time);
+        const Seconds time = predict_collective(*type.fits, op, devices, Bytes{points[i].bytes})->time;
+        CHECK(time.value == Approx(line.time(points[i].bytes).value).epsilon(1e-4));
+        if (i + 1 == points.size() || points[i + 1].bytes < points[i].bytes) {
+          CHECK(time / least == Approx(1).epsilon(0.0201));
+        }
+      }
+    }
+    CHECK(held_back / static_cast<double>(groups.size()) <= 0.045);
+  }
 }
 
 } // namespace
