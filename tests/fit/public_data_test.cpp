@@ -5,6 +5,8 @@
 #include <iostream>
 #include <map>
 
+#include "sim/base/csv.hpp"
+#include "sim/base/file.hpp"
 #include "sim/platform/load_platform.hpp"
 #include "tests/catch.hpp"
 #include "tests/source_dir.hpp"
@@ -127,6 +129,32 @@ TEST_CASE("collectives within a node are met at sizes held back, and the shipped
       }
     }
     CHECK(held_back / static_cast<double>(groups.size()) <= 0.045);
+  }
+}
+
+TEST_CASE("all-reduces of A100 on another cluster, among numbers of devices that were not fitted, too", "[fit][data]") {
+  const fs::path file = test::source_dir() / ".." / "shared" / "data" / "truth" / "vtrain_allreduce_a100.csv";
+  if (!fs::exists(file)) {
+    std::cout << "skipped: no " << file.lexically_normal().string() << "\n";
+    return;
+  }
+  const DeviceType type =
+      load_device_type(device_types_in(test::source_dir() / "platforms" / "devices")("a100-sxm-80gb", {}));
+  const CsvTable table(read_file(file), file.string(), {"gpu", "num_gpus", "size_bytes", "outofplace_time_us"});
+  std::map<std::pair<int, bool>, std::vector<double>> errors; // by devices, and whether the buffer is large
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    if (table.at(i, "gpu").text == "a100") {
+      const int devices = table.at(i, "num_gpus").integer(2, 8);
+      const Bytes bytes{table.at(i, "size_bytes").number(1, 1e12)};
+      const Seconds measured{table.at(i, "outofplace_time_us").number(1, 1e9) * 1e-6};
+      errors[{devices, bytes.value >= 64 << 20}].push_back(
+          predict_collective(*type.fits, "all-reduce", devices, bytes)->time / measured - 1);
+    }
+  }
+  CHECK(errors.size() == 2 * 7);
+  for (const auto& [group, off] : errors) {
+    CAPTURE(group.first, group.second, off.size());
+    CHECK(error_of(off, "never fitted").mean <= (group.second ? 0.04 : 0.065));
   }
 }
 
