@@ -192,6 +192,21 @@ Seconds PiecewiseLine::time(double bytes) const {
   return Seconds{0};
 }
 
+// start / bytes + slope rises or falls all along a segment, so the least is at one of its ends.
+double PiecewiseLine::least_per_byte() const {
+  double least = std::numeric_limits<double>::infinity();
+  double from = 0;
+  for (const LineSegment& segment : segments) {
+    const auto at = [&](double bytes) { return segment.start.value / bytes + segment.seconds_per_byte; };
+    least = std::min(least, at(segment.upto)); // for infinite sizes, the slope
+    if (from > 0 || segment.start.value == 0) {
+      least = std::min(least, from > 0 ? at(from) : segment.seconds_per_byte);
+    }
+    from = segment.upto;
+  }
+  return least;
+}
+
 Watts PowerFit::power(FlopsPerSecond flops, BytesPerSecond bytes) const {
   return std::min(cap, base + Watts{per_flops * flops.value + per_bytes * bytes.value});
 }

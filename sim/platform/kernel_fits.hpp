@@ -90,6 +90,8 @@ struct PiecewiseLine {
   FitError error;
 
   Seconds time(double bytes) const;
+  /// The least of time / bytes over all sizes.
+  double least_per_byte() const;
   bool operator==(const PiecewiseLine&) const = default;
 };
 
