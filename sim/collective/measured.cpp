@@ -42,8 +42,7 @@ std::string why_not_measured(CollectiveKind kind, const RankMap& ranks, Router& 
                    " devices was measured, nor among both fewer and more";
 }
 
-// A measured time does not say what crossed the links. So it is that of a ring (of pairs), which then takes as much
-// longer, or less, than its bytes need at the ports as was measured.
+// A table does not say what crossed the links: the bytes are taken to be a ring's, or those of pairs.
 Flows measured_flows(CollectiveKind kind, const RankMap& ranks, Router& router) {
   Flows flows = kind == CollectiveKind::all_to_all ? pairs_flows(kind, ranks, router) : ring_flows(kind, ranks, router);
   if (flows.empty()) {
