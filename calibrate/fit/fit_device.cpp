@@ -73,7 +73,9 @@ std::map<Group, std::vector<LinePoint>> line_groups(const std::vector<Row>& rows
   return groups;
 }
 
-PiecewiseLine fit_points(const std::vector<LinePoint>& points, const FitOptions& options) {
+// Fits the points that are not held out, and takes the error at the others.
+template <class Fit>
+PiecewiseLine fit_points(const std::vector<LinePoint>& points, const FitOptions& options, const Fit& fit) {
   std::vector<std::vector<double>> keys;
   for (const LinePoint& point : points) {
     keys.push_back({point.bytes});
@@ -83,7 +85,7 @@ PiecewiseLine fit_points(const std::vector<LinePoint>& points, const FitOptions&
   for (std::size_t i = 0; i < points.size(); ++i) {
     (options.hold_out > 0 && held[i] ? unknown : known).push_back(points[i]);
   }
-  PiecewiseLine line = fit_line_validated(known.empty() ? points : known, options.validation.seed);
+  PiecewiseLine line = fit(known.empty() ? points : known);
   if (!known.empty() && !unknown.empty()) {
     std::vector<double> errors;
     for (const LinePoint& point : unknown) {
@@ -137,11 +139,14 @@ KernelFits fit_device(const FitInput& input, const DeviceType& type, double proc
   for (const auto& [group, points] : copies) {
     tell();
     const auto& [from, to, memory, both_ways] = group;
-    fits.copies.push_back({from, to, memory, both_ways, fit_points(points, options)});
+    fits.copies.push_back(
+        {from, to, memory, both_ways, fit_points(points, options, [&](const std::vector<LinePoint>& some) {
+           return fit_line_validated(some, options.validation.seed);
+         })});
   }
   for (const auto& [group, points] : collectives) {
     tell();
-    fits.collectives.push_back({std::get<0>(group), std::get<1>(group), fit_points(points, options)});
+    fits.collectives.push_back({std::get<0>(group), std::get<1>(group), fit_points(points, options, fit_collective)});
   }
   fits.power = fit_power(input.power);
   return fits;

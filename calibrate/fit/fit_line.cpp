@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "sim/base/improves.hpp"
 #include "sim/base/statistics.hpp"
@@ -175,6 +176,89 @@ PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint
   const auto straight = [](const std::vector<LinePoint>& known) { return interpolate(known); };
   take_if_better(validated(points, seed, straight), straight);
   return best;
+}
+
+namespace {
+
+// One point a size, ascending: the least time of it.
+std::vector<LinePoint> least_times(std::vector<LinePoint> points) {
+  std::sort(points.begin(), points.end(),
+            [](auto& a, auto& b) { return std::tie(a.bytes, a.time) < std::tie(b.bytes, b.time); });
+  const auto same = std::unique(points.begin(), points.end(), [](auto& a, auto& b) { return a.bytes == b.bytes; });
+  points.erase(same, points.end());
+  return points;
+}
+
+// Whether the chord from one point to another meets all between them.
+bool is_chord(const std::vector<LinePoint>& points, std::size_t from, std::size_t to) {
+  constexpr double kOff = 0.02;
+  const LinePoint &low = points[from], &high = points[to];
+  for (std::size_t i = from + 1; i < to; ++i) {
+    const double share = (points[i].bytes - low.bytes) / (high.bytes - low.bytes);
+    const Seconds on_chord = low.time * (1 - share) + high.time * share;
+    if (std::abs(on_chord / points[i].time - 1) > kOff) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// From one knot to the next, the longest chord whose shorter ones hold as well.
+std::vector<LinePoint> choose_knots(std::vector<LinePoint> points) {
+  for (std::size_t i = points.size() - 1; i > 0; --i) {
+    points[i - 1].time = std::min(points[i - 1].time, points[i].time);
+  }
+  std::vector<LinePoint> knots = {points.front()};
+  for (std::size_t from = 0; from + 1 < points.size();) {
+    std::size_t to = from + 1;
+    while (to + 1 < points.size() && is_chord(points, from, to + 1)) {
+      ++to;
+    }
+    knots.push_back(points[to]);
+    from = to;
+  }
+  return knots;
+}
+
+PiecewiseLine line_through(const std::vector<LinePoint>& knots) {
+  PiecewiseLine line;
+  line.segments.push_back({knots.front().bytes, knots.front().time, 0});
+  for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
+    const LinePoint &low = knots[i], &high = knots[i + 1];
+    const double slope = (high.time - low.time).value / (high.bytes - low.bytes);
+    line.segments.push_back({high.bytes, low.time - Seconds{slope * low.bytes}, slope});
+  }
+  line.segments.back().upto = kInfinity;
+  return line;
+}
+
+// Errors at every second size but the last, of the line through the others.
+FitError error_between(const std::vector<LinePoint>& points) {
+  std::vector<LinePoint> known;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i % 2 == 0 || i + 1 == points.size()) {
+      known.push_back(points[i]);
+    }
+  }
+  const PiecewiseLine line = line_through(choose_knots(known));
+  std::vector<double> errors;
+  for (std::size_t i = 1; i + 1 < points.size(); i += 2) {
+    errors.push_back(line.time(points[i].bytes) / points[i].time - 1);
+  }
+  return error_of(errors, "every second size held back");
+}
+
+} // namespace
+
+PiecewiseLine fit_collective(std::vector<LinePoint> points) {
+  constexpr std::size_t kFewest = 3;
+  points = least_times(std::move(points));
+  if (points.size() < kFewest) {
+    return fit_line(points, 1);
+  }
+  PiecewiseLine line = line_through(choose_knots(points));
+  line.error = error_between(points);
+  return line;
 }
 
 } // namespace stagecraft::fit

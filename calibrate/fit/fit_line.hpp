@@ -25,4 +25,11 @@ PiecewiseLine interpolate(std::vector<LinePoint> points);
 /// The best of 1 to 8 segments and the interpolation, by the error at sizes held back, which it keeps as `error`.
 PiecewiseLine fit_line_validated(const std::vector<LinePoint>& points, std::uint64_t seed);
 
+/// Segments between knots at measured sizes, for collectives: a library changes its protocol with the size, and between
+/// two changes the time is a line. Of several times of a size the least counts, and none is more than that of a larger
+/// size, since what disturbs a collective only makes it longer. A size whose time the chord of its neighbours meets
+/// within 2 % is no knot. Below the first size the first time holds, beyond the last one the last slope goes on. The
+/// `error` is that at every second size, of what the other sizes alone give. Fewer than three sizes: fit_line().
+PiecewiseLine fit_collective(std::vector<LinePoint> points);
+
 } // namespace stagecraft::fit

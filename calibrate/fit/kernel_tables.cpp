@@ -163,7 +163,8 @@ std::string attention_variant(const CsvTable& table, std::size_t number) {
   return cache == table.at(number, "attn_dtype").text ? "" : cache + "-cache";
 }
 
-MeasuredCollective read_collective(const Row& row) {
+// Nothing for sums of single bytes: no gradient is one, and a switch that adds up halves leaves them to a ring.
+std::optional<MeasuredCollective> read_collective(const Row& row) {
   MeasuredCollective collective{.where = row.latency().where};
   const CsvCell& op = row.cell("collective");
   collective.op = find_by_name(kCollectiveNames, op.text, "collective", op.where).ours;
@@ -172,7 +173,8 @@ MeasuredCollective read_collective(const Row& row) {
   collective.devices = row.cell("num_gpus").integer(2, 1 << 20);
   collective.size = Bytes{row.cell("message_elements").number(1, 1e15) * bytes};
   collective.time.median = row.time();
-  return collective;
+  const bool adds = collective.op == "all-reduce" || collective.op == "reduce-scatter";
+  return adds && bytes == 1 ? std::nullopt : std::optional(collective);
 }
 
 void check_rates(const Kernel& kernel, Seconds time, const Where& where) {
@@ -288,7 +290,9 @@ KernelTable read_kernel_table(TableKind kind, std::string_view text, const std::
     }
     const Row row(table, i);
     if (kind == TableKind::nccl) {
-      read.collectives.push_back(read_collective(row));
+      if (const auto collective = read_collective(row)) {
+        read.collectives.push_back(*collective);
+      }
       continue;
     }
     read.kernels.push_back(read_kernel(kind, row));

@@ -16,6 +16,8 @@ std::span<const AlgorithmRow> algorithms() {
                    why_no_hierarchy, hierarchical_flows},
       AlgorithmRow{"nvls", "the switch of a node adds up and spreads (NVLink SHARP)", why_no_nvls, nvls_flows},
       AlgorithmRow{"pairs", "every rank sends every other one its part", why_no_pairs, pairs_flows},
+      AlgorithmRow{"measured", "what a library does below a switch, in the time measured for it", why_not_measured,
+                   measured_flows},
   };
   return kAlgorithms;
 }
@@ -23,6 +25,9 @@ std::span<const AlgorithmRow> algorithms() {
 std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
                          std::string_view wanted) {
   const RankMap ranks = map_ranks(devices, router);
+  if (wanted == "auto" && why_not_measured(kind, ranks, router).empty()) {
+    wanted = "measured";
+  }
   std::vector<Way> ways;
   for (const AlgorithmRow& row : algorithms()) {
     if ((wanted == "auto" || wanted == row.name) && row.why_not(kind, ranks, router).empty()) {

@@ -45,14 +45,20 @@ Flows nvls_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows pairs_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 
+/// Whatever a library does below a switch, in the time that was measured for it. The bytes are those of a ring, or of
+/// pairs in an all-to-all, as far as they fit into that time; only they share links.
+std::string why_not_measured(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows measured_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
 /// An algorithm that a group may use.
 struct Way {
   const AlgorithmRow* algorithm = nullptr;
   Flows flows;
 };
 
-/// The ways in which the devices can carry out a collective: of the algorithm `wanted`, or of every one if that is
-/// "auto". Where the wanted one cannot, the ring; why_not_wanted() says why.
+/// The ways in which the devices can carry out a collective: of the algorithm `wanted`, or if that is "auto" the
+/// measured one where there is one, since it is what a library chose, else every one. Where the wanted one cannot, the
+/// ring; why_not_wanted() says why.
 std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
                          std::string_view wanted);
 std::string why_not_wanted(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,

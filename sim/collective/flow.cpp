@@ -2,10 +2,25 @@
 #include "sim/collective/flow.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/error.hpp"
 
 namespace stagecraft {
+
+Bytes CoupledFlow::sent(Bytes buffer) const {
+  const Bytes bytes = buffer * share;
+  if (!measured) {
+    return bytes;
+  }
+  const CollectiveTimes& times = measured->times;
+  const Bytes most = (times.time(buffer).time - times.time(Bytes{0}).time) * measured->bandwidth;
+  return Bytes{std::floor(std::clamp(bytes, Bytes{0}, std::max(Bytes{0}, most)).value)};
+}
+
+Seconds CoupledFlow::latency(Bytes buffer) const {
+  return measured ? measured->times.time(buffer).time - sent(buffer) / measured->bandwidth : leg.latency;
+}
 
 Seconds seconds_of(const Flows& flows, Bytes buffer) {
   Seconds sum;
@@ -29,7 +44,7 @@ Seconds FlowBuilder::hop(DeviceId from, DeviceId to) {
 CoupledFlow FlowBuilder::finish(double share, Seconds latency) {
   std::sort(links_.begin(), links_.end());
   const BytesPerSecond bandwidth = narrowest_of(router_.platform(), links_).bandwidth;
-  return {{std::move(links_), latency, bandwidth}, share};
+  return {{std::move(links_), latency, bandwidth}, share, {}};
 }
 
 } // namespace stagecraft

@@ -2,12 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/units.hpp"
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/route.hpp"
 
 namespace stagecraft {
+
+/// What a lone flow was measured to take, at what bandwidth of the flow.
+struct MeasuredFlow {
+  std::shared_ptr<const KernelFits> fits; ///< of which `times` are a part
+  CollectiveTimes times;
+  BytesPerSecond bandwidth;
+};
 
 /// All hops of a ring or tree advance together, since each sends on what the one before it brings: one flow over all of
 /// their links, at the rate of the slowest, after the latencies of the longest chain of hops. A link that several hops
@@ -15,10 +25,13 @@ namespace stagecraft {
 struct CoupledFlow {
   Leg leg; ///< links in the order of their numbers; `bandwidth` is that of the flow where nobody else uses them
   double share = 0; ///< bytes of the flow for each byte of a rank's buffer
+  std::optional<MeasuredFlow> measured;
 
   /// What a buffer of each rank makes the flow: bytes that share links with others, after a latency that does not.
-  Bytes sent(Bytes buffer) const { return buffer * share; }
-  Seconds latency(Bytes /*buffer*/) const { return leg.latency; }
+  /// Where times were measured, the latency is what the bytes leave of the measured time. The bytes are whole, and as
+  /// few as to leave at least the time of an empty buffer.
+  Bytes sent(Bytes buffer) const;
+  Seconds latency(Bytes buffer) const;
   Seconds time(Bytes buffer) const { return latency(buffer) + sent(buffer) / leg.bandwidth; }
 };
 

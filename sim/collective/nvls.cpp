@@ -5,21 +5,6 @@
 #include "sim/collective/ring.hpp"
 
 namespace stagecraft {
-namespace {
-
-// The switch that joins two devices and adds up what they send; -1 where there is none.
-int reducing_switch(DeviceId one, DeviceId other, Router& router) {
-  const Platform& platform = router.platform();
-  const Route* route = router.find(one, other);
-  if (route->legs.size() != 1 || route->legs.front().links.size() != 2) {
-    return -1;
-  }
-  const int vertex = platform.links[route->legs.front().links.front()].to;
-  return platform.vertices[vertex].reduces ? vertex : -1;
-}
-
-} // namespace
-
 std::string why_no_nvls(CollectiveKind kind, const RankMap& ranks, Router& router) {
   if (kind != CollectiveKind::all_reduce) {
     return "nvls carries all-reduces only";
@@ -28,11 +13,9 @@ std::string why_no_nvls(CollectiveKind kind, const RankMap& ranks, Router& route
     return "its ranks are on several nodes, and nvls works within one";
   }
   const std::vector<DeviceId>& node = ranks.nodes.front();
-  for (std::size_t i = 1; i < node.size(); ++i) {
-    const int vertex = reducing_switch(node[i - 1], node[i], router);
-    if (vertex < 0 || vertex != reducing_switch(node[0], node[1], router)) {
-      return "its ranks are on no NVSwitch that reduces";
-    }
+  const int vertex = common_switch(node, router);
+  if (node.size() > 1 && (vertex < 0 || !router.platform().vertices[vertex].reduces)) {
+    return "its ranks are on no NVSwitch that reduces";
   }
   return "";
 }

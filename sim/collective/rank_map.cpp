@@ -106,6 +106,23 @@ LinkId nic_of(DeviceId from, DeviceId to, Router& router) {
   return -1;
 }
 
+int common_switch(const std::vector<DeviceId>& devices, Router& router) {
+  const Platform& platform = router.platform();
+  int common = -1;
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    const Route* route = router.find(devices[i - 1], devices[i]);
+    if (route->legs.size() != 1 || route->legs.front().links.size() != 2) {
+      return -1;
+    }
+    const int vertex = platform.links[route->legs.front().links.front()].to;
+    if (i > 1 && vertex != common) {
+      return -1;
+    }
+    common = vertex;
+  }
+  return common;
+}
+
 int RankMap::ranks() const {
   std::size_t ranks = 0;
   for (const std::vector<DeviceId>& node : nodes) {

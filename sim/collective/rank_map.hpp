@@ -28,4 +28,7 @@ RankMap map_ranks(const std::vector<DeviceId>& devices, Router& router);
 /// The first link into the network between nodes on the way from one device to another; -1 where there is none.
 LinkId nic_of(DeviceId from, DeviceId to, Router& router);
 
+/// The switch that joins all of these devices, each by a link of its own; -1 where there is none, or one device only.
+int common_switch(const std::vector<DeviceId>& devices, Router& router);
+
 } // namespace stagecraft

@@ -7,6 +7,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/collective.hpp"
 #include "sim/cost/streams.hpp"
+#include "sim/platform/kernel_fits.hpp"
 
 namespace stagecraft {
 namespace {
@@ -359,9 +360,31 @@ double widest_ports(const Problem& problem, const std::vector<DeviceId>& devices
   return widest;
 }
 
+// Seconds a byte that no measured reduction falls below, however small the buffers into which gradients are divided,
+// and whatever devices take part; infinite where none was measured. Ports that are faster than those that were measured
+// shorten a part of it at most.
+double least_measured(const Platform& platform) {
+  double least = kInfinity;
+  std::vector<char> seen(platform.types.size(), 0); // a type has one table
+  for (const Link& link : platform.links) {
+    const BytesPerSecond measured_at = platform.vertices[link.to].measured_at;
+    if (measured_at.value == 0 || seen[platform.devices[link.from].type]++ != 0) {
+      continue;
+    }
+    const KernelFits& fits = *platform.type_of(link.from).fits;
+    const double faster = std::max(1.0, link.bandwidth / measured_at) * (fits.scale ? fits.scale->collectives : 1);
+    for (const CollectiveFit& fit : fits.collectives) {
+      if (fit.op == "all-reduce" || fit.op == "reduce-scatter") {
+        least = std::min(least, fit.line.least_per_byte() / faster);
+      }
+    }
+  }
+  return least;
+}
+
 // The larger of two times: of the samples, shared by all the devices, and of the largest operator's gradients, reduced
 // over two of them or more. Whatever the algorithm, each device sends its gradients once: those that it adds up itself
-// as sums, the others as they are.
+// as sums, the others as they are. A measured time owes nothing to latencies and bandwidths of links.
 double reduced_seconds(const Problem& problem, const LeastTimes& times, const std::vector<DeviceId>& devices) {
   if (devices.size() < 2) {
     return kInfinity;
@@ -382,7 +405,8 @@ double reduced_seconds(const Problem& problem, const LeastTimes& times, const st
   const Bytes gradients{std::max(0.0, parameters * parameter_bytes(problem.training).gradient - 1)};
   const double reduced =
       2 * best_path(problem, devices).latency.value + gradients.value / widest_ports(problem, devices);
-  return std::max(rate > 0 ? 1 / rate : 0, reduced);
+  const double measured = gradients.value * least_measured(problem.platform);
+  return std::max(rate > 0 ? 1 / rate : 0, std::min(reduced, measured));
 }
 
 } // namespace

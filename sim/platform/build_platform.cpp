@@ -86,6 +86,7 @@ private:
       } else if (link.kind == NodeLink::Kind::nvswitch) {
         upper = add_vertex(Vertex::Kind::internal_switch, prefix + "nvswitch-" + std::to_string(switches++));
         platform_.vertices.back().reduces = link.reduces;
+        platform_.vertices.back().measured_at = link.measured_at;
       }
       for (const int device : link.devices) {
         add_links(first + device, upper, link.bandwidth, link.latency, link.power, link.spread);

@@ -1,4 +1,4 @@
-// Between what a copy runs, and in which memory of the host: names that measurements and fits share.
+// Which copies and collectives are measured: names that measurements and fits share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,5 +16,9 @@ struct WordRow {
 inline constexpr std::array kCopyEnds = {WordRow{"host"}, WordRow{"device"}, WordRow{"peer"}};
 /// The host's memory that it reads or writes; "" where no host takes part.
 inline constexpr std::array kCopyMemories = {WordRow{""}, WordRow{"pinned"}, WordRow{"pageable"}};
+
+/// Collectives; sim/collective knows some of them.
+inline constexpr std::array kCollectiveOps = {WordRow{"all-reduce"}, WordRow{"all-gather"}, WordRow{"reduce-scatter"},
+                                              WordRow{"all-to-all"}, WordRow{"broadcast"},  WordRow{"send"}};
 
 } // namespace stagecraft

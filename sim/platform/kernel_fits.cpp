@@ -192,6 +192,21 @@ Seconds PiecewiseLine::time(double bytes) const {
   return Seconds{0};
 }
 
+// start / bytes + slope rises or falls all along a segment, so the least is at one of its ends.
+double PiecewiseLine::least_per_byte() const {
+  double least = std::numeric_limits<double>::infinity();
+  double from = 0;
+  for (const LineSegment& segment : segments) {
+    const auto at = [&](double bytes) { return segment.start.value / bytes + segment.seconds_per_byte; };
+    least = std::min(least, at(segment.upto)); // for infinite sizes, the slope
+    if (from > 0 || segment.start.value == 0) {
+      least = std::min(least, from > 0 ? at(from) : segment.seconds_per_byte);
+    }
+    from = segment.upto;
+  }
+  return least;
+}
+
 Watts PowerFit::power(FlopsPerSecond flops, BytesPerSecond bytes) const {
   return std::min(cap, base + Watts{per_flops * flops.value + per_bytes * bytes.value});
 }
@@ -225,8 +240,7 @@ std::optional<TransferTime> predict_copy(const KernelFits& fits, std::string_vie
   return std::nullopt;
 }
 
-std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes) {
-  const double scale = fits.scale ? fits.scale->collectives : 1;
+std::optional<CollectiveTimes> find_collective(const KernelFits& fits, std::string_view op, int devices) {
   const CollectiveFit* fewer = nullptr;
   const CollectiveFit* more = nullptr;
   for (const CollectiveFit& fit : fits.collectives) {
@@ -240,13 +254,21 @@ std::optional<TransferTime> predict_collective(const KernelFits& fits, std::stri
   if (fewer == nullptr || more == nullptr) {
     return std::nullopt;
   }
-  const TransferTime low = transfer(fits, fewer->line, bytes, scale), high = transfer(fits, more->line, bytes, scale);
-  if (fewer == more) {
-    return low;
-  }
-  const double share = std::log(static_cast<double>(devices) / fewer->devices) /
-                       std::log(static_cast<double>(more->devices) / fewer->devices);
-  return TransferTime{low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+  const double share = fewer == more ? 0
+                                     : std::log(static_cast<double>(devices) / fewer->devices) /
+                                           std::log(static_cast<double>(more->devices) / fewer->devices);
+  return CollectiveTimes{&fits, &fewer->line, &more->line, share};
+}
+
+TransferTime CollectiveTimes::time(Bytes bytes) const {
+  const double scale = fits->scale ? fits->scale->collectives : 1;
+  const TransferTime low = transfer(*fits, *fewer, bytes, scale), high = transfer(*fits, *more, bytes, scale);
+  return {low.time * (1 - share) + high.time * share, std::max(low.spread, high.spread)};
+}
+
+std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes) {
+  const std::optional<CollectiveTimes> times = find_collective(fits, op, devices);
+  return times ? std::optional(times->time(bytes)) : std::nullopt;
 }
 
 namespace {

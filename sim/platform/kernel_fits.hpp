@@ -90,6 +90,8 @@ struct PiecewiseLine {
   FitError error;
 
   Seconds time(double bytes) const;
+  /// The least of time / bytes over all sizes.
+  double least_per_byte() const;
   bool operator==(const PiecewiseLine&) const = default;
 };
 
@@ -215,8 +217,19 @@ struct TransferTime {
 /// The time of a copy, named as in CopyFit; nothing where none was measured.
 std::optional<TransferTime> predict_copy(const KernelFits& fits, std::string_view from, std::string_view to,
                                          std::string_view memory, Bytes bytes);
-/// The time of a collective among `devices` of one node. Between measured numbers of devices the time is interpolated
-/// over ln(devices); beyond them there is nothing.
+/// The measured times of a collective among some number of devices of one node: those among `fewer` and `more` devices,
+/// of which `share` is the part of `more`. Valid while the fits live.
+struct CollectiveTimes {
+  const KernelFits* fits = nullptr;
+  const PiecewiseLine* fewer = nullptr;
+  const PiecewiseLine* more = nullptr;
+  double share = 0;
+
+  TransferTime time(Bytes bytes) const;
+};
+/// Between measured numbers of devices times are interpolated over ln(devices); beyond them there is nothing.
+std::optional<CollectiveTimes> find_collective(const KernelFits& fits, std::string_view op, int devices);
+/// The time of a collective among `devices` of one node; nothing where find_collective() has nothing.
 std::optional<TransferTime> predict_collective(const KernelFits& fits, std::string_view op, int devices, Bytes bytes);
 
 /// Reads the `fits` of a device file. Throws InputError.

@@ -28,8 +28,6 @@ constexpr std::array kRegimes = {RegimeRow{"burst", Regime::burst}, RegimeRow{"s
                                  RegimeRow{"event", Regime::event}, RegimeRow{"contended", Regime::contended}};
 
 constexpr std::array kKinds = {WordRow{"gpu"}, WordRow{"gpu-partition"}, WordRow{"cpu"}};
-constexpr std::array kCollectives = {WordRow{"all-reduce"}, WordRow{"all-gather"}, WordRow{"reduce-scatter"},
-                                     WordRow{"all-to-all"}, WordRow{"broadcast"},  WordRow{"send"}};
 
 MeasuredDevice read_device(const yaml::Node& node) {
   yaml::Map map(node, "device");
@@ -134,7 +132,7 @@ MeasuredCopy read_copy(const yaml::Node& node) {
 MeasuredCollective read_collective(const yaml::Node& node) {
   yaml::Map map(node, "collective");
   MeasuredCollective collective{.where = node.where};
-  collective.op = map.choice("op", kCollectives).name;
+  collective.op = map.choice("op", kCollectiveOps).name;
   collective.devices = map.integer("devices", 2, 1 << 20);
   collective.size = map.quantity<Bytes>("size", yaml::kPositive);
   collective.in_place = map.boolean("in_place", false);

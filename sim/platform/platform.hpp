@@ -97,6 +97,9 @@ struct Vertex {
   std::string name;
   int index = -1;       ///< the DeviceId of a device, the node index of a host or disk, -1 otherwise
   bool reduces = false; ///< a switch that adds up what its ports bring, and sends one input to all ports
+  /// Of a switch: collectives among its devices take the times that the fits of their type have, which were measured at
+  /// ports of this bandwidth; 0: they do not. All of its devices are then of one type, with fits of collectives.
+  BytesPerSecond measured_at{};
 
   bool operator==(const Vertex&) const = default;
 };

@@ -35,9 +35,10 @@ struct NodeLink {
   TwoWay uplink; ///< from the switch to the host; only for a pcie_switch
   Seconds latency;
   LinkPower power;
-  double spread = 0;    ///< becomes Link::spread
-  bool reduces = false; ///< becomes Vertex::reduces; only for an nvswitch
-  Where where;
+  double spread = 0;            ///< becomes Link::spread
+  bool reduces = false;         ///< becomes Vertex::reduces; only for an nvswitch
+  BytesPerSecond measured_at{}; ///< becomes Vertex::measured_at; only for an nvswitch
+  Where where, measured_where;
 };
 
 /// One entry of `nodes`: `names.size()` equal nodes.

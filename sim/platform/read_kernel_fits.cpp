@@ -12,6 +12,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostValues = 1'000'000;
+constexpr std::size_t kMostSegments = 1000;
 
 constexpr yaml::Range kLogarithm{-50, 50, true, "-50 to 50"};
 constexpr yaml::Range kShare{0, 1e6, true, "0 to 1e6"};
@@ -127,6 +128,10 @@ KernelFamily read_family(const yaml::Node& node) {
 PiecewiseLine read_line(yaml::Map& map) {
   PiecewiseLine line;
   const yaml::Node& segments = map.node("segments");
+  if (segments.items.size() > kMostSegments) {
+    throw InputError(segments.where, std::to_string(segments.items.size()) + " segments; allowed: 1 to " +
+                                         std::to_string(kMostSegments));
+  }
   for (const yaml::Node* item : map.list("segments")) {
     yaml::Map part(*item, "segment");
     const bool last = item == &segments.items.back();
@@ -195,12 +200,28 @@ CopyFit read_copy_fit(const yaml::Node& node) {
   return fit;
 }
 
+// A replay takes these times, so none may be negative. Times never fall within a segment.
+void check_never_negative(const PiecewiseLine& line, const yaml::Node& segments) {
+  double from = 0;
+  for (std::size_t i = 0; i < line.segments.size(); ++i) {
+    const LineSegment& segment = line.segments[i];
+    const Seconds least = segment.start + Seconds{from * segment.seconds_per_byte};
+    if (least.value < 0) {
+      throw InputError(segments.items[i].where, "a collective that takes " + to_text(least) + " for " +
+                                                    to_text(Bytes{from}) +
+                                                    "; allowed: 0 or more wherever a segment begins");
+    }
+    from = segment.upto;
+  }
+}
+
 CollectiveFit read_collective_fit(const yaml::Node& node) {
   yaml::Map map(node, "collective");
   CollectiveFit fit;
-  fit.op = map.text("op");
+  fit.op = map.choice("op", kCollectiveOps).name;
   fit.devices = map.integer("devices", 2, 1 << 20);
   fit.line = read_line(map);
+  check_never_negative(fit.line, map.node("segments"));
   map.finish();
   return fit;
 }
@@ -238,7 +259,13 @@ KernelFits read_kernel_fits(const yaml::Node& node) {
     fits.copies.push_back(read_copy_fit(*item));
   }
   for (const yaml::Node* item : map.list("collectives")) {
-    fits.collectives.push_back(read_collective_fit(*item));
+    const CollectiveFit fit = read_collective_fit(*item);
+    if (std::any_of(fits.collectives.begin(), fits.collectives.end(),
+                    [&](const CollectiveFit& other) { return other.op == fit.op && other.devices == fit.devices; })) {
+      throw InputError(item->where, "a second fit of " + fit.op + " among " + std::to_string(fit.devices) +
+                                        " devices; allowed: each once");
+    }
+    fits.collectives.push_back(fit);
   }
   if (const yaml::Node* power = map.find("power")) {
     fits.power = read_power_fit(*power);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/base/physical_ranges.hpp"
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/platform/platform_file.hpp"
 
 namespace stagecraft::platform_file {
@@ -139,6 +140,10 @@ NodeLink read_link(const yaml::Node& node, int devices) {
   }
   if (link.kind == NodeLink::Kind::nvswitch) {
     link.reduces = map.boolean("reduces", false);
+    if (map.has("measured_at")) {
+      link.measured_at = map.quantity<BytesPerSecond>("measured_at", physical::kBandwidth);
+      link.measured_where = map.where("measured_at");
+    }
   }
   if (link.kind == NodeLink::Kind::pcie_switch) {
     link.uplink = link.bandwidth;
@@ -254,6 +259,7 @@ private:
     }
     for (const yaml::Node* item : map.list("links")) {
       group.links.push_back(read_link(*item, static_cast<int>(group.types.size())));
+      check_measured(group, group.links.back());
       link_ends_ += group.links.back().devices.size();
       if (link_ends_ > kMostLinks) { // each is a link once the platform is built
         throw InputError(item->where, "more than " + std::to_string(kMostLinks) + " links in the platform");
@@ -261,6 +267,24 @@ private:
     }
     map.finish();
     return group;
+  }
+
+  // Times of collectives are those of one type of devices, and its fits must have them.
+  void check_measured(const NodeGroup& group, const NodeLink& link) const {
+    if (link.measured_at.value == 0) {
+      return;
+    }
+    for (const int device : link.devices) {
+      const DeviceType& type = file_.types[group.types[device]];
+      if (group.types[device] != group.types[link.devices.front()]) {
+        throw InputError(link.measured_where, "'measured_at' of a switch of two device types; allowed: of one");
+      }
+      if (type.fits == nullptr || type.fits->collectives.empty()) {
+        throw InputError(link.measured_where, "'measured_at', but the fits of '" + type.name +
+                                                  "' have no collectives; allowed: where `calibrate fit` has "
+                                                  "fitted some");
+      }
+    }
   }
 
   void read_devices_of_type(const yaml::Node& node, int nodes, NodeGroup& group) {

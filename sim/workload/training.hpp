@@ -96,11 +96,12 @@ struct AllReduceRow {
 };
 /// How replicas add up their gradients: the algorithms of sim/collective/ that carry out an all-reduce.
 inline constexpr std::array kAllReduces = {
-    AllReduceRow{"auto", "the one of least closed form for each reduction"},
+    AllReduceRow{"auto", "as measured where it was, else the one of least closed form for each reduction"},
     AllReduceRow{"ring", "a ring through all nodes, each channel through another NIC"},
     AllReduceRow{"tree", "two binary trees over the nodes, chains inside them"},
     AllReduceRow{"hierarchical", "rings inside the nodes, rings between them for parts of the gradients"},
     AllReduceRow{"nvls", "added up by the switch of a node, where the platform says that it can"},
+    AllReduceRow{"measured", "in the time measured for it below the switch of a node"},
 };
 /// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.
 inline constexpr AllReduceRow kHopByHop{"hop by hop", "a ring whose hops are transfers of their own"};

@@ -14,10 +14,8 @@ namespace {
 using test::cluster;
 using test::Cluster;
 using test::first_devices;
+using test::kKinds;
 using test::near;
-
-constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
-                               CollectiveKind::all_to_all};
 
 Flows flows_of(std::string_view name, CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router) {
   const AlgorithmRow& row = find_by_name(algorithms(), name, "algorithm", {});
@@ -195,7 +193,7 @@ void check_row(const AlgorithmRow& row, CollectiveKind kind, const std::vector<D
   double before = 0;
   for (const double bytes : {0.0, 1.0, 1e3, 1e6, 1e9}) {
     const double now = seconds_of(flows, Bytes{bytes}).value;
-    CHECK((devices.size() > 1 && bytes > 0 ? now > before : now >= before));
+    CHECK((devices.size() > 1 && bytes >= 1e6 ? now > before : now >= before)); // a few bytes may take as long as none
     before = devices.size() > 1 ? now : 0;
   }
   CHECK((devices.size() > 1 || seconds_of(flows, Bytes{1e9}).value == 0));
@@ -207,8 +205,12 @@ void check_row(const AlgorithmRow& row, CollectiveKind kind, const std::vector<D
 }
 
 TEST_CASE("whatever the algorithm, the collective and the group", "[collective]") {
-  std::vector<Platform> platforms = {cluster({1, 8, "node", "1 us", true}), cluster({3, 1}), cluster({2, 4, "node"}),
-                                     cluster({3, 4}), cluster({16, 2})};
+  std::vector<Platform> platforms = {cluster({1, 8, "node", "1 us", true}),
+                                     cluster({3, 1}),
+                                     cluster({2, 4, "node"}),
+                                     cluster({3, 4}),
+                                     cluster({16, 2}),
+                                     cluster({2, 8, "node", "1 us", false, "5 GB/s"})};
   for (const auto& file : test::yaml_files(test::platforms_folder())) {
     platforms.push_back(load_platform(yaml::load(file), test::shipped_types()));
   }
@@ -235,7 +237,7 @@ TEST_CASE("a ring of four thousand ranks", "[collective]") {
 }
 
 TEST_CASE("a study can name the algorithms that carry out an all-reduce", "[collective]") {
-  const Platform platform = cluster({2, 2, "device", "0 s", true});
+  const Platform platform = cluster({2, 2, "device", "0 s", true, "10 GB/s"});
   Router router(platform);
   std::set<std::string> known = {"auto"};
   for (const AlgorithmRow& row : algorithms()) {

@@ -2,27 +2,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "sim/collective/collective.hpp"
 #include "tests/platform/platforms.hpp"
 
 namespace stagecraft::test {
+
+inline constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                                      CollectiveKind::all_gather, CollectiveKind::all_to_all};
 
 struct Cluster {
   int nodes = 1, devices = 1; ///< devices of each node
   std::string nic = "device";
   std::string latency = "1 us"; ///< of each link
   bool reduces = false;         ///< the switch inside
+  std::string measured_at = ""; ///< of the switch inside, whose devices then have measured collectives (kMeasured)
 };
 
 /// 10 GB/s to the switch inside a node, 1 GB/s through each NIC.
 inline Platform cluster(const Cluster& how) {
   const std::string inside = "{kind: nvswitch, bandwidth: 10 GB/s, latency: " + how.latency +
-                             ", reduces: " + (how.reduces ? "true" : "false") + "}";
+                             ", reduces: " + (how.reduces ? "true" : "false") +
+                             (how.measured_at.empty() ? "" : ", measured_at: " + how.measured_at) + "}";
+  const std::string type = how.measured_at.empty() ? "a" : "m";
   const std::string to_host = "{kind: host-link, bandwidth: 10 GB/s, latency: " + how.latency + "}";
-  return platform_of(node_text("n", "count: " + std::to_string(how.nodes) + ", devices: [{type: a, count: " +
+  return platform_of(node_text("n", "count: " + std::to_string(how.nodes) + ", devices: [{type: " + type + ", count: " +
                                         std::to_string(how.devices) + "}], links: [" + inside + ", " + to_host + "]"),
                      "topology: switch, nic: " + how.nic + ", bandwidth: 1 GB/s, latency: " + how.latency);
 }

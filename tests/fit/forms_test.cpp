@@ -121,6 +121,29 @@ TEST_CASE("a line through one size, and through times that fall", "[fit]") {
   CHECK(falling.time(4000).value == close(2e-5, 1e-9));
 }
 
+TEST_CASE("a collective's time has knots where the protocol changes, and never falls", "[fit]") {
+  // 10 us to 64 kB; then 1 ns a byte, and from 1 MB on half of that. One size was disturbed.
+  const auto truth = [](double bytes) {
+    return bytes <= 64e3 ? 10e-6 : bytes <= 1e6 ? 10e-6 + (bytes - 64e3) * 1e-9 : 946e-6 + (bytes - 1e6) * 0.5e-9;
+  };
+  std::vector<LinePoint> points;
+  for (const double bytes : {1e3, 4e3, 16e3, 64e3, 250e3, 500e3, 1e6, 4e6, 16e6}) {
+    points.push_back({bytes, Seconds{truth(bytes) * (bytes == 4e3 ? 1.5 : 1)}});
+    points.push_back({bytes, Seconds{truth(bytes) * 1.6}});
+  }
+  const PiecewiseLine line = fit_collective(points);
+  CHECK(line.segments.size() == 4); // to the first size, flat, and the two slopes
+  for (const double bytes : {1.0, 1e3, 4e3, 10e3, 64e3, 100e3, 750e3, 2e6, 16e6, 1e9}) {
+    CAPTURE(bytes);
+    CHECK(line.time(bytes).value == Approx(truth(bytes)).epsilon(1e-9));
+  }
+  CHECK(line.error.points == 4);
+  CHECK(line.error.scheme == "every second size held back");
+  // Of one size, a rate: twice the bytes take longer.
+  const PiecewiseLine single = fit_collective({{1e3, Seconds{1e-6}}});
+  CHECK(single.time(1e3).value == Approx(1e-6));
+}
+
 TEST_CASE("power is a sum below its cap", "[fit]") {
   const auto state = [](const char* name, double flops, double bytes) {
     return MeasuredPower{name,

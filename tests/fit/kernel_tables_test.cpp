@@ -62,6 +62,11 @@ TEST_CASE("each kind of table becomes kernels", "[fit][tables]") {
   REQUIRE(nccl.collectives.size() == 1);
   CHECK(nccl.collectives[0].op == "all-reduce");
   CHECK(nccl.collectives[0].size.value == 1024);
+  const KernelTable bytes = File("collective,dtype,num_gpus,message_elements,latency_ms\nall_reduce,int8,8,512,0.01\n"
+                                 "reduce_scatter,int8,8,512,0.01\nall_gather,int8,8,512,0.01\n")
+                                .read(TableKind::nccl);
+  REQUIRE(bytes.collectives.size() == 1); // sums of single bytes are left out
+  CHECK(bytes.collectives[0].op == "all-gather");
 }
 
 TEST_CASE("the device of a table is the one named, or the most similar", "[fit][tables]") {

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
+#include "sim/base/improves.hpp"
 #include "sim/plan/check_plan.hpp"
 #include "sim/plan/lower_bound.hpp"
+#include "sim/platform/kernel_fits.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/schedule/place.hpp"
 #include "sim/schedule/task_graph/task_graph.hpp"
@@ -96,6 +98,32 @@ TEST_CASE("devices far apart are no better than one", "[plan][bound]") {
   toy.devices = {{0, 8, 10}, {0, 8, 10}};
   toy.edges.clear(); // one operator each, nothing to say
   CHECK(lower_bound(test::World(toy).problem, {0, 1}, true).value == near(3));
+}
+
+// Where reductions were measured, latencies of links say nothing about them: two devices may halve the 6 s.
+TEST_CASE("the bound counts measured reductions as measured", "[plan][bound]") {
+  test::Toy toy;
+  toy.operators = {{{3}, 4, 1e6}, {{3}, 4, 1}};
+  toy.edges = test::chain_edges(2);
+  toy.devices = {{0, 8, 10}, {0, 8, 10}};
+  toy.types[0].memory = 1e9;
+  test::World world(toy);
+  CHECK(lower_bound(world.problem, {0, 1}, true).value == near(6));
+  auto fits = std::make_shared<KernelFits>();
+  fits->collectives = {{"all-reduce", 2, {{{1e3, Seconds{1e-6}, 0}, {kInfinity, Seconds{0}, 1e-9}}, {}}},
+                       {"all-gather", 2, {{{kInfinity, Seconds{0}, 0}}, {}}}};
+  world.platform.types[0].fits = fits;
+  for (Vertex& vertex : world.platform.vertices) {
+    vertex.measured_at = BytesPerSecond{vertex.kind == Vertex::Kind::internal_switch ? 8.0 : 0.0};
+  }
+  CHECK(lower_bound(world.problem, {0, 1}, true).value == near(3));
+  // 4 MB of gradients at 1 us a byte: 4 s, of a byte less. At ports of twice the bandwidth, half of that at most.
+  fits->collectives[0].line.segments = {{kInfinity, Seconds{0}, 1e-6}};
+  CHECK(lower_bound(world.problem, {0, 1}, true).value == near((4e6 - 1) * 1e-6));
+  for (Vertex& vertex : world.platform.vertices) {
+    vertex.measured_at = vertex.measured_at / 2;
+  }
+  CHECK(lower_bound(world.problem, {0, 1}, true).value == near(3));
 }
 
 // Two devices share out a product of 6 s. What it makes is read by no one, and its input is the data: nothing crosses.

@@ -120,6 +120,10 @@ TEST_CASE("lines by bytes, copies and collectives", "[platform][fits]") {
   };
   CHECK(add(1000) == close(2e-6 + 12e3 * 1e-12));
   CHECK(add(1e6) == close(3e-6 + 12e6 * 4e-12));
+  CHECK((PiecewiseLine{{{1e3, Seconds{1e-6}, 1e-9}, {1e5, Seconds{0}, 2e-9}, {1e9, Seconds{1e-3}, 0}}, {}})
+            .least_per_byte() == close(1e-12)); // 1 ms for 1 GB
+  CHECK((PiecewiseLine{{{1e3, Seconds{1e-6}, 1e-9}, {1e9, Seconds{-1e-6}, 3e-9}}, {}}).least_per_byte() ==
+        close(2e-9)); // 2 us for 1 kB
   CHECK(predict_copy(fits, "host", "device", "pinned", Bytes{1e6})->time.value == close(1e-5 + 4e-5));
   CHECK_FALSE(predict_copy(fits, "device", "host", "pinned", Bytes{1e6}));
   CHECK(predict_collective(fits, "all-reduce", 2, Bytes{1e6})->time.value == close(1.01e-3));
@@ -259,6 +263,45 @@ TEST_CASE("a broken fit is refused with its place", "[platform][fits]") {
                          "seconds_per_byte: 0}, {upto: 1 MB, start: 1 us, seconds_per_byte: 0}, {start: 0, "
                          "seconds_per_byte: 0}]}\n"),
                     Catch::Contains("segments do not ascend"));
+}
+
+TEST_CASE("a broken table of a collective is refused with its place", "[platform][fits]") {
+  const auto read = [](const std::string& segments, const std::string& op = "all-reduce, devices: 2") {
+    return read_kernel_fits(yaml::parse("collectives:\n- op: " + op.substr(0, op.find(',')) + "\n " +
+                                            op.substr(op.find(',') + 1) + "\n  segments:\n" + segments,
+                                        "f.yaml"));
+  };
+  const std::string last = "  - {start: 9 us, seconds_per_byte: 1e-9}\n";
+  CHECK_NOTHROW(read("  - {upto: 1 kB, start: 5 us, seconds_per_byte: 0}\n" + last));
+  const auto refused = [&](const std::string& first, const std::string& message) {
+    CHECK_THROWS_WITH(read(first + last), Catch::StartsWith("f.yaml:5:") && Catch::Contains(message));
+  };
+  refused("  - {upto: 1000, start: 5 us, seconds_per_byte: 0}\n", "unit");
+  refused("  - {upto: 1 kB, start: 5, seconds_per_byte: 0}\n", "unit");
+  refused("  - {upto: .inf B, start: 5 us, seconds_per_byte: 0}\n", "f.yaml:5:12: '.inf B'");
+  refused("  - {upto: 1e999 B, start: 5 us, seconds_per_byte: 0}\n", "f.yaml:5:12: ");
+  refused("  - {upto: 1 kB, start: 5 us, seconds_per_byte: .inf}\n", "f.yaml:5:49: ");
+  refused("  - {upto: 1 kB, start: 5 us, seconds_per_byte: -1e-9}\n", "0 to 1");
+  refused("  - {upto: -1 kB, start: 5 us, seconds_per_byte: 0}\n", "1 B to 1e18 B");
+  refused("  - {upto: 1 kB, start: -5 us, seconds_per_byte: 1e-9}\n",
+          "f.yaml:5:5: a collective that takes -5.000 us for 0.000 B");
+  CHECK_THROWS_WITH(read("  - {upto: 1 kB, start: 5 us, seconds_per_byte: 0}\n"
+                         "  - {start: -2 us, seconds_per_byte: 1e-9}\n"),
+                    Catch::StartsWith("f.yaml:6:5: a collective that takes -1000 ns for 1000 B"));
+  CHECK_NOTHROW(read("  - {upto: 1 kB, start: 5 us, seconds_per_byte: 0}\n"
+                     "  - {start: -1 us, seconds_per_byte: 1e-9}\n"));
+  CHECK_THROWS_WITH(read("  []\n"), Catch::Contains("no 'segments'; allowed: one or more"));
+  std::string many;
+  for (int i = 1; i < 1000; ++i) {
+    many += "  - {upto: " + std::to_string(i) + " kB, start: 5 us, seconds_per_byte: 0}\n";
+  }
+  CHECK_NOTHROW(read(many + last));
+  CHECK_THROWS_WITH(read(many + "  - {upto: 1 MB, start: 5 us, seconds_per_byte: 0}\n" + last),
+                    Catch::Contains("1001 segments; allowed: 1 to 1000"));
+  CHECK_THROWS_WITH(read(last, "allreduce, devices: 2"), Catch::Contains("did you mean 'all-reduce'?"));
+  CHECK_THROWS_WITH(read(last, "all-reduce, devices: 1"), Catch::StartsWith("f.yaml:3:"));
+  CHECK_THROWS_WITH(read(last + "- {op: all-reduce, devices: 2, segments: [{start: 0, seconds_per_byte: 0}]}\n"),
+                    Catch::StartsWith("f.yaml:6:3: a second fit of all-reduce among 2 devices"));
 }
 
 } // namespace

@@ -141,5 +141,31 @@ TEST_CASE("an NVSwitch may say that it reduces, no other link", "[platform]") {
   CHECK_THROWS_WITH(with("pcie-switch", ", reduces: true"), Catch::Contains("reduces"));
 }
 
+TEST_CASE("an NVSwitch may say at what bandwidth collectives of its devices were measured", "[platform]") {
+  const auto with = [](const std::string& devices, const std::string& link) {
+    return platform_of(node_text("n", "devices: [" + devices + "], links: [{bandwidth: 1 GB/s, latency: 0, " + link +
+                                          "}, {kind: host-link, bandwidth: 1 GB/s, latency: 0}]"));
+  };
+  const auto measured_at = [](const Platform& platform) {
+    BytesPerSecond most{};
+    for (const Vertex& vertex : platform.vertices) {
+      most = std::max(most, vertex.measured_at);
+    }
+    return most.value;
+  };
+  const std::string two = "{type: m, count: 2}";
+  CHECK(measured_at(with(two, "kind: nvswitch")) == 0);
+  CHECK(measured_at(with(two, "kind: nvswitch, measured_at: 3 GB/s")) == 3e9);
+  CHECK_NOTHROW(with(two + ", {type: a}", "kind: nvswitch, devices: [0, 1], measured_at: 3 GB/s"));
+  CHECK_THROWS_WITH(with(two + ", {type: a}", "kind: nvswitch, measured_at: 3 GB/s"),
+                    Catch::StartsWith("test.yaml:") &&
+                        Catch::Contains("'measured_at' of a switch of two device types"));
+  CHECK_THROWS_WITH(with("{type: a, count: 2}", "kind: nvswitch, measured_at: 3 GB/s"),
+                    Catch::Contains("the fits of 'a' have no collectives"));
+  CHECK_THROWS_WITH(with(two, "kind: pcie-switch, measured_at: 3 GB/s"), Catch::Contains("unknown key 'measured_at'"));
+  CHECK_THROWS_WITH(with(two, "kind: nvswitch, measured_at: 3"), Catch::Contains("unit"));
+  CHECK_THROWS_WITH(with(two, "kind: nvswitch, measured_at: 0 GB/s"), Catch::Contains("1 B/s to 1e18 B/s"));
+}
+
 } // namespace
 } // namespace stagecraft

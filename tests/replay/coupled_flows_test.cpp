@@ -28,7 +28,8 @@ std::vector<double> bandwidths_of(const Platform& platform) {
 double replayed(const Platform& platform, const Flows& flows, double buffer, ReplayFunction engine) {
   double sum = 0;
   for (const CoupledFlow& flow : flows) {
-    const test::Flow one{buffer * flow.share, {flow.leg.links}, 0, flow.leg.latency.value};
+    const Bytes bytes{buffer};
+    const test::Flow one{flow.sent(bytes).value, {flow.leg.links}, 0, flow.latency(bytes).value};
     sum += arrivals(bandwidths_of(platform), {one}, engine).front();
   }
   return sum;
@@ -36,8 +37,9 @@ double replayed(const Platform& platform, const Flows& flows, double buffer, Rep
 
 TEST_CASE("alone, the flows of every algorithm take its closed form", "[replay][collective]") {
   constexpr double kBuffer = 5040e6; // whole numbers of bytes for these groups
-  for (const Platform& platform : {cluster({1, 8, "device", "1 us", true}), cluster({2, 2}), cluster({3, 4}),
-                                   cluster({3, 4, "node"}), cluster({7, 1})}) {
+  for (const Platform& platform :
+       {cluster({1, 8, "device", "1 us", true}), cluster({2, 2}), cluster({3, 4}), cluster({3, 4, "node"}),
+        cluster({7, 1}), cluster({1, 8, "node", "1 us", false, "10 GB/s"})}) {
     Router router(platform);
     const auto devices = first_devices(static_cast<int>(platform.devices.size()));
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
@@ -89,6 +91,21 @@ TEST_CASE("two all-reduces in one cluster share only the NICs", "[replay][collec
   CHECK(ends[0] == near(2));
   CHECK(ends[1] == near(2));
   CHECK(ends[2] == near(0.1));
+}
+
+TEST_CASE("of a measured collective only the bytes share links", "[replay][collective][measured]") {
+  // 1 GB among two: 0.1 s at 10 GB/s, in a measured time of 0.2 s - 10 us. Two such at once have half of each port: the
+  // bytes take 0.2 s, the rest of the time stays.
+  const Platform platform = cluster({1, 2, "node", "0 s", false, "10 GB/s"});
+  Router router(platform);
+  const Flows flows = ways_of(CollectiveKind::all_reduce, {0, 1}, router, "auto").front().flows;
+  const CoupledFlow& flow = flows.front();
+  const test::Flow one{flow.sent(Bytes{1e9}).value, {flow.leg.links}, 0, flow.latency(Bytes{1e9}).value};
+  const double alone = 0.2 - 10e-6;
+  CHECK(arrivals(bandwidths_of(platform), {one}).front() == near(alone));
+  const auto both = arrivals(bandwidths_of(platform), {one, one});
+  CHECK(both[0] == near(alone + 0.1));
+  CHECK(both[1] == near(alone + 0.1));
 }
 
 namespace sg = simgrid::s4u;

@@ -8,6 +8,7 @@
 #include "sim/schedule/task_graph/add_edges.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
+#include "tests/collective/clusters.hpp"
 #include "tests/schedule/pipelines.hpp"
 #include "tests/schedule/random_pipelines.hpp"
 
@@ -250,6 +251,24 @@ TEST_CASE("replicas that share the optimiser scatter gradients and gather parame
   const ReplayRequest request{graph, platform, 4};
   const Timeline timeline = replay_analytic({&request, 1}).front();
   CHECK(measure(graph, timeline, platform).iteration.value == near(4 + 63 + 0.75 + 1 + 31.5 + 0.75));
+}
+
+TEST_CASE("gradients of replicas below one switch take the time measured for them", "[schedule][graph][all-reduce]") {
+  const Platform platform = test::cluster({1, 4, "node", "1 us", false, "10 GB/s"});
+  Router router(platform);
+  const Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  for (const int replicas : {2, 4}) {
+    for (const double gradients : {1.0, 123456.789, 98765432.1}) {
+      const PlanCost cost = grouped({test::first_devices(replicas)}, 0, gradients);
+      const TaskGraph graph = make_task_graph({.cost = cost, .schedule = schedule, .router = router});
+      const ReplayRequest request{graph, platform, 2};
+      const double measured = test::seconds_of(test::kMeasured[replicas == 2 ? 0 : 1], gradients);
+      for (const ReplayFunction engine : {replay_analytic, replay_simgrid, replay_simgrid_full}) {
+        const Timeline timeline = engine(std::span(&request, 1)).front();
+        CHECK(measure(graph, timeline, platform).iteration.value == Approx(2 + measured).epsilon(1e-11)); // F and B
+      }
+    }
+  }
 }
 
 TEST_CASE("a stage without replicas reduces nothing", "[schedule][graph][all-reduce]") {
