@@ -137,7 +137,8 @@ private:
     return any;
   }
 
-  // Gives every task of a kind the mean time of that kind. Where exchanges divide a pass, all of its steps are one.
+  // Gives every pass of a kind the mean time of that kind; its steps, and its parts between reductions of gradients, keep
+  // their proportions.
   static void balance(TaskGraph& graph) {
     const std::vector<std::int32_t> count = graph.tasks_per_work();
     std::vector<double> seconds(kTaskNames.size(), 0.0), tasks(kTaskNames.size(), 0.0);
@@ -152,7 +153,7 @@ private:
       first = work.goes_on ? first : index;
       whole[first] += work.seconds.value;
       seconds[kind] += work.seconds.value * count[index];
-      tasks[kind] += work.goes_on ? 0 : count[index];
+      tasks[kind] += work.goes_on ? 0 : count[index] * (work.part_end - work.part_begin);
     }
     for (std::size_t index = 0; index < graph.works.size(); ++index) {
       Work& work = graph.works[index];
@@ -161,7 +162,7 @@ private:
         continue;
       }
       first = work.goes_on ? first : index;
-      const double mean = seconds[kind] / tasks[kind];
+      const double mean = seconds[kind] / tasks[kind] * (work.part_end - work.part_begin);
       const bool is_divided = whole[first] != work.seconds.value;
       work.seconds = is_divided ? work.seconds * (mean / whole[first]) : Seconds{mean};
     }

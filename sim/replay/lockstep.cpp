@@ -126,7 +126,7 @@ public:
     if (work.pass < 0 || work.pass >= static_cast<std::int32_t>(divided_.size()) || divided_[work.pass] == 0) {
       return random.normal();
     }
-    const auto [at, is_new] = known_.try_emplace({work.pass, graph_.micro_batch[task], work.pass_begin}, 0);
+    const auto [at, is_new] = known_.try_emplace({work.pass, graph_.micro_batch[task], work.part_begin}, 0);
     at->second = is_new ? random.normal() : at->second;
     return at->second;
   }

@@ -103,7 +103,7 @@ TEST_CASE("waiting for links that others use is told apart from transferring", "
 TEST_CASE("collectives of a tensor-parallel group are told apart from computing", "[explain]") {
   const std::string detail = GENERATE("blocks", "all");
   const Study study = test::study("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\ndetail: " + detail +
-                                  "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}}\n"
+                                  "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}, exchange_beside: false}\n"
                                   "compare: {strategies: [mesh], schedules: [accumulate]}\n");
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
@@ -125,6 +125,28 @@ TEST_CASE("collectives of a tensor-parallel group are told apart from computing"
   CHECK(with(explanation, "all h100-sxm-80gb") == Approx(exchange + (iteration - exchange) / 1.1));
   CHECK(with(explanation, "all links within nodes") == Approx(iteration - (exchange - latency) / 11));
   CHECK(with(explanation, "latencies of all links") == Approx(iteration - latency / 11));
+}
+
+// Stages of equal layers under 1F1B wait for one stage's forward and backward; a last backward that is divided between
+// reductions of gradients is still one.
+TEST_CASE("buckets of gradients change neither fill and drain nor unequal stages", "[explain]") {
+  const auto explained_with = [](const std::string& bucket) {
+    const Study study = test::study("model: gpt2\nplatform: nvlink-v100\nengine: analytic\n"
+                                    "training: {global_batch: 32, micro_batches: 8, precision: fp16, gradient_bucket: " +
+                                    bucket + ", parallel: {pipeline: 2}}\n"
+                                             "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+    ScheduleCounts counts;
+    StudyMemo memo(study, counts);
+    const ComparisonResult result = compare(memo);
+    const Prepared& run = result.prepared.front();
+    return explain({*run.graph, run.timeline, study.platform, replay_analytic});
+  };
+  const Explanation whole = explained_with("0 B"), buckets = explained_with("1 MB");
+  for (const std::string piece : {"fill and drain", "unequal stages"}) {
+    CAPTURE(piece);
+    CHECK(share_of(whole, piece) > 0);
+    CHECK(share_of(buckets, piece) == Approx(share_of(whole, piece)));
+  }
 }
 
 TEST_CASE("shares and the path add up to the iteration, whatever the schedule and the engine", "[explain]") {

@@ -201,7 +201,7 @@ private:
   // Tasks [begin, end) of one work, step by step.
   void divide(TaskId begin, TaskId end) {
     const Work& whole = old_.works[old_.work[begin]];
-    const PassPart made(passes_[whole.pass], whole.pass_begin, whole.pass_end);
+    const PassPart made(passes_[whole.pass], whole.part_begin, whole.part_end);
     const GroupPass& part = *made;
     const auto steps = static_cast<std::int32_t>(blocks_.size());
     Work step = whole;
@@ -226,7 +226,7 @@ private:
 
   // Joins a task's steps by exchanges, which its group makes when the first of its devices is divided.
   void meet(TaskId task, TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
-    auto [at, is_new] = begun_[whole.pass].try_emplace({whole.pass_begin, old_.micro_batch[task]}, kNone);
+    auto [at, is_new] = begun_[whole.pass].try_emplace({whole.part_begin, old_.micro_batch[task]}, kNone);
     if (is_new) {
       if (task == begin || exchanges_of_ != begin) {
         exchanges_of_ = begin;

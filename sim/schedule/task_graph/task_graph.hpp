@@ -32,10 +32,8 @@ struct Work {
   /// nothing.
   double exchanging = 0, exchanging_latency = 0;
   std::int32_t group_leg = -1;
-  /// Of such a computation: the pass, the same number for all devices of the group; and the part of the pass that this
-  /// is, where gradients are reduced in between. -1: no group exchanges data in it.
-  std::int32_t pass = -1;
-  double pass_begin = 0, pass_end = 1;
+  std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange
+  double part_begin = 0, part_end = 1; ///< the part of a pass that it is, where gradients are reduced in between
   bool goes_on = false; ///< goes on with a pass after an exchange that is a task of its own
   Bytes acquire, release; ///< activation memory taken at the start and given back at the end
 

@@ -107,8 +107,8 @@ void TaskGraphBuilder::divide_last(ReplicaTasks& replica, const std::vector<Grad
   for (std::size_t k = 0; k < buckets.size(); ++k) {
     const double fraction = group != nullptr ? of_group[k] : buckets[k].part;
     work.seconds = whole * fraction;
-    work.pass_begin = k == 0 ? 0 : work.pass_end;
-    work.pass_end = k + 1 == buckets.size() ? 1 : work.pass_begin + fraction;
+    work.part_begin = k == 0 ? 0 : work.part_end;
+    work.part_end = k + 1 == buckets.size() ? 1 : work.part_begin + fraction;
     work.release = k + 1 == buckets.size() ? release : Bytes{0};
     if (k == 0) {
       graph_.work[replica.last] = static_cast<std::int32_t>(graph_.works.size());
