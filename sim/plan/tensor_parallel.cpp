@@ -4,27 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/plan/program/program_seconds.hpp"
+
 namespace stagecraft {
 namespace {
-
-CollectiveKind kind_of(StepKind step) {
-  switch (step) {
-  case StepKind::reduce_scatter:
-    return CollectiveKind::reduce_scatter;
-  case StepKind::all_gather:
-    return CollectiveKind::all_gather;
-  case StepKind::all_to_all:
-    return CollectiveKind::all_to_all;
-  default:
-    return CollectiveKind::all_reduce;
-  }
-}
-
-double elements_of(const TensorDimensions& dimensions) {
-  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
-    return product * static_cast<double>(one.size());
-  });
-}
 
 // Reads the shares of operators off a stage's program, whose layout has one dimension.
 class ShareReader {
@@ -120,7 +103,7 @@ private:
         gathered.clear();
       } else if (is_collective(step.kind)) {
         const ProgramTensor& tensor = program_.tensors[step.reads.front()];
-        const Exchange exchange{kind_of(step.kind), bytes_of(tensor)};
+        const Exchange exchange{collective_of(step.kind), bytes_of(tensor)};
         const int maker = maker_[step.reads.front()];
         if (tensor.placements.front().is_partial() && maker >= 0) {
           (at_operator(split, maker).*pass).push_back(exchange);
@@ -202,7 +185,7 @@ GroupWaits group_waits(const RankShare& of_operator, const Group& group, double 
   }
   const auto seconds = [&](const std::vector<Exchange>& exchanges) {
     return std::accumulate(exchanges.begin(), exchanges.end(), Seconds{0}, [&](Seconds sum, const Exchange& one) {
-      return sum + seconds_of({one.kind, group, one.bytes * share});
+      return sum + seconds_of(collective_on(one.kind, group, one.bytes * share));
     });
   };
   const auto latency = [&](const std::vector<Exchange>& exchanges) {

@@ -35,19 +35,24 @@ Shard shard_of_operator(const Signature& signature, int letter, int degree) {
   const auto part = [&](const TensorDimensions& dimensions) {
     return placement_used(dimensions, letter).is_shard() ? 1.0 / degree : 1.0;
   };
-  double all = elements_of(signature.output);
+  double all = 0;
   double touched = 0;
   for (const InputSignature& input : signature.inputs) {
     all += elements_of(input.dimensions);
     touched += elements_of(input.dimensions) * part(input.dimensions);
   }
+  all += elements_of(signature.output);
   touched += elements_of(signature.output) * part(signature.output);
   return {degree, touched / all};
 }
 
+Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor) {
+  return {kind, group, kind == CollectiveKind::all_to_all ? tensor / group.ranks : tensor};
+}
+
 Seconds exchange_seconds(CollectiveKind kind, const TensorDimensions& dimensions, Bytes element,
                          const StepTimes& times) {
-  return seconds_of({kind, times.group, element * (elements_of(dimensions) * times.samples)});
+  return seconds_of(collective_on(kind, times.group, element * (elements_of(dimensions) * times.samples)));
 }
 
 Seconds reduction_seconds(double elements, const StepTimes& times) {

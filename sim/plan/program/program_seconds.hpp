@@ -32,6 +32,10 @@ double elements_of(const TensorDimensions& dimensions);
 /// writes.
 Shard shard_of_operator(const Signature& signature, int letter, int degree);
 
+/// The collective that changes how a tensor of so many bytes lies. Its buffer is the whole tensor, but each rank brings
+/// no more to an all-to-all than the part that it has.
+Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor);
+
 /// Seconds of a collective inside a micro-batch, on a tensor of these dimensions for each sample.
 Seconds exchange_seconds(CollectiveKind kind, const TensorDimensions& dimensions, Bytes element,
                          const StepTimes& times);
