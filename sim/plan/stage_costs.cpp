@@ -289,8 +289,22 @@ double part_of_optimizer(const Training& training, const Stage& stage) {
   return shards.on ? shards.replicas / (static_cast<double>(stage.replicas()) * shards.per_device) : 1;
 }
 
+// Only a search for letters asks how fast the stage's groups are.
+GroupSpeed speed_of(const Problem& problem, const Stage& stage) {
+  GroupSpeed speed;
+  if (stage.tensor_rule == TensorRule::search) {
+    add_groups(speed, problem, stage.devices, stage.tensor_parallel);
+    speed.share = 0;
+    for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
+      speed.share = std::max(speed.share, stage.share(replica));
+    }
+  }
+  return speed;
+}
+
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
-  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis()));
+  const TensorSplit split =
+      std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis(), speed_of(problem, stage)));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};

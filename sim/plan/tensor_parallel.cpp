@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/plan/program/program_seconds.hpp"
+#include "sim/base/improves.hpp"
+#include "sim/cost/alike_times.hpp"
 
 namespace stagecraft {
 namespace {
@@ -49,22 +50,18 @@ private:
   RankShare share_of(int op) const {
     const Signature& signature = program_.operators[op];
     double all = 0;
-    double read = 0;
     double saved = 0;
     for (const InputSignature& input : signature.inputs) {
       const double elements = elements_of(input.dimensions);
       const double part = used(op, input.dimensions);
       all += elements;
-      read += elements * part;
       saved += elements * (input.maker >= 0 ? std::min(part, kept(input.maker)) : part);
     }
     const double made = elements_of(signature.output);
     const double written = made * used(op, signature.output);
     RankShare share;
     share.output = kept(op);
-    if (is_shared(op)) {
-      share.shard = {degree_, (read + written) / (all + made)};
-    }
+    share.shard = shard_of_operator(signature, stage_.shared[op].front(), degree_);
     share.stash = all > 0 ? saved / all : 1;
     share.weight_stash = (saved + written) / (all + made);
     share.parameters = part_of_parameters(op);
@@ -143,6 +140,54 @@ private:
   std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
 };
 
+// The slowest of the passes of each operator on the types of the group's devices.
+class SlowestTimes {
+public:
+  SlowestTimes(const Problem& problem, const GroupSpeed& speed) {
+    for (const int type : speed.types) {
+      types_.emplace_back(problem.cost, problem.platform.types[type], problem.samples * speed.share,
+                          problem.training.precision);
+    }
+  }
+
+  Seconds of(OperatorId op, const Shard& shard) {
+    OperatorTime most{Seconds{0}, Seconds{0}, Seconds{0}};
+    for (AlikeTimes& type : types_) {
+      const std::optional<OperatorTime>& time = type.of_shard(op, shard);
+      if (!time) {
+        return Seconds{kInfinity};
+      }
+      most.forward = std::max(most.forward, time->forward);
+      most.backward_input = std::max(most.backward_input, time->backward_input);
+      most.backward_weight = std::max(most.backward_weight, time->backward_weight);
+    }
+    return most.forward + most.backward_input + most.backward_weight;
+  }
+
+private:
+  std::vector<AlikeTimes> types_;
+};
+
+bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
+  return std::any_of(stage.begin(), stage.end(),
+                     [&](OperatorId op) { return find_configuration(problem.model, op, degree, false) != nullptr; });
+}
+
+std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const std::vector<OperatorId>& stage,
+                                                  const TensorAxis& axis, const GroupSpeed& speed) {
+  if (axis.rule != TensorRule::search) {
+    return stage_program(problem.model, stage, axis);
+  }
+  SlowestTimes slowest(problem, speed);
+  const StepTimes times{.computation = [&](int op, const Shard& shard) { return slowest.of(op, shard); },
+                        .group = {axis.degree, speed.slowest},
+                        .samples = problem.samples * speed.share,
+                        .element = Bytes{row_of(problem.training.precision).bytes},
+                        .gradient = Bytes{parameter_bytes(problem.training).gradient},
+                        .micro_batches = static_cast<double>(problem.micro_batches)};
+  return stage_program(problem.model, stage, axis, times);
+}
+
 // The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
 Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& stage, OperatorId op,
                         const Configuration& measured) {
@@ -159,12 +204,27 @@ Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& 
 
 } // namespace
 
+void add_groups(GroupSpeed& speed, const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
+  for (auto first = devices.begin(); first != devices.end(); first += degree) {
+    speed.slowest = slowest_of(speed.slowest, ring_of({first, first + degree}, problem.router).slowest);
+  }
+  for (const DeviceId device : devices) {
+    speed.types.push_back(problem.type_index(device));
+  }
+  std::sort(speed.types.begin(), speed.types.end());
+  speed.types.erase(std::unique(speed.types.begin(), speed.types.end()), speed.types.end());
+}
+
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const TensorAxis& axis) {
+                                                    const TensorAxis& axis, const GroupSpeed& speed) {
   if (axis.degree == 1) {
     return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
-  const auto program = stage_program(problem.model, stage, axis);
+  TensorAxis as = axis;
+  if (is_measured(problem, stage, axis.degree)) { // times are as measured, whatever was shared
+    as.rule = TensorRule::megatron;
+  }
+  const auto program = program_of(problem, stage, as, speed);
   if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
     return *reason;
   }

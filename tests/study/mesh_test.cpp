@@ -121,6 +121,28 @@ TEST_CASE("every pipeline strategy keeps the degrees, no other has a plan", "[st
   }
 }
 
+// A search may choose what any rule does, so on the same devices it takes no longer, with all that an iteration has.
+TEST_CASE("a mesh is laid out by the rule that the study names", "[study][mesh]") {
+  const auto run_of = [](const std::string& rule) {
+    const Run run = only(compare_text(
+        gpt2("{tensor: 4, data: 2, tensor_rule: " + rule + "}", "[mesh]", "global_batch: 16, micro_batches: 4")));
+    REQUIRE(run.feasible);
+    CHECK(run.stages.front().tensor_rule == rule.substr(0, rule.find(',')));
+    CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
+    CHECK(run.bottleneck.value > 0);
+    return run.metrics.iteration.value;
+  };
+  for (const std::string sequence : {"false", "true"}) {
+    const double found = run_of("search, sequence: " + sequence);
+    for (const TensorRuleRow& row : kTensorRules) {
+      CAPTURE(row.name, sequence);
+      CHECK(found <= run_of(std::string(row.name) + ", sequence: " + sequence) * (1 + 1e-9));
+    }
+  }
+  CHECK(run_of("torchtitan") == near(run_of("megatron, sequence: true"))); // every product of GPT-2 has a partner
+  CHECK(run_of("torchtitan") < run_of("torchtitan-whole-loss"));
+}
+
 // Of 124 M parameters in fp16 with Adam a device holds 2 + 2 bytes each, and 12 more for the optimiser, which eight
 // replicas share. A ring's reduce-scatter and all-gather are its all-reduce, and each steps an eighth.
 TEST_CASE("replicas that share the optimiser hold and step an eighth of it", "[study][mesh][zero]") {
