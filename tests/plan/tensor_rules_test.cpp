@@ -108,6 +108,30 @@ TEST_CASE("a search takes no longer than any framework's rule", "[plan][tensor]"
   CHECK(faster > 100);
 }
 
+TEST_CASE("a search leaves a rank no more of any operator's parameters than a framework's rule does",
+          "[plan][tensor]") {
+  for (const char* name : {"llama3-8b", "gpt3-1t", "deepseek-v3", "mamba2-2.7b"}) {
+    const Shipped shipped(name);
+    for (const auto& stage : stages_of(shipped.model)) {
+      const auto parameters = [&](TensorRule rule) {
+        std::vector<double> parts(stage.size(), 0);
+        const auto split = split_tensors(shipped.problem, stage, {4, true, rule}, shipped.speed(4));
+        for (std::size_t i = 0; i < stage.size() && std::holds_alternative<TensorSplit>(split); ++i) {
+          parts[i] = std::get<TensorSplit>(split).operators[i].parameters;
+        }
+        return parts;
+      };
+      const std::vector<double> found = parameters(TensorRule::search);
+      const std::vector<double> megatron = parameters(TensorRule::megatron);
+      const std::vector<double> torchtitan = parameters(TensorRule::torchtitan);
+      for (std::size_t i = 0; i < stage.size(); ++i) {
+        INFO(name << ", " << shipped.model.operators[stage[i]].name);
+        CHECK(found[i] <= std::max(megatron[i], torchtitan[i]) + 1e-12);
+      }
+    }
+  }
+}
+
 TEST_CASE("a stage is charged what its program takes", "[plan][tensor]") {
   for (const char* name : {"llama3-8b", "bert-large", "deepseek-v3", "resnet50"}) {
     const Shipped shipped(name);
