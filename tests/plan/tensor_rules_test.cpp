@@ -5,8 +5,10 @@
 #include <numeric>
 #include <string>
 
+#include "sim/plan/program/share_by_search.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 #include "sim/platform/load_platform.hpp"
+#include "sim/workload/derive_signatures.hpp"
 #include "tests/catch.hpp"
 #include "tests/platform/platforms.hpp"
 #include "tests/workload/models.hpp"
@@ -163,6 +165,22 @@ TEST_CASE("a stage is charged what its program takes", "[plan][tensor]") {
         CHECK(program_seconds(program.program, program.shared, of_program).value == test::near(*charged));
       }
     }
+  }
+}
+
+// An encoder's output has readers in every layer of the decoder, and a dense network's tensors in every layer after.
+TEST_CASE("the search is exact on whole models", "[plan][tensor]") {
+  for (const char* name : {"t5-large", "densenet121", "deepseek-v3", "gpt-oss-120b", "mamba2-2.7b"}) {
+    const Shipped shipped(name);
+    const std::vector<Signature> operators = signatures_of(shipped.model);
+    const StepTimes times{.computation =
+                              [&](int op, const Shard& shard) {
+                                const auto one = shipped.time(op, shard);
+                                return one->forward + one->backward_input + one->backward_weight;
+                              },
+                          .group = {8, shipped.speed(8).slowest}};
+    INFO(name);
+    CHECK(share_by_search(operators, make_layout({{Axis::tensor, 8}}), {.sequence = true}, times).exact);
   }
 }
 

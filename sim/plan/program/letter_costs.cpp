@@ -29,11 +29,21 @@ LetterCosts::LetterCosts(const std::vector<Signature>& operators, const StepTime
 
 double LetterCosts::seconds(int op, const std::vector<int>& letters) const {
   const Shard shard = shard_of_operator(operators_[op], letters[op], times_.group.ranks);
-  return times_.computation(op, shard).value + values(op, letters);
+  return times_.computation(op, shard).value + inner(op, letters[op]) + exchanges(op, letters);
 }
 
-Placement LetterCosts::needed(const OutputReader& reader, const std::vector<int>& letters) const {
-  return placement_used(operators_[reader.op].inputs[reader.input].dimensions, letters[reader.op]);
+Reading LetterCosts::reading(const OutputReader& reader, int letter) const {
+  const Signature& signature = operators_[reader.op];
+  const InputSignature& input = signature.inputs[reader.input];
+  Reading reading{.need = placement_used(input.dimensions, letter)};
+  if (has_gradient_[reader.op] != 0) {
+    reading.again = signature.reads_inputs;
+    reading.differentiates = input.passes_gradient;
+  }
+  if (reading.differentiates) {
+    reading.gradient = placement_made(signature, input.dimensions, letter, false);
+  }
+  return reading;
 }
 
 double LetterCosts::exchanged(int op, const Placement& from, const Placement& to) const {
@@ -43,63 +53,46 @@ double LetterCosts::exchanged(int op, const Placement& from, const Placement& to
   return exchange_seconds(collective_of(way_between(from, to)), operators_[op].output, times_.element, times_).value;
 }
 
-// Forward, and then all else that depends on how the output lies.
-double LetterCosts::values(int op, const std::vector<int>& letters) const {
-  const Signature& signature = operators_[op];
-  const int letter = letters[op];
+// What an operator reduces inside.
+double LetterCosts::inner(int op, int letter) const {
   double sum = 0;
-  if (letter != kNone && signature.letters[letter].along == Along::reduce) {
+  if (letter != kNone && operators_[op].letters[letter].along == Along::reduce) {
     const Bytes element{row_of(Precision::fp32).bytes};
-    for (const InnerReduction& reduction : signature.reductions) {
+    for (const InnerReduction& reduction : operators_[op].reductions) {
       sum += exchange_seconds(CollectiveKind::all_reduce, reduction.tensor, element, times_).value;
-    }
-  }
-  std::vector<Placement> needs;
-  for (const OutputReader& reader : readers_[op]) {
-    needs.push_back(needed(reader, letters));
-  }
-  const Placement made = placement_made(signature, signature.output, letter, true);
-  const Placement kept = made.is_partial() ? agreed_placement(needs) : made;
-  sum += exchanged(op, made, kept);
-  sum += read(op, kept, letters);
-  return has_gradient_[op] ? sum + gradients(op, made, kept, letters) + reduction(op, letter, kept) : sum;
-}
-
-// Each placement that readers need is made once for all of them; and again in backward for those that read their inputs
-// there, since a rank keeps what it has of a value.
-double LetterCosts::read(int op, const Placement& kept, const std::vector<int>& letters) const {
-  std::vector<Placement> forward, backward;
-  for (const OutputReader& reader : readers_[op]) {
-    const Placement need = needed(reader, letters);
-    add_once(forward, need);
-    if (has_gradient_[reader.op] && operators_[reader.op].reads_inputs) {
-      add_once(backward, need);
-    }
-  }
-  double sum = 0;
-  for (const auto* needs : {&forward, &backward}) {
-    for (const Placement& need : *needs) {
-      sum += exchanged(op, kept, need);
     }
   }
   return sum;
 }
 
-// Gradients that lie alike are added up before they are put where the value is, and the operator takes the sum as it
-// made its output.
-double LetterCosts::gradients(int op, const Placement& made, const Placement& kept,
-                              const std::vector<int>& letters) const {
-  std::vector<Placement> arriving;
+// Forward, each placement that readers need is made once for all of them, and in backward again, since a rank keeps
+// what it has of a value. Gradients that lie alike are added up before they are put where the value is, and the
+// operator takes the sum as it made its output.
+double LetterCosts::exchanges(int op, const std::vector<int>& letters) const {
+  std::vector<Placement> needs, again, gradients;
   for (const OutputReader& reader : readers_[op]) {
-    const Signature& signature = operators_[reader.op];
-    const InputSignature& input = signature.inputs[reader.input];
-    if (has_gradient_[reader.op] && input.passes_gradient) {
-      add_once(arriving, placement_made(signature, input.dimensions, letters[reader.op], false));
+    const Reading one = reading(reader, letters[reader.op]);
+    add_once(needs, one.need);
+    if (one.again) {
+      add_once(again, one.need);
+    }
+    if (one.differentiates) {
+      add_once(gradients, one.gradient);
     }
   }
-  double sum = exchanged(op, kept, without_partial(made));
-  for (const Placement& one : arriving) {
-    sum += exchanged(op, one, kept);
+  const Placement made = placement_made(operators_[op], operators_[op].output, letters[op], true);
+  const Placement kept = made.is_partial() ? agreed_placement(needs) : made;
+  double sum = exchanged(op, made, kept);
+  for (const auto* some : {&needs, &again}) {
+    for (const Placement& need : *some) {
+      sum += exchanged(op, kept, need);
+    }
+  }
+  for (const Placement& gradient : gradients) {
+    sum += exchanged(op, gradient, kept);
+  }
+  if (has_gradient_[op] != 0) {
+    sum += exchanged(op, kept, without_partial(made)) + reduction(op, letters[op], kept);
   }
   return sum;
 }

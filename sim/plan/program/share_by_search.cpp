@@ -83,21 +83,27 @@ int border_letter(const Signature& border, bool sequence, int degree) {
   return sequence && can ? tokens : kNone;
 }
 
+using Key = std::vector<std::uint8_t>;
+
 // The dynamic program. Once an operator has its letter, the terms of those tensors are added of which it is the last
-// reader; operators that no later term asks for leave the state.
+// reader. A state is what later terms depend on: the letters of operators whose tensors still have readers to come, and
+// what was asked of these tensors so far.
 class Search {
 public:
   Search(const std::vector<Signature>& operators, const std::vector<std::vector<int>>& choices, const StepTimes& times)
       : operators_(operators), choices_(choices), costs_(operators, times), complete_(operators.size()),
-        needed_until_(operators.size(), 0), known_(operators.size()), letters_(operators.size(), kNone) {
+        letter_until_(operators.size(), 0), term_until_(operators.size(), 0), kept_until_(operators.size(), 0),
+        asked_(operators.size()), known_(operators.size()), letters_(operators.size(), kNone),
+        picked_(operators.size(), 0) {
     find_spans();
+    number_readings();
   }
 
   // No letters where no choice keeps ties.
   std::optional<FoundLetters> find() {
     std::vector<State> states(1);
     for (int op = 0; op < count(); ++op) {
-      states = extended(states, op);
+      states = extended(std::move(states), op);
       if (states.empty()) {
         return std::nullopt;
       }
@@ -106,76 +112,122 @@ public:
   }
 
 private:
-  using Key = std::vector<std::uint8_t>; // choices of the operators that live, in their order
+  // The best way to a key. Others that lead there have the same to come.
   struct State {
-    Key key{};
+    Key live{}; // choices of the operators that later terms ask for, in their order
     double seconds = 0;
     int before = -1;         // in the last step's list
     std::uint8_t choice = 0; // of the step's operator
   };
-  static constexpr std::size_t kMostStates = 1 << 15;
+  static constexpr std::size_t kMostStates = 1 << 12;
 
   int count() const { return static_cast<int>(operators_.size()); }
 
-  // When each term is complete, and how long each operator's letter is asked for.
   void find_spans() {
     for (int op = 0; op < count(); ++op) {
       const auto& readers = costs_.readers()[op];
-      const int last = readers.empty() ? op : std::max(op, readers.back().op);
-      complete_[last].push_back(op);
-      needed_until_[op] = std::max(needed_until_[op], last);
+      term_until_[op] = readers.empty() ? op : readers.back().op;
+      complete_[term_until_[op]].push_back(op);
+      letter_until_[op] = std::max(letter_until_[op], term_until_[op]);
       for (const OutputReader& reader : readers) {
-        needed_until_[reader.op] = std::max(needed_until_[reader.op], last);
+        kept_until_[reader.op] = std::max(kept_until_[reader.op], term_until_[op]);
       }
       for (const ParameterSignature& parameter : operators_[op].parameters) {
         if (parameter.tied_to >= 0) {
-          needed_until_[parameter.tied_to] = std::max(needed_until_[parameter.tied_to], op);
+          letter_until_[parameter.tied_to] = std::max(letter_until_[parameter.tied_to], op);
+        }
+      }
+    }
+    for (int op = 0; op < count(); ++op) {
+      kept_until_[op] = std::max(kept_until_[op], letter_until_[op]);
+    }
+  }
+
+  // Readings of one tensor that ask for the same have the same number.
+  void number_readings() {
+    for (int op = 0; op < count(); ++op) {
+      std::vector<Reading> known;
+      for (const OutputReader& reader : costs_.readers()[op]) {
+        Key& numbers = asked_[op].emplace_back();
+        for (const int letter : choices_[reader.op]) {
+          const Reading reading = costs_.reading(reader, letter);
+          const auto found = std::find(known.begin(), known.end(), reading);
+          numbers.push_back(static_cast<std::uint8_t>(found - known.begin()));
+          if (found == known.end()) {
+            known.push_back(reading);
+          }
         }
       }
     }
   }
 
-  std::vector<State> extended(const std::vector<State>& states, int op) {
+  std::vector<State> extended(std::vector<State> states, int op) {
     std::vector<int> now = live_;
     now.push_back(op);
     live_.clear();
-    std::copy_if(now.begin(), now.end(), std::back_inserter(live_), [&](int one) { return needed_until_[one] > op; });
+    std::copy_if(now.begin(), now.end(), std::back_inserter(live_), [&](int one) { return kept_until_[one] > op; });
     std::map<Key, State> best;
     for (std::size_t before = 0; before < states.size(); ++before) {
-      Key key = states[before].key;
-      key.push_back(0);
+      Key picked = states[before].live;
+      picked.push_back(0);
       for (std::size_t choice = 0; choice < choices_[op].size(); ++choice) {
-        key.back() = static_cast<std::uint8_t>(choice);
-        place(now, key);
+        picked.back() = static_cast<std::uint8_t>(choice);
+        pick(now, picked);
         if (costs_.tie_holds(op, letters_)) {
-          keep(best, {key_of(now, key), states[before].seconds + completed(op), static_cast<int>(before), key.back()});
+          keep(best, key_after(op),
+               {live_choices(), states[before].seconds + completed(op), static_cast<int>(before), picked.back()});
         }
       }
     }
-    history_.push_back(states);
+    history_.push_back(std::move(states));
     return fewest(best);
   }
 
-  void place(const std::vector<int>& now, const Key& key) {
+  void pick(const std::vector<int>& now, const Key& picked) {
     for (std::size_t i = 0; i < now.size(); ++i) {
-      letters_[now[i]] = choices_[now[i]][key[i]];
+      picked_[now[i]] = picked[i];
+      letters_[now[i]] = choices_[now[i]][picked[i]];
     }
   }
 
-  Key key_of(const std::vector<int>& now, const Key& key) const {
-    Key kept;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < now.size() && next < live_.size(); ++i) {
-      if (now[i] == live_[next]) {
-        kept.push_back(key[i]);
-        ++next;
+  Key live_choices() const {
+    Key choices;
+    for (const int op : live_) {
+      choices.push_back(picked_[op]);
+    }
+    return choices;
+  }
+
+  // What terms after this operator depend on.
+  Key key_after(int op) const {
+    Key key;
+    for (const int one : live_) {
+      if (letter_until_[one] > op) {
+        key.push_back(picked_[one]);
+      }
+      if (term_until_[one] > op) {
+        const Key asked = asked_until(one, op);
+        key.push_back(static_cast<std::uint8_t>(asked.size()));
+        key.insert(key.end(), asked.begin(), asked.end());
       }
     }
-    return kept;
+    return key;
   }
 
-  static void keep(std::map<Key, State>& best, State state) {
-    const auto [known, is_new] = best.try_emplace(state.key, state);
+  // The numbers of what the readers up to this operator ask of a tensor, each once.
+  Key asked_until(int tensor, int op) const {
+    Key asked;
+    const auto& readers = costs_.readers()[tensor];
+    for (std::size_t i = 0; i < readers.size() && readers[i].op <= op; ++i) {
+      asked.push_back(asked_[tensor][i][picked_[readers[i].op]]);
+    }
+    std::sort(asked.begin(), asked.end());
+    asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+    return asked;
+  }
+
+  static void keep(std::map<Key, State>& best, Key key, State state) {
+    const auto [known, is_new] = best.try_emplace(std::move(key), state);
     if (!is_new && state.seconds < known->second.seconds) {
       known->second = std::move(state);
     }
@@ -199,11 +251,9 @@ private:
   double completed(int op) {
     double sum = 0;
     for (const int term : complete_[op]) {
-      Key key = {choice_of(term)};
-      for (const OutputReader& reader : costs_.readers()[term]) {
-        key.push_back(choice_of(reader.op));
-      }
-      const auto [known, is_new] = known_[term].try_emplace(key, 0);
+      Key key = asked_until(term, op);
+      key.push_back(picked_[term]);
+      const auto [known, is_new] = known_[term].try_emplace(std::move(key), 0);
       if (is_new) {
         known->second = costs_.seconds(term, letters_);
       }
@@ -211,8 +261,6 @@ private:
     }
     return sum;
   }
-
-  std::uint8_t choice_of(int op) const { return static_cast<std::uint8_t>(letters_[op] + 1); }
 
   FoundLetters traced_back(State state) const {
     FoundLetters found{.shared = SharedLetters(operators_.size(), {kNone}), .seconds = Seconds{state.seconds}};
@@ -228,13 +276,41 @@ private:
   const std::vector<std::vector<int>>& choices_;
   LetterCosts costs_;
   std::vector<std::vector<int>> complete_;   // [operator]: whose terms are complete with it
-  std::vector<int> needed_until_;            // [operator]
-  std::vector<std::map<Key, double>> known_; // [operator]: its term, by the letters that it depends on
+  std::vector<int> letter_until_;            // [operator]: until when its letter itself is asked for
+  std::vector<int> term_until_;              // [operator]: its last reader
+  std::vector<int> kept_until_;              // [operator]: until when its choice is kept, as a reader's too
+  std::vector<std::vector<Key>> asked_;      // [operator][its reader][choice of that]: the number of the reading
+  std::vector<std::map<Key, double>> known_; // [operator]: its term, by what it depends on
   std::vector<int> letters_;                 // [operator]: of the state at hand
-  std::vector<int> live_;                    // operators of the states' keys
+  Key picked_;                               // [operator]: the choices that these are
+  std::vector<int> live_;                    // operators of the states' `live`
   std::vector<std::vector<State>> history_;  // [operator]: the states before it
   bool exact_ = true;
 };
+
+} // namespace
+
+namespace {
+
+// The rule's letters that take least, if that is less than what was found.
+FoundLetters or_by_rule(FoundLetters found, const std::vector<Signature>& operators, const Layout& layout,
+                        const SearchRule& rule, const StepTimes& times) {
+  const LetterCosts costs(operators, times);
+  for (const SharedLetters& shared : letters_by_rules(operators, layout, rule.sequence)) {
+    std::vector<int> letters;
+    for (const auto& one : shared) {
+      letters.push_back(one.front());
+    }
+    double sum = 0;
+    for (int op = 0; op < static_cast<int>(operators.size()); ++op) {
+      sum += costs.seconds(op, letters);
+    }
+    if (sum < found.seconds.value) {
+      found = {shared, Seconds{sum}, false};
+    }
+  }
+  return found;
+}
 
 } // namespace
 
@@ -272,7 +348,7 @@ FoundLetters share_by_search(const std::vector<Signature>& operators, const Layo
     return share_by_search(operators, layout, any, times);
   }
   check(found.has_value(), "operators that share nothing share a parameter in the same way");
-  return *found;
+  return found->exact ? *found : or_by_rule(std::move(*found), agreed, layout, rule, times);
 }
 
 } // namespace stagecraft
