@@ -184,12 +184,5 @@ TEST_CASE("the search is exact on whole models", "[plan][tensor]") {
   }
 }
 
-// Four ranks have 100 bytes each of a tensor of 400, and each sends 25 of them to every other: 3 s + 75 B / (2 B/s).
-TEST_CASE("a rank brings its own part to an all-to-all", "[plan][tensor]") {
-  const Group group{4, {Seconds{1}, 0.5}};
-  const RankShare share{.forward = {{CollectiveKind::all_to_all, Bytes{400}}}};
-  CHECK(group_waits(share, group, 1).forward.value == test::near(3 + 75 * 0.5));
-}
-
 } // namespace
 } // namespace stagecraft

@@ -46,9 +46,7 @@ Shard shard_of_operator(const Signature& signature, int letter, int degree) {
   return {degree, touched / all};
 }
 
-Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor) {
-  return {kind, group, kind == CollectiveKind::all_to_all ? tensor / group.ranks : tensor};
-}
+Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor) { return {kind, group, tensor}; }
 
 Seconds exchange_seconds(CollectiveKind kind, const TensorDimensions& dimensions, Bytes element,
                          const StepTimes& times) {

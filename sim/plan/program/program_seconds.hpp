@@ -32,8 +32,8 @@ double elements_of(const TensorDimensions& dimensions);
 /// writes.
 Shard shard_of_operator(const Signature& signature, int letter, int degree);
 
-/// The collective that changes how a tensor of so many bytes lies. Its buffer is the whole tensor, but each rank brings
-/// no more to an all-to-all than the part that it has.
+/// The collective that changes how a tensor of so many bytes lies. The whole tensor counts as its buffer; for an
+/// all-to-all, to which a rank brings only the part that it has, that is too much.
 Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor);
 
 /// Seconds of a collective inside a micro-batch, on a tensor of these dimensions for each sample.
