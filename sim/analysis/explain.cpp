@@ -137,8 +137,8 @@ private:
     return any;
   }
 
-  // Gives every pass of a kind the mean time of that kind; its steps, and its parts between reductions of gradients, keep
-  // their proportions.
+  // Gives every pass of a kind the mean time of that kind; its steps, and its parts between reductions of gradients,
+  // keep their proportions.
   static void balance(TaskGraph& graph) {
     const std::vector<std::int32_t> count = graph.tasks_per_work();
     std::vector<double> seconds(kTaskNames.size(), 0.0), tasks(kTaskNames.size(), 0.0);

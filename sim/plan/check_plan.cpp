@@ -165,7 +165,13 @@ void check_tensor_parallel(const Plan& plan, const ModelGraph& model, std::vecto
       if (stage.sequence_parallel) {
         defects.push_back(stage_name(s) + " is sequence-parallel with a tensor_parallel of 1; allowed: from 2 on");
       }
+      if (stage.tensor_rule != TensorRule::megatron) {
+        defects.push_back(stage_name(s) + " has a tensor_rule with a tensor_parallel of 1; allowed: from 2 on");
+      }
       continue;
+    }
+    if (stage.tensor_rule == TensorRule::search) {
+      continue; // always finds letters: in the end none
     }
     const auto program = stage_program(model, stage.operators, stage.axis());
     if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {

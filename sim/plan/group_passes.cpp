@@ -2,10 +2,9 @@
 #include "sim/plan/group_passes.hpp"
 
 #include <algorithm>
-#include <optional>
 
-#include "sim/base/improves.hpp"
-#include "sim/cost/alike_times.hpp"
+#include "sim/plan/program/program_seconds.hpp"
+#include "sim/plan/slowest_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -19,10 +18,11 @@ public:
   /// An operator between what it has to be brought and what it leaves to be added up.
   void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges) {
     exchange(Exchange::When::before, exchanges);
-    exchange(Exchange::When::before_the_weight, exchanges);
+    exchange(Exchange::When::before_weight, exchanges);
     settle(pass_.exchanges.size());
     compute(seconds);
     wait(waits);
+    exchange(Exchange::When::after_input, exchanges);
     exchange(Exchange::When::after, exchanges);
     settle(pass_.exchanges.size());
   }
@@ -31,13 +31,14 @@ public:
   void run_beside(Seconds input, Seconds weight, Seconds waits, const std::vector<Exchange>& exchanges) {
     exchange(Exchange::When::before, exchanges);
     settle(pass_.exchanges.size());
-    exchange(Exchange::When::before_the_weight, exchanges);
+    exchange(Exchange::When::before_weight, exchanges);
     const std::size_t for_weight = pass_.exchanges.size();
     compute(input);
     wait(waits);
-    exchange(Exchange::When::after, exchanges);
+    exchange(Exchange::When::after_input, exchanges);
     settle(for_weight);
     compute(weight);
+    exchange(Exchange::When::after, exchanges);
     settle(pass_.exchanges.size());
   }
 
@@ -45,10 +46,9 @@ public:
     if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
       pass_.computations.push_back({Seconds{0}, needs_});
     }
-    const Bytes bytes = whole.bytes * share_;
-    const Collective collective{whole.kind, group_, bytes};
+    const Collective collective = collective_on(whole.kind, group_, whole.bytes * share_);
     const Seconds seconds = seconds_of(collective);
-    pass_.exchanges.push_back({whole.kind, bytes, seconds, pass_.computations.size() - 1});
+    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1});
     ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
     exchanging_ += {seconds, latency_of(collective)};
     is_open_ = false;
@@ -120,51 +120,12 @@ private:
   bool is_open_ = false;  // whether what follows belongs to the last computation
 };
 
-// The times of operators' shards on the slowest of some device types.
-class SlowestTimes {
-public:
-  SlowestTimes(const Problem& problem, const std::vector<int>& types, double share) {
-    for (const int type : types) {
-      known_.emplace_back(problem.cost, problem.platform.types[type], problem.samples * share,
-                          problem.training.precision);
-    }
-  }
-
-  OperatorTime of(OperatorId op, const Shard& shard) {
-    OperatorTime most{};
-    for (AlikeTimes& of_type : known_) {
-      const std::optional<OperatorTime>& time = of_type.of_shard(op, shard);
-      const Seconds never{kInfinity};
-      most.forward = std::max(most.forward, time ? time->forward : never);
-      most.backward_input = std::max(most.backward_input, time ? time->backward_input : never);
-      most.backward_weight = std::max(most.backward_weight, time ? time->backward_weight : never);
-    }
-    return most;
-  }
-
-private:
-  std::vector<AlikeTimes> known_;
-};
-
 } // namespace
 
-namespace {
-
-void run_backward(const Problem& problem, const OperatorTime& time, const RankShare& of_operator, Seconds waits,
-                  PassWriter& pass) {
-  if (problem.training.exchange_beside) {
-    pass.run_beside(time.backward_input, time.backward_weight, waits, of_operator.backward);
-  } else {
-    pass.run(time.backward_input + time.backward_weight, waits, of_operator.backward);
-  }
-}
-
-} // namespace
-
-Seconds backward_seconds(const Problem& problem, const OperatorTime& time, const RankShare& of_operator,
-                         const Group& group, double share) {
+Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator, const Group& group, double share) {
   PassWriter pass(group, share);
-  run_backward(problem, time, of_operator, given_wait(of_operator, group, share), pass);
+  pass.run_beside(time.backward_input, time.backward_weight, given_wait(of_operator, group, share),
+                  of_operator.backward);
   return pass.so_far();
 }
 
@@ -195,7 +156,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
     const Seconds before = backward.so_far();
-    run_backward(problem, times[at], part, waits, backward);
+    backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
     passes.backward_of[at] = backward.so_far() - before;
     input.run(times[at].backward_input, waits, part.backward);
   }

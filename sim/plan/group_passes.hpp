@@ -1,5 +1,5 @@
-// What the devices of a tensor-parallel group do in a pass of a micro-batch: they compute, exchange, compute, and so on.
-// SPDX-License-Identifier: Apache-2.0
+// What the devices of a tensor-parallel group do in a pass of a micro-batch: they compute, exchange, compute, and so
+// on. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
@@ -15,11 +15,11 @@ struct TensorSplit;
 
 /// What a group exchanges for a whole micro-batch; the bytes of the whole tensor.
 struct Exchange {
-  /// Which computation of the operator it belongs to.
   enum class When {
-    before,            ///< the operator waits for it
-    before_the_weight, ///< of a backward: only the gradient of the weights does
-    after              ///< it is made of what the operator computes; of a backward, of the gradients of its inputs
+    before,        ///< the operator waits for it
+    before_weight, ///< of a backward: only the gradient of the weights waits for it
+    after_input,   ///< of a backward: it is made of the gradients of the inputs, and may run beside that of the weights
+    after          ///< it is made of what the operator computes
   };
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes;
@@ -63,19 +63,17 @@ struct GroupPass {
 /// The passes of a replica.
 struct GroupPasses {
   GroupPass forward;
-  GroupPass backward;       ///< both gradients of an operator, one after the other, and beside them what may be
-  GroupPass backward_input; ///< where the gradients of weights are computed apart
-  Seconds backward_weight;  ///< all of these, which need no exchange
-  GroupPass recompute;      ///< forward again, of the operators that are recomputed
-  GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
+  GroupPass backward;               ///< both gradients of an operator, one after the other, and beside them what may be
+  GroupPass backward_input;         ///< where the gradients of weights are computed apart
+  Seconds backward_weight;          ///< all of these, which need no exchange
+  GroupPass recompute;              ///< forward again, of the operators that are recomputed
+  GroupPass terms;                  ///< once an iteration: gradients are added up of which each device has a term
   std::vector<Seconds> backward_of; ///< [operator of the stage]: its part of `backward`
 };
 
-/// How long both gradients of an operator take, with what the group exchanges for them. Where the training says so, what
-/// only the gradient of the weights needs is exchanged beside the gradient of the inputs, and this gradient beside that
-/// of the weights, as Megatron-LM does.
-Seconds backward_seconds(const Problem& problem, const OperatorTime& time, const RankShare& of_operator,
-                         const Group& group, double share);
+/// How long both gradients of an operator take, with what the group exchanges for them: what only the gradient of the
+/// weights needs beside the gradient of the inputs, and what this leaves beside that of the weights.
+Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator, const Group& group, double share);
 
 /// `types` are the types of the group's devices, each once. Times are infinite if one lacks a kernel.
 GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,

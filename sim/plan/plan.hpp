@@ -23,17 +23,18 @@ namespace stagecraft {
 /// compute every operator together, a shard each (tensor parallelism). Each replica runs a share of every micro-batch,
 /// and the devices that hold the same shard reduce their gradients together.
 struct Stage {
-  std::vector<OperatorId> operators; ///< ascending
-  std::vector<DeviceId> devices;     ///< replica by replica, in each by rank
-  std::vector<double> shares;        ///< share of each replica, adding up to 1; empty: equal shares
-  int tensor_parallel = 1;           ///< t, which divides the number of devices
-  bool sequence_parallel = false;    ///< between products the devices of a replica share tokens
+  std::vector<OperatorId> operators;             ///< ascending
+  std::vector<DeviceId> devices;                 ///< replica by replica, in each by rank
+  std::vector<double> shares;                    ///< share of each replica, adding up to 1; empty: equal shares
+  int tensor_parallel = 1;                       ///< t, which divides the number of devices
+  bool sequence_parallel = false;                ///< between products the devices of a replica share tokens
+  TensorRule tensor_rule = TensorRule::megatron; ///< by which they share operators
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
   bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
   int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
 
-  TensorAxis axis() const { return {tensor_parallel, sequence_parallel}; }
+  TensorAxis axis() const { return {tensor_parallel, sequence_parallel, tensor_rule}; }
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
     return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];

@@ -41,12 +41,14 @@ private:
 };
 
 template <class Way, class SomeStage> void stage(Way& way, SomeStage& all) {
-  auto& [operators, devices, shares, tensor_parallel, sequence_parallel, recompute, recomputed, in_turn, streams] = all;
+  auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed, in_turn,
+         streams] = all;
   way.list(operators);
   way.list(devices);
   way.list(shares);
   way.plain(tensor_parallel);
   way.plain(sequence_parallel);
+  way.plain(tensor_rule);
   way.plain(recompute);
   way.list(recomputed);
   way.plain(in_turn);

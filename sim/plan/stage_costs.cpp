@@ -28,8 +28,8 @@ std::vector<int> stage_of_operator(const Problem& problem, const Plan& plan) {
 
 struct Sums {
   double forward = 0, input = 0, weight = 0;
-  double overlap = 0; // seconds saved by computing both gradients at the same time
-  double again = 0;   // forward time of recomputed operators
+  double overlap = 0;                                  // seconds saved by computing both gradients at the same time
+  double again = 0;                                    // forward time of recomputed operators
   std::shared_ptr<const GroupPasses> passes = nullptr; // where a group takes these times
 };
 
@@ -264,11 +264,11 @@ double part_of_optimizer(const Training& training, const Stage& stage) {
 // What a device of a replica holds for its share of a micro-batch.
 StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held, Bytes incoming,
                               Bytes outgoing, double share) {
-  const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share,
-                             incoming * share, outgoing * share};
+  const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share, incoming * share,
+                             outgoing * share};
   StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-  memory.optimizer = problem.model.memory_given ? memory.optimizer
-                                                : memory.optimizer * part_of_optimizer(problem.training, stage);
+  memory.optimizer =
+      problem.model.memory_given ? memory.optimizer : memory.optimizer * part_of_optimizer(problem.training, stage);
   memory.workspace = held.workspace * share; // of this stage's own segments
   memory.recomputed = held.recomputed * share;
   memory.read_again = held.read_again * share;
@@ -278,8 +278,22 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   return memory;
 }
 
+// Only a search for letters asks how fast the stage's groups are.
+GroupSpeed speed_of(const Problem& problem, const Stage& stage) {
+  GroupSpeed speed;
+  if (stage.tensor_rule == TensorRule::search) {
+    add_groups(speed, problem, stage.devices, stage.tensor_parallel);
+    speed.share = 0;
+    for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
+      speed.share = std::max(speed.share, stage.share(replica));
+    }
+  }
+  return speed;
+}
+
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
-  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis()));
+  const TensorSplit split =
+      std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis(), speed_of(problem, stage)));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};

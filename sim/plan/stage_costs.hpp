@@ -17,9 +17,9 @@ struct ReplicaCost {
   DeviceId device = 0;
   double share = 1;
   Seconds forward, backward_input, backward_weight; ///< includes the collectives of its tensor-parallel group
-  Seconds overlap;   ///< saved where both gradients are computed in one pass: by several streams, or by exchanges beside
-  Seconds recompute; ///< forward time of what runs again; 0 without recompute
-  Seconds optimizer; ///< per step; with adding up what each device of the group has a term of
+  Seconds overlap; ///< saved where both gradients are computed in one pass: by several streams, or by exchanges beside
+  Seconds recompute;  ///< forward time of what runs again; 0 without recompute
+  Seconds optimizer;  ///< per step; with adding up what each device of the group has a term of
   Seconds prediction; ///< time to predict weights some steps ahead, in schedules that do so (XPipe)
   StageMemory memory;
 

@@ -4,33 +4,20 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/plan/program/program_seconds.hpp"
+#include "sim/plan/slowest_times.hpp"
+
 namespace stagecraft {
 namespace {
-
-CollectiveKind kind_of(StepKind step) {
-  switch (step) {
-  case StepKind::reduce_scatter:
-    return CollectiveKind::reduce_scatter;
-  case StepKind::all_gather:
-    return CollectiveKind::all_gather;
-  case StepKind::all_to_all:
-    return CollectiveKind::all_to_all;
-  default:
-    return CollectiveKind::all_reduce;
-  }
-}
-
-double elements_of(const TensorDimensions& dimensions) {
-  return std::accumulate(dimensions.begin(), dimensions.end(), 1.0, [](double product, const TensorDimension& one) {
-    return product * static_cast<double>(one.size());
-  });
-}
 
 // Reads the shares of operators off a stage's program, whose layout has one dimension.
 class ShareReader {
 public:
-  ShareReader(const Problem& problem, const StageProgram& stage)
-      : problem_(problem), stage_(stage), program_(stage.program), degree_(program_.layout.dimensions.front().size) {}
+  /// `beside`: in a backward, data is exchanged beside the gradients that do not need it.
+  ShareReader(const Problem& problem, const StageProgram& stage, bool beside)
+      : problem_(problem), stage_(stage), program_(stage.program), degree_(program_.layout.dimensions.front().size),
+        needed_by_weight_(beside ? Exchange::When::before_weight : Exchange::When::before),
+        left_by_input_(beside ? Exchange::When::after_input : Exchange::When::after) {}
 
   TensorSplit read(std::size_t operators) {
     TensorSplit split;
@@ -66,22 +53,18 @@ private:
   RankShare share_of(int op) const {
     const Signature& signature = program_.operators[op];
     double all = 0;
-    double read = 0;
     double saved = 0;
     for (const InputSignature& input : signature.inputs) {
       const double elements = elements_of(input.dimensions);
       const double part = used(op, input.dimensions);
       all += elements;
-      read += elements * part;
       saved += elements * (input.maker >= 0 ? std::min(part, kept(input.maker)) : part);
     }
     const double made = elements_of(signature.output);
     const double written = made * used(op, signature.output);
     RankShare share;
     share.output = kept(op);
-    if (is_shared(op)) {
-      share.shard = {degree_, (read + written) / (all + made)};
-    }
+    share.shard = shard_of_operator(signature, stage_.shared[op].front(), degree_);
     share.stash = all > 0 ? saved / all : 1;
     share.weight_stash = (saved + written) / (all + made);
     share.parameters = part_of_parameters(op);
@@ -125,11 +108,11 @@ private:
         const ProgramTensor& tensor = program_.tensors[step.reads.front()];
         const int maker = maker_[step.reads.front()];
         if (tensor.placements.front().is_partial() && maker >= 0) {
-          (at_operator(split, maker).*pass).push_back({kind_of(step.kind), bytes_of(tensor), Exchange::When::after});
+          (at_operator(split, maker).*pass).push_back({collective_of(step.kind), bytes_of(tensor), left_by_input_});
         } else {
           const bool for_weight = of_weights[step.writes] == Readers::weights;
-          gathered.push_back({kind_of(step.kind), bytes_of(tensor),
-                              for_weight ? Exchange::When::before_the_weight : Exchange::When::before});
+          gathered.push_back(
+              {collective_of(step.kind), bytes_of(tensor), for_weight ? needed_by_weight_ : Exchange::When::before});
         }
       }
     }
@@ -176,8 +159,33 @@ private:
   const StageProgram& stage_;
   const Program& program_;
   int degree_;
+  Exchange::When needed_by_weight_, left_by_input_;
   std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
 };
+
+bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, int degree) {
+  return std::any_of(stage.begin(), stage.end(),
+                     [&](OperatorId op) { return find_configuration(problem.model, op, degree, false) != nullptr; });
+}
+
+std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const std::vector<OperatorId>& stage,
+                                                  const TensorAxis& axis, const GroupSpeed& speed) {
+  if (axis.rule != TensorRule::search) {
+    return stage_program(problem.model, stage, axis);
+  }
+  SlowestTimes slowest(problem, speed.types, speed.share);
+  const auto computation = [&](int op, const Shard& shard) {
+    const OperatorTime time = slowest.of(op, shard);
+    return time.forward + time.backward_input + time.backward_weight;
+  };
+  const StepTimes times{.computation = computation,
+                        .group = speed.group,
+                        .samples = problem.samples * speed.share,
+                        .element = Bytes{row_of(problem.training.precision).bytes},
+                        .gradient = Bytes{parameter_bytes(problem.training).gradient},
+                        .micro_batches = static_cast<double>(problem.micro_batches)};
+  return stage_program(problem.model, stage, axis, times);
+}
 
 // The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
 Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& stage, OperatorId op,
@@ -195,16 +203,36 @@ Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& 
 
 } // namespace
 
+void add_groups(GroupSpeed& speed, const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
+  for (auto first = devices.begin(); first != devices.end(); first += degree) {
+    const Group group = tensor_group(problem, {first, first + degree});
+    const auto seconds = [](const Group& one) {
+      return seconds_of(Collective{CollectiveKind::all_reduce, one, Bytes{1 << 20}});
+    };
+    speed.group = speed.group.ranks == 1 || seconds(speed.group) < seconds(group) ? group : speed.group;
+  }
+  for (const DeviceId device : devices) {
+    speed.types.push_back(problem.type_index(device));
+  }
+  std::sort(speed.types.begin(), speed.types.end());
+  speed.types.erase(std::unique(speed.types.begin(), speed.types.end()), speed.types.end());
+}
+
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const TensorAxis& axis) {
+                                                    const TensorAxis& axis, const GroupSpeed& speed) {
   if (axis.degree == 1) {
     return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
-  const auto program = stage_program(problem.model, stage, axis);
+  TensorAxis as = axis;
+  if (is_measured(problem, stage, axis.degree)) { // times are as measured, whatever was shared
+    as.rule = TensorRule::megatron;
+  }
+  const auto program = program_of(problem, stage, as, speed);
   if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
     return *reason;
   }
-  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program)).read(stage.size());
+  const bool beside = problem.training.exchange_beside && as.rule == TensorRule::megatron; // PyTorch's tensors wait
+  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program), beside).read(stage.size());
   for (std::size_t at = 0; at < stage.size(); ++at) {
     const Configuration* measured = find_configuration(problem.model, stage[at], axis.degree, false);
     if (measured != nullptr) {
@@ -226,7 +254,7 @@ Seconds forward_wait(const RankShare& of_operator, const Group& group, double sh
   const std::vector<Exchange>& exchanges = of_operator.forward;
   return std::accumulate(exchanges.begin(), exchanges.end(), given_wait(of_operator, group, share),
                          [&](Seconds sum, const Exchange& one) {
-                           return sum + seconds_of(Collective{one.kind, group, one.bytes * share});
+                           return sum + seconds_of(collective_on(one.kind, group, one.bytes * share));
                          });
 }
 

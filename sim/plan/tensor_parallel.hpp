@@ -29,11 +29,21 @@ struct TensorSplit {
   double borders = 1;               ///< the part that a device has of each tensor at the stage's borders
 };
 
+/// How fast tensor-parallel groups that share operators in the same way are; only a search for letters asks.
+struct GroupSpeed {
+  std::vector<int> types; ///< of their devices, each once
+  Group group;            ///< the slowest of them
+  double share = 1;       ///< the largest share of a micro-batch
+};
+
+/// Counts in the groups of `degree` that these devices form, one after the other.
+void add_groups(GroupSpeed& speed, const Problem& problem, const std::vector<DeviceId>& devices, int degree);
+
 /// Reads off the stage's program (stage_program). If the model's file has measured an operator at this degree, its
 /// times include all that is exchanged, except what the file says a cut adds. A group of one has and exchanges
 /// everything and nothing.
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const TensorAxis& axis);
+                                                    const TensorAxis& axis, const GroupSpeed& speed = {});
 
 /// Devices that share operators, with the ways in which they can exchange data, by the algorithm of the training.
 Group tensor_group(const Problem& problem, const std::vector<DeviceId>& devices);

@@ -30,6 +30,7 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<con
   constexpr int kMostDegree = 1 << 20;
   stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
   stage.sequence_parallel = map.boolean("sequence_parallel", false);
+  stage.tensor_rule = map.choice("tensor_rule", kTensorRules, "megatron").rule;
   stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
   stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
@@ -107,6 +108,9 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     }
     if (stage.sequence_parallel) {
       text += "    sequence_parallel: true\n";
+    }
+    if (stage.tensor_rule != TensorRule::megatron) {
+      text += "    tensor_rule: " + std::string(row_of(stage.tensor_rule).name) + "\n";
     }
     if (stage.streams > 0) {
       text += "    streams: " + std::to_string(stage.streams) + "\n";

@@ -103,6 +103,10 @@ std::string not_plain(const Plan& plan, std::string_view form, bool tensor_paral
     if (stage.tensor_parallel > 1 && !tensor_parallel) {
       return which + " is tensor-parallel, which " + std::string(form) + " cannot express";
     }
+    if (stage.tensor_rule != TensorRule::megatron) {
+      return which + " shares operators by the rule '" + std::string(row_of(stage.tensor_rule).name) + "', and " +
+             std::string(form) + " has its own";
+    }
     if (stage.recompute == Recompute::selective) {
       return which + " recomputes some of its operators, which " + std::string(form) + " cannot express";
     }

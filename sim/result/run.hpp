@@ -22,7 +22,8 @@ struct RunStage {
   std::vector<double> shares;
   int data_parallel = 1, tensor_parallel = 1;
   bool sequence_parallel = false;
-  int streams = 0; ///< 0: as the training says
+  std::string tensor_rule = "megatron"; ///< by which a tensor group shares operators
+  int streams = 0;                      ///< 0: as the training says
   std::string recompute = "none";
   std::vector<std::string> recomputed; ///< operators, where `recompute` is "selective"
   int chunk = 0;

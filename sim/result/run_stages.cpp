@@ -26,6 +26,7 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     shown.data_parallel = static_cast<int>(stage.replicas());
     shown.tensor_parallel = stage.tensor_parallel;
     shown.sequence_parallel = stage.sequence_parallel;
+    shown.tensor_rule = row_of(stage.tensor_rule).name;
     shown.streams = stage.streams;
     shown.recompute = name_of(stage.recompute);
     for (const OperatorId op : stage.recomputed) {
@@ -119,6 +120,9 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   json["tensor_parallel"] = stage.tensor_parallel;
   if (stage.sequence_parallel) {
     json["sequence_parallel"] = true;
+  }
+  if (stage.tensor_rule != row_of(TensorRule::megatron).name) {
+    json["tensor_rule"] = stage.tensor_rule;
   }
   json["recompute"] = stage.recompute;
   if (!stage.recomputed.empty()) {

@@ -36,10 +36,19 @@ enum class TaskKind : std::uint8_t {
 };
 
 inline constexpr std::string_view kTaskLetters = "FBWRTAODLCSGX";
-inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {
-    "forward",   "backward", "weight", "recompute", "transfer",       "all-reduce",
-    "optimizer", "read",     "load",   "copy",      "reduce-scatter", "all-gather",
-    "tensor-parallel exchange"};
+inline constexpr std::array<std::string_view, kTaskLetters.size()> kTaskNames = {"forward",
+                                                                                 "backward",
+                                                                                 "weight",
+                                                                                 "recompute",
+                                                                                 "transfer",
+                                                                                 "all-reduce",
+                                                                                 "optimizer",
+                                                                                 "read",
+                                                                                 "load",
+                                                                                 "copy",
+                                                                                 "reduce-scatter",
+                                                                                 "all-gather",
+                                                                                 "tensor-parallel exchange"};
 
 /// Whether replicas do it together: for gradients, or for parameters.
 constexpr bool is_collective(TaskKind kind) {

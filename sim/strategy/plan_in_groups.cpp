@@ -44,6 +44,15 @@ Groups make_groups(const PlanRequest& request, const Mesh& mesh) {
   return groups;
 }
 
+// The slowest of all tensor groups, each of which has a replica's part of the micro-batch.
+GroupSpeed speed_of(const Problem& problem, const Groups& groups) {
+  GroupSpeed speed{.share = 1.0 / groups.mesh.data};
+  for (const std::vector<DeviceId>& devices : groups.devices) {
+    add_groups(speed, problem, devices, groups.mesh.tensor);
+  }
+  return speed;
+}
+
 // "" if every replica gets whole samples of every micro-batch.
 std::string batch_defect(const Problem& problem, int replicas) {
   const int batch = problem.training.global_batch;
@@ -95,7 +104,7 @@ public:
       for (const Group& group : unlike) {
         const double part = samples / problem_.samples;
         forward = std::max(forward, forward_wait(share, group, part));
-        backward = std::max(backward, backward_seconds(problem_, *time, share, group, part));
+        backward = std::max(backward, backward_seconds(*time, share, group, part));
       }
       time->forward += forward;
       time->backward_input = std::max(time->backward_input, backward - time->backward_weight);
@@ -148,6 +157,7 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
     stage.shares = std::move(shares);
     stage.tensor_parallel = groups.mesh.tensor;
     stage.sequence_parallel = groups.mesh.sequence;
+    stage.tensor_rule = groups.mesh.tensor_rule;
     stage.streams = groups.mesh.tensor > 1 ? 0 : stage.streams; // such a group runs one kernel after another
   }
   return plan;
@@ -222,12 +232,13 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
   }
   std::vector<OperatorId> all(problem.model.size());
   std::iota(all.begin(), all.end(), 0);
-  const auto shared = split_tensors(problem, all, {mesh.tensor, mesh.sequence});
+  const Groups groups = make_groups(request, mesh);
+  const auto shared =
+      split_tensors(problem, all, {mesh.tensor, mesh.sequence, mesh.tensor_rule}, speed_of(problem, groups));
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
   }
   const auto& split = std::get<TensorSplit>(shared);
-  const Groups groups = make_groups(request, mesh);
   const ModelGraph model = as_a_rank_has_it(problem.model, split, mesh.tensor);
   const GroupCost cost(problem, split, groups);
   Training training = problem.training;

@@ -117,7 +117,7 @@ private:
     const RankShare& part = split_.operators[op];
     const Seconds forward = time->forward + forward_wait(part, group, share);
     const int passes = problem_.recomputes(op) ? 2 : 1;
-    return (forward * passes + backward_seconds(problem_, *time, part, group, share)).value;
+    return (forward * passes + backward_seconds(*time, part, group, share)).value;
   }
 
   const Problem& problem_;

@@ -179,8 +179,9 @@ std::optional<Seconds> without_barrier(StudyCosts& costs, const ComparisonResult
   }
   const Prepared& winner = result.prepared[result.of_run.front()];
   const Problem& problem = costs.problem(best.micro_batches, winner.recompute);
-  const auto made = graph_of(
-      costs, problem, {winner.plan, cost_plan(problem, winner.plan), winner.schedule, winner.rank_of}, {.step = StepMode::local});
+  const auto made =
+      graph_of(costs, problem, {winner.plan, cost_plan(problem, winner.plan), winner.schedule, winner.rank_of},
+               {.step = StepMode::local});
   const auto& graph = std::get<TaskGraph>(made); // the winner's own could be made
   return period_of(study, graph, study.platform, std::max(iterations_of(study, graph), kIterationsOfLocalStep));
 }

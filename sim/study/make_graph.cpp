@@ -129,7 +129,8 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
 // An engine on which no flows share links holds up no exchange.
 ExchangeTasks exchanges_of(const Study& study) {
   const ExchangeTasks wanted = study.detail->exchanges;
-  return wanted == ExchangeTasks::where_shared && study.engine->replay == replay_analytic ? ExchangeTasks::none : wanted;
+  return wanted == ExchangeTasks::where_shared && study.engine->replay == replay_analytic ? ExchangeTasks::none
+                                                                                          : wanted;
 }
 
 } // namespace

@@ -45,7 +45,11 @@ void refuse_degree(yaml::Map& map, const char* key, int only) {
 } // namespace
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
-  Mesh mesh{.tensor = degrees.tensor, .sequence = degrees.sequence && degrees.tensor > 1, .order = degrees.order};
+  Mesh mesh{.tensor = degrees.tensor, .order = degrees.order};
+  if (degrees.tensor > 1) {
+    mesh.sequence = degrees.sequence;
+    mesh.tensor_rule = degrees.tensor_rule;
+  }
   const bool data_fills = degrees.data == 0;
   const bool pipeline_fills = !data_fills && degrees.pipeline == 0;
   mesh.data = std::max(1, degrees.data);
@@ -67,7 +71,9 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   yaml::Map map(node, "parallel");
   ReadDegrees read;
   read.degrees.tensor = map.integer("tensor", 1, kMostRanks, read.degrees.tensor);
-  read.degrees.sequence = map.boolean("sequence", false);
+  const TensorRuleRow& rule = map.choice("tensor_rule", kTensorRules, "megatron");
+  read.degrees.tensor_rule = rule.rule;
+  read.degrees.sequence = map.boolean("sequence", rule.sequence);
   read.degrees.data = map.integer("data", 1, kMostRanks, read.degrees.data);
   read.degrees.pipeline = map.integer("pipeline", 1, kMostRanks, read.degrees.pipeline);
   read.interleave = map.integer("interleave", 1, kMostChunks, read.interleave);

@@ -8,6 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/tensor_rule.hpp"
 
 namespace stagecraft {
 
@@ -29,8 +30,9 @@ inline constexpr std::array kRankOrders = {
 struct ParallelDegrees {
   int tensor = 1;        ///< devices that compute each operator together
   bool sequence = false; ///< between products these share tokens (Megatron-LM's sequence parallelism); no matter at 1
-  int data = 0;          ///< replicas; 0: as many as the devices leave
-  int pipeline = 0;      ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
+  TensorRule tensor_rule = TensorRule::megatron; ///< by which they share; no matter at 1
+  int data = 0;                                  ///< replicas; 0: as many as the devices leave
+  int pipeline = 0; ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
   RankOrder order = RankOrder::tensor_data_pipeline;
   bool shards_optimizer = false; ///< `zero: 1`: as OptimizerShards says
 };
@@ -39,6 +41,7 @@ struct ParallelDegrees {
 struct Mesh {
   int tensor = 1, data = 1, pipeline = 1;
   bool sequence = false;
+  TensorRule tensor_rule = TensorRule::megatron;
   RankOrder order = RankOrder::tensor_data_pipeline;
 
   /// The number, among the devices, of a tensor rank of a replica of a pipeline rank.

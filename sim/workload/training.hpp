@@ -135,7 +135,7 @@ struct Training {
   int chunks = 2; ///< chunks per device, for interleaved schedules
   OptimizerShards optimizer_shards;
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
-  /// In a backward, a tensor-parallel group exchanges data beside what does not need it, as Megatron-LM does.
+  /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;
   int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another
 };

@@ -102,9 +102,10 @@ TEST_CASE("waiting for links that others use is told apart from transferring", "
 // faster devices shorten the first, wider links and shorter latencies the second.
 TEST_CASE("collectives of a tensor-parallel group are told apart from computing", "[explain]") {
   const std::string detail = GENERATE("blocks", "all");
-  const Study study = test::study("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\ndetail: " + detail +
-                                  "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}, exchange_beside: false}\n"
-                                  "compare: {strategies: [mesh], schedules: [accumulate]}\n");
+  const Study study =
+      test::study("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\ndetail: " + detail +
+                  "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}, exchange_beside: false}\n"
+                  "compare: {strategies: [mesh], schedules: [accumulate]}\n");
   ScheduleCounts counts;
   StudyMemo memo(study, counts);
   const ComparisonResult result = compare(memo);
@@ -120,8 +121,7 @@ TEST_CASE("collectives of a tensor-parallel group are told apart from computing"
   CHECK(latency > 0);
   CHECK(exchange > latency);
   CHECK(share_of(explanation, "tensor-parallel collectives") == Approx(exchange));
-  CHECK(share_of(explanation, "forward") ==
-        Approx((passes.forward.seconds - passes.forward.exchanged.all).value));
+  CHECK(share_of(explanation, "forward") == Approx((passes.forward.seconds - passes.forward.exchanged.all).value));
   CHECK(with(explanation, "all h100-sxm-80gb") == Approx(exchange + (iteration - exchange) / 1.1));
   CHECK(with(explanation, "all links within nodes") == Approx(iteration - (exchange - latency) / 11));
   CHECK(with(explanation, "latencies of all links") == Approx(iteration - latency / 11));
@@ -131,17 +131,19 @@ TEST_CASE("collectives of a tensor-parallel group are told apart from computing"
 // reductions of gradients is still one.
 TEST_CASE("buckets of gradients change neither fill and drain nor unequal stages", "[explain]") {
   const auto explained_with = [](const std::string& bucket) {
-    const Study study = test::study("model: gpt2\nplatform: nvlink-v100\nengine: analytic\n"
-                                    "training: {global_batch: 32, micro_batches: 8, precision: fp16, gradient_bucket: " +
-                                    bucket + ", parallel: {pipeline: 2}}\n"
-                                             "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+    const Study study =
+        test::study("model: gpt2\nplatform: nvlink-v100\nengine: analytic\n"
+                    "training: {global_batch: 32, micro_batches: 8, precision: fp16, gradient_bucket: " +
+                    bucket +
+                    ", parallel: {pipeline: 2}}\n"
+                    "compare: {strategies: [mesh], schedules: [1f1b]}\n");
     ScheduleCounts counts;
     StudyMemo memo(study, counts);
     const ComparisonResult result = compare(memo);
     const Prepared& run = result.prepared.front();
     return explain({*run.graph, run.timeline, study.platform, replay_analytic});
   };
-  const Explanation whole = explained_with("0 B"), buckets = explained_with("1 MB");
+  const Explanation whole = explained_with("1 GB"), buckets = explained_with("1 MB");
   for (const std::string piece : {"fill and drain", "unequal stages"}) {
     CAPTURE(piece);
     CHECK(share_of(whole, piece) > 0);

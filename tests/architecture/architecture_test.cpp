@@ -45,7 +45,7 @@ const std::map<std::string, Folders>& include_table() {
     row("workload/import", {"workload/layer", "base/process"});
     row("cost", {"platform", "workload/layer"});
     row("collective", {"platform"});
-    row("plan/program", {"workload", "collective"});
+    row("plan/program", {"cost", "collective"});
     row("plan", {"cost", "plan/program"});
     row("strategy/heuristic", {"plan"});
     row("strategy/dynamic_programming", {"plan"});

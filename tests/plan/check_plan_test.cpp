@@ -104,6 +104,9 @@ TEST_CASE("a degree that no replay supports is refused", "[plan][check]") {
   Plan plan = sound();
   plan.stages[0].tensor_parallel = 2;
   CHECK(defects_of(plan) == "stage 0: tensor_parallel 2 does not divide its 1 devices");
+  plan = sound();
+  plan.stages[0].tensor_rule = TensorRule::search;
+  CHECK(defects_of(plan) == "stage 0 has a tensor_rule with a tensor_parallel of 1; allowed: from 2 on");
 }
 
 } // namespace

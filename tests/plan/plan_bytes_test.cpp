@@ -21,6 +21,8 @@ Plan whole_plan() {
                     .devices = {3, 1, 4, 5},
                     .shares = {0.25, 0.75},
                     .tensor_parallel = 2,
+                    .sequence_parallel = true,
+                    .tensor_rule = TensorRule::search,
                     .recompute = Recompute::selective,
                     .recomputed = {2},
                     .in_turn = true,

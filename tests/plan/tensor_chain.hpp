@@ -25,8 +25,8 @@ struct Chain : World {
   }
 };
 
-inline Plan grouped(const std::vector<std::vector<OperatorId>>& stages, const std::vector<std::vector<DeviceId>>& devices,
-             const std::vector<int>& degrees) {
+inline Plan grouped(const std::vector<std::vector<OperatorId>>& stages,
+                    const std::vector<std::vector<DeviceId>>& devices, const std::vector<int>& degrees) {
   Plan plan;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     plan.stages.push_back({.operators = stages[s], .devices = devices[s], .tensor_parallel = degrees[s]});

@@ -87,7 +87,7 @@ TEST_CASE("what a group waits for is its share of the bytes round the ring", "[p
   CHECK(forward(2, 1) == 0);
   CHECK(forward_wait(split.operators[1], ring_of({0}, world.router), 1).value == 0); // alone
   const auto backward = [&](int op, const OperatorTime& time, double share) {
-    return backward_seconds(world.problem, time, split.operators[op], pair, share).value;
+    return backward_seconds(time, split.operators[op], pair, share).value;
   };
   CHECK(backward(1, {}, 1) == near(2 + 1));
   CHECK(backward(1, {}, 0.5) == near(1 + 1));
@@ -102,7 +102,7 @@ TEST_CASE("what a gradient of inputs leaves is exchanged beside the gradient of 
   const Group pair = ring_of({0, 1}, world.router);
   const auto backward = [&](double weight) {
     const OperatorTime time{Seconds{1}, Seconds{10}, Seconds{weight}};
-    return backward_seconds(world.problem, time, split.operators[2], pair, 1).value;
+    return backward_seconds(time, split.operators[2], pair, 1).value;
   };
   CHECK(backward(0) == near(10 + 6));
   CHECK(backward(4) == near(10 + 6));

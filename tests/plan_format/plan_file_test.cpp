@@ -16,6 +16,7 @@ TEST_CASE("a plan reads back the same from YAML and from JSON", "[study]") {
                  {.operators = {1, 2, 3},
                   .devices = {0, 1},
                   .tensor_parallel = 2,
+                  .tensor_rule = TensorRule::search,
                   .recompute = Recompute::selective,
                   .recomputed = {1, 3}}}};
   const std::string written = plan_to_yaml(plan, *chain.model, chain.platform);

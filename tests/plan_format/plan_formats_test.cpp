@@ -275,6 +275,9 @@ TEST_CASE("a form says why it cannot express a plan", "[study][formats]") {
   const Plan uneven{.stages = {{.operators = {0, 1, 2, 3}, .devices = {0, 1}, .shares = {0.25, 0.75}}}};
   CHECK_THAT(why("pipedream", uneven), StartsWith("stage 0 gives its replicas unequal shares"));
   CHECK(why("stagecraft", uneven).empty());
+  Plan found{.stages = {{.operators = {0, 1, 2, 3}, .devices = {0, 1}, .tensor_parallel = 2}}};
+  found.stages[0].tensor_rule = TensorRule::search;
+  CHECK(why("megatron", found) == "stage 0 shares operators by the rule 'search', and Megatron-LM has its own");
   const Plan reused{.stages = {{.operators = {0, 1}, .devices = {0}}, {.operators = {2, 3}, .devices = {0}}}};
   CHECK_THAT(why("pipedream", reused), StartsWith("device 'node/profiled-0' has several stages"));
   CHECK(why("torchgpipe", reused).empty());

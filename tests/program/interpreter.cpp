@@ -289,7 +289,8 @@ private:
     if (tensor.role == ProgramTensor::Role::parameter && !signature.parameters.empty()) {
       return signature.parameters.front().dimensions[dimension].letter;
     }
-    return signature.inputs.front().dimensions[dimension].letter;
+    const bool of_output = tensor.role == ProgramTensor::Role::gradient;
+    return (of_output ? signature.output : signature.inputs.front().dimensions)[dimension].letter;
   }
 
   void compute(const Step& step) {
@@ -298,18 +299,35 @@ private:
     }
   }
 
-  Numbers computed(const Step& step, int rank) const {
+  // An operator finds its inputs in backward as it did in forward, whether or not it needs their numbers.
+  Reads with_same_inputs(Reads reads, int op, int rank) {
+    if (!program_.operators[op].reads_inputs) {
+      return reads;
+    }
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (const Numbers* input : reads.inputs) {
+      sizes.push_back(input->sizes);
+    }
+    const auto [forward, is_new] = inputs_read_.try_emplace({op, rank}, sizes);
+    const std::size_t both = std::min(sizes.size(), forward->second.size()); // backward may read the output too
+    if (!is_new && !std::equal(sizes.begin(), sizes.begin() + both, forward->second.begin())) {
+      throw std::runtime_error("an operator reads an input otherwise in backward than in forward");
+    }
+    return reads;
+  }
+
+  Numbers computed(const Step& step, int rank) {
     if (step.kind == StepKind::add) {
       return combine({&read(rank, step.reads[0]), &read(rank, step.reads[1])}, false);
     }
     const Math& math = inputs_.maths[step.op];
     switch (step.kind) {
     case StepKind::forward:
-      return math.forward(sort(step, rank));
+      return math.forward(with_same_inputs(sort(step, rank), step.op, rank));
     case StepKind::reduced:
       return math.reduced(sort(step, rank), step.index);
     case StepKind::backward_input:
-      return math.backward_input(sort(step, rank), step.index);
+      return math.backward_input(with_same_inputs(sort(step, rank), step.op, rank), step.index);
     case StepKind::add_last:
       return add_last(read(rank, step.reads[0]), read(rank, step.reads[1]));
     default:
@@ -382,6 +400,7 @@ private:
   int ranks_;
   std::vector<std::vector<std::optional<Numbers>>> local_; // [rank][tensor]
   Outcome outcome_;
+  std::map<std::pair<int, int>, std::vector<std::vector<std::int64_t>>> inputs_read_; // [operator, rank]: sizes
   std::size_t collectives_ = 0;
 };
 

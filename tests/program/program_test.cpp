@@ -8,7 +8,8 @@
 #include "sim/plan/program/stage_program.hpp"
 #include "tests/catch.hpp"
 #include "tests/program/layer_math.hpp"
-#include "tests/program/transformer.hpp"
+#include "tests/program/models.hpp"
+#include "tests/program/rules.hpp"
 
 using namespace stagecraft;
 using namespace stagecraft::testing;
@@ -23,50 +24,19 @@ Program program_of(const Transformer& model, const Layout& layout, bool sequence
   return emit_program(model.operators, std::get<SharedLetters>(shared), layout);
 }
 
+// By a rule that may not be able to; only TorchTitan's may not, and only of mixtures of experts.
+std::optional<Program> program_by(const NamedRule& rule, const Transformer& model, const TransformerSizes& sizes,
+                                  const Layout& layout) {
+  const Letters shared = rule.share(model.operators, layout);
+  if (const auto* defect = std::get_if<Infeasible>(&shared)) {
+    INFO(rule.name << ": " << defect->reason);
+    CHECK((sizes.experts > 0 && rule.name.starts_with("torchtitan")));
+    return std::nullopt;
+  }
+  return emit_program(model.operators, std::get<SharedLetters>(shared), layout);
+}
+
 Layout grid(int data, int tensor) { return make_layout({{Axis::data, data}, {Axis::tensor, tensor}}); }
-
-// Relative to the unsharded run, the largest error of the loss and of any gradient; infinite where something is wrong.
-double error_of(const Outcome& outcome, const Outcome& whole) {
-  if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size()) {
-    return INFINITY;
-  }
-  double error = relative_error(outcome.loss, whole.loss);
-  for (const auto& [parameter, gradient] : whole.gradients) {
-    error = std::max(error, relative_error(outcome.gradients.at(parameter), gradient));
-  }
-  return error;
-}
-
-std::string describe(const TransformerSizes& sizes, int data, int tensor, bool sequence) {
-  return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
-         (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
-         (sizes.latent ? ", latent" : "") + ", data " + std::to_string(data) + ", tensor " + std::to_string(tensor) +
-         (sequence ? ", sequence" : "");
-}
-
-std::vector<TransformerSizes> models() {
-  TransformerSizes gated;
-  TransformerSizes apart = gated;
-  apart.fused = false;
-  TransformerSizes gelu;
-  gelu.gated = false;
-  gelu.key_value_heads = gelu.heads;
-  TransformerSizes tied = gelu;
-  tied.tied = true;
-  TransformerSizes wide = gated;
-  wide.hidden = 16;
-  wide.heads = wide.key_value_heads = wide.tokens = 8;
-  wide.intermediate = wide.samples = 16;
-  TransformerSizes experts = gated;
-  experts.experts = 4;
-  TransformerSizes latent = experts;
-  latent.latent = true;
-  latent.hidden = 16;
-  latent.key_value_heads = latent.heads;
-  TransformerSizes adapted = gated;
-  adapted.adapters = 3;
-  return {gated, apart, gelu, tied, wide, experts, latent, adapted};
-}
 
 // Whether each gradient ends up as its parameter lies, so that an optimiser's step needs nothing more.
 bool updates_where_it_lies(const Program& program) {
@@ -90,7 +60,7 @@ int count(const std::vector<Step>& steps, StepKind kind) {
 } // namespace
 
 TEST_CASE("the unsharded program's gradients are the slopes of its loss") {
-  for (const TransformerSizes& sizes : models()) {
+  for (const TransformerSizes& sizes : program_models()) {
     Transformer model = make_transformer(sizes);
     const Program program = program_of(model, make_layout({}));
     const Outcome outcome = run(program, model.inputs);
@@ -112,14 +82,16 @@ TEST_CASE("the unsharded program's gradients are the slopes of its loss") {
       number = before - kStep;
       const double below = loss();
       number = before;
-      INFO(describe(sizes, 1, 1, false) << ", parameter " << parameter.second << " of operator " << parameter.first);
+      INFO(describe(sizes) << ", data " << 1 << ", tensor " << 1 << ", "
+                           << "megatron"
+                           << ", parameter " << parameter.second << " of operator " << parameter.first);
       CHECK(gradient.values.at(1) == Approx((above - below) / (2 * kStep)).margin(1e-6));
     }
   }
 }
 
 TEST_CASE("the emitted program of every layout comes to the unsharded run's loss and gradients") {
-  for (const TransformerSizes& sizes : models()) {
+  for (const TransformerSizes& sizes : program_models()) {
     const Transformer model = make_transformer(sizes);
     const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
     for (const auto& [data, tensor] :
@@ -127,12 +99,15 @@ TEST_CASE("the emitted program of every layout comes to the unsharded run's loss
       if (sizes.key_value_heads % tensor != 0 || sizes.samples % data != 0) {
         continue;
       }
-      for (const bool sequence : {false, true}) {
-        INFO(describe(sizes, data, tensor, sequence));
-        const Program program = program_of(model, grid(data, tensor), sequence);
-        const Outcome outcome = run(program, model.inputs);
-        CHECK(outcome.defects.empty());
-        CHECK(updates_where_it_lies(program));
+      for (const NamedRule& rule : named_rules()) {
+        INFO(describe(sizes) << ", data " << data << ", tensor " << tensor << ", " << rule.name);
+        const auto program = program_by(rule, model, sizes, grid(data, tensor));
+        if (!program) {
+          continue;
+        }
+        const Outcome outcome = run(*program, model.inputs);
+        CHECK(outcome.defects == std::vector<std::string>{});
+        CHECK(updates_where_it_lies(*program));
         CHECK(error_of(outcome, whole) < 1e-12);
         if (data > 1 && tensor > 1) {
           CHECK(outcome.redundant.empty());
@@ -190,7 +165,7 @@ bool alike_data(const Transformer& stage) {
 }
 
 TEST_CASE("a stage's program comes to the unsharded stage's results, wherever the model is cut") {
-  for (const TransformerSizes& sizes : models()) {
+  for (const TransformerSizes& sizes : program_models()) {
     if (sizes.tied) {
       continue; // cut apart, the weight would be two
     }
@@ -206,7 +181,8 @@ TEST_CASE("a stage's program comes to the unsharded stage's results, wherever th
         ++runs;
         const Outcome whole = run(program_of(stage, make_layout({})), stage.inputs);
         for (const bool sequence : {false, true}) {
-          INFO(describe(sizes, 1, 2, sequence) << ", operators " << begin << " to " << end);
+          INFO(describe(sizes) << ", data " << 1 << ", tensor " << 2 << ", " << (sequence ? "sequence" : "")
+                               << ", operators " << begin << " to " << end);
           const MegatronRule rule{sequence, true, true};
           const auto shared = share_by_megatron(stage.operators, grid(1, 2), rule);
           REQUIRE(std::holds_alternative<SharedLetters>(shared));
@@ -294,18 +270,22 @@ std::optional<Program> swapped(Program program, Part part, std::size_t number) {
 } // namespace
 
 TEST_CASE("a program without one of its collectives, with one twice or with two swapped does not come to the same") {
-  for (const TransformerSizes& sizes : models()) {
+  for (const TransformerSizes& sizes : program_models()) {
     const Transformer model = make_transformer(sizes);
     const Outcome whole = run(program_of(model, make_layout({})), model.inputs);
     const auto is_wrong = [&](const Program& program) { return !(error_of(run(program, model.inputs), whole) < 1e-9); };
-    for (const bool sequence : {false, true}) {
-      const Program program = program_of(model, grid(2, 2), sequence);
+    for (const NamedRule& rule : named_rules()) {
+      const auto found = program_by(rule, model, sizes, grid(2, 2));
+      if (!found) {
+        continue;
+      }
+      const Program& program = *found;
       for (const Part part : kParts) {
         for (std::size_t i = 0; i < (program.*part).size(); ++i) {
           if (!is_collective((program.*part)[i].kind)) {
             continue;
           }
-          INFO(describe(sizes, 2, 2, sequence) << ", step " << i);
+          INFO(describe(sizes) << ", data " << 2 << ", tensor " << 2 << ", " << rule.name << ", step " << i);
           CHECK(is_wrong(without(program, part, i)));
           const Program twice = with_twice(program, part, i); // a maximum twice is the maximum, and is reported
           CHECK((is_wrong(twice) || !run(twice, model.inputs).redundant.empty()));
@@ -334,4 +314,104 @@ TEST_CASE("axes that the rule has no letter for are refused") {
   CHECK(reason_of(Axis::data).empty());
   CHECK(reason_of(Axis::context) == "operator 3 needs all tokens at once, so the context axis cannot share them");
   CHECK(reason_of(Axis::expert) == "the rule of Megatron-LM lays out experts by their own layout");
+}
+
+namespace {
+
+SharedLetters by_torchtitan(const Transformer& model, const TorchTitanRule& rule) {
+  return std::get<SharedLetters>(share_by_torchtitan(model.operators, grid(1, 2), rule));
+}
+
+SharedLetters by_megatron(const Transformer& model, bool sequence) {
+  return std::get<SharedLetters>(share_by_megatron(model.operators, grid(1, 2), {.sequence = sequence}));
+}
+
+// The collectives of both passes.
+std::vector<StepKind> collectives_of(const Transformer& model, const SharedLetters& shared) {
+  const Program program = emit_program(model.operators, shared, grid(1, 2));
+  std::vector<StepKind> kinds;
+  for (const auto* pass : {&program.forward, &program.backward}) {
+    for (const Step& step : *pass) {
+      if (is_collective(step.kind)) {
+        kinds.push_back(step.kind);
+      }
+    }
+  }
+  return kinds;
+}
+
+int count_kind(const std::vector<StepKind>& kinds, StepKind kind) {
+  return static_cast<int>(std::count(kinds.begin(), kinds.end(), kind));
+}
+
+} // namespace
+
+TEST_CASE("TorchTitan lays out transformers as Megatron-LM does, where every product has a partner") {
+  for (const TransformerSizes& sizes : program_models()) {
+    if (sizes.latent || sizes.experts > 0) {
+      continue;
+    }
+    INFO(describe(sizes));
+    const Transformer model = make_transformer(sizes);
+    for (const bool sequence : {false, true}) {
+      const SharedLetters ours = by_torchtitan(model, {.sequence = sequence});
+      CHECK(ours == by_megatron(model, sequence));
+      CHECK(collectives_of(model, ours) == collectives_of(model, by_megatron(model, sequence)));
+    }
+  }
+}
+
+// parallelize_llama() with a whole loss: the head's outputs are gathered, and no number of the loss is exchanged. Back
+// comes nothing, since every rank has all gradients of the logits.
+TEST_CASE("TorchTitan without a parallel loss gathers the logits") {
+  const Transformer model = make_transformer({});
+  const auto parallel = collectives_of(model, by_torchtitan(model, {}));
+  const auto whole = collectives_of(model, by_torchtitan(model, {.loss_parallel = false}));
+  CHECK(count_kind(parallel, StepKind::all_reduce) == 3); // greatest, sum, label
+  CHECK(count_kind(whole, StepKind::all_reduce) == 0);
+  // forward, and again for backward, which reads the logits
+  CHECK(count_kind(whole, StepKind::all_gather) == count_kind(parallel, StepKind::all_gather) + 2);
+  CHECK(count_kind(whole, StepKind::reduce_scatter) == count_kind(parallel, StepKind::reduce_scatter));
+}
+
+// apply_non_moe_tp() of DeepSeek-V3: wq_a, q_norm, wkv_a and kv_norm are NoParallel and read the tokens that attention
+// has gathered once; Megatron-LM has each rank work on its own tokens, and gathers three short vectors.
+TEST_CASE("TorchTitan does latent attention's way down whole on every rank") {
+  TransformerSizes sizes;
+  sizes.latent = true;
+  sizes.hidden = 16;
+  sizes.key_value_heads = sizes.heads;
+  sizes.blocks = 1;
+  const Transformer model = make_transformer(sizes);
+  const SharedLetters ours = by_torchtitan(model, {});
+  const SharedLetters other =
+      std::get<SharedLetters>(share_by_megatron(model.operators, grid(1, 2), {.sequence = true, .alone = true}));
+  const int tokens = 1;
+  // embedding, norm, then the two ways down with a norm each: query 2 3 4, keys 5 6 7 8 9
+  for (const int op : {2, 3, 5, 6, 7, 9}) {
+    INFO("operator " << op);
+    CHECK(ours[op][1] == kNone);
+    CHECK(other[op][1] == tokens);
+  }
+  CHECK(ours[1][1] == tokens);
+  const auto gathers = [&](const SharedLetters& shared) {
+    return count(emit_program(model.operators, shared, grid(1, 2)).forward, StepKind::all_gather);
+  };
+  CHECK(gathers(other) == gathers(ours) + 2);
+}
+
+TEST_CASE("TorchTitan's rule refuses what it does not lay out, and what does not divide") {
+  const auto reason = [](const TransformerSizes& sizes, const Layout& layout) {
+    const auto shared = share_by_torchtitan(make_transformer(sizes).operators, layout, {});
+    return std::holds_alternative<Infeasible>(shared) ? std::get<Infeasible>(shared).reason : "";
+  };
+  TransformerSizes experts;
+  experts.experts = 4;
+  CHECK(reason(experts, grid(1, 1)).empty());
+  CHECK(reason(experts, grid(1, 2)) == "operator 8 works on rows of experts, which the rule of TorchTitan combines as "
+                                       "terms of sums; that is not modelled");
+  TransformerSizes odd;
+  odd.tokens = 3;
+  CHECK(reason(odd, grid(1, 2)) == "3 tokens do not divide over 2 tensor-parallel ranks; nearest that does: 1");
+  CHECK(reason({}, grid(1, 4)) == "2 key-value heads do not divide over 4 tensor-parallel ranks; nearest that does: 2");
 }

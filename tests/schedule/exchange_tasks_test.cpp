@@ -45,8 +45,7 @@ Replayed replay(Chain& world, const Plan& plan, ExchangeTasks exchanges, ReplayF
   const PlanCost cost = cost_plan(world.problem, plan);
   const Schedule schedule = test::schedule_of("1f1b", static_cast<int>(plan.stages.size()), micro_batches);
   Replayed run;
-  run.graph =
-      make_task_graph({.cost = cost, .schedule = schedule, .router = world.router, .exchanges = exchanges});
+  run.graph = make_task_graph({.cost = cost, .schedule = schedule, .router = world.router, .exchanges = exchanges});
   const ReplayRequest request{run.graph, world.platform, 1, speeds};
   run.timeline = engine({&request, 1}).front();
   run.metrics = measure(run.graph, run.timeline, world.platform);
@@ -62,9 +61,9 @@ void check_times(const Replayed::Times& times, const Replayed::Times& expected) 
   }
 }
 
-// F computes operator 0 for 6/3/2 s, gathers 8 B in 2 + 1 s, and computes operators 1 and 2 for 1 + 1.5 s. B computes the
-// gradient of operator 2's input for 1.5 s and adds up its 8 B in 4 + 2 s, beside the gradient of its weights; then it
-// gathers operator 0's output again in 3 s, and computes for 2 + 2 s.
+// F computes operator 0 for 6/3/2 s, gathers 8 B in 2 + 1 s, and computes operators 1 and 2 for 1 + 1.5 s. B computes
+// the gradient of operator 2's input for 1.5 s and adds up its 8 B in 4 + 2 s, beside the gradient of its weights; then
+// it gathers operator 0's output again in 3 s, and computes for 2 + 2 s.
 TEST_CASE("a pass is divided where its group exchanges data", "[schedule][exchange]") {
   Chain world(KernelKind::normalization, 2);
   const Plan plan = grouped({{0, 1, 2}}, {{0, 1}}, {2});
@@ -96,8 +95,8 @@ TEST_CASE("an exchange starts when the last device of the group has come to it",
 }
 
 // Stage 0 computes for 1 s, gathers 8 B, computes for 1 s and sends 8 B. The second micro-batch gathers while the first
-// is sent over the same way out, of 2 B/s: latencies end at 6 and 7, then both have 1 B/s until the gathering has its 4 B
-// at 11, when 2 B of the sending are left.
+// is sent over the same way out, of 2 B/s: latencies end at 6 and 7, then both have 1 B/s until the gathering has its 4
+// B at 11, when 2 B of the sending are left.
 TEST_CASE("an exchange shares links with transfers", "[schedule][exchange]") {
   Chain world(KernelKind::elementwise, 4);
   const Plan plan = grouped({{0, 1}, {2}}, {{0, 1}, {2, 3}}, {2, 2});
@@ -119,8 +118,8 @@ TEST_CASE("an exchange that shares no link stays a part of its pass", "[schedule
   CHECK(run.of_device(0).size() == 3);
 }
 
-// Two replicas of two devices reduce their gradients in two buckets of 30 B: the last backward is divided where operator
-// 2's gradient of the weights is complete, after which its input's is added up.
+// Two replicas of two devices reduce their gradients in two buckets of 30 B: the last backward is divided where
+// operator 2's gradient of the weights is complete, after which its input's is added up.
 TEST_CASE("a last backward in several parts exchanges in each what is its own", "[schedule][exchange]") {
   Chain world(KernelKind::normalization, 4, Bytes{30});
   const Plan plan = grouped({{0, 1, 2}}, {{0, 1, 2, 3}}, {2});

@@ -73,8 +73,8 @@ TEST_CASE("every schedule runs over every layout, keeps the bound and memory, an
   CHECK(feasible > 400);
 }
 
-// Two replicas of two pipeline ranks, cut between layers, each rank on a node of its own: a device sends its part to its
-// counterpart alone, through a NIC of its own, and exchanges data with its group inside the node.
+// Two replicas of two pipeline ranks, cut between layers, each rank on a node of its own: a device sends its part to
+// its counterpart alone, through a NIC of its own, and exchanges data with its group inside the node.
 TEST_CASE("the engines agree where nothing is shared, with exchanges as tasks or not", "[study][mesh][conformance]") {
   const std::string nodes = "{nodes: 2 x dgx-h100}";
   int compared = 0;

@@ -82,8 +82,8 @@ TEST_CASE("mesh gives every stage as many layers, those left over to the middle"
 // Every group has the same devices and links, so what a strategy minimises over groups is what the whole plan has,
 // where no cut falls between an operator and the one that gathers for it.
 TEST_CASE("the least bottleneck over groups is the bottleneck of the plan", "[study][mesh]") {
-  for (const char* parallel :
-       {"{tensor: 2, data: 2}", "{tensor: 2, sequence: true, data: 2}", "{tensor: 4, sequence: true, data: 1}", "{data: 4}"}) {
+  for (const char* parallel : {"{tensor: 2, data: 2}", "{tensor: 2, sequence: true, data: 2}",
+                               "{tensor: 4, sequence: true, data: 1}", "{data: 4}"}) {
     CAPTURE(parallel);
     const Run run = only(compare_text(gpt2(parallel, "[optimal]", "global_batch: 16, micro_batches: 4")));
     REQUIRE(run.feasible);
@@ -119,6 +119,28 @@ TEST_CASE("every pipeline strategy keeps the degrees, no other has a plan", "[st
     CHECK(operators == static_cast<std::size_t>(study(gpt2("{}", "[mesh]", "global_batch: 1")).model->size()));
     CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
   }
+}
+
+// A search may choose what any rule does, so on the same devices it takes no longer, with all that an iteration has.
+TEST_CASE("a mesh is laid out by the rule that the study names", "[study][mesh]") {
+  const auto run_of = [](const std::string& rule) {
+    const Run run = only(compare_text(gpt2("{tensor: 4, data: 2, tensor_rule: " + rule + "}", "[mesh]",
+                                           "global_batch: 16, micro_batches: 4, exchange_beside: false")));
+    REQUIRE(run.feasible);
+    CHECK(run.stages.front().tensor_rule == rule.substr(0, rule.find(',')));
+    CHECK(run.lower_bound.value <= run.metrics.iteration.value * (1 + 1e-9));
+    CHECK(run.bottleneck.value > 0);
+    return run.metrics.iteration.value;
+  };
+  for (const std::string sequence : {"false", "true"}) {
+    const double found = run_of("search, sequence: " + sequence);
+    for (const TensorRuleRow& row : kTensorRules) {
+      CAPTURE(row.name, sequence);
+      CHECK(found <= run_of(std::string(row.name) + ", sequence: " + sequence) * (1 + 1e-9));
+    }
+  }
+  CHECK(run_of("torchtitan") == near(run_of("megatron, sequence: true"))); // every product of GPT-2 has a partner
+  CHECK(run_of("torchtitan") < run_of("torchtitan-whole-loss"));
 }
 
 // Of 124 M parameters in fp16 with Adam a device holds 2 + 2 bytes each, and 12 more for the optimiser, which eight

@@ -30,6 +30,21 @@ TEST_CASE("a mapping of degrees is read whole", "[workload][parallel]") {
   CHECK_FALSE(training("{global_batch: 4}").parallel);
 }
 
+// TorchTitan's enable_sequence_parallel is on unless told otherwise; Megatron-LM's --sequence-parallel is off.
+TEST_CASE("each rule has its own default of sharing tokens", "[workload][parallel]") {
+  CHECK(training("{parallel: {tensor: 2}}").parallel->tensor_rule == TensorRule::megatron);
+  for (const TensorRuleRow& row : kTensorRules) {
+    const std::string rule = "{parallel: {tensor: 2, tensor_rule: " + std::string(row.name);
+    CHECK(training(rule + "}}").parallel->tensor_rule == row.rule);
+    CHECK(training(rule + "}}").parallel->sequence == row.name.starts_with("torchtitan"));
+    CHECK_FALSE(training(rule + ", sequence: false}}").parallel->sequence);
+    CHECK(training(rule + ", sequence: true}}").parallel->sequence);
+    CHECK(&row_of(row.rule) == &row);
+  }
+  CHECK(mesh({.tensor = 2, .tensor_rule = TensorRule::search}, 8).tensor_rule == TensorRule::search);
+  CHECK(mesh({.tensor = 1, .tensor_rule = TensorRule::search}, 8).tensor_rule == TensorRule::megatron);
+}
+
 // Megatron-LM: data parallelism takes what the other degrees leave, and those are 1 unless given.
 TEST_CASE("a degree left out takes what the devices leave", "[workload][parallel]") {
   CHECK(mesh({.tensor = 2, .pipeline = 2}, 8).data == 2);
@@ -82,6 +97,9 @@ TEST_CASE("degrees that are not modelled, or said twice, are refused where they 
   CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensors: 2}}"); }), Catch::Contains("did you mean 'tensor'"));
   CHECK_THAT(test::error_of([] { training("{parallel: {order: data-first}}"); }), Catch::StartsWith("t.yaml:1:20:"));
+  CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 2, tensor_rule: megatrom}}"); }),
+             Catch::StartsWith("t.yaml:1:37:") &&
+                 Catch::Contains("megatron, torchtitan, torchtitan-whole-loss, search"));
   CHECK_THAT(test::error_of([] { training("{chunks: 3, parallel: {interleave: 2}}"); }),
              Catch::Contains("'chunks' and 'parallel.interleave' both say"));
   CHECK(training("{chunks: 2, parallel: {interleave: 2}}").chunks == 2); // they agree

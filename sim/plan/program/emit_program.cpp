@@ -2,12 +2,12 @@
 #include "sim/plan/program/emit_program.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "sim/base/error.hpp"
+#include "sim/plan/program/operator_placements.hpp"
 
 namespace stagecraft {
 namespace {
@@ -15,32 +15,17 @@ namespace {
 using Role = ProgramTensor::Role;
 using Kind = Placement::Kind;
 
-Placement shard_of(const TensorDimensions& dimensions, int dimension) {
-  return {Kind::shard, dimension, dimensions[dimension].sections};
-}
-
-// The way from one placement to another along one dimension of the layout.
-StepKind way(const Placement& from, const Placement& to) {
-  if (from.is_partial()) {
-    return to.is_shard() ? StepKind::reduce_scatter : StepKind::all_reduce;
-  }
-  if (from.is_shard()) {
-    return to.is_shard() ? StepKind::all_to_all : StepKind::all_gather;
-  }
-  return StepKind::take_part;
-}
-
 class Emitter {
 public:
   Emitter(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout) : shared_(shared) {
     program_.layout = layout;
     program_.operators = std::move(operators);
     axes_ = layout.dimensions.size();
+    agree_on_order(program_.operators);
     readers_ = readers_of(program_.operators);
   }
 
   Program emit() {
-    agree_on_order();
     place_parameters();
     steps_ = &program_.forward;
     for (int op = 0; op < count(); ++op) {
@@ -66,77 +51,26 @@ private:
     return static_cast<TensorId>(program_.tensors.size()) - 1;
   }
 
-  // A product before attention has the outputs of a rank's heads on that rank: its weight's rows may stand in any
-  // order.
-  void agree_on_order() {
-    for (int op = count() - 1; op >= 0; --op) {
-      for (const auto& [reader, index] : readers_[op]) {
-        take_order(op, TensorDimensions(signature(op).output), signature(reader).inputs[index].dimensions);
-      }
-    }
-    for (int op = 0; op < count(); ++op) {
-      for (const InputSignature& input : std::vector<InputSignature>(signature(op).inputs)) {
-        if (input.maker >= 0) {
-          take_order(op, input.dimensions, signature(input.maker).output);
-        }
-      }
-    }
-  }
-
-  // Where the operator may hand out a letter of `own` in any order, it takes the sections of its neighbour's dimension.
-  void take_order(int op, const TensorDimensions& own, const TensorDimensions& neighbour) {
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      if (signature(op).letters[own[i].letter].any_order && own[i].sections.size() < neighbour[i].sections.size()) {
-        set_sections(program_.operators[op], own[i].letter, neighbour[i].sections);
-      }
-    }
-  }
-
-  static void set_sections(Signature& signature, int letter, const std::vector<std::int64_t>& sections) {
-    const auto set = [&](TensorDimensions& dimensions) {
-      for (TensorDimension& dimension : dimensions) {
-        dimension.sections = dimension.letter == letter ? sections : dimension.sections;
-      }
-    };
-    set(signature.output);
-    for (InputSignature& input : signature.inputs) {
-      set(input.dimensions);
-    }
-    for (ParameterSignature& parameter : signature.parameters) {
-      set(parameter.dimensions);
-    }
-  }
-
-  // How an operator reads or keeps a tensor of these dimensions: cut where the shared letter stands, whole elsewhere.
+  // How an operator reads or keeps a tensor of these dimensions.
   Placements used(int op, const TensorDimensions& dimensions) const {
     Placements placements(axes_);
     for (std::size_t axis = 0; axis < axes_; ++axis) {
-      const int dimension = shared_[op][axis] == kNone ? -1 : dimension_of(dimensions, shared_[op][axis]);
-      if (dimension >= 0) {
-        placements[axis] = shard_of(dimensions, dimension);
-      }
+      placements[axis] = placement_used(dimensions, shared_[op][axis]);
     }
     return placements;
   }
 
-  // How an operator makes a tensor: as it would read it, but partial where the shared letter does not stand in it,
-  // except for an output of an operator that reduces over the letter inside.
   Placements made(int op, const TensorDimensions& dimensions, bool output) const {
-    Placements placements = used(op, dimensions);
+    Placements placements(axes_);
     for (std::size_t axis = 0; axis < axes_; ++axis) {
-      const int letter = shared_[op][axis];
-      const bool inside = output && letter != kNone && signature(op).letters[letter].along == Along::reduce;
-      if (letter != kNone && !placements[axis].is_shard() && !inside) {
-        placements[axis].kind = Kind::partial;
-      }
+      placements[axis] = placement_made(signature(op), dimensions, shared_[op][axis], output);
     }
     return placements;
   }
 
-  // Gradients of what is whole are whole, of what is a term of a sum too.
   static Placements without_partial(Placements placements) {
     for (Placement& placement : placements) {
-      placement = placement.is_partial() ? Placement{} : placement;
+      placement = stagecraft::without_partial(placement);
     }
     return placements;
   }
@@ -147,7 +81,7 @@ private:
       for (std::size_t i = 0; i < axes_; ++i) {
         const std::size_t axis = gathers ? axes_ - 1 - i : i;
         const Placement& now = tensor(from).placements[axis];
-        if (now != to[axis] && gathers == (way(now, to[axis]) == StepKind::all_gather)) {
+        if (now != to[axis] && gathers == (way_between(now, to[axis]) == StepKind::all_gather)) {
           from = step_to(from, axis, to[axis]);
         }
       }
@@ -159,7 +93,7 @@ private:
     const auto [known, is_new] = converted_.try_emplace({from, axis, to.kind, to.dimension, to.sections}, -1);
     if (is_new) {
       ProgramTensor changed = tensor(from);
-      const StepKind kind = way(changed.placements[axis], to);
+      const StepKind kind = way_between(changed.placements[axis], to);
       changed.placements[axis] = to;
       known->second = make(changed.role, changed.op, changed.index, changed.dimensions, changed.placements);
       steps_->push_back({.kind = kind, .dimension = axis, .reads = {from}, .writes = known->second});
@@ -201,7 +135,7 @@ private:
     }
   }
 
-  // How a value is kept once it is whole: as all its readers need it, where they agree; otherwise whole.
+  // How a value is kept once it is whole.
   Placements kept(int op, Placements made) const {
     for (std::size_t axis = 0; axis < axes_; ++axis) {
       if (made[axis].is_partial()) {
@@ -214,10 +148,9 @@ private:
   Placement agreed(int op, std::size_t axis) const {
     std::vector<Placement> needed;
     for (const auto& [reader, index] : readers_[op]) {
-      needed.push_back(used(reader, signature(reader).inputs[index].dimensions)[axis]);
+      needed.push_back(placement_used(signature(reader).inputs[index].dimensions, shared_[reader][axis]));
     }
-    const bool alike = std::adjacent_find(needed.begin(), needed.end(), std::not_equal_to<>()) == needed.end();
-    return alike && !needed.empty() ? needed.front() : Placement{};
+    return agreed_placement(needed);
   }
 
   void forward(int op) {
@@ -264,15 +197,10 @@ private:
     return id;
   }
 
-  // How a parameter that is added last lies beside the value: cut where the value is cut along one of its letters.
-  // Where the value is cut along another, each rank reads all of it (`otherwise`: replicate) or has a term of its
-  // gradient.
+  // How a parameter that is added last lies beside the value.
   Placements beside(int op, const TensorDimensions& dimensions, Placements value, Kind otherwise) const {
     for (Placement& placement : value) {
-      if (placement.is_shard()) {
-        const int dimension = dimension_of(dimensions, signature(op).output[placement.dimension].letter);
-        placement = dimension < 0 ? Placement{otherwise, 0, {}} : shard_of(dimensions, dimension);
-      }
+      placement = placement_beside(signature(op), dimensions, placement, otherwise);
     }
     return value;
   }

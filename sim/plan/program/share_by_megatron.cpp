@@ -3,60 +3,11 @@
 #include <optional>
 #include <set>
 
+#include "sim/plan/program/product_regions.hpp"
 #include "sim/plan/program/shared_letters.hpp"
 
 namespace stagecraft {
 namespace {
-
-int find_letter(const Signature& signature, std::string_view name) {
-  const auto& letters = signature.letters;
-  const auto found = std::find_if(letters.begin(), letters.end(), [&](const Letter& one) { return one.name == name; });
-  return found == letters.end() ? kNone : static_cast<int>(found - letters.begin());
-}
-
-// The letter that a parameter of the operator is summed over; kNone where there is none.
-int summed_letter(const Signature& signature) {
-  for (const ParameterSignature& parameter : signature.parameters) {
-    for (const TensorDimension& dimension : parameter.dimensions) {
-      if (signature.letters[dimension.letter].along == Along::sum) {
-        return dimension.letter;
-      }
-    }
-  }
-  return kNone;
-}
-
-// Multiplies an activation with a weight.
-bool is_product(const Signature& signature) {
-  const int letter = summed_letter(signature);
-  return letter != kNone &&
-         std::any_of(signature.inputs.begin(), signature.inputs.end(),
-                     [&](const InputSignature& input) { return dimension_of(input.dimensions, letter) >= 0; });
-}
-
-bool is_look_up(const Signature& signature) { return summed_letter(signature) != kNone && !is_product(signature); }
-
-int reduced_letter(const Signature& signature) {
-  const auto& letters = signature.letters;
-  const auto found =
-      std::find_if(letters.begin(), letters.end(), [](const Letter& one) { return one.along == Along::reduce; });
-  return found == letters.end() ? kNone : static_cast<int>(found - letters.begin());
-}
-
-// The letter of the output's last dimension, if the operator keeps it apart and it counts features.
-int feature_letter(const Signature& signature) {
-  if (signature.output.empty()) {
-    return kNone;
-  }
-  const int letter = signature.output.back().letter;
-  const Letter& last = signature.letters[letter];
-  return last.along == Along::each && last.name != kSamples && last.name != kTokens ? letter : kNone;
-}
-
-// Products, and what lies between them: `first` are shared by outputs, `last` by inputs.
-struct Region {
-  std::set<int> first, between, last;
-};
 
 class Rule {
 public:
@@ -80,7 +31,7 @@ public:
       default:
         return Infeasible{"the rule of Megatron-LM lays out experts by their own layout"};
       }
-      if (std::optional<Infeasible> defect = find_defect()) {
+      if (std::optional<Infeasible> defect = sharing_defect(operators_, layout_, shared_, axis, padded_)) {
         return *defect;
       }
     }
@@ -103,7 +54,8 @@ private:
         letter(op) = summed_letter(operators_[op]);
         pad(op);
       } else if (is_product(operators_[op]) && letter(op) == kNone) {
-        if (const std::optional<Region> region = region_after(op)) {
+        const auto free = [this](int other) { return letter(other) == kNone; };
+        if (const std::optional<Region> region = region_after(op, operators_, readers_, free)) {
           share_region(*region);
         } else if (rule_.alone) {
           share_alone(op);
@@ -152,7 +104,7 @@ private:
     for (const int op : region.last) {
       letter(op) = summed_letter(operators_[op]);
     }
-    if (reduces(region)) { // logits, and the loss over them
+    if (region.reduces) { // logits, and the loss over them
       std::for_each(region.first.begin(), region.first.end(), [this](int op) { pad(op); });
       std::for_each(region.between.begin(), region.between.end(), [this](int op) { pad(op); });
     }
@@ -162,98 +114,6 @@ private:
   void pad(int op) {
     if (rule_.pads_vocabulary) {
       padded_.insert(op);
-    }
-  }
-
-  bool reduces(const Region& region) const {
-    return std::any_of(region.between.begin(), region.between.end(),
-                       [&](int op) { return reduced_letter(operators_[op]) != kNone; });
-  }
-
-  // What a product's output reaches, with all that leads there; no value where it reaches what needs all features, or a
-  // product that is shared otherwise.
-  std::optional<Region> region_after(int product) {
-    Region region{{product}, {}, {}};
-    std::vector<int> open = {product};
-    while (!open.empty()) {
-      const int op = open.back();
-      open.pop_back();
-      for (const OutputReader& read : readers_[op]) {
-        const int reader = read.op;
-        if (is_product(operators_[reader])) {
-          region.last.insert(reader);
-        } else if (!enter(region, open, reader)) {
-          return std::nullopt;
-        }
-      }
-    }
-    return is_free(region) && (reduces(region) || !region.last.empty()) ? std::optional(region) : std::nullopt;
-  }
-
-  // Adds an operator that keeps features apart, or reduces over them, with the makers of what it reads.
-  bool enter(Region& region, std::vector<int>& open, int op) {
-    if (feature_letter(operators_[op]) == kNone && reduced_letter(operators_[op]) == kNone) {
-      return false;
-    }
-    if (!region.between.insert(op).second) {
-      return true;
-    }
-    open.push_back(op);
-    const int reduced = reduced_letter(operators_[op]);
-    const int features = reduced != kNone ? reduced : feature_letter(operators_[op]);
-    for (const InputSignature& input : operators_[op].inputs) {
-      if (input.maker < 0 || dimension_of(input.dimensions, features) < 0) { // weights of rows, say
-        continue;
-      }
-      if (is_product(operators_[input.maker])) {
-        if (region.first.insert(input.maker).second) {
-          open.push_back(input.maker);
-        }
-      } else if (!enter(region, open, input.maker)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  bool is_free(const Region& region) {
-    const auto free = [&](int op) { return letter(op) == kNone; };
-    const auto both = [&](int op) { return region.last.count(op) > 0; };
-    return std::all_of(region.first.begin(), region.first.end(), free) &&
-           std::all_of(region.between.begin(), region.between.end(), free) &&
-           std::all_of(region.last.begin(), region.last.end(), free) &&
-           std::none_of(region.first.begin(), region.first.end(), both);
-  }
-
-  std::optional<Infeasible> find_defect() const {
-    const auto& [axis, size, stride] = layout_.dimensions[axis_];
-    for (int op = 0; op < count(); ++op) {
-      const int shared = shared_[op][axis_];
-      if (size == 1 || shared == kNone) {
-        continue;
-      }
-      const Letter& letter = operators_[op].letters[shared];
-      if (letter.along == Along::whole) {
-        return Infeasible{"operator " + std::to_string(op) + " needs all " + letter.name + " at once, so the " +
-                          std::string(name_of(axis)) + " axis cannot share them"};
-      }
-      if (letter.pieces % size != 0 && !(axis == Axis::tensor && padded_.count(op) > 0)) {
-        return Infeasible{std::to_string(letter.pieces) + " " + letter.name + " do not divide over " +
-                          std::to_string(size) + " " + std::string(name_of(axis)) +
-                          "-parallel ranks; nearest that does: " + std::to_string(nearest(letter.pieces, size))};
-      }
-    }
-    return std::nullopt;
-  }
-
-  static std::int64_t nearest(std::int64_t pieces, std::int64_t size) {
-    for (std::int64_t away = 1;; ++away) {
-      if (size > away && pieces % (size - away) == 0) {
-        return size - away;
-      }
-      if (size + away <= pieces && pieces % (size + away) == 0) {
-        return size + away;
-      }
     }
   }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -16,7 +17,12 @@ namespace stagecraft {
 using SharedLetters = std::vector<std::vector<int>>;
 inline constexpr int kNone = -1;
 
-/// How a framework lays a transformer out.
+/// Why the ranks along a dimension of the layout cannot share these letters, with the nearest size that works; no value
+/// where they can. Letters of `padded` operators may be made up to a number that divides.
+std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators, const Layout& layout,
+                                         const SharedLetters& shared, std::size_t axis, const std::set<int>& padded);
+
+/// How Megatron-LM lays a transformer out.
 struct MegatronRule {
   bool sequence = false; ///< sequence parallelism: between tensor-parallel layers the tensor axis cuts the tokens
   bool alone = false;    ///< a product without a partner is shared too, by its outputs, if they divide
@@ -29,5 +35,18 @@ struct MegatronRule {
 /// all other operators. Infeasible, with the nearest size that works, where a letter does not divide.
 std::variant<SharedLetters, Infeasible> share_by_megatron(const std::vector<Signature>& operators, const Layout& layout,
                                                           const MegatronRule& rule);
+
+/// How TorchTitan lays a transformer out.
+struct TorchTitanRule {
+  bool sequence = true;      ///< its enable_sequence_parallel: norms and sums share tokens
+  bool loss_parallel = true; ///< the loss is computed on shared words; else every rank gathers all logits
+};
+
+/// TorchTitan's rule: parallelize_llama() and apply_non_moe_tp() of its DeepSeek-V3, Liang et al. 2024 (section 2.2.2).
+/// As Megatron-LM's, but a product without a partner (NoParallel), and what follows it up to the next product, is done
+/// whole by every rank, for which the tokens are gathered; and the loss may be. Words that do not divide are shared
+/// unevenly, and count as made up to a number that does. Mixtures of experts are infeasible.
+std::variant<SharedLetters, Infeasible> share_by_torchtitan(const std::vector<Signature>& operators,
+                                                            const Layout& layout, const TorchTitanRule& rule);
 
 } // namespace stagecraft

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/share_by_search.hpp"
 #include "sim/workload/derive_signatures.hpp"
 
 namespace stagecraft {
@@ -87,6 +88,36 @@ private:
   CutStage made_;
 };
 
+SharedLetters search(const CutStage& cut, const std::vector<OperatorId>& stage, const Layout& layout,
+                     const TensorAxis& axis, const StepTimes& times) {
+  const auto is_border = [&](int op) {
+    return op < cut.incoming || op >= cut.incoming + static_cast<int>(stage.size());
+  };
+  SearchRule rule{.sequence = axis.sequence};
+  for (int op = 0; op < static_cast<int>(cut.operators.size()); ++op) {
+    rule.borders.push_back(is_border(op) ? 1 : 0);
+  }
+  StepTimes of_cut = times;
+  of_cut.computation = [&](int op, const Shard& shard) {
+    return is_border(op) ? Seconds{0} : times.computation(stage[op - cut.incoming], shard);
+  };
+  return share_by_search(cut.operators, layout, rule, of_cut).shared;
+}
+
+std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::vector<OperatorId>& stage,
+                                              const Layout& layout, const TensorAxis& axis, const StepTimes& times) {
+  switch (axis.rule) {
+  case TensorRule::torchtitan:
+    return share_by_torchtitan(cut.operators, layout, {.sequence = axis.sequence});
+  case TensorRule::torchtitan_whole_loss:
+    return share_by_torchtitan(cut.operators, layout, {.sequence = axis.sequence, .loss_parallel = false});
+  case TensorRule::search:
+    return search(cut, stage, layout, axis, times);
+  default:
+    return share_by_megatron(cut.operators, layout, {axis.sequence, true, true});
+  }
+}
+
 } // namespace
 
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage) {
@@ -94,10 +125,10 @@ CutStage cut_stage(const std::vector<Signature>& all, const std::vector<Operator
 }
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
-                                                     const TensorAxis& axis) {
+                                                     const TensorAxis& axis, const StepTimes& times) {
   CutStage cut = cut_stage(signatures_of(model), stage);
   const Layout layout = make_layout({{Axis::tensor, axis.degree}});
-  auto shared = share_by_megatron(cut.operators, layout, {axis.sequence, true, true});
+  auto shared = share(cut, stage, layout, axis, times);
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
   }

@@ -7,6 +7,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/plan/program/program.hpp"
+#include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/program/shared_letters.hpp"
 #include "sim/plan/program/tensor_axis.hpp"
 #include "sim/workload/model_graph.hpp"
@@ -24,7 +25,8 @@ struct CutStage {
 };
 CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage);
 
-/// The program of a group, by Megatron-LM's rule, with products that stand alone shared too and vocabularies padded.
+/// The program of a group, by the axis's rule: Megatron-LM's with products that stand alone shared too and vocabularies
+/// padded.
 struct StageProgram {
   Program program;
   SharedLetters shared;
@@ -35,8 +37,9 @@ struct StageProgram {
   int op_at(std::size_t at) const { return incoming + static_cast<int>(at); }
 };
 
-/// Infeasible, with the nearest degree that works, where something does not divide.
+/// Infeasible, with the nearest degree that works, where something does not divide. Only a search asks for times, whose
+/// computation() is of operators of the model.
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
-                                                     const TensorAxis& axis);
+                                                     const TensorAxis& axis, const StepTimes& times = {});
 
 } // namespace stagecraft

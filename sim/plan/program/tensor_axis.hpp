@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/workload/tensor_rule.hpp"
+
 namespace stagecraft {
 
 struct TensorAxis {
   int degree = 1;
   bool sequence = false; ///< sequence parallelism (Korthikanti et al. 2022): between products, devices share tokens
+  TensorRule rule = TensorRule::megatron;
   bool operator==(const TensorAxis&) const = default;
 };
 

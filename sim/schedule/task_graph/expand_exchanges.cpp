@@ -178,8 +178,7 @@ private:
   TaskId add(std::int32_t work, TaskId begin, TaskId end) {
     const auto first = static_cast<TaskId>(made_.work.size());
     made_.work.resize(first + (end - begin), work);
-    made_.micro_batch.insert(made_.micro_batch.end(), old_.micro_batch.begin() + begin,
-                             old_.micro_batch.begin() + end);
+    made_.micro_batch.insert(made_.micro_batch.end(), old_.micro_batch.begin() + begin, old_.micro_batch.begin() + end);
     if (!old_.ahead.empty()) {
       made_.ahead.insert(made_.ahead.end(), old_.ahead.begin() + begin, old_.ahead.begin() + end);
     }
@@ -337,15 +336,15 @@ private:
 
   TaskGraph old_, made_;
   std::span<const TimedPass> passes_;
-  std::vector<char> expands_;                              // [pass]
-  std::vector<TaskId> first_, last_;                       // [old task]: its first and last step
-  std::vector<std::int32_t> steps_;                        // [old task]: where its steps' blocks begin in blocks_
-  std::vector<TaskId> blocks_;                             // the first task of each block
-  std::vector<std::pair<TaskId, TaskId>> exchanges_;       // the first and last flow's blocks of each exchange
+  std::vector<char> expands_;                        // [pass]
+  std::vector<TaskId> first_, last_;                 // [old task]: its first and last step
+  std::vector<std::int32_t> steps_;                  // [old task]: where its steps' blocks begin in blocks_
+  std::vector<TaskId> blocks_;                       // the first task of each block
+  std::vector<std::pair<TaskId, TaskId>> exchanges_; // the first and last flow's blocks of each exchange
   std::vector<Met> met_;
   std::vector<std::map<std::pair<double, std::int32_t>, std::int32_t>> begun_; // [pass]: begin, micro-batch -> met_
-  TaskId exchanges_of_ = kNone;       // the first of the tasks for which exchanges were made last
-  std::int32_t exchange_blocks_ = 0;  // where these begin in exchanges_
+  TaskId exchanges_of_ = kNone;             // the first of the tasks for which exchanges were made last
+  std::int32_t exchange_blocks_ = 0;        // where these begin in exchanges_
   std::map<const Leg*, std::int32_t> legs_; // known legs of flows
   std::vector<Edge> edges_;
 };

@@ -13,8 +13,8 @@ struct TimedPass {
   const GroupPass* pass = nullptr;
   const TensorGroup* group = nullptr;
   int stage = 0;
-  std::int32_t device = 0;    ///< in whose name the group sends: an index into TaskGraph::devices
-  Seconds before{}, after{};  ///< what each device computes besides, in the same task
+  std::int32_t device = 0;   ///< in whose name the group sends: an index into TaskGraph::devices
+  Seconds before{}, after{}; ///< what each device computes besides, in the same task
 };
 
 /// Divides each computation of a pass at its exchanges. An exchange is a task that starts when the last device of the

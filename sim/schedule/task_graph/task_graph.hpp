@@ -34,8 +34,8 @@ struct Work {
   std::int32_t group_leg = -1;
   std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange
   double part_begin = 0, part_end = 1; ///< the part of a pass that it is, where gradients are reduced in between
-  bool goes_on = false; ///< goes on with a pass after an exchange that is a task of its own
-  Bytes acquire, release; ///< activation memory taken at the start and given back at the end
+  bool goes_on = false;                ///< goes on with a pass after an exchange that is a task of its own
+  Bytes acquire, release;              ///< activation memory taken at the start and given back at the end
 
   bool computes() const { return leg < 0 && device >= 0; }
   bool transfers() const { return leg >= 0; }
@@ -137,8 +137,8 @@ struct TaskGraphRequest {
   bool early_recompute = true;
   std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
   ExchangeTasks exchanges = ExchangeTasks::none;
-  bool shards_optimizer = false;                     ///< replicas share it, as OptimizerShards says
-  FusedPart fused = nullptr;                         ///< empty: 1 for all pairs
+  bool shards_optimizer = false;     ///< replicas share it, as OptimizerShards says
+  FusedPart fused = nullptr;         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready
 };

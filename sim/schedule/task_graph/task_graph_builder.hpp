@@ -162,7 +162,7 @@ private:
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
   std::vector<TimedPass> passes_; // of each group kPasses
-  bool recomputes_ = false; // whether any micro-batch is recomputed
+  bool recomputes_ = false;       // whether any micro-batch is recomputed
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
   std::vector<EdgeRun> edge_runs_;

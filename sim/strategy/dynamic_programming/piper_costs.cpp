@@ -102,7 +102,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     if (!std::isfinite(slowest.forward.value)) {
       continue;
     }
-    const Seconds backward = backward_seconds(problem, slowest, part, group, 1);
+    const Seconds backward = backward_seconds(slowest, part, group, 1);
     slowest.forward += forward_wait(part, group, 1);
     made.forward.back() = slowest.forward.value;
     Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};

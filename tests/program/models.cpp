@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/program/models.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stagecraft::testing {
+
+std::vector<TransformerSizes> program_models() {
+  TransformerSizes gated;
+  TransformerSizes apart = gated;
+  apart.fused = false;
+  TransformerSizes gelu;
+  gelu.gated = false;
+  gelu.key_value_heads = gelu.heads;
+  TransformerSizes tied = gelu;
+  tied.tied = true;
+  TransformerSizes wide = gated;
+  wide.hidden = 16;
+  wide.heads = wide.key_value_heads = wide.tokens = 8;
+  wide.intermediate = wide.samples = 16;
+  TransformerSizes experts = gated;
+  experts.experts = 4;
+  TransformerSizes latent = experts;
+  latent.latent = true;
+  latent.hidden = 16;
+  latent.key_value_heads = latent.heads;
+  TransformerSizes dense = latent;
+  dense.experts = 0;
+  TransformerSizes adapted = gated;
+  adapted.adapters = 3;
+  return {gated, apart, gelu, tied, wide, experts, latent, dense, adapted};
+}
+
+std::string describe(const TransformerSizes& sizes) {
+  return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
+         (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
+         (sizes.latent ? ", latent" : "");
+}
+
+double error_of(const Outcome& outcome, const Outcome& whole) {
+  if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size()) {
+    return INFINITY;
+  }
+  double error = relative_error(outcome.loss, whole.loss);
+  for (const auto& [parameter, gradient] : whole.gradients) {
+    error = std::max(error, relative_error(outcome.gradients.at(parameter), gradient));
+  }
+  return error;
+}
+
+} // namespace stagecraft::testing
