@@ -23,6 +23,7 @@ public:
   Explanation run() {
     Explanation result{.iteration = iteration_};
     result.shares = shares();
+    result.communication = communication_of(request_.graph, request_.timeline);
     result.path = path();
     const std::vector<Part> parts = parts_of(rig_.graph, rig_.platform);
     const Seconds replayed = replay(rig_, request_.engine);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/communication.hpp"
 #include "sim/replay/replay.hpp"
 #include "sim/replay/sensitivities.hpp"
 
@@ -46,6 +47,7 @@ struct Explanation {
   /// share no link, gradient reduction, sharing of links, the loader. A negative piece means that one cause hides
   /// another.
   std::vector<TimeShare> shares;
+  std::vector<Communication> communication;
   std::vector<PathShare> path;            ///< longest first; adds up to the iteration
   std::vector<Sensitivity> sensitivities; ///< the most helpful first
   std::vector<NextBottleneck> next;       ///< with the most helpful part faster, then the next one too

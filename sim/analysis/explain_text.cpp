@@ -32,6 +32,17 @@ std::string table_of_shares(const Explanation& explanation, bool color) {
   return to_text(table, color);
 }
 
+// "" where nothing is sent.
+std::string table_of_communication(const Explanation& explanation, bool color) {
+  Table table{
+      {{"communication"}, {"exposed", Align::right}, {"hidden", Align::right}, {"waiting for peers", Align::right}},
+      {}};
+  for (const Communication& one : explanation.communication) {
+    table.rows.push_back({{one.axis}, {to_text(one.exposed)}, {to_text(one.hidden)}, {to_text(one.for_peers)}});
+  }
+  return table.rows.empty() ? "" : "\n" + to_text(table, color);
+}
+
 std::string table_of_path(const Explanation& explanation, bool color) {
   Table table{{{"critical path"}, {"", Align::right}, {"", Align::right}, {"tasks", Align::right}}, {}};
   Seconds rest;
@@ -128,7 +139,8 @@ std::vector<std::string> summary_of(const Explanation& explanation) {
 }
 
 std::string to_text(const Explanation& explanation, bool color) {
-  std::string text = table_of_shares(explanation, color) + "\n" + table_of_path(explanation, color) + "\n" +
+  std::string text = table_of_shares(explanation, color) + table_of_communication(explanation, color) + "\n" +
+                     table_of_path(explanation, color) + "\n" +
                      table_of_parts(explanation.sensitivities, explanation.iteration, "10 % faster", kShown, color);
   for (const NextBottleneck& next : explanation.next) {
     text += "\n" + table_of_parts(next.sensitivities, next.iteration, "10 % faster, with " + faster(explanation, next),
@@ -144,12 +156,19 @@ std::string to_text(const Explanation& explanation, bool color) {
 std::string to_json(const Explanation& explanation) {
   Json json = {{"iteration_seconds", explanation.iteration.value},
                {"shares", Json::array()},
+               {"communication", Json::array()},
                {"critical_path", Json::array()},
                {"sensitivities", json_of(explanation.sensitivities, explanation.iteration)},
                {"next", Json::array()},
                {"summary", summary_of(explanation)}};
   for (const TimeShare& share : explanation.shares) {
     json["shares"].push_back({{"cause", share.cause}, {"seconds", share.time.value}});
+  }
+  for (const Communication& one : explanation.communication) {
+    json["communication"].push_back({{"axis", one.axis},
+                                     {"exposed_seconds", one.exposed.value},
+                                     {"hidden_seconds", one.hidden.value},
+                                     {"waiting_for_peers_seconds", one.for_peers.value}});
   }
   for (const PathShare& share : explanation.path) {
     json["critical_path"].push_back({{"what", share.what}, {"seconds", share.time.value}, {"tasks", share.steps}});

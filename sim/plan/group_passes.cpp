@@ -72,6 +72,7 @@ public:
     }
     pass_.seconds = now_;
     pass_.exchanged.all = now_ - computing_;
+    pass_.exchanged.hidden = std::max(Seconds{0}, exchanging_.all - (pass_.exchanged.all - given_));
     const bool any = exchanging_.all.value > 0;
     pass_.exchanged.latency =
         any ? exchanging_.latency * ((pass_.exchanged.all - given_) / exchanging_.all) : Seconds{0};

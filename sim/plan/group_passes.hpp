@@ -29,10 +29,12 @@ struct Exchange {
 /// The part of a time in which the devices of a tensor-parallel group exchange data, and how much of it is latency.
 struct Exchanged {
   Seconds all, latency;
+  Seconds hidden{}; ///< not in `all`: it exchanges data and computes
 
   Exchanged& operator+=(const Exchanged& other) {
     all += other.all;
     latency += other.latency;
+    hidden += other.hidden;
     return *this;
   }
 };

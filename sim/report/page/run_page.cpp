@@ -179,7 +179,15 @@ PageSection explanation_section(const json& explanation, const std::string& titl
   for (const json& step : list_at(explanation, "critical_path")) {
     path.emplace_back(text_at(step, "what"), number_at(step, "seconds"));
   }
+  std::vector<std::pair<std::string, double>> communication;
+  for (const json& one : list_at(explanation, "communication")) {
+    const std::string axis = text_at(one, "axis");
+    communication.emplace_back(axis + ", exposed", number_at(one, "exposed_seconds"));
+    communication.emplace_back(axis + ", hidden", number_at(one, "hidden_seconds"));
+    communication.emplace_back(axis + ", waiting for peers", number_at(one, "waiting_for_peers_seconds"));
+  }
   section.charts = {bars_of("shares", "Where an iteration's time goes", "[s]", shares),
+                    bars_of("communication", "Communication, mean over devices", "[s]", communication),
                     bars_of("critical-path", "What the critical path is made of", "[s]", path),
                     bars_of("sensitivities", "With this part 10 % faster", "change of the iteration [%]", helps)};
   return section;

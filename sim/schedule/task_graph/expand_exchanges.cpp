@@ -204,7 +204,7 @@ private:
     const GroupPass& part = *made;
     const auto steps = static_cast<std::int32_t>(blocks_.size());
     Work step = whole;
-    step.exchanging = step.exchanging_latency = 0;
+    step.exchanging = step.exchanging_latency = step.exchanging_hidden = 0;
     step.group_leg = kNone;
     for (std::size_t i = 0; i < part.computations.size(); ++i) {
       step.seconds = part.computations[i].seconds;

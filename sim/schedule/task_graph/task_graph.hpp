@@ -31,6 +31,7 @@ struct Work {
   /// latencies; and the leg to its neighbour in the group's ring, among TaskGraph::group_legs; -1 where it exchanges
   /// nothing.
   double exchanging = 0, exchanging_latency = 0;
+  double exchanging_hidden = 0; ///< the part of it in which the group exchanges data and computes
   std::int32_t group_leg = -1;
   std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange
   double part_begin = 0, part_end = 1; ///< the part of a pass that it is, where gradients are reduced in between

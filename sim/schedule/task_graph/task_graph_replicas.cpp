@@ -124,6 +124,7 @@ void TaskGraphBuilder::note_exchange(Pass pass, const ReplicaTasks& replica, Wor
   work.pass = any ? number : -1;
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
+  work.exchanging_hidden = any ? exchanged.hidden / work.seconds : 0;
   work.group_leg = any ? replica.group_leg : -1;
 }
 
@@ -143,7 +144,7 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   replica.group_leg = add_group_leg(stage, cost);
   list_passes(stage, static_cast<std::size_t>(&cost - cost_.stages[stage].replicas.data()), replica);
   const auto block = [&](TaskKind kind, Seconds seconds, std::optional<Pass> pass, Bytes acquire, Bytes release) {
-    work.exchanging = work.exchanging_latency = 0;
+    work.exchanging = work.exchanging_latency = work.exchanging_hidden = 0;
     work.group_leg = work.pass = -1;
     work.kind = kind;
     work.seconds = seconds;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/analysis/communication.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/timeline/critical_path.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array kAxes = {"pipeline", "data", "tensor"};
+constexpr std::size_t kTensor = 2;
+constexpr std::size_t kNoAxis = kAxes.size();
+
+std::size_t axis_of(const Work& work) {
+  return !work.transfers()                 ? kNoAxis
+         : work.kind == TaskKind::transfer ? 0
+         : is_collective(work.kind)        ? 1
+         : work.kind == TaskKind::exchange ? kTensor
+                                           : kNoAxis; // of a loader
+}
+
+struct Span {
+  double start, finish;
+};
+
+// The length of all that some spans cover.
+double covered(std::vector<Span>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  double sum = 0, until = 0;
+  for (const Span& span : spans) {
+    sum += std::max(0.0, span.finish - std::max(span.start, until));
+    until = std::max(until, span.finish);
+  }
+  return sum;
+}
+
+class Account {
+public:
+  Account(const TaskGraph& graph, const Timeline& timeline)
+      : graph_(graph), timeline_(timeline), inputs_(last_inputs(graph, timeline)),
+        begin_(static_cast<std::size_t>(timeline.iterations - timeline.window) * graph.tasks()),
+        live_(graph.devices.size()) {}
+
+  std::vector<Communication> run() {
+    find_receivers();
+    collect_live();
+    std::array<Communication, kAxes.size()> sums;
+    for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
+      walk(device, sums);
+    }
+    std::vector<Communication> all;
+    const double devices = static_cast<double>(graph_.devices.size()) * timeline_.window;
+    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
+      Communication& sum = sums[axis];
+      if (sum.exposed + sum.hidden > Seconds{0}) {
+        all.push_back({kAxes[axis], sum.exposed / devices, sum.hidden / devices, sum.for_peers / devices});
+      }
+    }
+    return all;
+  }
+
+private:
+  const Work& work_of(std::size_t entry) const { return graph_.works[graph_.work[entry % graph_.tasks()]]; }
+
+  // [work]: the devices that wait for what it sends, found from the first of its tasks.
+  void find_receivers() {
+    receivers_.resize(graph_.works.size());
+    std::vector<char> is_known(graph_.works.size(), 0);
+    for (TaskId task = 0; task < graph_.tasks(); ++task) {
+      const std::int32_t work = graph_.work[task];
+      if (is_known[work] == 0 && axis_of(graph_.works[work]) != kNoAxis) {
+        std::vector<TaskId> open = {task};
+        while (!open.empty()) {
+          const TaskId from = open.back();
+          open.pop_back();
+          follow(from, work, open);
+        }
+        std::sort(receivers_[work].begin(), receivers_[work].end());
+        receivers_[work].erase(std::unique(receivers_[work].begin(), receivers_[work].end()), receivers_[work].end());
+      }
+      is_known[work] = 1;
+    }
+  }
+
+  // Goes on through joins and further flows of the same kind, in which the same devices take part, to computations.
+  void follow(TaskId from, std::int32_t work, std::vector<TaskId>& open) {
+    const auto go_to = [&](TaskId next) {
+      const Work& to = graph_.works[graph_.work[next]];
+      if (to.computes()) {
+        receivers_[work].push_back(to.device);
+      } else if (!to.transfers() ? to.kind != TaskKind::optimizer : to.kind == graph_.works[work].kind) {
+        open.push_back(next); // not through the barrier of all steps
+      }
+    };
+    for (const TaskId next : graph_.successors_of(from)) {
+      go_to(next);
+    }
+    for (const Tie& tie : graph_.ties_of(from)) {
+      go_to(tie.to);
+    }
+  }
+
+  // When something of each axis is under way in which a device takes part.
+  void collect_live() {
+    for (std::size_t entry = begin_; entry < timeline_.start.size(); ++entry) {
+      const std::int32_t work = graph_.work[entry % graph_.tasks()];
+      const std::size_t axis = axis_of(graph_.works[work]);
+      for (std::size_t i = 0; axis != kNoAxis && i < receivers_[work].size(); ++i) {
+        live_[receivers_[work][i]][axis].push_back({timeline_.start[entry], timeline_.finish[entry]});
+      }
+    }
+  }
+
+  void walk(std::size_t device, std::array<Communication, kAxes.size()>& sums) {
+    std::array<double, kAxes.size()> exposed{};
+    const auto program = graph_.program_of(device);
+    const auto tasks = static_cast<std::size_t>(graph_.tasks());
+    double free = begin_ > 0 ? timeline_.finish[begin_ - tasks + program.back()] : 0;
+    for (std::size_t base = begin_; base < timeline_.start.size(); base += tasks) {
+      for (const TaskId task : program) {
+        const Work& work = graph_.works[graph_.work[task]];
+        const double start = timeline_.start[base + task];
+        if (start > free) {
+          look_back(base + task, free, exposed, sums);
+        }
+        free = timeline_.finish[base + task];
+        sums[kTensor].exposed += Seconds{(free - start) * work.exchanging};
+        sums[kTensor].hidden += Seconds{(free - start) * work.exchanging_hidden};
+      }
+    }
+    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
+      sums[axis].exposed += Seconds{exposed[axis]};
+      sums[axis].hidden += Seconds{std::max(0.0, covered(live_[device][axis]) - exposed[axis])};
+    }
+  }
+
+  // What a device waited for before a task, from `free` on: the last of its inputs, and what these waited for in turn
+  // as long as they are of the same axis.
+  void look_back(std::size_t entry, double free, std::array<double, kAxes.size()>& exposed,
+                 std::array<Communication, kAxes.size()>& sums) const {
+    double until = timeline_.start[entry];
+    std::size_t axis = kNoAxis;
+    while (inputs_[entry].entry != entry && until > free) {
+      entry = inputs_[entry].entry;
+      const Work& work = work_of(entry);
+      if (work.computes() || (axis != kNoAxis && work.transfers() && axis_of(work) != axis)) {
+        break;
+      }
+      if (work.transfers() && axis_of(work) != kNoAxis) {
+        axis = axis_of(work);
+        const double begin = std::max(free, timeline_.start[entry]);
+        exposed[axis] += std::max(0.0, std::min(until, timeline_.finish[entry]) - begin);
+        until = std::min(until, begin);
+      } else if (work.transfers() || work.loads()) {
+        break; // a loader's
+      }
+    }
+    if (axis != kNoAxis) {
+      sums[axis].for_peers += Seconds{std::max(0.0, until - free)};
+    }
+  }
+
+  const TaskGraph& graph_;
+  const Timeline& timeline_;
+  std::vector<LastInput> inputs_;                                 // [entry]
+  std::size_t begin_;                                             // the first entry of the window
+  std::vector<std::vector<std::int32_t>> receivers_;              // [work]: devices
+  std::vector<std::array<std::vector<Span>, kAxes.size()>> live_; // [device][axis]
+};
+
+} // namespace
+
+std::vector<Communication> communication_of(const TaskGraph& graph, const Timeline& timeline) {
+  return Account(graph, timeline).run();
+}
+
+} // namespace stagecraft
