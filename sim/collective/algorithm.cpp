@@ -15,6 +15,8 @@ std::span<const AlgorithmRow> algorithms() {
       AlgorithmRow{"hierarchical", "rings inside the nodes, rings between them for parts of the bytes",
                    why_no_hierarchy, hierarchical_flows},
       AlgorithmRow{"nvls", "the switch of a node adds up and spreads (NVLink SHARP)", why_no_nvls, nvls_flows},
+      AlgorithmRow{"direct", "every rank sends its part to every other one, over a link for each pair", why_not_direct,
+                   direct_flows},
       AlgorithmRow{"pairs", "every rank sends every other one its part", why_no_pairs, pairs_flows},
       AlgorithmRow{"measured", "what a library does below a switch, in the time measured for it", why_not_measured,
                    measured_flows},

@@ -41,6 +41,12 @@ Flows hierarchical_flows(CollectiveKind kind, const RankMap& ranks, Router& rout
 std::string why_no_nvls(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows nvls_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
 
+/// Where every two ranks have a link of their own, as in a full mesh of Infinity Fabric: each adds up its own part,
+/// which it gets from all others at once, and sends it to all. An r-th of the buffer on each link in each half of an
+/// all-reduce.
+std::string why_not_direct(CollectiveKind kind, const RankMap& ranks, Router& router);
+Flows direct_flows(CollectiveKind kind, const RankMap& ranks, Router& router);
+
 /// Every rank sends every other one its part, in step s to the s-th rank after it; all steps share the links.
 std::string why_no_pairs(CollectiveKind kind, const RankMap& ranks, Router& router);
 Flows pairs_flows(CollectiveKind kind, const RankMap& ranks, Router& router);

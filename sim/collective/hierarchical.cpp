@@ -2,14 +2,24 @@
 #include <algorithm>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/collective/direct.hpp"
 #include "sim/collective/ring.hpp"
 
 namespace stagecraft {
 namespace {
 
+// Half of an all-reduce inside the nodes: directly where each is a full mesh, else by rings.
 CoupledFlow inside(CollectiveKind kind, const RankMap& ranks, Router& router) {
   FlowBuilder flow(router);
   Seconds latency;
+  const std::size_t in_node = ranks.nodes.front().size();
+  if (in_node > 2 && std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
+                                 [&](const std::vector<DeviceId>& node) { return is_full_mesh(node, router); })) {
+    for (const std::vector<DeviceId>& node : ranks.nodes) {
+      latency = std::max(latency, add_direct(node, flow));
+    }
+    return flow.finish(1 / static_cast<double>(in_node), latency);
+  }
   for (const std::vector<DeviceId>& node : ranks.nodes) {
     latency = std::max(latency, add_ring(node, kind, flow));
   }

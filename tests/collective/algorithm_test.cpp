@@ -104,6 +104,34 @@ TEST_CASE("an all-to-all by pairs: (r-1)/r n/B + (r-1) a", "[collective]") {
   CHECK(seconds("pairs", {2, 2, "device", "0 s"}, 4e9, CollectiveKind::all_to_all) == near(2.0));
 }
 
+// Every two of r devices have a link of 10 GB/s and 2 us for each direction: an r-th of the bytes over each, twice.
+// Inside two such nodes a hierarchical all-reduce does the same with its halves; between them each of r NICs of 1 GB/s
+// has an r-th.
+TEST_CASE("a full mesh by hand: every rank's part over a link of its own", "[collective]") {
+  for (const int r : {3, 4, 8}) {
+    const Platform one = test::meshes(1, r);
+    Router router(one);
+    const auto takes = [&](CollectiveKind kind) {
+      return seconds_of(flows_of("direct", kind, first_devices(r), router), Bytes{1e9}).value;
+    };
+    CHECK(takes(CollectiveKind::all_reduce) == near(2 * 0.1 / r + 2 * 2e-6));
+    CHECK(takes(CollectiveKind::reduce_scatter) == near(0.1 / r + 2e-6));
+    CHECK(takes(CollectiveKind::all_gather) == near(0.1 / r + 2e-6));
+    const std::vector<Way> ways = ways_of(CollectiveKind::all_reduce, first_devices(r), router, "auto");
+    CHECK(fastest_of(ways, Bytes{1e9}).algorithm->name == "direct"); // a ring would take 2 (r-1)/r 0.1
+    const Platform two = test::meshes(2, r);
+    Router of_two(two);
+    const Flows flows = flows_of("hierarchical", CollectiveKind::all_reduce, first_devices(2 * r), of_two);
+    REQUIRE(flows.size() == 3);
+    CHECK(flows.front().time(Bytes{1e9}).value == near(0.1 / r + 2e-6));
+    CHECK(flows[1].sent(Bytes{1e9}).value / 1e9 == near(1.0 / r));
+  }
+  const Platform star = cluster({1, 4});
+  Router router(star);
+  CHECK(why_not_wanted(CollectiveKind::all_reduce, first_devices(4), router, "direct") ==
+        "not every two of its ranks have a link of their own");
+}
+
 TEST_CASE("why an algorithm does not run", "[collective]") {
   const Platform two = cluster({2, 2});
   Router router(two);
@@ -239,10 +267,13 @@ TEST_CASE("a ring of four thousand ranks", "[collective]") {
 TEST_CASE("a study can name the algorithms that carry out an all-reduce", "[collective]") {
   const Platform platform = cluster({2, 2, "device", "0 s", true, "10 GB/s"});
   Router router(platform);
+  const Platform mesh = test::meshes(1, 3);
+  Router of_mesh(mesh);
   std::set<std::string> known = {"auto"};
   for (const AlgorithmRow& row : algorithms()) {
     const bool reduces = row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1}, router), router).empty() ||
-                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2, 3}, router), router).empty();
+                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2, 3}, router), router).empty() ||
+                         row.why_not(CollectiveKind::all_reduce, map_ranks({0, 1, 2}, of_mesh), of_mesh).empty();
     if (reduces) {
       known.insert(std::string(row.name));
     }

@@ -35,6 +35,21 @@ inline Platform cluster(const Cluster& how) {
                      "topology: switch, nic: " + how.nic + ", bandwidth: 1 GB/s, latency: " + how.latency);
 }
 
+/// Nodes whose devices have a link of 10 GB/s and 2 us to each other one, and a NIC of 1 GB/s each.
+inline Platform meshes(int nodes, int devices) {
+  std::string pairs;
+  for (int a = 0; a < devices; ++a) {
+    for (int b = a + 1; b < devices; ++b) {
+      pairs += (pairs.empty() ? "[" : ", [") + std::to_string(a) + ", " + std::to_string(b) + "]";
+    }
+  }
+  return platform_of(node_text("n", "count: " + std::to_string(nodes) + ", devices: [{type: a, count: " +
+                                        std::to_string(devices) + "}], links: [{kind: nvlink-pair, pairs: [" + pairs +
+                                        "], bandwidth: 10 GB/s, latency: 2 us}, {kind: host-link, bandwidth: 10 GB/s, "
+                                        "latency: 1 us}]"),
+                     "topology: switch, nic: device, bandwidth: 1 GB/s, latency: 1 us");
+}
+
 inline std::vector<DeviceId> first_devices(int count) {
   std::vector<DeviceId> devices(count);
   std::iota(devices.begin(), devices.end(), 0);
