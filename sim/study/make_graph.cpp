@@ -86,6 +86,11 @@ Demand demand_of(const Study& study, const TaskGraphRequest& request, const Load
 // The graph, or why no engine can replay it: SimGrid counts a transfer's bytes in 64 bits.
 std::variant<TaskGraph, Infeasible> make_replayable(const Study& study, const TaskGraphRequest& request) {
   TaskGraph graph = make_graph(study, request);
+  if (graph.undivided > 0 && request.exchanges == ExchangeTasks::all) {
+    return Infeasible{"every exchange of its tensor-parallel groups is a task, which makes " +
+                      to_text(graph.undivided, 3) + " tasks; allowed: at most " + to_text(request.most_tasks, 3) +
+                      ", or 'detail: blocks'"};
+  }
   for (const Work& work : graph.works) {
     if (work.bytes > physical::kSize.high) {
       return Infeasible{"stage " + std::to_string(work.stage) + " sends " + to_text(Bytes{work.bytes}) +

@@ -31,6 +31,15 @@ void note_spread(double spread, Run& run) {
   }
 }
 
+// Says of a run that its exchanges have the times that they take alone, since they are too many.
+void note_undivided(const TaskGraph& graph, Run& run) {
+  if (graph.undivided > 0) {
+    add_note("exchanges of tensor-parallel groups share links, but would make " + to_text(graph.undivided, 3) +
+                 " tasks: they have the times that they take alone",
+             run);
+  }
+}
+
 // Says of a run that it is a draw.
 void note_drift(int drift, Run& run) {
   if (drift >= 0) {
@@ -83,6 +92,7 @@ void take_timelines(StudyCosts& costs, std::vector<Prepared>& prepared, std::spa
       measure_run(costs, one, one.alone ? &*alone++ : nullptr);
       note_spread(*spread++, one.run);
       note_drift(one.drift, one.run);
+      note_undivided(*one.graph, one.run);
     }
   }
   for (Prepared& one : prepared) {

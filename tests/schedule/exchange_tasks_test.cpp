@@ -111,6 +111,27 @@ TEST_CASE("an exchange shares links with transfers", "[schedule][exchange]") {
   check_times(alone.of_kind(TaskKind::transfer), {{5, 10}, {5, 10}});
 }
 
+// Of both devices F has two steps and an exchange, B four and two: 18 with a step of the optimiser each, and what joins
+// them, where exchanges count for each device.
+TEST_CASE("exchanges stay parts of their passes where they would be too many tasks", "[schedule][exchange]") {
+  Chain world(KernelKind::normalization, 2);
+  const PlanCost cost = cost_plan(world.problem, grouped({{0, 1, 2}}, {{0, 1}}, {2}));
+  const Schedule schedule = test::schedule_of("1f1b", 1, 1);
+  const auto made = [&](double most) {
+    return make_task_graph({.cost = cost,
+                            .schedule = schedule,
+                            .router = world.router,
+                            .exchanges = ExchangeTasks::all,
+                            .most_tasks = most});
+  };
+  const TaskGraph all = made(1000);
+  CHECK(all.undivided == 0);
+  const double joins = all.joins, with_steps = 2 * (3 + 6 + 1) + joins;
+  CHECK(made(with_steps).undivided == 0);
+  CHECK(made(with_steps - 1).undivided == with_steps);
+  CHECK(made(with_steps - 1).program_of(0).size() == 3);
+}
+
 TEST_CASE("an exchange that shares no link stays a part of its pass", "[schedule][exchange]") {
   Chain world(KernelKind::normalization, 2);
   const Replayed run = replay(world, grouped({{0, 1, 2}}, {{0, 1}}, {2}), ExchangeTasks::where_shared);

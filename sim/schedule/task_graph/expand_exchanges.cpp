@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "sim/base/end_of_equals.hpp"
@@ -54,12 +55,12 @@ public:
     });
     for_each_link(passes, [&](const TensorGroup* group, LinkId link) {
       if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
-        shares_[group] = true;
+        sharing_.insert(group);
       }
     });
   }
 
-  bool has(const TensorGroup* group) const { return shares_.count(group) > 0; }
+  bool has(const TensorGroup* group) const { return sharing_.contains(group); }
 
 private:
   using Links = std::vector<LinkId>;
@@ -68,7 +69,7 @@ private:
     bool several = false;
   };
   std::vector<User> users_; // [link]
-  std::map<const TensorGroup*, bool> shares_;
+  std::set<const TensorGroup*> sharing_;
 };
 
 // What a pass does from one fraction of its time to another. These lie between operators, where no exchange is under
@@ -349,18 +350,38 @@ private:
   std::vector<Edge> edges_;
 };
 
+// At most: an exchange counts once for each device of its group.
+double tasks_with_steps(const TaskGraph& graph, std::span<const TimedPass> passes, std::span<const char> expands) {
+  const std::vector<std::int32_t> count = graph.tasks_per_work();
+  double tasks = 0;
+  for (std::size_t index = 0; index < count.size(); ++index) {
+    const Work& work = graph.works[index];
+    const bool divides = work.pass >= 0 && expands[work.pass] != 0;
+    const double steps = divides ? static_cast<double>(passes[work.pass].pass->computations.size() +
+                                                       passes[work.pass].pass->exchanges.size())
+                                 : 1;
+    tasks += steps * count[index];
+  }
+  return tasks;
+}
+
 } // namespace
 
-TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, ExchangeTasks which,
-                           const Platform& platform) {
+TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, const TaskGraphRequest& request) {
+  std::optional<SharingGroups> sharing;
+  if (request.exchanges == ExchangeTasks::where_shared) {
+    sharing.emplace(graph, passes, request.router.platform());
+  }
   std::vector<char> expands;
-  const std::optional<SharingGroups> sharing =
-      which == ExchangeTasks::where_shared ? std::optional<SharingGroups>({graph, passes, platform}) : std::nullopt;
   for (const TimedPass& pass : passes) {
     const bool has_flows = pass.group->group.ways != nullptr && !pass.pass->exchanges.empty();
     expands.push_back(has_flows && (!sharing || sharing->has(pass.group)) ? 1 : 0);
   }
   if (std::count(expands.begin(), expands.end(), 1) == 0) {
+    return graph;
+  }
+  if (const double tasks = tasks_with_steps(graph, passes, expands); tasks > request.most_tasks) {
+    graph.undivided = tasks;
     return graph;
   }
   return Expansion(std::move(graph), passes, std::move(expands)).run();

@@ -19,8 +19,8 @@ struct TimedPass {
 
 /// Divides each computation of a pass at its exchanges. An exchange is a task that starts when the last device of the
 /// group has come to it, and for which all of them wait; where an algorithm has several flows, one task each.
-/// `passes` are those that Work::pass counts. `platform`: where the graph's links are.
-TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, ExchangeTasks which,
-                           const Platform& platform);
+/// `passes` are those that Work::pass counts. The graph as it was, with TaskGraph::undivided, where that makes more
+/// tasks than the request allows.
+TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, const TaskGraphRequest& request);
 
 } // namespace stagecraft

@@ -34,7 +34,7 @@ TaskGraph TaskGraphBuilder::build() {
   write_edges();
   write_ties();
   if (request_.exchanges != ExchangeTasks::none && !passes_.empty()) {
-    return expand_exchanges(std::move(graph_), passes_, request_.exchanges, request_.router.platform());
+    return expand_exchanges(std::move(graph_), passes_, request_);
   }
   return std::move(graph_);
 }

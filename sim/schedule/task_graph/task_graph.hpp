@@ -82,6 +82,7 @@ struct TaskGraph {
   int workers = 0, queue = 0;           ///< workers and queue of each loader; 0: no loader, data is always ready
   int cycle = 1;                        ///< iterations after which a loader's pattern repeats
   HostWait host = HostWait::unmodelled; ///< what waiting cores do
+  double undivided = 0; ///< tasks that there would be with the exchanges asked for, where these are too many; else 0
 
   int tasks() const { return static_cast<int>(work.size()); }
   int executed() const { return tasks() - joins; }
@@ -138,6 +139,7 @@ struct TaskGraphRequest {
   bool early_recompute = true;
   std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
   ExchangeTasks exchanges = ExchangeTasks::none;
+  double most_tasks = 4e7;           ///< beyond it no exchange is a task; some 100 B each
   bool shards_optimizer = false;     ///< replicas share it, as OptimizerShards says
   FusedPart fused = nullptr;         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
