@@ -139,6 +139,20 @@ TEST_CASE("an exchange that shares no link stays a part of its pass", "[schedule
   CHECK(run.of_device(0).size() == 3);
 }
 
+TEST_CASE("a group with two stages does not meet itself", "[schedule][exchange]") {
+  Chain world(KernelKind::normalization, 2);
+  const PlanCost cost = cost_plan(world.problem, grouped({{0}, {1, 2}}, {{0, 1}, {0, 1}}, {2, 2}));
+  const Schedule chunks = test::schedule_of("interleaved", 1, 2, 2);
+  const auto exchanges = [&](ExchangeTasks which) {
+    const TaskGraph graph =
+        make_task_graph({.cost = cost, .schedule = chunks, .router = world.router, .exchanges = which});
+    return std::count_if(graph.work.begin(), graph.work.end(),
+                         [&](std::int32_t work) { return graph.works[work].kind == TaskKind::exchange; });
+  };
+  CHECK(exchanges(ExchangeTasks::where_shared) == 0);
+  CHECK(exchanges(ExchangeTasks::all) > 0);
+}
+
 // Two replicas of two devices reduce their gradients in two buckets of 30 B: the last backward is divided where
 // operator 2's gradient of the weights is complete, after which its input's is added up.
 TEST_CASE("a last backward in several parts exchanges in each what is its own", "[schedule][exchange]") {

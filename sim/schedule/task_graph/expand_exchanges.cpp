@@ -22,7 +22,12 @@ const Flows& flows_of(const TimedPass& pass, const PassExchange& exchange) {
   return pass.group->group.ways->flows(exchange.kind, exchange.bytes);
 }
 
-// Calls visit(group, link) for each link that a group's exchanges cross.
+// Who exchanges data: the group of a device, however many stages it runs, one after the other.
+using Members = std::pair<std::int32_t, int>; // the device in whose name it sends, and how many there are
+
+Members members_of(const TimedPass& pass) { return {pass.device, pass.group->group.ranks}; }
+
+// Calls visit(members, link) for each link that a group's exchanges cross.
 template <class Visit> void for_each_link(std::span<const TimedPass> passes, const Visit& visit) {
   for (const TimedPass& pass : passes) {
     if (pass.group->group.ways == nullptr) {
@@ -31,7 +36,7 @@ template <class Visit> void for_each_link(std::span<const TimedPass> passes, con
     for (const PassExchange& exchange : pass.pass->exchanges) {
       for (const CoupledFlow& flow : flows_of(pass, exchange)) {
         for (const LinkId link : flow.leg.links) {
-          visit(pass.group, link);
+          visit(members_of(pass), link);
         }
       }
     }
@@ -48,28 +53,28 @@ public:
         users_[link].several = true;
       }
     }
-    for_each_link(passes, [&](const TensorGroup* group, LinkId link) {
+    for_each_link(passes, [&](const Members& members, LinkId link) {
       User& user = users_[link];
-      user.several = user.several || (user.group != nullptr && user.group != group);
-      user.group = group;
+      user.several = user.several || (user.members && *user.members != members);
+      user.members = members;
     });
-    for_each_link(passes, [&](const TensorGroup* group, LinkId link) {
+    for_each_link(passes, [&](const Members& members, LinkId link) {
       if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
-        sharing_.insert(group);
+        sharing_.insert(members);
       }
     });
   }
 
-  bool has(const TensorGroup* group) const { return sharing_.contains(group); }
+  bool has(const Members& members) const { return sharing_.contains(members); }
 
 private:
   using Links = std::vector<LinkId>;
   struct User {
-    const TensorGroup* group = nullptr;
+    std::optional<Members> members = std::nullopt;
     bool several = false;
   };
   std::vector<User> users_; // [link]
-  std::set<const TensorGroup*> sharing_;
+  std::set<Members> sharing_;
 };
 
 // What a pass does from one fraction of its time to another. These lie between operators, where no exchange is under
@@ -375,7 +380,7 @@ TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, c
   std::vector<char> expands;
   for (const TimedPass& pass : passes) {
     const bool has_flows = pass.group->group.ways != nullptr && !pass.pass->exchanges.empty();
-    expands.push_back(has_flows && (!sharing || sharing->has(pass.group)) ? 1 : 0);
+    expands.push_back(has_flows && (!sharing || sharing->has(members_of(pass))) ? 1 : 0);
   }
   if (std::count(expands.begin(), expands.end(), 1) == 0) {
     return graph;
