@@ -1,6 +1,7 @@
 // Communication by axis: exposed, hidden, and waiting for peers, by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/analysis/communication.hpp"
+#include "tests/catch.hpp"
 #include "tests/plan/tensor_chain.hpp"
 #include "tests/schedule/pipelines.hpp"
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "sim/timeline/metrics.hpp"
+#include "tests/catch.hpp"
 #include "tests/plan/tensor_chain.hpp"
 #include "tests/schedule/pipelines.hpp"
 
