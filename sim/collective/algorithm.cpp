@@ -26,7 +26,10 @@ std::span<const AlgorithmRow> algorithms() {
 
 std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
                          std::string_view wanted) {
-  const RankMap ranks = map_ranks(devices, router);
+  return ways_of(kind, map_ranks(devices, router), router, wanted);
+}
+
+std::vector<Way> ways_of(CollectiveKind kind, const RankMap& ranks, Router& router, std::string_view wanted) {
   if (wanted == "auto" && why_not_measured(kind, ranks, router).empty()) {
     wanted = "measured";
   }

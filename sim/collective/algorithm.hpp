@@ -67,6 +67,7 @@ struct Way {
 /// ring; why_not_wanted() says why.
 std::vector<Way> ways_of(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
                          std::string_view wanted);
+std::vector<Way> ways_of(CollectiveKind kind, const RankMap& ranks, Router& router, std::string_view wanted);
 std::string why_not_wanted(CollectiveKind kind, const std::vector<DeviceId>& devices, Router& router,
                            std::string_view wanted);
 

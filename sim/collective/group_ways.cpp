@@ -4,8 +4,9 @@
 namespace stagecraft {
 
 GroupWays::GroupWays(const std::vector<DeviceId>& devices, Router& router, std::string_view wanted) {
+  const RankMap ranks = map_ranks(devices, router);
   for (std::size_t kind = 0; kind < ways_.size(); ++kind) {
-    ways_[kind] = ways_of(static_cast<CollectiveKind>(kind), devices, router, wanted);
+    ways_[kind] = ways_of(static_cast<CollectiveKind>(kind), ranks, router, wanted);
     for (const Way& way : ways_[kind]) {
       for (const CoupledFlow& flow : way.flows) {
         figures_.insert(figures_.end(), {flow.leg.latency.value, flow.leg.bandwidth.value, flow.share});

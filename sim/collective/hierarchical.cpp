@@ -13,17 +13,12 @@ CoupledFlow inside(CollectiveKind kind, const RankMap& ranks, Router& router) {
   FlowBuilder flow(router);
   Seconds latency;
   const std::size_t in_node = ranks.nodes.front().size();
-  if (in_node > 2 && std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
-                                 [&](const std::vector<DeviceId>& node) { return is_full_mesh(node, router); })) {
-    for (const std::vector<DeviceId>& node : ranks.nodes) {
-      latency = std::max(latency, add_direct(node, flow));
-    }
-    return flow.finish(1 / static_cast<double>(in_node), latency);
-  }
+  const bool direct = in_node > 2 && std::all_of(ranks.nodes.begin(), ranks.nodes.end(),
+                                                 [&](const auto& node) { return is_full_mesh(node, router); });
   for (const std::vector<DeviceId>& node : ranks.nodes) {
-    latency = std::max(latency, add_ring(node, kind, flow));
+    latency = std::max(latency, direct ? add_direct(node, flow) : add_ring(node, kind, flow));
   }
-  return flow.finish(ring_share(kind, static_cast<int>(ranks.nodes.front().size())), latency);
+  return flow.finish(direct ? 1 / static_cast<double>(in_node) : ring_share(kind, static_cast<int>(in_node)), latency);
 }
 
 // Each rank of a node has its part of the bytes, and a ring of its own over the nodes.

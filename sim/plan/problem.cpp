@@ -153,6 +153,16 @@ Problem::Border Problem::border(const std::vector<char>& inside) const {
   return sum;
 }
 
+std::vector<int> Problem::types_of(const std::vector<DeviceId>& devices) const {
+  std::vector<int> types;
+  for (const DeviceId device : devices) {
+    types.push_back(type_index(device));
+  }
+  std::sort(types.begin(), types.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+  return types;
+}
+
 Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,
                      Router& router, int micro_batches) {
   Problem problem{.model = model, .platform = platform, .cost = cost, .training = training, .router = router};

@@ -71,6 +71,8 @@ struct Problem {
   Border border(const std::vector<char>& inside) const;
   PathCost path(DeviceId from, DeviceId to) const { return router.cost(from, to); }
   int type_index(DeviceId device) const { return platform.devices[static_cast<std::size_t>(device)].type; }
+  /// The types of the devices, each once, ascending.
+  std::vector<int> types_of(const std::vector<DeviceId>& devices) const;
 };
 
 Problem make_problem(const ModelGraph& model, const Platform& platform, const CostModel& cost, const Training& training,

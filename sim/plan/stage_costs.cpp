@@ -69,12 +69,7 @@ public:
       : problem_(problem), stage_(stage), split_(split) {}
 
   const Sums& of(const std::vector<DeviceId>& devices, const Group& group, double share) {
-    std::vector<int> types;
-    for (const DeviceId device : devices) {
-      types.push_back(problem_.type_index(device));
-    }
-    std::sort(types.begin(), types.end());
-    types.erase(std::unique(types.begin(), types.end()), types.end());
+    const std::vector<int> types = problem_.types_of(devices);
     const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(group)});
     if (is_new) {
       slot->second = devices.size() > 1 ? group_times(std::make_shared<const GroupPasses>(
@@ -278,22 +273,17 @@ StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const 
   return memory;
 }
 
-// Only a search for letters asks how fast the stage's groups are.
-GroupSpeed speed_of(const Problem& problem, const Stage& stage) {
-  GroupSpeed speed;
-  if (stage.tensor_rule == TensorRule::search) {
-    add_groups(speed, problem, stage.devices, stage.tensor_parallel);
-    speed.share = 0;
-    for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
-      speed.share = std::max(speed.share, stage.share(replica));
-    }
+double largest_share(const Stage& stage) {
+  double largest = 0;
+  for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
+    largest = std::max(largest, stage.share(replica));
   }
-  return speed;
+  return largest;
 }
 
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
-  const TensorSplit split =
-      std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis(), speed_of(problem, stage)));
+  const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axis(), largest_share(stage));
+  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis(), speed));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};

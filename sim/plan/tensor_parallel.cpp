@@ -203,19 +203,20 @@ Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& 
 
 } // namespace
 
-void add_groups(GroupSpeed& speed, const Problem& problem, const std::vector<DeviceId>& devices, int degree) {
-  for (auto first = devices.begin(); first != devices.end(); first += degree) {
-    const Group group = tensor_group(problem, {first, first + degree});
-    const auto seconds = [](const Group& one) {
-      return seconds_of(Collective{CollectiveKind::all_reduce, one, Bytes{1 << 20}});
-    };
+GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const TensorAxis& axis,
+                           double share) {
+  if (axis.rule != TensorRule::search) {
+    return {};
+  }
+  GroupSpeed speed{.types = problem.types_of(devices), .group = {}, .share = share};
+  const auto seconds = [](const Group& one) {
+    return seconds_of(Collective{CollectiveKind::all_reduce, one, Bytes{1 << 20}});
+  };
+  for (auto first = devices.begin(); first != devices.end(); first += axis.degree) {
+    const Group group = tensor_group(problem, {first, first + axis.degree});
     speed.group = speed.group.ranks == 1 || seconds(speed.group) < seconds(group) ? group : speed.group;
   }
-  for (const DeviceId device : devices) {
-    speed.types.push_back(problem.type_index(device));
-  }
-  std::sort(speed.types.begin(), speed.types.end());
-  speed.types.erase(std::unique(speed.types.begin(), speed.types.end()), speed.types.end());
+  return speed;
 }
 
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,

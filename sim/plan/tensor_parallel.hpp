@@ -36,8 +36,9 @@ struct GroupSpeed {
   double share = 1;       ///< the largest share of a micro-batch
 };
 
-/// Counts in the groups of `degree` that these devices form, one after the other.
-void add_groups(GroupSpeed& speed, const Problem& problem, const std::vector<DeviceId>& devices, int degree);
+/// Of the groups that these devices form, one after the other. Nothing where the axis's rule is no search.
+GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const TensorAxis& axis,
+                           double share);
 
 /// Reads off the stage's program (stage_program). If the model's file has measured an operator at this degree, its
 /// times include all that is exchanged, except what the file says a cut adds. A group of one has and exchanges

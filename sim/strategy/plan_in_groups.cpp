@@ -44,13 +44,12 @@ Groups make_groups(const PlanRequest& request, const Mesh& mesh) {
   return groups;
 }
 
-// The slowest of all tensor groups, each of which has a replica's part of the micro-batch.
-GroupSpeed speed_of(const Problem& problem, const Groups& groups) {
-  GroupSpeed speed{.share = 1.0 / groups.mesh.data};
+std::vector<DeviceId> devices_of(const Groups& groups) {
+  std::vector<DeviceId> all;
   for (const std::vector<DeviceId>& devices : groups.devices) {
-    add_groups(speed, problem, devices, groups.mesh.tensor);
+    all.insert(all.end(), devices.begin(), devices.end());
   }
-  return speed;
+  return all;
 }
 
 // "" if every replica gets whole samples of every micro-batch.
@@ -233,8 +232,9 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
   std::vector<OperatorId> all(problem.model.size());
   std::iota(all.begin(), all.end(), 0);
   const Groups groups = make_groups(request, mesh);
+  const TensorAxis axis{mesh.tensor, mesh.sequence, mesh.tensor_rule};
   const auto shared =
-      split_tensors(problem, all, {mesh.tensor, mesh.sequence, mesh.tensor_rule}, speed_of(problem, groups));
+      split_tensors(problem, all, axis, speed_of_groups(problem, devices_of(groups), axis, 1.0 / mesh.data));
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
   }

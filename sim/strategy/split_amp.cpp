@@ -80,12 +80,7 @@ private:
 
   const std::vector<double>& of_group(const std::vector<DeviceId>& devices) {
     const Group group = tensor_group(problem_, devices);
-    std::vector<int> types;
-    for (const DeviceId device : devices) {
-      types.push_back(problem_.type_index(device));
-    }
-    std::sort(types.begin(), types.end());
-    types.erase(std::unique(types.begin(), types.end()), types.end());
+    const std::vector<int> types = problem_.types_of(devices);
     std::vector<double>& sums = sums_[{types, figures_of(group)}];
     if (sums.empty()) {
       std::vector<AlikeTimes> known;

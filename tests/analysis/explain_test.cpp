@@ -98,21 +98,31 @@ TEST_CASE("waiting for links that others use is told apart from transferring", "
   CHECK(share_of(explanation, "sharing of links") > 1);
 }
 
+// A study of one run, replayed and explained.
+struct ExplainedStudy {
+  Study study;
+  ScheduleCounts counts;
+  StudyMemo memo;
+  ComparisonResult result;
+  Explanation explanation;
+
+  explicit ExplainedStudy(const std::string& text)
+      : study(test::study(text)), memo(study, counts), result(compare(memo)) {
+    const Prepared& run = result.prepared.front();
+    REQUIRE(run.run.feasible);
+    explanation = explain({*run.graph, run.timeline, study.platform, replay_analytic});
+  }
+};
+
 // One pipeline rank of eight tensor ranks: an iteration is what they compute and what they exchange meanwhile, of which
 // faster devices shorten the first, wider links and shorter latencies the second.
 TEST_CASE("collectives of a tensor-parallel group are told apart from computing", "[explain]") {
   const std::string detail = GENERATE("blocks", "all");
-  const Study study =
-      test::study("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\ndetail: " + detail +
-                  "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}, exchange_beside: false}\n"
-                  "compare: {strategies: [mesh], schedules: [accumulate]}\n");
-  ScheduleCounts counts;
-  StudyMemo memo(study, counts);
-  const ComparisonResult result = compare(memo);
-  const Prepared& run = result.prepared.front();
-  REQUIRE(run.run.feasible);
-  const Explanation explanation = explain({*run.graph, run.timeline, study.platform, replay_analytic});
-  const PlanCost cost = cost_plan(memo.costs.problem(1, 0), run.plan);
+  ExplainedStudy of("model: gpt2-medium\nplatform: dgx-h100\nengine: analytic\ndetail: " + detail +
+                    "\ntraining: {global_batch: 4, precision: bf16, parallel: {tensor: 8}, exchange_beside: false}\n"
+                    "compare: {strategies: [mesh], schedules: [accumulate]}\n");
+  const Explanation& explanation = of.explanation;
+  const PlanCost cost = cost_plan(of.memo.costs.problem(1, 0), of.result.prepared.front().plan);
   const GroupPasses& passes = *cost.stages.front().groups.front().passes;
   const double exchange = (passes.forward.exchanged.all + passes.backward.exchanged.all).value;
   const double latency = (passes.forward.exchanged.latency + passes.backward.exchanged.latency).value;
@@ -131,17 +141,12 @@ TEST_CASE("collectives of a tensor-parallel group are told apart from computing"
 // reductions of gradients is still one.
 TEST_CASE("buckets of gradients change neither fill and drain nor unequal stages", "[explain]") {
   const auto explained_with = [](const std::string& bucket) {
-    const Study study =
-        test::study("model: gpt2\nplatform: nvlink-v100\nengine: analytic\n"
-                    "training: {global_batch: 32, micro_batches: 8, precision: fp16, gradient_bucket: " +
-                    bucket +
-                    ", parallel: {pipeline: 2}}\n"
-                    "compare: {strategies: [mesh], schedules: [1f1b]}\n");
-    ScheduleCounts counts;
-    StudyMemo memo(study, counts);
-    const ComparisonResult result = compare(memo);
-    const Prepared& run = result.prepared.front();
-    return explain({*run.graph, run.timeline, study.platform, replay_analytic});
+    return ExplainedStudy("model: gpt2\nplatform: nvlink-v100\nengine: analytic\n"
+                          "training: {global_batch: 32, micro_batches: 8, precision: fp16, gradient_bucket: " +
+                          bucket +
+                          ", parallel: {pipeline: 2}}\n"
+                          "compare: {strategies: [mesh], schedules: [1f1b]}\n")
+        .explanation;
   };
   const Explanation whole = explained_with("1 GB"), buckets = explained_with("1 MB");
   for (const std::string piece : {"fill and drain", "unequal stages"}) {

@@ -40,11 +40,9 @@ struct Shipped {
   }
 
   GroupSpeed speed(int degree) const {
-    GroupSpeed speed;
     std::vector<DeviceId> devices(degree);
     std::iota(devices.begin(), devices.end(), 0);
-    add_groups(speed, problem, devices, degree);
-    return speed;
+    return speed_of_groups(problem, devices, {.degree = degree, .rule = TensorRule::search}, 1);
   }
 
   std::optional<OperatorTime> time(OperatorId op, const Shard& shard) const {

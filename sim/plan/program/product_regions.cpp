@@ -124,4 +124,17 @@ std::optional<Region> region_after(int product, const std::vector<Signature>& op
                                                                                                  : std::nullopt;
 }
 
+void share_region(const Region& region, const std::vector<Signature>& operators, std::vector<int>& letters) {
+  for (const int op : region.first) {
+    letters[op] = feature_letter(operators[op]);
+  }
+  for (const int op : region.between) {
+    const int reduced = reduced_letter(operators[op]);
+    letters[op] = reduced != kNone ? reduced : feature_letter(operators[op]);
+  }
+  for (const int op : region.last) {
+    letters[op] = summed_letter(operators[op]);
+  }
+}
+
 } // namespace stagecraft

@@ -43,4 +43,7 @@ std::optional<Region> region_after(int product, const std::vector<Signature>& op
                                    const std::vector<std::vector<OutputReader>>& readers,
                                    const std::function<bool(int)>& free);
 
+/// Shares a region: the first products by outputs, the last by inputs, and what is between by what the first make.
+void share_region(const Region& region, const std::vector<Signature>& operators, std::vector<int>& letters);
+
 } // namespace stagecraft

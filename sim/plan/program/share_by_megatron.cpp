@@ -9,57 +9,21 @@
 namespace stagecraft {
 namespace {
 
-class Rule {
+// What the ranks of a tensor axis share.
+class MegatronAxis {
 public:
-  Rule(const std::vector<Signature>& operators, const Layout& layout, const MegatronRule& rule)
-      : operators_(operators), layout_(layout), rule_(rule),
-        shared_(operators.size(), std::vector<int>(layout.dimensions.size(), kNone)), readers_(readers_of(operators)) {}
-
-  std::variant<SharedLetters, Infeasible> share() {
-    for (std::size_t axis = 0; axis < layout_.dimensions.size(); ++axis) {
-      axis_ = axis;
-      switch (layout_.dimensions[axis].axis) {
-      case Axis::data:
-        share_letter(kSamples);
-        break;
-      case Axis::context:
-        share_letter(kTokens);
-        break;
-      case Axis::tensor:
-        share_tensor();
-        break;
-      default:
-        return Infeasible{"the rule of Megatron-LM lays out experts by their own layout"};
-      }
-      if (std::optional<Infeasible> defect = sharing_defect(operators_, layout_, shared_, axis, padded_)) {
-        return *defect;
-      }
-    }
-    return shared_;
+  MegatronAxis(const std::vector<Signature>& operators, int ranks, const MegatronRule& rule)
+      : operators_(operators), ranks_(ranks), rule_(rule), readers_(readers_of(operators)) {
+    chosen_.letters.assign(operators.size(), kNone);
   }
 
-private:
-  int count() const { return static_cast<int>(operators_.size()); }
-  int& letter(int op) { return shared_[op][axis_]; }
-
-  void share_letter(std::string_view name) {
-    for (int op = 0; op < count(); ++op) {
-      letter(op) = find_letter(operators_[op], name);
-    }
-  }
-
-  void share_tensor() {
+  AxisLetters share() {
     for (int op = 0; op < count(); ++op) {
       if (is_look_up(operators_[op])) {
         letter(op) = summed_letter(operators_[op]);
-        pad(op);
+        pad({op});
       } else if (is_product(operators_[op]) && letter(op) == kNone) {
-        const auto free = [this](int other) { return letter(other) == kNone; };
-        if (const std::optional<Region> region = region_after(op, operators_, readers_, free)) {
-          share_region(*region);
-        } else if (rule_.alone) {
-          share_alone(op);
-        }
+        share_product(op);
       }
     }
     for (int op = 0; op < count() && rule_.sequence; ++op) {
@@ -68,6 +32,25 @@ private:
           !is_product(operators_[op])) {
         letter(op) = tokens;
       }
+    }
+    return std::move(chosen_);
+  }
+
+private:
+  int count() const { return static_cast<int>(operators_.size()); }
+  int& letter(int op) { return chosen_.letters[op]; }
+
+  void share_product(int product) {
+    const auto free = [this](int op) { return letter(op) == kNone; };
+    const std::optional<Region> region = region_after(product, operators_, readers_, free);
+    if (region) {
+      share_region(*region, operators_, chosen_.letters);
+    } else if (rule_.alone) {
+      share_alone(product);
+    }
+    if (region && region->reduces) { // logits, and the loss over them
+      pad(region->first);
+      pad(region->between);
     }
   }
 
@@ -80,7 +63,7 @@ private:
       return;
     }
     const int features = feature_letter(operators_[product]);
-    if (features != kNone && operators_[product].letters[features].pieces % layout_.dimensions[axis_].size == 0) {
+    if (features != kNone && operators_[product].letters[features].pieces % ranks_ == 0) {
       letter(product) = features;
     }
   }
@@ -93,44 +76,26 @@ private:
     });
   }
 
-  void share_region(const Region& region) {
-    for (const int op : region.first) {
-      letter(op) = feature_letter(operators_[op]);
-    }
-    for (const int op : region.between) {
-      const int reduced = reduced_letter(operators_[op]);
-      letter(op) = reduced != kNone ? reduced : feature_letter(operators_[op]);
-    }
-    for (const int op : region.last) {
-      letter(op) = summed_letter(operators_[op]);
-    }
-    if (region.reduces) { // logits, and the loss over them
-      std::for_each(region.first.begin(), region.first.end(), [this](int op) { pad(op); });
-      std::for_each(region.between.begin(), region.between.end(), [this](int op) { pad(op); });
-    }
-  }
-
-  // What the operator shares may be made up to any number.
-  void pad(int op) {
+  // What the operators share may be made up to any number.
+  void pad(const std::set<int>& operators) {
     if (rule_.pads_vocabulary) {
-      padded_.insert(op);
+      chosen_.padded.insert(operators.begin(), operators.end());
     }
   }
 
   const std::vector<Signature>& operators_;
-  const Layout& layout_;
+  int ranks_;
   const MegatronRule& rule_;
-  SharedLetters shared_;
   std::vector<std::vector<OutputReader>> readers_;
-  std::set<int> padded_;
-  std::size_t axis_ = 0;
+  AxisLetters chosen_;
 };
 
 } // namespace
 
 std::variant<SharedLetters, Infeasible> share_by_megatron(const std::vector<Signature>& operators, const Layout& layout,
                                                           const MegatronRule& rule) {
-  return Rule(operators, layout, rule).share();
+  return share_axes(operators, layout, "Megatron-LM",
+                    [&](int ranks) { return MegatronAxis(operators, ranks, rule).share(); });
 }
 
 } // namespace stagecraft

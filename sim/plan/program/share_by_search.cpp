@@ -288,10 +288,6 @@ private:
   bool exact_ = true;
 };
 
-} // namespace
-
-namespace {
-
 // The rule's letters that take least, if that is less than what was found.
 FoundLetters or_by_rule(FoundLetters found, const std::vector<Signature>& operators, const Layout& layout,
                         const SearchRule& rule, const StepTimes& times) {

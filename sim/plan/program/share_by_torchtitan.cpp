@@ -10,52 +10,45 @@
 namespace stagecraft {
 namespace {
 
-class TorchTitanLayout {
+// What the ranks of a tensor axis share.
+class TorchTitanAxis {
 public:
-  TorchTitanLayout(const std::vector<Signature>& operators, const Layout& layout, const TorchTitanRule& rule)
-      : operators_(operators), layout_(layout), rule_(rule),
-        shared_(operators.size(), std::vector<int>(layout.dimensions.size(), kNone)), readers_(readers_of(operators)) {}
+  TorchTitanAxis(const std::vector<Signature>& operators, int ranks, const TorchTitanRule& rule)
+      : operators_(operators), ranks_(ranks), rule_(rule), readers_(readers_of(operators)) {
+    chosen_.letters.assign(operators.size(), kNone);
+  }
 
-  std::variant<SharedLetters, Infeasible> share() {
-    for (std::size_t axis = 0; axis < layout_.dimensions.size(); ++axis) {
-      axis_ = axis;
-      switch (layout_.dimensions[axis].axis) {
-      case Axis::data:
-        share_letter(kSamples);
-        break;
-      case Axis::context:
-        share_letter(kTokens);
-        break;
-      case Axis::tensor:
-        if (const std::optional<Infeasible> reason = mixture_defect()) {
-          return *reason;
+  std::variant<AxisLetters, Infeasible> share() {
+    if (std::optional<Infeasible> reason = mixture_defect()) {
+      return *std::move(reason);
+    }
+    const auto free = [this](int op) { return letter(op) == kNone; };
+    for (int op = 0; op < count(); ++op) {
+      if (is_look_up(operators_[op])) { // RowwiseParallel: words
+        letter(op) = summed_letter(operators_[op]);
+        chosen_.padded.insert(op);
+      } else if (is_product(operators_[op]) && free(op)) {
+        if (std::optional<Region> region = region_after(op, operators_, readers_, free)) {
+          share_products(*std::move(region));
+        } else {
+          whole_.insert(op); // NoParallel
         }
-        share_tensor();
-        break;
-      default:
-        return Infeasible{"the rule of TorchTitan lays out experts by their own layout"};
-      }
-      if (std::optional<Infeasible> defect = sharing_defect(operators_, layout_, shared_, axis, padded_)) {
-        return *defect;
       }
     }
-    return shared_;
+    for (int op = 0; op < count() && rule_.sequence; ++op) {
+      share_tokens(op);
+    }
+    return std::move(chosen_);
   }
 
 private:
   int count() const { return static_cast<int>(operators_.size()); }
-  int& letter(int op) { return shared_[op][axis_]; }
-
-  void share_letter(std::string_view name) {
-    for (int op = 0; op < count(); ++op) {
-      letter(op) = find_letter(operators_[op], name);
-    }
-  }
+  int& letter(int op) { return chosen_.letters[op]; }
 
   // apply_moe_ep_tp(): every rank makes all rows from gathered tokens, and terms of rows are combined to terms of
   // tokens before anything is added up. No signature says that an operator may work on terms.
   std::optional<Infeasible> mixture_defect() const {
-    for (int op = 0; op < count() && layout_.dimensions[axis_].size > 1; ++op) {
+    for (int op = 0; op < count() && ranks_ > 1; ++op) {
       const auto& inputs = operators_[op].inputs;
       if (std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return !input.passes_gradient; })) {
         return Infeasible{"operator " + std::to_string(op) +
@@ -66,46 +59,18 @@ private:
     return std::nullopt;
   }
 
-  void share_tensor() {
-    const auto free = [this](int other) { return letter(other) == kNone; };
-    for (int op = 0; op < count(); ++op) {
-      if (is_look_up(operators_[op])) { // RowwiseParallel: words
-        letter(op) = summed_letter(operators_[op]);
-        padded_.insert(op);
-      } else if (is_product(operators_[op]) && free(op)) {
-        if (const std::optional<Region> region = region_after(op, operators_, readers_, free)) {
-          share_region(*region);
-        } else {
-          whole_.insert(op); // NoParallel
-        }
-      }
-    }
-    for (int op = 0; op < count() && rule_.sequence; ++op) {
-      share_tokens(op);
-    }
-  }
-
   // ColwiseParallel for the first, RowwiseParallel for the last. Without a parallel loss the logits are gathered, and
   // what reads them works on all of them.
-  void share_region(const Region& region) {
-    for (const int op : region.first) {
-      letter(op) = feature_letter(operators_[op]);
-    }
-    for (const int op : region.last) {
-      letter(op) = summed_letter(operators_[op]);
-    }
+  void share_products(Region region) {
     if (region.reduces) {
-      padded_.insert(region.first.begin(), region.first.end());
-      padded_.insert(region.between.begin(), region.between.end());
+      chosen_.padded.insert(region.first.begin(), region.first.end());
+      chosen_.padded.insert(region.between.begin(), region.between.end());
     }
     if (region.reduces && !rule_.loss_parallel) {
-      whole_.insert(region.between.begin(), region.between.end());
-      return;
+      whole_.merge(region.between);
+      region.between.clear();
     }
-    for (const int op : region.between) {
-      const int reduced = reduced_letter(operators_[op]);
-      letter(op) = reduced != kNone ? reduced : feature_letter(operators_[op]);
-    }
+    share_region(region, operators_, chosen_.letters);
   }
 
   // SequenceParallel for all that is left, except for what follows an operator that is done whole: on latent
@@ -127,20 +92,19 @@ private:
   }
 
   const std::vector<Signature>& operators_;
-  const Layout& layout_;
+  int ranks_;
   const TorchTitanRule& rule_;
-  SharedLetters shared_;
   std::vector<std::vector<OutputReader>> readers_;
-  std::set<int> padded_; // what they share may be made up to any number
-  std::set<int> whole_;  // done by every rank, all of it
-  std::size_t axis_ = 0;
+  AxisLetters chosen_;
+  std::set<int> whole_; // done by every rank, all of it
 };
 
 } // namespace
 
 std::variant<SharedLetters, Infeasible> share_by_torchtitan(const std::vector<Signature>& operators,
                                                             const Layout& layout, const TorchTitanRule& rule) {
-  return TorchTitanLayout(operators, layout, rule).share();
+  return share_axes(operators, layout, "TorchTitan",
+                    [&](int ranks) { return TorchTitanAxis(operators, ranks, rule).share(); });
 }
 
 } // namespace stagecraft

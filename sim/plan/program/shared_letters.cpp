@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "sim/plan/program/product_regions.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -15,6 +17,14 @@ std::int64_t nearest(std::int64_t pieces, std::int64_t size) {
       return size + away;
     }
   }
+}
+
+AxisLetters letters_named(const std::vector<Signature>& operators, std::string_view name) {
+  AxisLetters named;
+  for (const Signature& signature : operators) {
+    named.letters.push_back(find_letter(signature, name));
+  }
+  return named;
 }
 
 } // namespace
@@ -39,6 +49,33 @@ std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators
     }
   }
   return std::nullopt;
+}
+
+std::variant<SharedLetters, Infeasible>
+share_axes(const std::vector<Signature>& operators, const Layout& layout, std::string_view framework,
+           const std::function<std::variant<AxisLetters, Infeasible>(int ranks)>& along_tensor) {
+  SharedLetters shared(operators.size(), std::vector<int>(layout.dimensions.size(), kNone));
+  for (std::size_t axis = 0; axis < layout.dimensions.size(); ++axis) {
+    const Layout::Dimension& dimension = layout.dimensions[axis];
+    std::variant<AxisLetters, Infeasible> chosen =
+        Infeasible{"the rule of " + std::string(framework) + " lays out experts by their own layout"};
+    if (dimension.axis == Axis::data || dimension.axis == Axis::context) {
+      chosen = letters_named(operators, dimension.axis == Axis::data ? kSamples : kTokens);
+    } else if (dimension.axis == Axis::tensor) {
+      chosen = along_tensor(dimension.size);
+    }
+    if (const Infeasible* reason = std::get_if<Infeasible>(&chosen)) {
+      return *reason;
+    }
+    const AxisLetters& along = std::get<AxisLetters>(chosen);
+    for (std::size_t op = 0; op < operators.size(); ++op) {
+      shared[op][axis] = along.letters[op];
+    }
+    if (std::optional<Infeasible> defect = sharing_defect(operators, layout, shared, axis, along.padded)) {
+      return *std::move(defect);
+    }
+  }
+  return shared;
 }
 
 } // namespace stagecraft

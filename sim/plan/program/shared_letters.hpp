@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,6 +23,18 @@ inline constexpr int kNone = -1;
 /// where they can. Letters of `padded` operators may be made up to a number that divides.
 std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators, const Layout& layout,
                                          const SharedLetters& shared, std::size_t axis, const std::set<int>& padded);
+
+/// What a rule chooses along one axis.
+struct AxisLetters {
+  std::vector<int> letters; ///< [operator]
+  std::set<int> padded;     ///< operators whose letters may be made up to a number that divides
+};
+
+/// What the rules of frameworks have in common: the data axis shares samples, a context axis tokens. `along_tensor`
+/// says what a tensor axis of so many ranks shares. Infeasible where it does, and where a letter does not divide.
+std::variant<SharedLetters, Infeasible>
+share_axes(const std::vector<Signature>& operators, const Layout& layout, std::string_view framework,
+           const std::function<std::variant<AxisLetters, Infeasible>(int ranks)>& along_tensor);
 
 /// How Megatron-LM lays a transformer out.
 struct MegatronRule {

@@ -2,6 +2,7 @@
 #include "sim/schedule/task_graph/add_edges.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace stagecraft {
 
@@ -30,6 +31,19 @@ void add_edges(TaskGraph& graph, std::span<const Edge> edges) {
   }
   graph.successors = std::move(successors);
   graph.successor_begin = std::move(begin);
+}
+
+void set_ties(TaskGraph& graph, std::vector<std::pair<TaskId, Tie>> ties) {
+  if (ties.empty()) {
+    return;
+  }
+  std::stable_sort(ties.begin(), ties.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  graph.tie_begin.assign(graph.work.size() + 1, 0);
+  for (const auto& [from, tie] : ties) {
+    ++graph.tie_begin[from + 1];
+    graph.ties.push_back(tie);
+  }
+  std::partial_sum(graph.tie_begin.begin(), graph.tie_begin.end(), graph.tie_begin.begin());
 }
 
 } // namespace stagecraft

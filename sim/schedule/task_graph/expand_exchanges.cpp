@@ -13,6 +13,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/collective/group_ways.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
+#include "sim/schedule/task_graph/work_of_flow.hpp"
 
 namespace stagecraft {
 namespace {
@@ -49,7 +50,10 @@ public:
   SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform)
       : users_(platform.links.size()) {
     for (const Work& work : graph.works) {
-      for (const LinkId link : work.transfers() && work.bytes >= 1 ? graph.legs[work.leg].links : Links{}) {
+      if (!work.transfers() || work.bytes < 1) {
+        continue;
+      }
+      for (const LinkId link : graph.legs[work.leg].links) {
         users_[link].several = true;
       }
     }
@@ -68,7 +72,6 @@ public:
   bool has(const Members& members) const { return sharing_.contains(members); }
 
 private:
-  using Links = std::vector<LinkId>;
   struct User {
     std::optional<Members> members = std::nullopt;
     bool several = false;
@@ -144,11 +147,11 @@ private:
 class Expansion {
 public:
   Expansion(TaskGraph graph, std::span<const TimedPass> passes, std::vector<char> expands)
-      : old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), first_(old_.work.size()),
+      : made_(graph), old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), first_(old_.work.size()),
         last_(old_.work.size()), steps_(old_.work.size(), -1), begun_(passes.size()) {}
 
   TaskGraph run() {
-    keep_the_rest();
+    clear_tasks();
     for (TaskId task = 0, tasks = old_.tasks(); task < tasks;) {
       const std::int32_t* const work = old_.work.data();
       const auto end = static_cast<TaskId>(end_of_equals(work + task, work + tasks) - work);
@@ -165,19 +168,13 @@ public:
 private:
   static constexpr std::int32_t kNone = -1;
 
-  void keep_the_rest() {
-    made_.legs = std::move(old_.legs);
-    made_.group_legs = std::move(old_.group_legs);
-    made_.devices = std::move(old_.devices);
-    made_.fixed_memory = std::move(old_.fixed_memory);
-    made_.works = old_.works;
-    made_.channels = old_.channels;
-    made_.joins = old_.joins;
-    made_.overlaps = old_.overlaps;
-    made_.workers = old_.workers;
-    made_.queue = old_.queue;
-    made_.cycle = old_.cycle;
-    made_.host = old_.host;
+  // Of all that is written anew.
+  void clear_tasks() {
+    for (auto* of_tasks : {&made_.work, &made_.micro_batch, &made_.waits, &made_.successor_begin, &made_.successors,
+                           &made_.program_begin, &made_.program, &made_.ahead, &made_.tie_begin}) {
+      of_tasks->clear();
+    }
+    made_.ties.clear();
   }
 
   // Adds a task for each of [begin, end), with its micro-batch; returns the first.
@@ -233,7 +230,7 @@ private:
   void meet(TaskId task, TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
     auto [at, is_new] = begun_[whole.pass].try_emplace({whole.part_begin, old_.micro_batch[task]}, kNone);
     if (is_new) {
-      if (task == begin || exchanges_of_ != begin) {
+      if (exchanges_of_ != begin) {
         exchanges_of_ = begin;
         exchange_blocks_ = static_cast<std::int32_t>(exchanges_.size());
         make_exchanges(begin, end, whole, part);
@@ -264,17 +261,9 @@ private:
     for (const PassExchange& exchange : part.exchanges) {
       TaskId first = kNone;
       for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        const double sent = std::round(flow.sent(exchange.bytes).value);
-        const Seconds latency = flow.latency(exchange.bytes);
-        const TaskId block = add(Work{.kind = TaskKind::exchange,
-                                      .device = pass.device,
-                                      .leg = leg_of(flow.leg),
-                                      .stage = pass.stage,
-                                      .to_stage = pass.stage,
-                                      .seconds = latency + Bytes{sent} / flow.leg.bandwidth,
-                                      .latency = latency,
-                                      .bytes = sent},
-                                 begin, end);
+        const TaskId block =
+            add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg), flow, exchange.bytes),
+                begin, end);
         for (TaskId i = 0; before != kNone && i < end - begin; ++i) {
           edges_.push_back({before + i, block + i});
         }
@@ -303,9 +292,6 @@ private:
   }
 
   void write_ties() {
-    if (old_.ties.empty()) {
-      return;
-    }
     std::vector<std::pair<TaskId, Tie>> ties;
     for (TaskId task = 0; task < old_.tasks(); ++task) {
       for (const Tie& tie : old_.ties_of(task)) {
@@ -313,13 +299,7 @@ private:
                           Tie{first_[tie.to], tie.iterations, tie.from_start});
       }
     }
-    std::stable_sort(ties.begin(), ties.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    made_.tie_begin.assign(made_.work.size() + 1, 0);
-    for (const auto& [from, tie] : ties) {
-      ++made_.tie_begin[from + 1];
-      made_.ties.push_back(tie);
-    }
-    std::partial_sum(made_.tie_begin.begin(), made_.tie_begin.end(), made_.tie_begin.begin());
+    set_ties(made_, std::move(ties));
   }
 
   void write_programs() {
@@ -340,7 +320,7 @@ private:
     std::int32_t blocks, offset;
   };
 
-  TaskGraph old_, made_;
+  TaskGraph made_, old_;
   std::span<const TimedPass> passes_;
   std::vector<char> expands_;                        // [pass]
   std::vector<TaskId> first_, last_;                 // [old task]: its first and last step

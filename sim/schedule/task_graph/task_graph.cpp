@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/end_of_equals.hpp"
+#include "sim/schedule/task_graph/add_edges.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
 namespace stagecraft {
@@ -32,7 +33,7 @@ TaskGraph TaskGraphBuilder::build() {
     overlap_iterations();
   }
   write_edges();
-  write_ties();
+  set_ties(graph_, std::move(ties_));
   if (request_.exchanges != ExchangeTasks::none && !passes_.empty()) {
     return expand_exchanges(std::move(graph_), passes_, request_);
   }
@@ -85,19 +86,6 @@ TaskId TaskGraphBuilder::add(const Work& work, int count) {
   graph_.work.resize(first + count, index);
   graph_.micro_batch.insert(graph_.micro_batch.end(), numbers_.begin(), numbers_.begin() + count);
   return first;
-}
-
-void TaskGraphBuilder::write_ties() {
-  if (ties_.empty()) {
-    return;
-  }
-  std::stable_sort(ties_.begin(), ties_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  graph_.tie_begin.assign(graph_.work.size() + 1, 0);
-  for (const auto& [from, tie] : ties_) {
-    ++graph_.tie_begin[from + 1];
-    graph_.ties.push_back(tie);
-  }
-  std::partial_sum(graph_.tie_begin.begin(), graph_.tie_begin.end(), graph_.tie_begin.begin());
 }
 
 void TaskGraphBuilder::write_edges() {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -72,7 +73,6 @@ private:
   void list_devices();
   void reserve();
   TaskId add(const Work& work, int count);
-  void write_ties();
   void write_edges();
 
   // task_graph_replicas.cpp: the works of each stage's replicas: forwards, backwards, recompute
@@ -85,7 +85,7 @@ private:
   enum class Pass { forward, backward, backward_input, recompute, optimizer };
   static constexpr int kPasses = 5;
   void list_passes(int stage, std::size_t device, ReplicaTasks& replica);
-  void note_exchange(Pass pass, const ReplicaTasks& replica, Work& work) const;
+  void note_exchange(std::optional<Pass> pass, const ReplicaTasks& replica, Work& work) const;
   void fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica);
   void add_recompute(const Work& work, const StageMemory& memory, ReplicaTasks& replica);
   const ReplicaTasks* replica_on(int stage, int device) const;

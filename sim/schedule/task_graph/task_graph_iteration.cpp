@@ -4,6 +4,7 @@
 
 #include "sim/collective/collective.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
+#include "sim/schedule/task_graph/work_of_flow.hpp"
 
 namespace stagecraft {
 
@@ -147,17 +148,9 @@ void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes byte
                                  int steps) {
   TaskId before = reduction.begin;
   for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
-    const double sent = std::round(flow.sent(bytes).value);
-    const Seconds latency = flow.latency(bytes);
-    const TaskId next = add({.kind = reducers.kind,
-                             .device = reducers.replicas.front()->device,
-                             .leg = static_cast<std::int32_t>(graph_.legs.size()),
-                             .stage = stage,
-                             .to_stage = stage,
-                             .seconds = latency + Bytes{sent} / flow.leg.bandwidth,
-                             .latency = latency,
-                             .bytes = sent},
-                            steps);
+    const auto leg = static_cast<std::int32_t>(graph_.legs.size());
+    const TaskId next =
+        add(work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, flow, bytes), steps);
     graph_.legs.push_back(flow.leg);
     edge_runs_.push_back({before, next, steps});
     before = next;

@@ -1,7 +1,6 @@
 // The works of each stage's replicas: forwards, backwards, recompute.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
@@ -114,14 +113,11 @@ void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& 
 }
 
 // Says which part of the work's time the device's group exchanges data.
-void TaskGraphBuilder::note_exchange(Pass pass, const ReplicaTasks& replica, Work& work) const {
-  if (replica.passes < 0) {
-    return;
-  }
-  const std::int32_t number = replica.passes + static_cast<int>(pass);
-  const Exchanged& exchanged = passes_[number].pass->exchanged;
+void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTasks& replica, Work& work) const {
+  const std::int32_t number = pass && replica.passes >= 0 ? replica.passes + static_cast<int>(*pass) : kNone;
+  const Exchanged exchanged = number != kNone ? passes_[number].pass->exchanged : Exchanged{};
   const bool any = exchanged.all.value > 0 && work.seconds.value > 0;
-  work.pass = any ? number : -1;
+  work.pass = any ? number : kNone;
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
   work.exchanging_hidden = any ? exchanged.hidden / work.seconds : 0;
@@ -144,15 +140,11 @@ void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaT
   replica.group_leg = add_group_leg(stage, cost);
   list_passes(stage, static_cast<std::size_t>(&cost - cost_.stages[stage].replicas.data()), replica);
   const auto block = [&](TaskKind kind, Seconds seconds, std::optional<Pass> pass, Bytes acquire, Bytes release) {
-    work.exchanging = work.exchanging_latency = work.exchanging_hidden = 0;
-    work.group_leg = work.pass = -1;
     work.kind = kind;
     work.seconds = seconds;
     work.acquire = acquire;
     work.release = release;
-    if (pass) {
-      note_exchange(*pass, replica, work);
-    }
+    note_exchange(pass, replica, work);
     return add(work, replica);
   };
   const Seconds prediction = schedule.predicts_weights ? cost.prediction : Seconds{0};
