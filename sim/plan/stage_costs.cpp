@@ -52,7 +52,7 @@ Sums stage_times(const Problem& problem, const Stage& stage, int type, double sh
   return sums;
 }
 
-Sums group_times(std::shared_ptr<const GroupPasses> passes) {
+Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
   const double apart = (passes->backward_input.seconds + passes->backward_weight).value;
   return {.forward = passes->forward.seconds.value,
           .input = passes->backward_input.seconds.value,
