@@ -508,7 +508,8 @@ Math expert_linear_math() {
   math.forward = [](const Reads& reads) {
     const Numbers &x = *reads.inputs.at(0), &choices = *reads.inputs.at(1), &w = *reads.parameters.at(0);
     fit_rows(x, choices);
-    Numbers y = with_last(x, w.sizes.at(1));
+    fit(w.sizes.size() == 3 && x.sizes.back() == w.sizes[2]);
+    Numbers y = with_last(x, w.sizes[1]);
     for (Eigen::Index row = 0; row < rows_of(x).rows(); ++row) {
       const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
       rows_of(y).row(row) = rows_of(x).row(row) * weights.transpose();
@@ -518,7 +519,8 @@ Math expert_linear_math() {
   math.backward_input = [](const Reads& reads, int) {
     const Numbers &choices = *reads.inputs.at(1), &w = *reads.parameters.at(0);
     fit_rows(*reads.gradient, choices);
-    Numbers dx = with_last(*reads.gradient, w.sizes.at(2));
+    fit(w.sizes.size() == 3 && reads.gradient->sizes.back() == w.sizes[1]);
+    Numbers dx = with_last(*reads.gradient, w.sizes[2]);
     for (Eigen::Index row = 0; row < rows_of(dx).rows(); ++row) {
       const ConstView weights = weights_of(w, expert_of(choices.values[static_cast<std::size_t>(row)]));
       rows_of(dx).row(row) = rows_of(*reads.gradient).row(row) * weights;
