@@ -11,7 +11,7 @@ ParameterBytes parameter_bytes(const Training& training) {
   const double stored = row_of(training.precision).bytes;
   const double master = stored < kFullBytes ? kFullBytes : 0;
   const double states = master + kFullBytes * training.optimizer->states;
-  return {stored, stored, states / training.optimizer_shards.replicas};
+  return {stored, stored, states / training.sharding.replicas};
 }
 
 Bytes StageMemory::total(double in_flight, int versions) const {
@@ -33,8 +33,9 @@ Activations operator*(const Activations& one, double factor) { return {one.held 
 StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
                          Bytes output, Recompute recompute) {
   const ParameterBytes per_parameter = parameter_bytes(training);
-  return {.weights = Bytes{parameters * per_parameter.weight},
-          .gradients = Bytes{parameters * per_parameter.gradient},
+  const Sharding& sharding = training.sharding;
+  return {.weights = Bytes{parameters * per_parameter.weight / (sharding.parts_weights() ? sharding.replicas : 1)},
+          .gradients = Bytes{parameters * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
           .optimizer = Bytes{parameters * per_parameter.optimizer},
           .per_micro_batch = stash.held + (recompute == Recompute::none ? Bytes{0} : input),
           .read_again = recompute == Recompute::none ? Bytes{0} : input,
@@ -55,7 +56,7 @@ Seconds optimizer_time(const Training& training, double parameters, const Device
     return Seconds{0};
   }
   const ParameterBytes per_parameter = parameter_bytes(training);
-  const double each = (2 * per_parameter.weight + per_parameter.gradient) / training.optimizer_shards.replicas;
+  const double each = (2 * per_parameter.weight + per_parameter.gradient) / training.sharding.replicas;
   const Bytes moved{parameters * (each + 2 * per_parameter.optimizer)};
   return type.launch_overhead + moved / type.memory_bandwidth;
 }

@@ -11,7 +11,8 @@
 namespace stagecraft {
 
 /// Bytes per parameter. fp32: weight 4, gradient 4, optimiser 4 per state. fp16/bf16: weight 2, gradient 2, optimiser
-/// 4 (master weight) + 4 per state. Of the optimiser's, a replica has its part where replicas share them.
+/// 4 (master weight) + 4 per state. Of the optimiser's, a replica has its part where replicas share them; of a weight and
+/// a gradient these are all bytes.
 struct ParameterBytes {
   double weight = 0, gradient = 0, optimizer = 0;
 };
@@ -56,7 +57,8 @@ Activations operator-(const Activations& one, const Activations& other);
 Activations operator*(const Activations& one, double factor);
 
 /// Memory of a stage that holds `parameters` and, per micro-batch, the activations `stash`, with `input` bytes coming
-/// in and `output` bytes going out. A stage that recomputes anything also holds its input.
+/// in and `output` bytes going out. A stage that recomputes anything also holds its input. Of what replicas share
+/// (Sharding) it has its part, without the units that are gathered or reduced just now.
 StageMemory stage_memory(const Training& training, double parameters, const Activations& stash, Bytes input,
                          Bytes output, Recompute recompute);
 

@@ -54,7 +54,7 @@ Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const Stag
       return seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients);
     };
     // Gathered parameters have as many bytes as the gradients.
-    slowest = std::max(slowest, problem.training.optimizer_shards.on ? seconds_by(CollectiveKind::reduce_scatter) +
+    slowest = std::max(slowest, problem.training.sharding.on() ? seconds_by(CollectiveKind::reduce_scatter) +
                                                                            seconds_by(CollectiveKind::all_gather)
                                                                      : seconds_by(CollectiveKind::all_reduce));
   }

@@ -139,27 +139,34 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
   }
   GroupPasses passes;
   PassWriter forward(group, share), recompute(group, share), terms(group, 1);
+  OperatorSeconds& of = passes.of_operators;
   for (std::size_t at = 0; at < times.size(); ++at) {
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
+    const Seconds before = forward.so_far(), before_again = recompute.so_far();
     forward.run(times[at].forward, waits, part.forward);
     if (stage.recomputes(stage.operators[at])) {
       recompute.run(times[at].forward, waits, part.forward);
     }
+    of.forward.push_back(forward.so_far() - before);
+    of.recompute.push_back(recompute.so_far() - before_again);
+    of.backward_weight.push_back(times[at].backward_weight);
     if (part.terms.value > 0) {
       terms.exchange({CollectiveKind::all_reduce, part.terms});
     }
     passes.backward_weight += times[at].backward_weight;
   }
   PassWriter backward(group, share), input(group, share);
-  passes.backward_of.resize(times.size());
+  of.backward.resize(times.size());
+  of.backward_input.resize(times.size());
   for (std::size_t at = times.size(); at-- > 0;) {
     const RankShare& part = split.operators[at];
     const Seconds waits = given_wait(part, group, share);
-    const Seconds before = backward.so_far();
+    const Seconds before = backward.so_far(), before_input = input.so_far();
     backward.run_beside(times[at].backward_input, times[at].backward_weight, waits, part.backward);
-    passes.backward_of[at] = backward.so_far() - before;
     input.run(times[at].backward_input, waits, part.backward);
+    of.backward[at] = backward.so_far() - before;
+    of.backward_input[at] = input.so_far() - before_input;
   }
   passes.forward = forward.take();
   passes.recompute = recompute.take();

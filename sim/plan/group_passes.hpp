@@ -62,6 +62,14 @@ struct GroupPass {
   Exchanged exchanged; ///< the part of `seconds` in which the group exchanges data and computes nothing
 };
 
+/// What each operator of a stage takes of each pass, [operator of the stage].
+struct OperatorSeconds {
+  std::vector<Seconds> forward;
+  std::vector<Seconds> backward; ///< both gradients
+  std::vector<Seconds> backward_input, backward_weight;
+  std::vector<Seconds> recompute;
+};
+
 /// The passes of a replica.
 struct GroupPasses {
   GroupPass forward;
@@ -70,7 +78,7 @@ struct GroupPasses {
   Seconds backward_weight;          ///< all of these, which need no exchange
   GroupPass recompute;              ///< forward again, of the operators that are recomputed
   GroupPass terms;                  ///< once an iteration: gradients are added up of which each device has a term
-  std::vector<Seconds> backward_of; ///< [operator of the stage]: its part of `backward`
+  OperatorSeconds of_operators;
 };
 
 /// How long both gradients of an operator take, with what the group exchanges for them: what only the gradient of the

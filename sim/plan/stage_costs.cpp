@@ -221,7 +221,7 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
   double seconds = 0;
   const auto time_of = [&](std::size_t at) {
     const OperatorId op = stage.operators[at];
-    return passes != nullptr ? passes->backward_of[at].value
+    return passes != nullptr ? passes->of_operators.backward[at].value
                              : problem.backward_input[type][op] + problem.backward_weight[type][op];
   };
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
@@ -250,20 +250,47 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
 
 enum class Figures { all, memory };
 
-// A replica's part of the optimiser, to the part that parameter_bytes() counts on.
-double part_of_optimizer(const Training& training, const Stage& stage) {
-  const OptimizerShards& shards = training.optimizer_shards;
-  return shards.on ? shards.replicas / (static_cast<double>(stage.replicas()) * shards.per_device) : 1;
+int sharing_replicas(const Training& training, const Stage& stage) {
+  const Sharding& sharding = training.sharding;
+  return sharding.on() ? sharding.sharing(static_cast<int>(stage.replicas()) * sharding.per_device) : 1;
+}
+
+// What a replica has of that which replicas share, to the part that stage_memory() counts on.
+double part_of_shared(const Training& training, const Stage& stage) {
+  return training.sharding.on() ? training.sharding.replicas / static_cast<double>(sharing_replicas(training, stage))
+                                : 1;
+}
+
+// What each operator takes of the passes on a device by itself.
+OperatorSeconds operator_seconds(const Problem& problem, const Stage& stage, int type) {
+  OperatorSeconds seconds;
+  for (const OperatorId op : stage.operators) {
+    const Seconds forward{problem.forward[type][op]};
+    const Seconds input{problem.backward_input[type][op]}, weight{problem.backward_weight[type][op]};
+    seconds.forward.push_back(forward);
+    seconds.backward.push_back(input + weight);
+    seconds.backward_input.push_back(input);
+    seconds.backward_weight.push_back(weight);
+    seconds.recompute.push_back(stage.recomputes(op) ? forward : Seconds{0});
+  }
+  return seconds;
 }
 
 // What a device of a replica holds for its share of a micro-batch.
-StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held, Bytes incoming,
-                              Bytes outgoing, double share) {
+StageMemory memory_of_replica(const Problem& problem, const Stage& stage, const Held& held,
+                              const std::vector<ShardUnit>& units, Bytes incoming, Bytes outgoing, double share) {
   const StageAmounts amounts{held.parameters, held.resident, Activations{held.kept, Bytes{0}} * share, incoming * share,
                              outgoing * share};
   StageMemory memory = memory_of_stage(problem, amounts, Recompute::none); // its input is counted
-  memory.optimizer =
-      problem.model.memory_given ? memory.optimizer : memory.optimizer * part_of_optimizer(problem.training, stage);
+  if (!problem.model.memory_given) {
+    const Sharding& sharding = problem.training.sharding;
+    const double part = part_of_shared(problem.training, stage);
+    memory.optimizer = memory.optimizer * part;
+    memory.weights = memory.weights * (sharding.parts_weights() ? part : 1);
+    memory.frozen = memory.frozen * (sharding.parts_weights() ? 1.0 / sharing_replicas(problem.training, stage) : 1);
+    memory.gradients = memory.gradients * (sharding.parts_gradients() ? part : 1);
+    memory.buffers += unit_buffers(sharding, units);
+  }
   memory.workspace = held.workspace * share; // of this stage's own segments
   memory.recomputed = held.recomputed * share;
   memory.read_again = held.read_again * share;
@@ -287,7 +314,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
-  const double steps = held.parameters * part_of_optimizer(problem.training, stage);
+  const double steps = held.parameters * part_of_shared(problem.training, stage);
+  cost.units = shard_units(problem, stage, split);
+  cost.sharing = sharing_replicas(problem.training, stage);
   ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
@@ -304,7 +333,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
       }
     }
     const StageMemory memory =
-        memory_of_replica(problem, stage, held, incoming * split.borders, outgoing * split.borders, share);
+        memory_of_replica(problem, stage, held, cost.units, incoming * split.borders, outgoing * split.borders, share);
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
       cost.replicas.push_back({.device = device,
@@ -319,7 +348,11 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .memory = memory});
     }
   }
-  if (stage.replicas() > 1 && figures == Figures::all) {
+  if (!cost.units.empty() && figures == Figures::all) {
+    cost.unit_parts = parts_of(cost.units, cost.groups.empty()
+                                               ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
+                                               : cost.groups.front().passes->of_operators);
+  } else if (stage.replicas() > 1 && figures == Figures::all) {
     cost.buckets = gradient_buckets(problem, stage, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
                                     cost.gradients);
   }
@@ -339,7 +372,7 @@ PlanCost cost_plan(const Problem& problem, const Plan& plan, Figures figures) {
 } // namespace
 
 std::vector<double> TensorGroup::parts_of(const std::vector<GradientBucket>& buckets) const {
-  const std::vector<Seconds>& times = passes->backward_of;
+  const std::vector<Seconds>& times = passes->of_operators.backward;
   const Seconds all = std::accumulate(times.begin(), times.end(), Seconds{0});
   std::vector<double> parts;
   std::size_t end = times.size();

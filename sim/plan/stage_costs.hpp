@@ -9,6 +9,7 @@
 #include "sim/plan/group_passes.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/plan/problem.hpp"
+#include "sim/plan/shard_units.hpp"
 
 namespace stagecraft {
 
@@ -49,6 +50,9 @@ struct StageCost {
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
   std::vector<GradientBucket>
       buckets; ///< the gradients in the order in which backward completes them; empty: all at its end
+  std::vector<ShardUnit> units; ///< what is gathered or reduced by itself instead; empty: nothing is
+  UnitParts unit_parts;         ///< of the first device's passes
+  int sharing = 1;              ///< replicas that share a unit
   int tensor_parallel = 1;
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
   bool in_turn = false;   ///< as in the stage

@@ -244,7 +244,7 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
   Training training = problem.training;
   training.global_batch = std::max(1, training.global_batch / mesh.data);
   training.parallel.reset();
-  training.optimizer_shards.per_device = mesh.data;
+  training.sharding.per_device = mesh.data;
   const Problem of_groups =
       make_problem(model, problem.platform, cost, training, problem.router, problem.micro_batches);
   PlanResult result = strategy.split(request_of_groups(request, of_groups, groups));

@@ -190,15 +190,23 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   }
 }
 
-// The replicas of a mesh share the optimiser's states where the study says so. What is wrong with degrees is a reason
-// of each plan.
-void share_optimizer(Study& study) {
+// The replicas of a mesh share what the study says. What is wrong with degrees is a reason of each plan.
+void share_states(Study& study) {
   const std::optional<ParallelDegrees>& degrees = study.training.parallel;
-  if (degrees && degrees->shards_optimizer) {
-    const auto mesh = mesh_of(*degrees, static_cast<int>(study.platform.devices.size()));
-    study.training.optimizer_shards.on = true;
-    study.training.optimizer_shards.replicas = std::holds_alternative<Mesh>(mesh) ? std::get<Mesh>(mesh).data : 1;
+  if (!degrees || degrees->sharding.zero == Zero::none) {
+    return;
   }
+  const ShardingRule& rule = degrees->sharding;
+  const auto found = mesh_of(*degrees, static_cast<int>(study.platform.devices.size()));
+  const Mesh mesh = std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found) : Mesh{};
+  const bool pipeline = mesh.pipeline > 1;
+  Sharding& sharding = study.training.sharding;
+  sharding = {.zero = rule.zero,
+              .group = rule.group,
+              .reshard = rule.reshard.value_or(pipeline ? Reshard::after_step : Reshard::after_forward),
+              .reduce = rule.reduce.value_or(pipeline ? Reduce::last_micro_batch : Reduce::each_micro_batch),
+              .prefetch = rule.prefetch};
+  sharding.replicas = sharding.sharing(mesh.data);
 }
 
 Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
@@ -395,7 +403,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
   study.training = read_training(map, *model, purpose);
-  share_optimizer(study);
+  share_states(study);
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "sim/base/count_of.hpp"
+#include "sim/base/divisors.hpp"
 #include "sim/base/physical_ranges.hpp"
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan/stream_times.hpp"
@@ -108,7 +110,7 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
     return "";
   }
   std::vector<CollectiveKind> kinds = {CollectiveKind::all_reduce};
-  if (problem.training.optimizer_shards.on) {
+  if (problem.training.sharding.on()) {
     kinds = {CollectiveKind::reduce_scatter, CollectiveKind::all_gather};
   }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -131,6 +133,33 @@ std::string not_reducible(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+// Why the replicas of a stage cannot share gradients or weights as the training says; "" if all can.
+std::string not_shared(const Problem& problem, const Plan& plan) {
+  const Sharding& sharding = problem.training.sharding;
+  if (!sharding.by_unit()) {
+    return "";
+  }
+  if (problem.model.memory_given) {
+    return "the model's file gives the memory of operators as a whole, so their weights and gradients cannot be "
+           "shared; allowed: training.parallel.zero 0 or 1";
+  }
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    const auto replicas = static_cast<int>(stage.replicas());
+    const std::string name = "stage " + std::to_string(s);
+    if (stage.in_turn) {
+      return name + "'s replicas take micro-batches in turn, so they cannot gather weights or reduce gradients "
+                    "together for each; allowed: training.parallel.zero 0 or 1";
+    }
+    if (replicas > 1 && replicas % sharding.sharing(replicas) != 0) {
+      return "training.parallel.shard " + std::to_string(sharding.group) + " does not divide the " +
+             count_of(replicas, "replica") + " of " + name + "; nearest that do: " +
+             nearest_divisors(replicas, sharding.group);
+    }
+  }
+  return "";
+}
+
 // An engine on which no flows share links holds up no exchange.
 ExchangeTasks exchanges_of(const Study& study) {
   const ExchangeTasks wanted = study.detail->exchanges;
@@ -147,9 +176,12 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
     return Infeasible{std::move(reason)};
   }
   const Schedule& schedule = ordered.schedule;
-  if (problem.training.optimizer_shards.on && (!schedule.flushes || schedule.steps_each_micro_batch)) {
+  if (problem.training.sharding.on() && (!schedule.flushes || schedule.steps_each_micro_batch)) {
     return Infeasible{"replicas that share the optimiser gather parameters between iterations, and this schedule has "
                       "no pause there; allowed: training.parallel.zero 0, or a schedule that flushes"};
+  }
+  if (std::string reason = not_shared(problem, ordered.plan); !reason.empty()) {
+    return Infeasible{std::move(reason)};
   }
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
@@ -159,7 +191,7 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
                            .early_recompute = problem.training.recompute.rule.early,
                            .all_reduce = problem.training.all_reduce->name,
                            .exchanges = choice.exchanges.value_or(exchanges_of(study)),
-                           .shards_optimizer = problem.training.optimizer_shards.on,
+                           .sharding = problem.training.sharding,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
   if (!study.loader) {

@@ -42,6 +42,34 @@ void refuse_degree(yaml::Map& map, const char* key, int only) {
   }
 }
 
+// A key that has a meaning only from a stage of ZeRO on.
+void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const char* what) {
+  if (map.find(key) != nullptr && zero < least) {
+    throw InputError(map.where(key), "'" + std::string(key) + "' says " + what + ", which needs 'zero' " +
+                                         std::to_string(static_cast<int>(least)) +
+                                         (least < Zero::weights ? " or more" : ""));
+  }
+}
+
+ShardingRule load_sharding(yaml::Map& map) {
+  constexpr int kMostPrefetch = 1024;
+  ShardingRule rule;
+  rule.zero = static_cast<Zero>(map.integer("zero", 0, static_cast<int>(Zero::weights), 0));
+  refuse_below(map, "shard", rule.zero, Zero::gradients, "how many replicas share weights or gradients");
+  refuse_below(map, "reduce", rule.zero, Zero::gradients, "which gradients are reduced");
+  refuse_below(map, "reshard", rule.zero, Zero::weights, "when weights are given up again");
+  refuse_below(map, "prefetch", rule.zero, Zero::weights, "how early weights are gathered");
+  rule.group = map.integer("shard", 1, kMostRanks, 0);
+  if (map.find("reduce") != nullptr) {
+    rule.reduce = map.choice("reduce", kReduces, kReduces.front().name).reduce;
+  }
+  if (map.find("reshard") != nullptr) {
+    rule.reshard = map.choice("reshard", kReshards, kReshards.front().name).reshard;
+  }
+  rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
+  return rule;
+}
+
 } // namespace
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
@@ -64,6 +92,10 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
                       std::to_string(devices) + "; nearest that takes all: data " + std::to_string(mesh.data * left)};
   }
   (data_fills ? mesh.data : mesh.pipeline) *= left;
+  if (const int group = degrees.sharding.group; group > 0 && mesh.data % group != 0) {
+    return Infeasible{"training.parallel: 'shard' " + std::to_string(group) + " does not divide the " +
+                      count_of(mesh.data, "replica") + "; nearest that do: " + nearest_divisors(mesh.data, group)};
+  }
   return mesh;
 }
 
@@ -81,14 +113,7 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);
   refuse_degree(map, "expert_tensor", 1);
-  constexpr int kMostStage = 3;
-  const int zero = map.integer("zero", 0, kMostStage, 0);
-  if (zero > 1) {
-    throw InputError(map.where("zero"), "'zero' " + std::to_string(zero) +
-                                            " is not modelled; allowed: 0, or 1, by which replicas share the states "
-                                            "of the optimiser");
-  }
-  read.degrees.shards_optimizer = zero == 1;
+  read.degrees.sharding = load_sharding(map);
   map.finish();
   return read;
 }

@@ -8,6 +8,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/sharding.hpp"
 #include "sim/workload/tensor_rule.hpp"
 
 namespace stagecraft {
@@ -34,7 +35,7 @@ struct ParallelDegrees {
   int data = 0;                                  ///< replicas; 0: as many as the devices leave
   int pipeline = 0; ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
   RankOrder order = RankOrder::tensor_data_pipeline;
-  bool shards_optimizer = false; ///< `zero: 1`: as OptimizerShards says
+  ShardingRule sharding; ///< of the replicas
 };
 
 /// All degrees, on as many devices as they take.

@@ -107,14 +107,6 @@ inline constexpr std::array kAllReduces = {
 /// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.
 inline constexpr AllReduceRow kHopByHop{"hop by hop", "a ring whose hops are transfers of their own"};
 
-/// How replicas share the states and the step of the optimiser (ZeRO 1, Rajbhandari et al. 2020): each has a part of
-/// both. Gradients are reduced to these parts, and parameters gathered after the step.
-struct OptimizerShards {
-  bool on = false;
-  int replicas = 1;   ///< of each stage, as planners count on before a stage has replicas of its own
-  int per_device = 1; ///< replicas that a device stands for, where a planner sees groups as devices
-};
-
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -134,7 +126,7 @@ struct Training {
   Bytes gradient_bucket;
   const AllReduceRow* all_reduce = &kAllReduces[0];
   int chunks = 2; ///< chunks per device, for interleaved schedules
-  OptimizerShards optimizer_shards;
+  Sharding sharding;
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;

@@ -229,7 +229,7 @@ TEST_CASE("replicas that share the optimiser scatter gradients and gather parame
                                            .schedule = schedule,
                                            .router = router,
                                            .all_reduce = hop_by_hop ? kHopByHop.name : "ring",
-                                           .shards_optimizer = true});
+                                           .sharding = {.zero = Zero::states}});
   std::map<TaskKind, int> sends;
   for (const Work& work : graph.works) {
     if (work.transfers()) {

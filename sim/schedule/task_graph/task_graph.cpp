@@ -23,6 +23,9 @@ TaskGraph TaskGraphBuilder::build() {
     join_fused();
   }
   finish_iteration();
+  if (has_units()) {
+    share_units();
+  }
   if (request_.blocking_sends) {
     block_sends();
   }

@@ -140,7 +140,7 @@ struct TaskGraphRequest {
   std::string_view all_reduce = kAllReduces[0].name; ///< a row of kAllReduces, or kHopByHop
   ExchangeTasks exchanges = ExchangeTasks::none;
   double most_tasks = 4e7;           ///< beyond it no exchange is a task; some 100 B each
-  bool shards_optimizer = false;     ///< replicas share it, as OptimizerShards says
+  Sharding sharding = {};            ///< what replicas share
   FusedPart fused = nullptr;         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -48,6 +50,8 @@ private:
     std::int32_t passes = -1;             // the first of the group's in passes_; -1: a replica without a group
     const Turns* turns = nullptr;         // nullptr: all micro-batches
     std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
+    // Where passes are divided into units: of F, B, W and R, the blocks that follow the first one, as they run.
+    std::array<std::vector<TaskId>, 4> later_units;
 
     std::int32_t place(std::int32_t micro_batch) const {
       return turns != nullptr ? turns->place[micro_batch] : micro_batch;
@@ -143,11 +147,30 @@ private:
     std::vector<Way> ways;
   };
   Reducers reducers_of(int stage, int rank, TaskKind kind) const;
+  Reducers reducers_among(int stage, const std::vector<std::size_t>& members, TaskKind kind) const;
   Reduction add_reduction(int stage, const Reducers& reducers, Bytes bytes, const std::vector<TaskId>& made, int steps);
   void add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
   void add_hops(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction, int steps);
   void follow_itself(const Reduction& reduction, int steps);
   void overlap_iterations();
+
+  // task_graph_units.cpp: passes unit by unit, with what gathers weights and reduces gradients
+  bool has_units() const;
+  void divide_by_units(int stage, ReplicaTasks& replica);
+  void divide_block(TaskId block, int count, std::vector<double> parts, bool backward, std::vector<TaskId>& later);
+  TaskId write_units(TaskKind kind, ReplicaTasks& replica, std::int32_t micro_batch);
+  void weave_recompute(std::size_t units);
+  TaskId reduced_by_unit(int stage, int rank);
+  void list_unit_steps();
+  std::vector<char> steps_that_gather(int stage, const std::vector<std::int32_t>& steps) const;
+  std::vector<char> steps_that_reduce(int stage, const std::vector<std::int32_t>& steps) const;
+  std::vector<Reduction> add_unit_collectives(int stage, const Reducers& reducers,
+                                              const std::vector<std::int32_t>& steps, const std::vector<char>& chosen,
+                                              double part);
+  void gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members);
+  std::vector<Reduction> reduce_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members);
+  void add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups);
+  void share_units();
 
   // task_graph_loading.cpp: what loads batches for the first stage
   void load_batches(const Loading& loading);
@@ -165,6 +188,11 @@ private:
   bool recomputes_ = false;       // whether any micro-batch is recomputed
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
+  std::vector<std::int32_t> unit_of_;                                // [task]: the unit that it computes, or -1
+  std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_;   // [stage][replica]: places in graph_.program
+  std::map<std::pair<int, int>, TaskId> reduced_by_unit_;            // stage, rank -> the join of all reductions
+  // What a device sends in its name of one kind, with the place in its program that it belongs to.
+  std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
   std::vector<EdgeRun> edge_runs_;
   std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
   std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own (-1: one after

@@ -48,7 +48,7 @@ void TaskGraphBuilder::finish_iteration() {
           edge_runs_.push_back({reduced, replica.optimizer, steps});
         }
       }
-      if (replicated && request_.shards_optimizer) {
+      if (replicated && request_.sharding.on() && request_.sharding.zero != Zero::weights) {
         gather_parameters(s, rank);
       }
     }
@@ -65,11 +65,20 @@ TaskId TaskGraphBuilder::complete(const ReplicaTasks& replica) const {
 }
 
 TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank, TaskKind kind) const {
+  std::vector<std::size_t> members;
+  for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
+    members.push_back(i);
+  }
+  return reducers_among(stage, members, kind);
+}
+
+TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_among(int stage, const std::vector<std::size_t>& members,
+                                                            TaskKind kind) const {
   Reducers reducers{.kind = kind};
   std::vector<DeviceId> devices;
-  for (std::size_t i = rank; i < replicas_[stage].size(); i += cost_.stages[stage].tensor_parallel) {
-    reducers.replicas.push_back(&replicas_[stage][i]);
-    devices.push_back(graph_.devices[replicas_[stage][i].device]);
+  for (const std::size_t member : members) {
+    reducers.replicas.push_back(&replicas_[stage][member]);
+    devices.push_back(graph_.devices[replicas_[stage][member].device]);
   }
   if (request_.all_reduce != kHopByHop.name) {
     reducers.ways = ways_of(collective_of(kind), devices, request_.router, request_.all_reduce);
@@ -80,7 +89,10 @@ TaskGraphBuilder::Reducers TaskGraphBuilder::reducers_of(int stage, int rank, Ta
 // Reduces gradients over the replicas' shards of one rank, `steps` times an iteration, all at once or bucket by bucket.
 // Returns the block of the joins at the end.
 TaskId TaskGraphBuilder::reduce_gradients(int stage, int rank, int steps) {
-  const TaskKind kind = request_.shards_optimizer ? TaskKind::reduce_scatter : TaskKind::all_reduce;
+  if (!cost_.stages[stage].units.empty()) {
+    return reduced_by_unit(stage, rank);
+  }
+  const TaskKind kind = request_.sharding.on() ? TaskKind::reduce_scatter : TaskKind::all_reduce;
   const Reducers reducers = reducers_of(stage, rank, kind);
   const std::size_t parts = reducers.replicas.front()->parts.size();
   if (parts == 0) {

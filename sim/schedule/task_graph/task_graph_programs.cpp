@@ -57,7 +57,7 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
   const bool flushes = schedule.flushes, steps = schedule.steps_each_micro_batch;
   const bool divides = !backwards_left_.empty();
   const bool late = steps_late();
-  if (flushes && !divides && !steps) {
+  if (flushes && !divides && !steps && !has_units()) {
     auto at = program.insert(program.end(), order.size(), kNone);
     TaskId before = kNone;
     for (const Action& action : order) {
@@ -81,6 +81,10 @@ void TaskGraphBuilder::write_program(const std::vector<Action>& order, const std
     program.push_back(task);
     if (!flushes) {
       set_ahead(task, action.micro_batch / micro_batches_);
+    }
+    if (!cost_.stages[action.stage].units.empty()) {
+      const TaskId last = write_units(action.kind, *replica, m);
+      replica->last = action.kind == TaskKind::backward || action.kind == TaskKind::weight ? last : replica->last;
     }
     if (divides && action.kind == completes && --backwards_left_[action.stage] == 0) {
       divide_last(*replica, cost_.stages[action.stage].buckets);

@@ -17,6 +17,7 @@ void TaskGraphBuilder::make_replicas() {
     for (std::size_t i = 0; i < replicas_[s].size(); ++i) {
       read_orders(s, replicas_[s][i]);
       fill_replica(s, cost_.stages[s].replicas[i], replicas_[s][i]);
+      divide_by_units(s, replicas_[s][i]);
     }
   }
 }

@@ -1,0 +1,73 @@
+// How replicas share what they would else all hold: ZeRO (Rajbhandari et al. 2020) and FSDP (Zhao et al. 2023).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace stagecraft {
+
+/// What replicas of a stage share, each having a part: each stage of ZeRO shares more.
+enum class Zero { none = 0, states = 1, gradients = 2, weights = 3 };
+
+/// When a replica gives gathered weights up again.
+enum class Reshard { after_forward, after_backward, after_step };
+
+struct ReshardRow {
+  std::string_view name, help;
+  Reshard reshard;
+};
+inline constexpr std::array kReshards = {
+    ReshardRow{"after-forward", "weights are gathered for each forward and for each backward", Reshard::after_forward},
+    ReshardRow{"after-backward", "weights are gathered for a forward and stay until a backward has used them",
+               Reshard::after_backward},
+    ReshardRow{"after-step", "weights are gathered once in an iteration", Reshard::after_step},
+};
+
+/// Whose gradients are reduced.
+enum class Reduce { each_micro_batch, last_micro_batch };
+
+struct ReduceRow {
+  std::string_view name, help;
+  Reduce reduce;
+};
+inline constexpr std::array kReduces = {
+    ReduceRow{"each-micro-batch", "each backward's, so that a replica accumulates its own part only",
+              Reduce::each_micro_batch},
+    ReduceRow{"last-micro-batch", "the last backward's, after each replica has accumulated all of them",
+              Reduce::last_micro_batch},
+};
+
+/// As a study gives it.
+struct ShardingRule {
+  Zero zero = Zero::none;
+  int group = 0; ///< replicas that share; other groups of as many hold the same (HSDP); 0: all replicas
+  std::optional<Reshard> reshard; ///< nothing: after forward, or, in a pipeline, after the step
+  std::optional<Reduce> reduce;   ///< nothing: each micro-batch's, or, in a pipeline, the last one's
+  int prefetch = 1;               ///< units whose weights are gathered before the one that computes has ended
+};
+
+/// As a training has it. Gradients are reduced to the parts; parameters are gathered after the step, or, where weights
+/// are shared, before a unit needs them.
+struct Sharding {
+  Zero zero = Zero::none;
+  int replicas = 1;   ///< that share, as planners count on before a stage has replicas of its own
+  int per_device = 1; ///< replicas that a device stands for, where a planner sees groups as devices
+  int group = 0;      ///< as in ShardingRule
+  Reshard reshard = Reshard::after_forward;
+  Reduce reduce = Reduce::each_micro_batch;
+  int prefetch = 1;
+
+  bool on() const { return zero != Zero::none; }
+  /// Stages are divided into units, which reduce or gather by themselves.
+  bool by_unit() const { return zero >= Zero::gradients; }
+  /// Beside gathered units a replica holds its part of the weights only.
+  bool parts_weights() const { return zero == Zero::weights && reshard == Reshard::after_forward; }
+  /// Between micro-batches a replica holds its part of the gradients only.
+  bool parts_gradients() const { return by_unit() && reduce == Reduce::each_micro_batch; }
+  /// Of `count` replicas, those that share.
+  int sharing(int count) const { return group > 0 ? group : count; }
+};
+
+} // namespace stagecraft

@@ -1,0 +1,192 @@
+// Replicas that share gradients or weights: what is gathered and reduced for each unit, and when.
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "sim/timeline/metrics.hpp"
+#include "tests/catch.hpp"
+#include "tests/schedule/pipelines.hpp"
+
+namespace stagecraft {
+namespace {
+
+using test::near;
+
+constexpr int kUnits = 4;
+
+struct Shared {
+  int replicas = 2;
+  int sharing = 2;
+  double gather = 0, reduce = 0; // seconds of a unit's
+  double recompute = 0;
+  std::string schedule = "1f1b";
+  int micro_batches = 1;
+  Sharding sharding{.zero = Zero::weights};
+};
+
+struct SharedRun {
+  Platform platform;
+  TaskGraph graph;
+  Timeline timeline;
+
+  /// Flows of a kind in an iteration.
+  int count(TaskKind kind) const {
+    return static_cast<int>(std::count_if(graph.work.begin(), graph.work.end(), [&](std::int32_t index) {
+      return graph.works[index].transfers() && graph.works[index].kind == kind;
+    }));
+  }
+  double iteration() const { return measure(graph, timeline, platform).iteration.value; }
+};
+
+// One stage of four units on replicas whose links carry 1000 B/s, a second each for a unit's forward and its backward,
+// gradients of both kinds together. Between two replicas half of a unit's bytes cross each link.
+SharedRun run(const Shared& shared) {
+  PlanCost cost;
+  StageCost& stage = cost.stages.emplace_back();
+  stage.sharing = shared.sharing;
+  const double bytes = 1000.0 * shared.sharing / (shared.sharing - 1); // that take a second
+  for (std::size_t u = 0; u < kUnits; ++u) {
+    stage.units.push_back({u, u + 1, Bytes{bytes * shared.gather}, Bytes{bytes * shared.reduce}});
+  }
+  const std::vector<double> equal(kUnits, 1.0 / kUnits);
+  stage.unit_parts = {equal, equal, equal, equal, equal};
+  for (int i = 0; i < shared.replicas; ++i) {
+    ReplicaCost replica;
+    replica.device = i;
+    replica.forward = Seconds{kUnits};
+    replica.backward_input = replica.backward_weight = Seconds{kUnits / 2.0};
+    replica.recompute = Seconds{shared.recompute * kUnits};
+    stage.replicas.push_back(replica);
+  }
+  Schedule schedule = test::schedule_of(shared.schedule, 1, shared.micro_batches);
+  if (shared.recompute > 0) {
+    constexpr char kStages[] = {1};
+    schedule = add_recompute(std::move(schedule), kStages, {});
+  }
+  SharedRun result{make_star_platform({}, shared.replicas, BytesPerSecond{1000}, Seconds{0}), {}, {}};
+  Router router(result.platform);
+  const std::vector<int> rank_of(shared.replicas, 0);
+  result.graph = make_task_graph({.cost = cost,
+                                  .schedule = schedule,
+                                  .router = router,
+                                  .all_reduce = "ring",
+                                  .sharding = shared.sharding,
+                                  .rank_of = rank_of});
+  const ReplayRequest request{result.graph, result.platform, 4};
+  result.timeline = replay_analytic({&request, 1}).front();
+  return result;
+}
+
+Sharding weights(Reshard reshard, Reduce reduce = Reduce::each_micro_batch, int prefetch = 1) {
+  return {.zero = Zero::weights, .reshard = reshard, .reduce = reduce, .prefetch = prefetch};
+}
+
+// FSDP2's fully_shard: reshard_after_forward true or false, and what a pipeline of TorchTitan does. The last unit's
+// weights stay from forward to backward, which follows at once.
+TEST_CASE("each rule gathers and reduces as often as its framework", "[schedule][units]") {
+  constexpr int m = 3;
+  const auto counts = [&](const Sharding& sharding) {
+    const SharedRun one = run({.gather = 0.5, .reduce = 0.5, .micro_batches = m, .sharding = sharding});
+    return std::pair(one.count(TaskKind::all_gather), one.count(TaskKind::reduce_scatter));
+  };
+  CHECK(counts(weights(Reshard::after_forward)) == std::pair(m * (2 * kUnits - 1), m * kUnits));
+  CHECK(counts(weights(Reshard::after_backward)) == std::pair(m * kUnits, m * kUnits));
+  CHECK(counts(weights(Reshard::after_step)) == std::pair(kUnits, m * kUnits));
+  CHECK(counts(weights(Reshard::after_step, Reduce::last_micro_batch)) == std::pair(kUnits, kUnits));
+  // DeepSpeed's stage 2 reduces each micro-batch's, and gathers all parameters after the step.
+  CHECK(counts({.zero = Zero::gradients}) == std::pair(1, m * kUnits));
+}
+
+// Steps 0 … 7 are F0 … F3, B3 … B0; all weights but those of B3 are gathered, one after the other, each as soon as one
+// step is left before its own.
+TEST_CASE("weights are gathered one unit ahead", "[schedule][units]") {
+  const auto iteration = [](double gather, int prefetch) {
+    return run({.gather = gather, .sharding = weights(Reshard::after_forward, Reduce::each_micro_batch, prefetch)})
+        .iteration();
+  };
+  CHECK(iteration(0, 1) == near(2 * kUnits));
+  CHECK(iteration(0.5, 1) == near(0.5 + 2 * kUnits)); // hidden, but for the first
+  // Gathers end at 2, 4, 6, 8; F3 runs from 8 to 9. The next may begin then, with B3, and B2 runs from 11 to 12; the
+  // last two end at 13 and 15.
+  CHECK(iteration(2, 1) == near(16));
+  // Without any prefetch each of seven is waited for.
+  CHECK(iteration(0.5, 0) == near(7 * 0.5 + 2 * kUnits));
+  CHECK(iteration(2, 0) == near(7 * 2 + 2 * kUnits));
+  // All ahead of time: 7 gathers of 2 s in a row, and the last unit's backward.
+  CHECK(iteration(2, 100) == near(7 * 2 + 1));
+}
+
+// B3 … B0 end at 5, 6, 7, 8 where nothing holds them up.
+TEST_CASE("gradients are reduced beside the next unit's backward, at most two units' at a time", "[schedule][units]") {
+  const auto iteration = [](double reduce) {
+    return run({.reduce = reduce, .sharding = weights(Reshard::after_backward)}).iteration();
+  };
+  CHECK(iteration(0.5) == near(2 * kUnits + 0.5));
+  // The first is reduced from 5 to 7, and B1 waits for that; the second to 9, and B0 waits; the others to 11 and 13.
+  CHECK(iteration(2) == near(13));
+}
+
+// HSDP: two groups of two; each has reduced its parts before they are added up over the groups, by a ring over two ranks
+// of half of the bytes, which takes as long as the reduction.
+TEST_CASE("groups that hold the same add up their parts", "[schedule][units]") {
+  Shared shared{.replicas = 4, .sharing = 2, .gather = 0.25, .reduce = 0.25};
+  shared.sharding.group = 2;
+  const SharedRun two = run(shared);
+  CHECK(two.count(TaskKind::all_gather) == 2 * (2 * kUnits - 1)); // in each group
+  CHECK(two.count(TaskKind::reduce_scatter) == 2 * kUnits);
+  CHECK(two.count(TaskKind::all_reduce) == 2 * kUnits); // for each of a group's two parts
+  CHECK(two.iteration() == near(0.25 + 2 * kUnits + 2 * 0.25));
+}
+
+// A unit that runs forward again does so directly before its backward, and is gathered once for both.
+TEST_CASE("recompute of a unit stands before its backward where weights are given up", "[schedule][units]") {
+  constexpr int m = 2;
+  for (const Reshard reshard : {Reshard::after_forward, Reshard::after_backward}) {
+    const SharedRun one =
+        run({.gather = 0.25, .recompute = 1, .micro_batches = m, .sharding = weights(reshard)});
+    std::string order;
+    for (const TaskId task : one.graph.program_of(0)) {
+      const Work& work = one.graph.works[one.graph.work[task]];
+      const bool runs_again = work.kind == TaskKind::recompute;
+      order += one.graph.micro_batch[task] == 1 ? "" : runs_again ? "R" : work.kind == TaskKind::forward ? "F" : "B";
+    }
+    const bool woven = reshard == Reshard::after_forward;
+    CHECK(order.substr(0, 3 * kUnits) == (woven ? "FFFFRBRBRBRB" : "FFFFRRRRBBBB"));
+    CHECK(one.count(TaskKind::all_gather) == m * (woven ? 2 * kUnits - 1 : kUnits));
+    CHECK(one.iteration() == near(0.25 + m * 3 * kUnits)); // everything but the first gather is hidden
+  }
+}
+
+// Where backward is split, the gradient of the inputs needs weights, and that of the weights completes what is reduced.
+TEST_CASE("split backwards gather for inputs and reduce after weights", "[schedule][units]") {
+  const SharedRun one = run({.gather = 0.1, .reduce = 0.1, .schedule = "zb-h1", .micro_batches = 3});
+  for (std::size_t task = 0; task < one.graph.work.size(); ++task) {
+    const Work& work = one.graph.works[one.graph.work[task]];
+    for (const TaskId next : one.graph.successors_of(static_cast<TaskId>(task))) {
+      const Work& to = one.graph.works[one.graph.work[next]];
+      if (to.kind == TaskKind::reduce_scatter && work.computes()) {
+        CHECK(work.kind == TaskKind::weight);
+      }
+      if (work.kind == TaskKind::all_gather && to.computes()) {
+        CHECK((to.kind == TaskKind::forward || to.kind == TaskKind::backward));
+      }
+    }
+  }
+  CHECK(one.count(TaskKind::reduce_scatter) == 3 * kUnits);
+}
+
+TEST_CASE("a pass takes and gives back as much memory as before, and as long", "[schedule][units]") {
+  const SharedRun one = run({.micro_batches = 3});
+  for (const TaskKind kind : {TaskKind::forward, TaskKind::backward}) {
+    double seconds = 0, parts = 0;
+    for (const TaskId task : one.graph.program_of(0)) {
+      const Work& work = one.graph.works[one.graph.work[task]];
+      seconds += work.kind == kind ? work.seconds.value : 0;
+      parts += work.kind == kind ? work.part_end - work.part_begin : 0;
+    }
+    CHECK(seconds == near(3 * kUnits));
+    CHECK(parts == near(3));
+  }
+}
+
+} // namespace
+} // namespace stagecraft
