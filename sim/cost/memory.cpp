@@ -35,7 +35,8 @@ StageMemory stage_memory(const Training& training, double parameters, const Acti
   const ParameterBytes per_parameter = parameter_bytes(training);
   const Sharding& sharding = training.sharding;
   return {.weights = Bytes{parameters * per_parameter.weight / (sharding.parts_weights() ? sharding.replicas : 1)},
-          .gradients = Bytes{parameters * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
+          .gradients =
+              Bytes{parameters * per_parameter.gradient / (sharding.parts_gradients() ? sharding.replicas : 1)},
           .optimizer = Bytes{parameters * per_parameter.optimizer},
           .per_micro_batch = stash.held + (recompute == Recompute::none ? Bytes{0} : input),
           .read_again = recompute == Recompute::none ? Bytes{0} : input,

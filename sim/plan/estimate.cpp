@@ -6,6 +6,7 @@
 
 #include "sim/collective/algorithm.hpp"
 #include "sim/plan/steady_estimate.hpp"
+#include "sim/plan/unit_waits.hpp"
 
 namespace stagecraft {
 namespace {
@@ -54,11 +55,16 @@ Seconds seconds_to_reduce(const Problem& problem, const Stage& stage, const Stag
       return seconds_of(fastest_of(ways, cost.gradients).flows, cost.gradients);
     };
     // Gathered parameters have as many bytes as the gradients.
-    slowest = std::max(slowest, problem.training.sharding.on() ? seconds_by(CollectiveKind::reduce_scatter) +
-                                                                           seconds_by(CollectiveKind::all_gather)
-                                                                     : seconds_by(CollectiveKind::all_reduce));
+    Seconds seconds;
+    if (cost.zero == Zero::none) {
+      seconds = seconds_by(CollectiveKind::all_reduce);
+    } else {
+      seconds += problem.training.sharding.gathers_units() ? Seconds{0} : seconds_by(CollectiveKind::all_gather);
+      seconds += cost.units.empty() ? seconds_by(CollectiveKind::reduce_scatter) : Seconds{0};
+    }
+    slowest = std::max(slowest, seconds);
   }
-  return slowest;
+  return slowest + (cost.units.empty() ? Seconds{0} : wait_for_units(problem, stage, cost));
 }
 
 Seconds bottleneck(const Problem& problem, const Plan& plan, const PlanCost& cost) {

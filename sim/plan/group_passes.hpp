@@ -73,11 +73,11 @@ struct OperatorSeconds {
 /// The passes of a replica.
 struct GroupPasses {
   GroupPass forward;
-  GroupPass backward;               ///< both gradients of an operator, one after the other, and beside them what may be
-  GroupPass backward_input;         ///< where the gradients of weights are computed apart
-  Seconds backward_weight;          ///< all of these, which need no exchange
-  GroupPass recompute;              ///< forward again, of the operators that are recomputed
-  GroupPass terms;                  ///< once an iteration: gradients are added up of which each device has a term
+  GroupPass backward;       ///< both gradients of an operator, one after the other, and beside them what may be
+  GroupPass backward_input; ///< where the gradients of weights are computed apart
+  Seconds backward_weight;  ///< all of these, which need no exchange
+  GroupPass recompute;      ///< forward again, of the operators that are recomputed
+  GroupPass terms;          ///< once an iteration: gradients are added up of which each device has a term
   OperatorSeconds of_operators;
 };
 

@@ -87,8 +87,8 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
     const Operator& what = problem.model.operators[op];
     const double parameters = what.parameters * split.operators[at].parameters;
     const Bytes frozen = Bytes{what.resident_bytes} / stage.tensor_parallel;
-    const bool begins = blocks.empty() ? parameters > 0 || frozen.value > 0
-                                       : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
+    const bool begins =
+        blocks.empty() ? parameters > 0 || frozen.value > 0 : at == 0 || blocks[op] != blocks[stage.operators[at - 1]];
     if (units.empty() || (begins && (!blocks.empty() || units.back().weights.value > 0))) {
       units.push_back({at, at, Bytes{0}, Bytes{0}});
     }
@@ -103,6 +103,34 @@ std::vector<ShardUnit> shard_units(const Problem& problem, const Stage& stage, c
 UnitParts parts_of(const std::vector<ShardUnit>& units, const OperatorSeconds& seconds) {
   return {parts_of(units, seconds.forward), parts_of(units, seconds.backward), parts_of(units, seconds.backward_input),
           parts_of(units, seconds.backward_weight), parts_of(units, seconds.recompute)};
+}
+
+std::vector<char> steps_that_gather(Reshard reshard, const std::vector<UnitStep>& steps) {
+  std::vector<char> gathers(steps.size(), 0), present;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    const auto [pass, unit] = steps[n];
+    if (pass == UnitPass::weight) { // needs no weights
+      continue;
+    }
+    present.resize(std::max(present.size(), static_cast<std::size_t>(unit) + 1), 0);
+    gathers[n] = present[unit] != 0 ? 0 : 1;
+    const bool is_next = pass != UnitPass::backward && n + 1 < steps.size() && steps[n + 1].unit == unit;
+    const Reshard stays = pass == UnitPass::backward ? Reshard::after_step : Reshard::after_backward;
+    present[unit] = is_next || reshard >= stays ? 1 : 0;
+  }
+  return gathers;
+}
+
+std::vector<char> steps_that_reduce(Reduce reduce, const std::vector<UnitStep>& steps, UnitPass completes) {
+  std::vector<char> reduces(steps.size(), 0), is_reduced;
+  for (std::size_t n = steps.size(); n-- > 0;) {
+    const auto [pass, unit] = steps[n];
+    is_reduced.resize(std::max(is_reduced.size(), static_cast<std::size_t>(unit) + 1), 0);
+    if (pass == completes && (reduce == Reduce::each_micro_batch || is_reduced[unit] == 0)) {
+      reduces[n] = is_reduced[unit] = 1;
+    }
+  }
+  return reduces;
 }
 
 Bytes unit_buffers(const Sharding& sharding, const std::vector<ShardUnit>& units) {

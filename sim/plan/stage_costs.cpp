@@ -316,7 +316,10 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
   const double steps = held.parameters * part_of_shared(problem.training, stage);
   cost.units = shard_units(problem, stage, split);
-  cost.sharing = sharing_replicas(problem.training, stage);
+  if (stage.replicas() > 1) {
+    cost.zero = problem.training.sharding.zero;
+    cost.sharing = sharing_replicas(problem.training, stage);
+  }
   ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
@@ -349,9 +352,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     }
   }
   if (!cost.units.empty() && figures == Figures::all) {
-    cost.unit_parts = parts_of(cost.units, cost.groups.empty()
-                                               ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
-                                               : cost.groups.front().passes->of_operators);
+    cost.unit_parts = parts_of(
+        cost.units, cost.groups.empty() ? operator_seconds(problem, stage, problem.type_index(stage.devices.front()))
+                                        : cost.groups.front().passes->of_operators);
   } else if (stage.replicas() > 1 && figures == Figures::all) {
     cost.buckets = gradient_buckets(problem, stage, cost.groups.empty() ? nullptr : cost.groups.front().passes.get(),
                                     cost.gradients);

@@ -49,10 +49,11 @@ struct StageCost {
   std::vector<TensorGroup> groups;   ///< [replica]; none where a replica is one device
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
   std::vector<GradientBucket>
-      buckets; ///< the gradients in the order in which backward completes them; empty: all at its end
+      buckets;                  ///< the gradients in the order in which backward completes them; empty: all at its end
   std::vector<ShardUnit> units; ///< what is gathered or reduced by itself instead; empty: nothing is
   UnitParts unit_parts;         ///< of the first device's passes
-  int sharing = 1;              ///< replicas that share a unit
+  Zero zero = Zero::none;       ///< what replicas share, if there are any
+  int sharing = 1;              ///< replicas that share it
   int tensor_parallel = 1;
   double border_part = 1; ///< the part that a device has of each tensor at the stage's borders: 1, or its own tokens
   bool in_turn = false;   ///< as in the stage

@@ -23,6 +23,8 @@ struct RunStage {
   int data_parallel = 1, tensor_parallel = 1;
   bool sequence_parallel = false;
   std::string tensor_rule = "megatron"; ///< by which a tensor group shares operators
+  int zero = 0;                         ///< what replicas share: the stage of ZeRO
+  int shard = 1;                        ///< replicas that share it; others hold the same
   int streams = 0;                      ///< 0: as the training says
   std::string recompute = "none";
   std::vector<std::string> recomputed; ///< operators, where `recompute` is "selective"

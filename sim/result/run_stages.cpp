@@ -27,6 +27,8 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
     shown.tensor_parallel = stage.tensor_parallel;
     shown.sequence_parallel = stage.sequence_parallel;
     shown.tensor_rule = row_of(stage.tensor_rule).name;
+    shown.zero = static_cast<int>(cost.stages[s].zero);
+    shown.shard = cost.stages[s].sharing;
     shown.streams = stage.streams;
     shown.recompute = name_of(stage.recompute);
     for (const OperatorId op : stage.recomputed) {
@@ -115,7 +117,10 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
                       {"context", 1},
                       {"tensor", stage.tensor_parallel},
                       {"sequence_parallel", stage.sequence_parallel},
-                      {"zero", 0}};
+                      {"zero", stage.zero}};
+    if (stage.zero > 0 && stage.shard < stage.data_parallel) {
+      json["layout"]["shard"] = stage.shard;
+    }
   }
   json["tensor_parallel"] = stage.tensor_parallel;
   if (stage.sequence_parallel) {

@@ -203,8 +203,11 @@ void share_states(Study& study) {
   Sharding& sharding = study.training.sharding;
   sharding = {.zero = rule.zero,
               .group = rule.group,
-              .reshard = rule.reshard.value_or(pipeline ? Reshard::after_step : Reshard::after_forward),
-              .reduce = rule.reduce.value_or(pipeline ? Reduce::last_micro_batch : Reduce::each_micro_batch),
+              .reshard = rule.reshard.value_or(pipeline || rule.zero < Zero::weights ? Reshard::after_step
+                                                                                     : Reshard::after_forward),
+              .reduce = rule.reduce.value_or(pipeline || rule.zero == Zero::states ? Reduce::last_micro_batch
+                                                                                   : Reduce::each_micro_batch),
+              .gather = rule.gather,
               .prefetch = rule.prefetch};
   sharding.replicas = sharding.sharing(mesh.data);
 }

@@ -153,8 +153,8 @@ std::string not_shared(const Problem& problem, const Plan& plan) {
     }
     if (replicas > 1 && replicas % sharding.sharing(replicas) != 0) {
       return "training.parallel.shard " + std::to_string(sharding.group) + " does not divide the " +
-             count_of(replicas, "replica") + " of " + name + "; nearest that do: " +
-             nearest_divisors(replicas, sharding.group);
+             count_of(replicas, "replica") + " of " + name +
+             "; nearest that do: " + nearest_divisors(replicas, sharding.group);
     }
   }
   return "";

@@ -47,7 +47,8 @@ void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const 
   if (map.find(key) != nullptr && zero < least) {
     throw InputError(map.where(key), "'" + std::string(key) + "' says " + what + ", which needs 'zero' " +
                                          std::to_string(static_cast<int>(least)) +
-                                         (least < Zero::weights ? " or more" : ""));
+                                         (least < Zero::weights ? " or more" : "") + "; it is " +
+                                         std::to_string(static_cast<int>(zero)));
   }
 }
 
@@ -58,13 +59,24 @@ ShardingRule load_sharding(yaml::Map& map) {
   refuse_below(map, "shard", rule.zero, Zero::gradients, "how many replicas share weights or gradients");
   refuse_below(map, "reduce", rule.zero, Zero::gradients, "which gradients are reduced");
   refuse_below(map, "reshard", rule.zero, Zero::weights, "when weights are given up again");
-  refuse_below(map, "prefetch", rule.zero, Zero::weights, "how early weights are gathered");
+  refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");
+  refuse_below(map, "prefetch", rule.zero, Zero::states, "how early weights are gathered");
   rule.group = map.integer("shard", 1, kMostRanks, 0);
   if (map.find("reduce") != nullptr) {
     rule.reduce = map.choice("reduce", kReduces, kReduces.front().name).reduce;
   }
   if (map.find("reshard") != nullptr) {
     rule.reshard = map.choice("reshard", kReshards, kReshards.front().name).reshard;
+  }
+  rule.gather = map.choice("gather", kGathers, kGathers.front().name).gather;
+  if (rule.zero == Zero::weights && map.find("gather") != nullptr && rule.gather == Gather::after_step) {
+    throw InputError(map.where("gather"),
+                     "with 'zero' 3 weights are gathered before their use; 'reshard' says when they "
+                     "are given up again");
+  }
+  if (rule.zero < Zero::weights && map.find("prefetch") != nullptr && rule.gather == Gather::after_step) {
+    throw InputError(map.where("prefetch"), "'prefetch' says how early weights are gathered, which are gathered after "
+                                            "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
   return rule;

@@ -39,17 +39,30 @@ inline constexpr std::array kReduces = {
               Reduce::last_micro_batch},
 };
 
+/// When parameters are gathered that the replicas' steps have made, where each replica holds all of them.
+enum class Gather { after_step, before_use };
+
+struct GatherRow {
+  std::string_view name, help;
+  Gather gather;
+};
+inline constexpr std::array kGathers = {
+    GatherRow{"after-step", "all of a stage's parameters at once, before its first forward", Gather::after_step},
+    GatherRow{"before-use", "each unit's before the first forward that needs them", Gather::before_use},
+};
+
 /// As a study gives it.
 struct ShardingRule {
   Zero zero = Zero::none;
   int group = 0; ///< replicas that share; other groups of as many hold the same (HSDP); 0: all replicas
   std::optional<Reshard> reshard; ///< nothing: after forward, or, in a pipeline, after the step
   std::optional<Reduce> reduce;   ///< nothing: each micro-batch's, or, in a pipeline, the last one's
-  int prefetch = 1;               ///< units whose weights are gathered before the one that computes has ended
+  Gather gather = Gather::after_step;
+  int prefetch = 1; ///< units whose weights are gathered before the one that computes has ended
 };
 
-/// As a training has it. Gradients are reduced to the parts; parameters are gathered after the step, or, where weights
-/// are shared, before a unit needs them.
+/// As a training has it. Gradients are reduced to the parts, and parameters gathered after the step, or before a unit
+/// needs them.
 struct Sharding {
   Zero zero = Zero::none;
   int replicas = 1;   ///< that share, as planners count on before a stage has replicas of its own
@@ -57,15 +70,18 @@ struct Sharding {
   int group = 0;      ///< as in ShardingRule
   Reshard reshard = Reshard::after_forward;
   Reduce reduce = Reduce::each_micro_batch;
+  Gather gather = Gather::after_step;
   int prefetch = 1;
 
   bool on() const { return zero != Zero::none; }
   /// Stages are divided into units, which reduce or gather by themselves.
-  bool by_unit() const { return zero >= Zero::gradients; }
+  bool by_unit() const { return zero >= Zero::gradients || gathers_units(); }
+  /// Weights are gathered unit by unit, where a pass needs them.
+  bool gathers_units() const { return on() && (zero == Zero::weights || gather == Gather::before_use); }
   /// Beside gathered units a replica holds its part of the weights only.
   bool parts_weights() const { return zero == Zero::weights && reshard == Reshard::after_forward; }
   /// Between micro-batches a replica holds its part of the gradients only.
-  bool parts_gradients() const { return by_unit() && reduce == Reduce::each_micro_batch; }
+  bool parts_gradients() const { return zero >= Zero::gradients && reduce == Reduce::each_micro_batch; }
   /// Of `count` replicas, those that share.
   int sharing(int count) const { return group > 0 ? group : count; }
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
 
+#include "sim/plan/unit_waits.hpp"
 #include "sim/timeline/metrics.hpp"
 #include "tests/catch.hpp"
 #include "tests/schedule/pipelines.hpp"
@@ -125,8 +126,8 @@ TEST_CASE("gradients are reduced beside the next unit's backward, at most two un
   CHECK(iteration(2) == near(13));
 }
 
-// HSDP: two groups of two; each has reduced its parts before they are added up over the groups, by a ring over two ranks
-// of half of the bytes, which takes as long as the reduction.
+// HSDP: two groups of two; each has reduced its parts before they are added up over the groups, by a ring over two
+// ranks of half of the bytes, which takes as long as the reduction.
 TEST_CASE("groups that hold the same add up their parts", "[schedule][units]") {
   Shared shared{.replicas = 4, .sharing = 2, .gather = 0.25, .reduce = 0.25};
   shared.sharding.group = 2;
@@ -141,8 +142,7 @@ TEST_CASE("groups that hold the same add up their parts", "[schedule][units]") {
 TEST_CASE("recompute of a unit stands before its backward where weights are given up", "[schedule][units]") {
   constexpr int m = 2;
   for (const Reshard reshard : {Reshard::after_forward, Reshard::after_backward}) {
-    const SharedRun one =
-        run({.gather = 0.25, .recompute = 1, .micro_batches = m, .sharding = weights(reshard)});
+    const SharedRun one = run({.gather = 0.25, .recompute = 1, .micro_batches = m, .sharding = weights(reshard)});
     std::string order;
     for (const TaskId task : one.graph.program_of(0)) {
       const Work& work = one.graph.works[one.graph.work[task]];
@@ -172,6 +172,33 @@ TEST_CASE("split backwards gather for inputs and reduce after weights", "[schedu
     }
   }
   CHECK(one.count(TaskKind::reduce_scatter) == 3 * kUnits);
+}
+
+// The estimate of planners follows the same rules without a graph.
+TEST_CASE("the closed form of units is their replay", "[schedule][units]") {
+  for (const ReshardRow& reshard : kReshards) {
+    for (const ReduceRow& reduce : kReduces) {
+      for (const int prefetch : {0, 1, 3}) {
+        for (const auto& [gather, reducing] : {std::pair(0.0, 0.3), {0.7, 0.0}, {0.4, 0.3}, {1.5, 0.25}, {0.5, 3.0}}) {
+          for (const double recompute : {0.0, 1.0}) {
+            for (const int m : {1, 2, 5}) {
+              CAPTURE(reshard.name, reduce.name, prefetch, gather, reducing, recompute, m);
+              const Sharding sharding = weights(reshard.reshard, reduce.reduce, prefetch);
+              const double replayed = run({.gather = gather,
+                                           .reduce = reducing,
+                                           .recompute = recompute,
+                                           .micro_batches = m,
+                                           .sharding = sharding})
+                                          .iteration();
+              const std::vector<UnitSeconds> units(
+                  kUnits, {Seconds{1}, Seconds{recompute}, Seconds{1}, Seconds{gather}, Seconds{reducing}});
+              CHECK(seconds_of_units(sharding, units, m).value == near(replayed));
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("a pass takes and gives back as much memory as before, and as long", "[schedule][units]") {

@@ -42,7 +42,9 @@ TEST_CASE("with every exchange a task, a run is what it is with passes as blocks
   for (const std::string& training :
        {degrees, std::string("parallel: {tensor: 2, pipeline: 2, sequence: true}"), degrees + ", recompute: full",
         degrees + ", recompute: {kinds: [attention]}", degrees + ", gradient_bucket: 1 MB",
-        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"), degrees + ", step: local"}) {
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 1}"),
+        std::string("parallel: {tensor: 2, pipeline: 2, zero: 3, reshard: after-forward}"),
+        degrees + ", step: local"}) {
     CAPTURE(training);
     check_alike(compared("blocks", training, "analytic"), compared("all", training, "analytic"));
   }

@@ -28,6 +28,9 @@ const std::vector<std::string> kLayouts = {
     "{pipeline: 4}",
     "{tensor: 2, sequence: true, data: 2, zero: 1}",
     "{data: 4, zero: 1, order: tensor-pipeline-data}",
+    "{data: 4, zero: 2}",
+    "{tensor: 2, sequence: true, data: 2, zero: 3}",
+    "{data: 4, zero: 3, shard: 2, reshard: after-forward, reduce: each-micro-batch, prefetch: 2}",
 };
 const std::vector<std::string> kRecomputes = {"none", "full", "{kinds: [attention, elementwise], when: lazy}"};
 

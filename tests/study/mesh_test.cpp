@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/workload/blocks.hpp"
 #include "tests/study/studies.hpp"
 
 namespace stagecraft::test {
@@ -165,6 +166,51 @@ TEST_CASE("replicas that share the optimiser hold and step an eighth of it", "[s
   const double saved = (whole.metrics.iteration - shared.metrics.iteration).value;
   CHECK(saved == Approx(30 * parameters * 7 / 8 / bandwidth).epsilon(1e-6));
   CHECK(shared.estimate.value == Approx(shared.metrics.iteration.value).epsilon(1e-6));
+}
+
+// Of a parameter in fp16 with Adam a device holds 2 B of weight, 2 of gradient and 12 of the optimiser, or its eighth
+// of each; and of GPT-2's units, of which the embedding is the largest and stands beside a block, two at a time.
+TEST_CASE("replicas hold their part of what they share, and the units at hand", "[study][mesh][zero]") {
+  const auto run_of = [](const std::string& keys) {
+    return only(compare_text("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, "
+                             "precision: fp16, optimizer: adam, parallel: {data: 8, " +
+                             keys + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n"));
+  };
+  const Study asked = study(gpt2("{}", "[mesh]", "global_batch: 1"));
+  const double parameters = totals_of(*asked.model).parameters;
+  double embedding = 0, block = 0;
+  for (const Operator& op : asked.model->operators) {
+    block += is_in_numbered_block(op.name) ? op.parameters / 12 : 0;
+    embedding += op.kind == KernelKind::embedding ? op.parameters : 0;
+  }
+  const double two = 2 * (embedding + block); // bytes of weights, and of gradients
+  const double whole = run_of("zero: 0").metrics.peak_memory[0].value;
+  const auto saved = [&](const std::string& keys) { return whole - run_of(keys).metrics.peak_memory[0].value; };
+  const double shared = 7.0 / 8 * parameters;
+  CHECK(saved("zero: 1") == near(12 * shared));
+  CHECK(saved("zero: 1, gather: before-use") == near(12 * shared));
+  CHECK(saved("zero: 2, reduce: last-micro-batch") == near(12 * shared));
+  CHECK(saved("zero: 3, reshard: after-step, reduce: last-micro-batch") == near(12 * shared));
+  CHECK(saved("zero: 3, reshard: after-backward") == near(14 * shared - two));
+  CHECK(saved("zero: 3") == near(16 * shared - 2 * two));
+  CHECK(saved("zero: 3, shard: 4") == near(16 * 0.75 * parameters - 2 * two));
+  CHECK(saved("zero: 3, prefetch: 0") == near(16 * shared - two - 2 * embedding));
+}
+
+// All that is gathered and reduced once an iteration, by unit or not, is as much; by unit some of it is hidden.
+TEST_CASE("parameters gathered before their use come beside the first forward", "[study][mesh][zero]") {
+  const auto run_of = [](const std::string& keys) {
+    return only(compare_text("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, "
+                             "precision: fp16, optimizer: adam, gradient_bucket: 25 MB, all_reduce: ring, parallel: "
+                             "{data: 8, " +
+                             keys + "}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n"));
+  };
+  const Run at_once = run_of("zero: 1"), before_use = run_of("zero: 1, gather: before-use");
+  CHECK(before_use.metrics.iteration < at_once.metrics.iteration);
+  CHECK(before_use.estimate.value == near(before_use.metrics.iteration.value));
+  const Run weights = run_of("zero: 3, reshard: after-step, reduce: last-micro-batch");
+  CHECK(weights.estimate.value == near(weights.metrics.iteration.value));
+  CHECK(weights.stages.front().zero == 3);
 }
 
 // GPT-2 in fp16 with Adam, adapters of rank 8: a device holds 2 B of each frozen parameter, and 2 + 2 + 4 + 8 of each

@@ -50,7 +50,7 @@ private:
     std::int32_t passes = -1;             // the first of the group's in passes_; -1: a replica without a group
     const Turns* turns = nullptr;         // nullptr: all micro-batches
     std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
-    // Where passes are divided into units: of F, B, W and R, the blocks that follow the first one, as they run.
+    // Where passes are divided into units: [UnitPass], the blocks that follow the first one, as they run.
     std::array<std::vector<TaskId>, 4> later_units;
 
     std::int32_t place(std::int32_t micro_batch) const {
@@ -162,8 +162,8 @@ private:
   void weave_recompute(std::size_t units);
   TaskId reduced_by_unit(int stage, int rank);
   void list_unit_steps();
-  std::vector<char> steps_that_gather(int stage, const std::vector<std::int32_t>& steps) const;
-  std::vector<char> steps_that_reduce(int stage, const std::vector<std::int32_t>& steps) const;
+  std::vector<UnitStep> unit_steps(const std::vector<std::int32_t>& places) const;
+  UnitPass completes() const { return request_.schedule.splits_backward ? UnitPass::weight : UnitPass::backward; }
   std::vector<Reduction> add_unit_collectives(int stage, const Reducers& reducers,
                                               const std::vector<std::int32_t>& steps, const std::vector<char>& chosen,
                                               double part);
@@ -188,9 +188,9 @@ private:
   bool recomputes_ = false;       // whether any micro-batch is recomputed
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
-  std::vector<std::int32_t> unit_of_;                                // [task]: the unit that it computes, or -1
-  std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_;   // [stage][replica]: places in graph_.program
-  std::map<std::pair<int, int>, TaskId> reduced_by_unit_;            // stage, rank -> the join of all reductions
+  std::vector<std::int32_t> unit_of_;                              // [task]: the unit that it computes, or -1
+  std::vector<std::vector<std::vector<std::int32_t>>> unit_steps_; // [stage][replica]: places in graph_.program
+  std::map<std::pair<int, int>, TaskId> reduced_by_unit_;          // stage, rank -> the join of all reductions
   // What a device sends in its name of one kind, with the place in its program that it belongs to.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
   std::vector<EdgeRun> edge_runs_;

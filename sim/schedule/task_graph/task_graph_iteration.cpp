@@ -48,7 +48,7 @@ void TaskGraphBuilder::finish_iteration() {
           edge_runs_.push_back({reduced, replica.optimizer, steps});
         }
       }
-      if (replicated && request_.sharding.on() && request_.sharding.zero != Zero::weights) {
+      if (replicated && request_.sharding.on() && !request_.sharding.gathers_units()) {
         gather_parameters(s, rank);
       }
     }

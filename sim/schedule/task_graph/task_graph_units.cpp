@@ -9,6 +9,23 @@
 
 namespace stagecraft {
 
+namespace {
+
+UnitPass pass_of(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::backward:
+    return UnitPass::backward;
+  case TaskKind::weight:
+    return UnitPass::weight;
+  case TaskKind::recompute:
+    return UnitPass::recompute;
+  default:
+    return UnitPass::forward;
+  }
+}
+
+} // namespace
+
 bool TaskGraphBuilder::has_units() const {
   return std::any_of(cost_.stages.begin(), cost_.stages.end(),
                      [](const StageCost& stage) { return !stage.units.empty(); });
@@ -25,14 +42,18 @@ void TaskGraphBuilder::divide_by_units(int stage, ReplicaTasks& replica) {
   const UnitParts parts = group != nullptr ? parts_of(cost.units, group->passes->of_operators) : cost.unit_parts;
   const bool splits = request_.schedule.splits_backward;
   const int count = count_of(replica);
-  divide_block(replica.forward, count, parts.forward, false, replica.later_units[0]);
-  divide_block(replica.backward, count, splits ? parts.backward_input : parts.backward, true, replica.later_units[1]);
+  const auto divide = [&](UnitPass pass, TaskId block, int tasks, const std::vector<double>& part) {
+    const bool backward = pass == UnitPass::backward || pass == UnitPass::weight;
+    divide_block(block, tasks, part, backward, replica.later_units[static_cast<std::size_t>(pass)]);
+  };
+  divide(UnitPass::forward, replica.forward, count, parts.forward);
+  divide(UnitPass::backward, replica.backward, count, splits ? parts.backward_input : parts.backward);
   if (splits) {
-    divide_block(replica.weight, count, parts.backward_weight, true, replica.later_units[2]);
+    divide(UnitPass::weight, replica.weight, count, parts.backward_weight);
   }
   const auto again = std::count_if(replica.recomputed.begin(), replica.recomputed.end(), [](int n) { return n >= 0; });
   if (again > 0) {
-    divide_block(replica.recompute, static_cast<int>(again), parts.recompute, false, replica.later_units[3]);
+    divide(UnitPass::recompute, replica.recompute, static_cast<int>(again), parts.recompute);
   }
 }
 
@@ -82,17 +103,10 @@ void TaskGraphBuilder::divide_block(TaskId block, int count, std::vector<double>
 TaskId TaskGraphBuilder::write_units(TaskKind kind, ReplicaTasks& replica, std::int32_t micro_batch) {
   std::vector<TaskId>& program = graph_.program;
   const TaskId first = program.back();
-  TaskId block = replica.forward;
-  std::size_t pass = 0;
-  if (kind == TaskKind::backward) {
-    block = replica.backward, pass = 1;
-  } else if (kind == TaskKind::weight) {
-    block = replica.weight, pass = 2;
-  } else if (kind == TaskKind::recompute) {
-    block = replica.recompute, pass = 3;
-  }
+  const std::array blocks = {replica.forward, replica.recompute, replica.backward, replica.weight}; // by UnitPass
+  const auto pass = static_cast<std::size_t>(pass_of(kind));
   for (const TaskId later : replica.later_units[pass]) {
-    const TaskId next = later + (first - block);
+    const TaskId next = later + (first - blocks[pass]);
     fused_.emplace_back(program.back(), next);
     program.push_back(next);
   }
@@ -159,43 +173,14 @@ void TaskGraphBuilder::list_unit_steps() {
   }
 }
 
-// [step]: whether the unit's weights must be gathered for it. They stay where the rule says, or where the unit's
-// backward is the next step.
-std::vector<char> TaskGraphBuilder::steps_that_gather(int stage, const std::vector<std::int32_t>& steps) const {
-  const Reshard reshard = request_.sharding.reshard;
-  std::vector<char> gathers(steps.size(), 0);
-  std::vector<char> present(cost_.stages[stage].units.size(), 0);
-  for (std::size_t n = 0; n < steps.size(); ++n) {
-    const TaskId task = graph_.program[steps[n]];
-    const TaskKind kind = graph_.works[graph_.work[task]].kind;
-    const std::int32_t unit = unit_of_[task];
-    if (kind == TaskKind::weight) {
-      continue;
-    }
-    gathers[n] = present[unit] != 0 ? 0 : 1;
-    if (kind == TaskKind::backward) {
-      present[unit] = reshard == Reshard::after_step ? 1 : 0;
-    } else {
-      const bool next = n + 1 < steps.size() && unit_of_[graph_.program[steps[n + 1]]] == unit;
-      present[unit] = reshard != Reshard::after_forward || next ? 1 : 0;
-    }
+// The steps at these places of programs.
+std::vector<UnitStep> TaskGraphBuilder::unit_steps(const std::vector<std::int32_t>& places) const {
+  std::vector<UnitStep> steps;
+  for (const std::int32_t place : places) {
+    const TaskId task = graph_.program[place];
+    steps.push_back({pass_of(graph_.works[graph_.work[task]].kind), unit_of_[task]});
   }
-  return gathers;
-}
-
-// [step]: whether the unit's gradients are reduced after it.
-std::vector<char> TaskGraphBuilder::steps_that_reduce(int stage, const std::vector<std::int32_t>& steps) const {
-  const TaskKind completes = request_.schedule.splits_backward ? TaskKind::weight : TaskKind::backward;
-  const bool last_only = request_.sharding.reduce == Reduce::last_micro_batch;
-  std::vector<char> reduces(steps.size(), 0);
-  std::size_t left = cost_.stages[stage].units.size();
-  for (std::size_t n = steps.size(); n-- > 0;) {
-    if (graph_.works[graph_.work[graph_.program[steps[n]]]].kind == completes && (!last_only || left > 0)) {
-      reduces[n] = 1;
-      left -= left > 0 ? 1 : 0;
-    }
-  }
-  return reduces;
+  return steps;
 }
 
 // The blocks of a group's collectives of one kind, [step]: from the join before it to the join after it.
@@ -230,7 +215,7 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::add_unit_collectives(
 // Gathers weights for the members of a group: a gather starts when each of them has so many steps left before it.
 void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members) {
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-  const std::vector<char> gathers = steps_that_gather(stage, steps);
+  const std::vector<char> gathers = steps_that_gather(request_.sharding.reshard, unit_steps(steps));
   const std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, gathers, 1);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (gathers[n] == 0) {
@@ -252,11 +237,10 @@ void TaskGraphBuilder::gather_units(int stage, const Reducers& reducers, const s
 }
 
 // Reduces gradients among the members of a group: at most two units' are complete and not yet reduced.
-std::vector<TaskGraphBuilder::Reduction>
-TaskGraphBuilder::reduce_units(int stage, const Reducers& reducers, const std::vector<std::size_t>& members) {
-  constexpr std::int32_t kOutstanding = 2;
+std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stage, const Reducers& reducers,
+                                                                        const std::vector<std::size_t>& members) {
   const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-  const std::vector<char> reduces = steps_that_reduce(stage, steps);
+  const std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
   std::vector<Reduction> made = add_unit_collectives(stage, reducers, steps, reduces, 1);
   for (std::size_t n = 0; n < steps.size(); ++n) {
     if (reduces[n] == 0) {
@@ -266,7 +250,7 @@ TaskGraphBuilder::reduce_units(int stage, const Reducers& reducers, const std::v
     for (const std::size_t member : members) {
       const std::int32_t at = unit_steps_[stage][member][n];
       edge_runs_.push_back({graph_.program[at], made[n].begin, 1});
-      const std::int32_t next = at + kOutstanding;
+      const std::int32_t next = at + static_cast<std::int32_t>(kUnitsToReduce);
       if (next < graph_.program_begin[replicas_[stage][member].device + 1]) {
         edge_runs_.push_back({made[n].end, graph_.program[next], 1});
       }
@@ -286,7 +270,7 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
     }
     const Reducers reducers = reducers_among(stage, members, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-    const std::vector<char> reduces = steps_that_reduce(stage, steps);
+    const std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
     const std::vector<Reduction> made =
         add_unit_collectives(stage, reducers, steps, reduces, 1 / static_cast<double>(sharing));
     for (std::size_t n = 0; n < steps.size(); ++n) {
@@ -317,7 +301,7 @@ void TaskGraphBuilder::share_units() {
         for (std::size_t place = 0; place < sharing; ++place) {
           members.push_back((group * sharing + place) * degree + static_cast<std::size_t>(rank));
         }
-        if (request_.sharding.zero == Zero::weights) {
+        if (request_.sharding.gathers_units()) {
           gather_units(s, reducers_among(s, members, TaskKind::all_gather), members);
         }
         of_groups.push_back(reduce_units(s, reducers_among(s, members, TaskKind::reduce_scatter), members));
