@@ -367,8 +367,13 @@ void recompute_as_trained(const Problem& problem, Stage& stage) {
   if (stage.recompute != Recompute::selective) {
     return;
   }
-  std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(stage.recomputed),
-               [&](OperatorId op) { return problem.recomputes(op); });
+  if (problem.training.recompute.first > 0) {
+    stage.recomputed =
+        selected_in_stage(problem.training.recompute, problem.model, problem.block_numbers, stage.operators);
+  } else {
+    std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(stage.recomputed),
+                 [&](OperatorId op) { return problem.recomputes(op); });
+  }
   stage.recompute = stage.recomputed.empty() ? Recompute::none : Recompute::selective;
 }
 

@@ -66,6 +66,7 @@ const Training& StudyCosts::training_of(FitChange change, int recompute) {
   }
   const auto [slot, is_new] = recomputing_.try_emplace(recompute, asked);
   slot->second.recompute.what = Recompute::full;
+  slot->second.recompute.first = 0;
   return slot->second;
 }
 

@@ -71,13 +71,16 @@ struct RecomputeChoice {
   /// If selective: all operators of numbered blocks, so many blocks at a time, each time just before their backward; 0:
   /// not by blocks, and all that a stage recomputes at once.
   int blocks = 0;
+  /// If by blocks: only the first so many that a stage has operators of run again, as by Megatron-LM's method `block`;
+  /// 0: all.
+  int first = 0;
   RecomputeRule rule;
   Where where; ///< place in the file, for errors
 
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
     return what == other.what && operators == other.operators && kinds == other.kinds && blocks == other.blocks &&
-           rule == other.rule;
+           first == other.first && rule == other.rule;
   }
 };
 
@@ -147,7 +150,7 @@ struct Training {
 enum class TrainingDefaults { plain, searched };
 inline constexpr Bytes kUsualBucket{25e6};
 
-/// Whether this choice runs the operator forward again.
+/// Whether this choice runs the operator forward again, in the stages that it may be in.
 bool selects(const RecomputeChoice& choice, const Operator& op);
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError; for a number of micro-batches
@@ -157,3 +160,8 @@ Training load_training(const yaml::Node& node, bool divisible_at_will = false,
                        TrainingDefaults defaults = TrainingDefaults::plain);
 
 } // namespace stagecraft
+/// Those of a stage's operators, ascending, that the choice runs forward again there. `block_numbers`: as of the model.
+std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
+                                          const std::vector<int>& block_numbers,
+                                          const std::vector<OperatorId>& operators);
+

@@ -6,6 +6,8 @@
 namespace stagecraft {
 namespace {
 
+using test::error_of;
+
 Training training(const std::string& text) { return load_training(yaml::parse(text, "t.yaml")); }
 
 TEST_CASE("a training mapping is read whole", "[workload]") {
