@@ -307,6 +307,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
         memory_of_replica(problem, stage, held, incoming * split.borders, outgoing * split.borders, share);
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
+      const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       cost.replicas.push_back({.device = device,
                                .share = share,
                                .forward = Seconds{times.forward},
@@ -314,7 +315,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .backward_weight = Seconds{times.weight},
                                .overlap = Seconds{times.overlap},
                                .recompute = Seconds{times.again},
-                               .optimizer = optimizer_time(problem.training, steps, type) + terms,
+                               .norm = clipping.norm,
+                               .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale,
                                .prediction = prediction_time(problem.training, held.parameters, type),
                                .memory = memory});
     }

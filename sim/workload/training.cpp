@@ -120,6 +120,20 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
   return choice;
 }
 
+// What devices hold beside tensors.
+void read_reserve(yaml::Map& training, MemoryReserve& reserve) {
+  const yaml::Node* node = training.find("memory");
+  if (node == nullptr) {
+    return;
+  }
+  yaml::Map map(*node, "memory");
+  reserve.context = map.quantity<Bytes>("context", physical::kSize, Bytes{0});
+  reserve.communicator = map.quantity<Bytes>("communicator", physical::kSize, Bytes{0});
+  constexpr yaml::Range kPart{0, 1, true, "0 to 1"};
+  reserve.fragmentation = map.number("fragmentation", kPart, 0);
+  map.finish();
+}
+
 // The degrees, with the number of stages of each rank, which `chunks` may say as well.
 void read_parallel(yaml::Map& map, Training& training) {
   const yaml::Node* node = map.find("parallel");
@@ -146,20 +160,6 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
            std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
 }
 
-Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingDefaults defaults) {
-  const bool searched = defaults == TrainingDefaults::searched;
-  yaml::Map map(node, "training");
-  Training training;
-  training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
-  if (searched) {
-    training.micro_batches = training.more_micro_batches = powers_of_two(training.global_batch);
-  }
-  if (std::vector<int> given =
-          read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
-      !given.empty()) {
-    training.micro_batches = std::move(given);
-  }
-  training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
 std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
                                           const std::vector<int>& block_numbers,
                                           const std::vector<OperatorId>& operators) {
@@ -179,6 +179,20 @@ std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const M
   return selected;
 }
 
+Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingDefaults defaults) {
+  const bool searched = defaults == TrainingDefaults::searched;
+  yaml::Map map(node, "training");
+  Training training;
+  training.global_batch = map.integer("global_batch", 1, kMostSamples, training.global_batch);
+  if (searched) {
+    training.micro_batches = training.more_micro_batches = powers_of_two(training.global_batch);
+  }
+  if (std::vector<int> given =
+          read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
+      !given.empty()) {
+    training.micro_batches = std::move(given);
+  }
+  training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
   if (map.has("recompute")) {
     training.recomputes.clear();
@@ -200,6 +214,12 @@ std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const M
     training.recompute = training.recomputes.front();
   }
   training.step = map.choice("step", kStepModes, "barrier").step;
+  training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
+  if (training.clip_gradients && training.step != StepMode::barrier) {
+    throw InputError(map.where("step"), "the norm by which gradients are clipped is known when all stages have theirs; "
+                                        "allowed: 'step' barrier, or 'clip_gradients' false");
+  }
+  read_reserve(map, training.memory);
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});

@@ -118,6 +118,22 @@ struct OptimizerShards {
   int per_device = 1; ///< replicas that a device stands for, where a planner sees groups as devices
 };
 
+/// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.
+struct MemoryReserve {
+  Bytes context;            ///< of the framework: driver and libraries, their code and workspaces
+  Bytes communicator;       ///< buffers of each communicator that the device takes part in
+  double fragmentation = 0; ///< what the allocator holds beyond the tensors in it, as a part of these
+
+  /// What a device holds with so many bytes of tensors and of buffers of communicators.
+  Bytes with(Bytes tensors, Bytes communicators) const {
+    return tensors * (1 + fragmentation) + context + communicators;
+  }
+  /// The tensors for which a device has room, before communicators; below 0: not even for the context.
+  Bytes room(Bytes memory) const { return (memory - context) / (1 + fragmentation); }
+  bool any() const { return context.value > 0 || communicator.value > 0 || fragmentation > 0; }
+  bool operator==(const MemoryReserve&) const = default;
+};
+
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -129,6 +145,9 @@ struct Training {
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;
+  /// Gradients are scaled to a global norm at most: all devices add up their squares before the step.
+  bool clip_gradients = false;
+  MemoryReserve memory;
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
@@ -153,6 +172,11 @@ inline constexpr Bytes kUsualBucket{25e6};
 /// Whether this choice runs the operator forward again, in the stages that it may be in.
 bool selects(const RecomputeChoice& choice, const Operator& op);
 
+/// Those of a stage's operators, ascending, that the choice runs forward again there. `block_numbers`: as of the model.
+std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
+                                          const std::vector<int>& block_numbers,
+                                          const std::vector<OperatorId>& operators);
+
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError; for a number of micro-batches
 /// that does not divide the global batch, it names the nearest that do. `divisible_at_will`: the model is a profile of
 /// a minibatch of unknown size, which may be cut anywhere as long as no global batch is given.
@@ -160,8 +184,3 @@ Training load_training(const yaml::Node& node, bool divisible_at_will = false,
                        TrainingDefaults defaults = TrainingDefaults::plain);
 
 } // namespace stagecraft
-/// Those of a stage's operators, ascending, that the choice runs forward again there. `block_numbers`: as of the model.
-std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
-                                          const std::vector<int>& block_numbers,
-                                          const std::vector<OperatorId>& operators);
-
