@@ -62,4 +62,13 @@ Seconds optimizer_time(const Training& training, double parameters, const Device
   return type.launch_overhead + moved / type.memory_bandwidth;
 }
 
+ClippingTimes clipping_times(const Training& training, double parameters, const DeviceType& type) {
+  if (!training.clip_gradients || parameters == 0) {
+    return {};
+  }
+  const Bytes gradients{parameters * parameter_bytes(training).gradient / training.sharding.replicas};
+  return {.norm = type.launch_overhead + gradients / type.memory_bandwidth,
+          .scale = type.launch_overhead + 2 * gradients / type.memory_bandwidth};
+}
+
 } // namespace stagecraft

@@ -70,4 +70,13 @@ Seconds prediction_time(const Training& training, double parameters, const Devic
 /// writes weight and states; bound by memory bandwidth.
 Seconds optimizer_time(const Training& training, double parameters, const DeviceType& type);
 
+/// Times of clipping the gradients of `parameters`, or of a replica's part of them, by the global norm; bound by memory
+/// bandwidth, with one launch each; 0 where the training does not clip. As Megatron-LM (clip_grads.py) and PyTorch
+/// (clip_grad_norm_) do it, every gradient is scaled, by 1 where the norm is small enough.
+struct ClippingTimes {
+  Seconds norm;  ///< reads each gradient, before the sum over all devices
+  Seconds scale; ///< reads and writes each gradient, after it
+};
+ClippingTimes clipping_times(const Training& training, double parameters, const DeviceType& type);
+
 } // namespace stagecraft

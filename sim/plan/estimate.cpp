@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/collective/algorithm.hpp"
+#include "sim/plan/communicators.hpp"
 #include "sim/plan/steady_estimate.hpp"
 #include "sim/plan/unit_waits.hpp"
 
@@ -90,7 +91,7 @@ Seconds estimate_iteration(const Problem& problem, const Plan& plan, const PlanC
     Seconds slowest;
     for (const ReplicaCost& replica : cost.stages[s].replicas) {
       slowest = std::max(slowest, replica.busy());
-      step = std::max(step, replica.optimizer);
+      step = std::max(step, replica.step());
     }
     total += slowest;
     if (s + 1 < plan.stages.size()) {
@@ -120,11 +121,17 @@ std::optional<MemoryShortage> memory_shortage(const Problem& problem, const Plan
       }
     }
   }
+  const MemoryReserve& reserve = problem.training.memory;
+  std::map<DeviceId, int> communicators;
+  if (reserve.communicator.value > 0) {
+    communicators = communicators_of(cost, problem.training.clip_gradients, problem.training.sharding.on());
+  }
   std::optional<MemoryShortage> worst;
-  for (const auto& [device, need] : needs) {
-    const Bytes have = problem.platform.type_of(device).memory;
-    if (need.sum > have && (!worst || need.sum - have > worst->need - worst->have)) {
-      worst = MemoryShortage{device, need.stage, need.sum, have};
+  for (const auto& [device, of_tensors] : needs) {
+    const Bytes need = reserve.with(of_tensors.sum, reserve.communicator * communicators[device]);
+    const Bytes have = reserve.with(problem.platform.type_of(device).memory, Bytes{0});
+    if (need > have && (!worst || need - have > worst->need - worst->have)) {
+      worst = MemoryShortage{device, of_tensors.stage, need, have};
     }
   }
   return worst;

@@ -31,7 +31,7 @@ void fill_times(Problem& problem) {
 }
 
 double whole_seconds(const Problem& problem, std::size_t type, OperatorId op) {
-  const double again = problem.recomputes(op) ? problem.forward[type][op] : 0;
+  const double again = problem.counts_again(op) ? problem.forward[type][op] : 0;
   return problem.forward[type][op] + problem.backward_input[type][op] + problem.backward_weight[type][op] + again;
 }
 
@@ -52,16 +52,11 @@ Activations whole_stash(const Problem& problem, OperatorId op) {
 // Blocks in a row, so many in a segment. What is in none of them is one of its own.
 void fill_segments(Problem& problem) {
   const int together = problem.training.recompute.blocks;
-  problem.segments.assign(problem.model.size(), together > 0 ? -1 : 0);
-  int number = 0;
-  for (const Block& block : together > 0 ? blocks_of(problem.model) : std::vector<Block>()) {
-    if (!block.numbered) {
-      continue;
-    }
-    for (const OperatorId op : block.operators) {
-      problem.segments[op] = number / together;
-    }
-    ++number;
+  problem.segments.assign(problem.model.size(), 0);
+  if (together > 0) {
+    problem.block_numbers = block_numbers(problem.model);
+    std::transform(problem.block_numbers.begin(), problem.block_numbers.end(), problem.segments.begin(),
+                   [&](int number) { return number < 0 ? -1 : number / together; });
   }
 }
 

@@ -35,16 +35,19 @@ struct Problem {
   bool divisible_at_will = false; ///< samples are fractions of a profiled minibatch, not whole items
   /// [device type][operator], seconds; infinite if the type lacks the kernel.
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
-  std::vector<char> recomputed; ///< [operator]: whether the training runs it forward again before backward
+  /// [operator]: whether the training runs it forward again before backward, in the stages that it may be in.
+  std::vector<char> recomputed;
   /// [operator]: what is recomputed together just before its backward, by number: operators of one number in a stage;
   /// all have 0 unless the training recomputes block by block.
   std::vector<int> segments;
+  std::vector<int>
+      block_numbers; ///< [operator]: as of the model, if the training recomputes block by block; else empty
   /// What seconds() and stash() answer; planners ask them again and again.
   std::vector<std::vector<double>> whole; ///< [device type][operator]
   std::vector<Activations> stashes;       ///< [operator]
   Prefix prefix;
 
-  /// Forward + backward time, and forward again if the training recomputes the operator; infinite without the kernel.
+  /// Forward + backward time, and forward again if planners count it; infinite without the kernel.
   double seconds(int type, OperatorId op) const { return whole[type][op]; }
   /// Bytes of an operator's output for one micro-batch.
   Bytes output_bytes(OperatorId op) const;
@@ -53,6 +56,9 @@ struct Problem {
   /// operator's stash, or nothing without parameters.
   Bytes weight_bytes(OperatorId op) const;
   bool recomputes(OperatorId op) const { return recomputed[static_cast<std::size_t>(op)] != 0; }
+  /// Whether planners count the operator's forward twice. Where only the first blocks of each stage run again, which
+  /// they are is known when the stages are: planners count the time of none, and the memory as if all ran again.
+  bool counts_again(OperatorId op) const { return recomputes(op) && training.recompute.first == 0; }
   /// Activations that an operator adds to its stage, with the training's recompute, without the stage's input. An
   /// operator that runs again holds nothing, but recompute restores its stash. Any other holds its stash, and also its
   /// output if an operator that runs again reads it (which is slightly too much if that reader is in another stage).

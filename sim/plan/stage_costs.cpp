@@ -339,6 +339,7 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
         memory_of_replica(problem, stage, held, cost.units, incoming * split.borders, outgoing * split.borders, share);
     for (const DeviceId device : devices) {
       const DeviceType& type = problem.platform.type_of(device);
+      const ClippingTimes clipping = clipping_times(problem.training, steps, type);
       cost.replicas.push_back({.device = device,
                                .share = share,
                                .forward = Seconds{times.forward},
@@ -346,7 +347,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .backward_weight = Seconds{times.weight},
                                .overlap = Seconds{times.overlap},
                                .recompute = Seconds{times.again},
-                               .optimizer = optimizer_time(problem.training, steps, type) + terms,
+                               .norm = clipping.norm,
+                               .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale,
                                .prediction = prediction_time(problem.training, held.parameters, type),
                                .memory = memory});
     }
@@ -403,8 +405,13 @@ void recompute_as_trained(const Problem& problem, Stage& stage) {
   if (stage.recompute != Recompute::selective) {
     return;
   }
-  std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(stage.recomputed),
-               [&](OperatorId op) { return problem.recomputes(op); });
+  if (problem.training.recompute.first > 0) {
+    stage.recomputed =
+        selected_in_stage(problem.training.recompute, problem.model, problem.block_numbers, stage.operators);
+  } else {
+    std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(stage.recomputed),
+                 [&](OperatorId op) { return problem.recomputes(op); });
+  }
   stage.recompute = stage.recomputed.empty() ? Recompute::none : Recompute::selective;
 }
 

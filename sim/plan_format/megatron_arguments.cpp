@@ -115,12 +115,13 @@ constexpr std::array kFlags = {
     MegatronFlag{"recompute-num-layers", true},
     MegatronFlag{"recompute-modules", true},
     MegatronFlag{"recompute-activations", false},
+    MegatronFlag{"clip-grad", true},
     MegatronFlag{"nproc-per-node", true},
     MegatronFlag{"nnodes", true},
 };
 
 // Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 17> kUnheeded = {"use-distributed-optimizer",
+constexpr std::array<std::string_view, 16> kUnheeded = {"use-distributed-optimizer",
                                                         "overlap-grad-reduce",
                                                         "overlap-param-gather",
                                                         "overlap-p2p-communication-warmup-flush",
@@ -131,7 +132,6 @@ constexpr std::array<std::string_view, 17> kUnheeded = {"use-distributed-optimiz
                                                         "use-megatron-fsdp",
                                                         "cpu-offloading-num-layers",
                                                         "optimizer-cpu-offload",
-                                                        "recompute-num-layers",
                                                         "recompute-modules",
                                                         "distribute-saved-activations",
                                                         "fp16",

@@ -238,20 +238,44 @@ Degrees read_degrees(const MegatronArguments& arguments, const Platform& platfor
   return mesh;
 }
 
-Recompute read_recompute(const MegatronArguments& arguments, std::string& note) {
+// What runs again of every stage: of each virtual one, as Megatron-LM's transformer_block.py counts its layers.
+RecomputeChoice read_recompute(const MegatronArguments& arguments, std::string& note) {
   const std::string granularity = arguments.text("recompute-granularity");
-  if (granularity == "full") {
-    note += "; full recompute counted per stage";
-    return Recompute::full;
-  }
-  if (!granularity.empty() && granularity != "selective") {
+  const std::string method = arguments.text("recompute-method");
+  const std::string layers = std::to_string(arguments.integer("recompute-num-layers", 1, kMostDegree, 1));
+  if (!granularity.empty() && granularity != "full" && granularity != "selective") {
     throw InputError(arguments.where("recompute-granularity"),
                      "unknown granularity '" + excerpt(granularity) + "'; known: full, selective");
   }
-  if (granularity == "selective" || arguments.has("recompute-activations")) {
-    note += "; selective recompute counted as none";
+  if (!method.empty() && method != "uniform" && method != "block") {
+    throw InputError(arguments.where("recompute-method"),
+                     "unknown method '" + excerpt(method) + "'; known: uniform, block");
   }
-  return Recompute::none;
+  if (granularity != "full") {
+    const bool some = granularity == "selective" || arguments.has("recompute-activations");
+    note += some ? "; selective recompute counted as none" : "";
+    return {};
+  }
+  if (method != "block") {
+    note += "; full recompute counted per stage";
+    if (!method.empty() || arguments.has("recompute-num-layers")) {
+      note += "; training.recompute: {blocks: " + layers + "} brings back as many layers at a time";
+    }
+    return {.what = Recompute::full};
+  }
+  if (!arguments.has("recompute-num-layers")) {
+    throw InputError(arguments.where("recompute-method"), "does not say how many layers of each stage run again; "
+                                                          "needed: --recompute-num-layers N");
+  }
+  note += "; training.recompute: {first: " + layers + "} says that layers run again one by one";
+  return {.what = Recompute::selective, .blocks = 1, .first = std::stoi(layers)};
+}
+
+// What the training says in place of the plan.
+std::string of_training(const MegatronArguments& arguments) {
+  const bool clips =
+      arguments.has("clip-grad") && parse_number(arguments.text("clip-grad"), arguments.where("clip-grad")) > 0;
+  return clips ? "; training.clip_gradients: true says what --clip-grad does" : "";
 }
 
 std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {
@@ -319,7 +343,9 @@ Plan read_megatron_plan(const PlanSource& source) {
   }
   Plan plan;
   std::string note = read_note(arguments, mesh);
-  const Recompute recompute = read_recompute(arguments, note);
+  const RecomputeChoice recompute = read_recompute(arguments, note);
+  note += of_training(arguments);
+  const std::vector<int> numbers = block_numbers(source.model);
   plan.note = note.empty() ? "" : note.substr(2);
   std::size_t next = 0;
   const int group = mesh.tensor * mesh.replicas;
@@ -332,7 +358,6 @@ Plan read_megatron_plan(const PlanSource& source) {
     Stage& stage = plan.stages.emplace_back();
     stage.tensor_parallel = mesh.tensor;
     stage.sequence_parallel = mesh.tensor > 1 && arguments.has("sequence-parallel"); // Megatron-LM ignores it for one
-    stage.recompute = recompute;
     for (int rank = 0; rank < group; ++rank) {
       stage.devices.push_back(static_cast<int>(s % mesh.ranks) * group + rank);
     }
@@ -341,6 +366,11 @@ Plan read_megatron_plan(const PlanSource& source) {
       stage.operators.insert(stage.operators.end(), operators.begin(), operators.end());
     }
     std::sort(stage.operators.begin(), stage.operators.end());
+    stage.recompute = recompute.what;
+    if (recompute.what == Recompute::selective) {
+      stage.recomputed = selected_in_stage(recompute, source.model, numbers, stage.operators);
+      stage.recompute = stage.recomputed.empty() ? Recompute::none : Recompute::selective;
+    }
   }
   return plan;
 }

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "sim/base/csv.hpp"
 
 namespace stagecraft {
@@ -32,6 +34,11 @@ Json stashes_of(const MemoryUse& use) {
                     {"to_seconds", stash.to}});
   }
   return list;
+}
+
+// Whether anything is held beside tensors.
+bool reserves(const MemoryUse& use) {
+  return use.context.value > 0 || use.fixed.communicators.value > 0 || use.peak.fragments.value > 0;
 }
 
 std::string name_of(const TaskGraph& graph, TaskId task) {
@@ -66,6 +73,11 @@ std::string memory_json(const MemoryReport& report, bool series) {
         {"optimizer", use.fixed.optimizer.value},
         {"buffers", use.fixed.buffers.value},
         {"peak", {{"seconds", use.peak.time}, {"task", report.peak_tasks[device]}, {"bytes", use.peak.bytes.value}}}};
+    if (reserves(use)) {
+      one["context"] = use.context.value;
+      one["communicators"] = use.fixed.communicators.value;
+      one["peak"]["fragments"] = use.peak.fragments.value;
+    }
     if (series) {
       one["series"] = series_of(use);
       one["stashes"] = stashes_of(use);
@@ -76,7 +88,9 @@ std::string memory_json(const MemoryReport& report, bool series) {
 }
 
 std::string memory_csv(const MemoryReport& report) {
-  std::string text = "device,seconds,bytes,weights,gradients,optimizer,buffers,stashed,recompute,in_flight\n";
+  const bool reserve = std::any_of(report.uses.begin(), report.uses.end(), reserves);
+  std::string text = "device,seconds,bytes,weights,gradients,optimizer,buffers,stashed,recompute,in_flight" +
+                     std::string(reserve ? ",context,communicators,fragments" : "") + "\n";
   for (std::size_t device = 0; device < report.uses.size(); ++device) {
     const MemoryUse& use = report.uses[device];
     std::string fixed;
@@ -87,7 +101,12 @@ std::string memory_csv(const MemoryReport& report) {
     for (const MemoryStep& step : use.steps) {
       text += name + csv_cell(step.time) + "," + csv_cell(step.bytes.value) + "," + fixed +
               csv_cell(step.stashed.value) + "," + csv_cell(step.recompute.value) + "," +
-              std::to_string(step.in_flight) + "\n";
+              std::to_string(step.in_flight);
+      if (reserve) {
+        text += "," + csv_cell(use.context.value) + "," + csv_cell(use.fixed.communicators.value) + "," +
+                csv_cell(step.fragments.value);
+      }
+      text += "\n";
     }
   }
   return text;
@@ -104,7 +123,10 @@ std::string memory_sentence(const MemoryReport& report) {
          ", " + to_text(Seconds{peak.time}) + " from the start: weights " + to_text(fixed.weights) + ", gradients " +
          to_text(fixed.gradients) + ", optimizer " + to_text(fixed.optimizer) + ", buffers " + to_text(fixed.buffers) +
          ", activations of " + std::to_string(peak.in_flight) + " micro-batches " + to_text(peak.stashed) +
-         (peak.recompute.value > 0 ? ", brought back " + to_text(peak.recompute) : "") + ".";
+         (peak.recompute.value > 0 ? ", brought back " + to_text(peak.recompute) : "") +
+         (report.uses[most].context.value > 0 ? ", context " + to_text(report.uses[most].context) : "") +
+         (fixed.communicators.value > 0 ? ", communicators " + to_text(fixed.communicators) : "") +
+         (peak.fragments.value > 0 ? ", fragments " + to_text(peak.fragments) : "") + ".";
 }
 
 } // namespace stagecraft

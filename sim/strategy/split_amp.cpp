@@ -111,7 +111,7 @@ private:
     }
     const RankShare& part = split_.operators[op];
     const Seconds forward = time->forward + forward_wait(part, group, share);
-    const int passes = problem_.recomputes(op) ? 2 : 1;
+    const int passes = problem_.counts_again(op) ? 2 : 1;
     return (forward * passes + backward_seconds(*time, part, group, share)).value;
   }
 

@@ -15,7 +15,7 @@ Evaluation estimate(const Problem& problem, const Plan& plan) {
   for (const StageCost& stage : cost.stages) {
     for (const ReplicaCost& replica : stage.replicas) {
       const auto at = std::find(result.devices.begin(), result.devices.end(), replica.device);
-      result.busy[at - result.devices.begin()] += problem.micro_batches * replica.busy() + replica.optimizer;
+      result.busy[at - result.devices.begin()] += problem.micro_batches * replica.busy() + replica.step();
     }
   }
   for (const Seconds busy : result.busy) {

@@ -299,7 +299,7 @@ private:
         const StreamTimes times = stream_times(problem_, operators, type, 1, streams_);
         std::vector<OperatorId> again;
         std::copy_if(operators.begin(), operators.end(), std::back_inserter(again),
-                     [&](OperatorId op) { return problem_.recomputes(op); });
+                     [&](OperatorId op) { return problem_.counts_again(op); });
         seconds_[type].push_back(times.forward + times.backward +
                                  stream_times(problem_, again, type, 1, streams_).forward);
       }

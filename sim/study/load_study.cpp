@@ -212,6 +212,19 @@ void share_states(Study& study) {
   sharding.replicas = sharding.sharing(mesh.data);
 }
 
+// What the framework holds of each device's memory, and what its allocator wastes, is not there for tensors.
+void reserve_memory(const MemoryReserve& reserve, const Where& where, Platform& platform) {
+  for (DeviceType& type : platform.types) {
+    const Bytes room = reserve.room(type.memory);
+    if (room.value <= 0) {
+      throw InputError(where, "a context of " + to_text(reserve.context) + " leaves nothing of the " +
+                                  to_text(type.memory) + " of device type '" + type.name +
+                                  "'; allowed: less than that");
+    }
+    type.memory = room;
+  }
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -407,6 +420,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
                                  [&] { return find_platform(map, *model, folders, of_platform); });
   study.training = read_training(map, *model, purpose);
   share_states(study);
+  if (study.training.memory.any()) {
+    reserve_memory(study.training.memory, map.where("training"), study.platform);
+  }
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }

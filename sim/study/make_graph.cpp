@@ -183,15 +183,22 @@ std::variant<TaskGraph, Infeasible> graph_of(StudyCosts& costs, const Problem& p
   if (std::string reason = not_shared(problem, ordered.plan); !reason.empty()) {
     return Infeasible{std::move(reason)};
   }
+  if (problem.training.clip_gradients && (!schedule.flushes || schedule.steps_each_micro_batch)) {
+    return Infeasible{"gradients are clipped by the norm of all stages' gradients, and this schedule does not wait for "
+                      "them; allowed: training.clip_gradients false, or a schedule that flushes"};
+  }
+  const bool waits = choice.step.value_or(study.training.step) == StepMode::barrier;
   TaskGraphRequest request{.cost = ordered.cost,
                            .schedule = ordered.schedule,
                            .router = costs.router(),
-                           .barrier = choice.step.value_or(study.training.step) == StepMode::barrier,
+                           .barrier = waits,
                            .blocking_sends = study.training.blocking_sends,
                            .early_recompute = problem.training.recompute.rule.early,
                            .all_reduce = problem.training.all_reduce->name,
                            .exchanges = choice.exchanges.value_or(exchanges_of(study)),
                            .sharding = problem.training.sharding,
+                           .clips_gradients = waits && problem.training.clip_gradients,
+                           .reserve = problem.training.memory,
                            .fused = fused_part(problem, ordered),
                            .rank_of = ordered.rank_of};
   if (!study.loader) {

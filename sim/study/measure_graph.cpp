@@ -104,7 +104,7 @@ Metrics measure_analytic(const Study& study, const TaskGraph& graph) {
 std::vector<std::string> memory_overflows(const Platform& platform, const TaskGraph& graph, const Metrics& metrics) {
   std::vector<std::string> overflows;
   for (std::size_t i = 0; i < graph.devices.size(); ++i) {
-    const Bytes have = platform.type_of(graph.devices[i]).memory;
+    const Bytes have = graph.reserve.with(platform.type_of(graph.devices[i]).memory, Bytes{0});
     const Bytes need = metrics.peak_memory[i];
     if (need > have) {
       const TaskId task = metrics.peak_task[i];

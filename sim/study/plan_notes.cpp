@@ -2,16 +2,21 @@
 #include "sim/study/plan_notes.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
 namespace {
 
 // Whether the plan recomputes just what the choice asks for.
 bool is_carried_out(const RecomputeChoice& choice, const Plan& plan, const ModelGraph& model) {
+  const std::vector<int> numbers = block_numbers(model);
   return std::all_of(plan.stages.begin(), plan.stages.end(), [&](const Stage& stage) {
-    return std::all_of(stage.operators.begin(), stage.operators.end(), [&](OperatorId op) {
-      return stage.recomputes(op) == selects(choice, model.operators[static_cast<std::size_t>(op)]);
-    });
+    std::vector<OperatorId> again;
+    std::copy_if(stage.operators.begin(), stage.operators.end(), std::back_inserter(again),
+                 [&](OperatorId op) { return stage.recomputes(op); });
+    return again == selected_in_stage(choice, model, numbers, stage.operators);
   });
 }
 

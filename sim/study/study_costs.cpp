@@ -66,6 +66,7 @@ const Training& StudyCosts::training_of(FitChange change, int recompute) {
   }
   const auto [slot, is_new] = recomputing_.try_emplace(recompute, asked);
   slot->second.recompute.what = Recompute::full;
+  slot->second.recompute.first = 0;
   return slot->second;
 }
 
@@ -117,8 +118,10 @@ Seconds StudyCosts::single_device_seconds() {
       for (OperatorId op = 0; op < study_.model->size(); ++op) {
         whole += Seconds{costs.forward[type][op] + costs.backward_input[type][op] + costs.backward_weight[type][op]};
       }
-      best = std::min(best,
-                      count * whole + optimizer_time(study_.training, totals.parameters, study_.platform.types[type]));
+      const DeviceType& on = study_.platform.types[type];
+      const ClippingTimes clipping = clipping_times(study_.training, totals.parameters, on);
+      best = std::min(best, count * whole + optimizer_time(study_.training, totals.parameters, on) + clipping.norm +
+                                clipping.scale);
     }
   }
   single_ = best;

@@ -59,9 +59,10 @@ private:
 class Walk {
 public:
   Walk(const TaskGraph& graph, const Timeline& timeline, std::size_t device, bool keeps_steps)
-      : graph_(graph), timeline_(timeline), program_(graph.program_of(device)), keeps_steps_(keeps_steps),
-        fixed_(graph.fixed_memory[device].total()) {
+      : graph_(graph), timeline_(timeline), device_(device), program_(graph.program_of(device)),
+        keeps_steps_(keeps_steps), fixed_(graph.fixed_memory[device].total()) {
     use_.fixed = graph.fixed_memory[device];
+    use_.context = graph.reserve.context;
     for (const TaskId task : program_) {
       micro_batches_ = std::max(micro_batches_, graph.micro_batch[task] + 1);
     }
@@ -152,7 +153,9 @@ private:
 
   void step(double time) {
     now_.time = time;
-    now_.bytes = fixed_ + now_.stashed + now_.recompute;
+    const Bytes tensors = fixed_ + now_.stashed + now_.recompute;
+    now_.bytes = graph_.held(device_, tensors);
+    now_.fragments = tensors * graph_.reserve.fragmentation;
     if (keeps_steps_) {
       use_.steps.push_back(now_);
     }
@@ -205,6 +208,7 @@ private:
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  std::size_t device_;
   std::span<const TaskId> program_;
   bool keeps_steps_;
   Bytes fixed_;

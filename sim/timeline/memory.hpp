@@ -14,6 +14,7 @@ struct MemoryStep {
   Bytes bytes;     ///< everything, fixed memory included
   Bytes stashed;   ///< activations of the micro-batches in flight
   Bytes recompute; ///< activations restored by recompute
+  Bytes fragments; ///< what the allocator holds beyond the tensors in it
   int in_flight = 0;
 };
 
@@ -31,6 +32,7 @@ struct MemoryPeak : MemoryStep {
 
 struct MemoryUse {
   FixedMemory fixed;
+  Bytes context;                 ///< of the framework
   std::vector<MemoryStep> steps; ///< in time order, over all iterations
   std::vector<Stash> stashes;    ///< in order of `from`
   MemoryPeak peak;

@@ -110,8 +110,8 @@ void walk_device(const TaskGraph& graph, const Timeline& timeline, std::size_t d
   metrics.busy[device] += Seconds{busy / timeline.window};
   metrics.exposed[device] += Seconds{exposed / timeline.window};
   metrics.stall[device] += Seconds{stall / timeline.window};
-  if (peak > metrics.peak_memory[device].value) {
-    metrics.peak_memory[device] = Bytes{peak};
+  if (const Bytes held = graph.held(device, Bytes{peak}); held > metrics.peak_memory[device]) {
+    metrics.peak_memory[device] = held;
     metrics.peak_task[device] = peak_task;
   }
 }

@@ -51,6 +51,20 @@ std::vector<Block> blocks_of(const ModelGraph& model) {
   return blocks;
 }
 
+std::vector<int> block_numbers(const ModelGraph& model) {
+  std::vector<int> numbers(model.size(), -1);
+  int number = 0;
+  for (const Block& block : blocks_of(model)) {
+    if (block.numbered) {
+      for (const OperatorId op : block.operators) {
+        numbers[op] = number;
+      }
+      ++number;
+    }
+  }
+  return numbers;
+}
+
 LayerRow layer_row_of(const ModelGraph& model) {
   LayerRow row;
   std::vector<int> layer(model.size(), -1);

@@ -18,6 +18,9 @@ struct Block {
 /// ("stage1.first" of "stage1.first.conv1"). An operator whose name has one part is a block by itself.
 std::vector<Block> blocks_of(const ModelGraph& model);
 
+/// [operator]: the number of its numbered block, counted from 0 in their order; -1: in none.
+std::vector<int> block_numbers(const ModelGraph& model);
+
 /// The numbered blocks as a row of layers. `before` and `after` hold what stands outside the row (Megatron-LM:
 /// embedding and loss). Operators between two layers belong to the first of them.
 struct LayerRow {

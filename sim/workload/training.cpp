@@ -3,7 +3,9 @@
 #include "sim/workload/training.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 
 #include "sim/base/divisors.hpp"
 #include "sim/base/physical_ranges.hpp"
@@ -88,8 +90,9 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
     }
     const bool some = map.has("operators") || map.has("kinds");
     constexpr int kMostBlocks = 100'000;
-    const bool by_blocks = map.has("blocks");
-    choice.blocks = by_blocks ? map.integer("blocks", 1, kMostBlocks) : 0;
+    const bool by_blocks = map.has("blocks") || map.has("first");
+    choice.blocks = by_blocks ? map.integer("blocks", 1, kMostBlocks, 1) : 0;
+    choice.first = map.has("first") ? map.integer("first", 1, kMostBlocks) : 0;
     const RecomputeRow& row = map.choice("what", kRecomputes, by_blocks ? kBlocks : some ? "selective" : "full");
     choice.what = row.recompute;
     choice.blocks = row.name == kBlocks ? std::max(1, choice.blocks) : choice.blocks;
@@ -97,7 +100,8 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
       throw InputError(map.where("what"), "'operators' and 'kinds' say what is recomputed; allowed: what: selective");
     }
     if (choice.blocks > 0 && row.name != kBlocks) {
-      throw InputError(map.where("blocks"), "'blocks' says what is recomputed; allowed: what: blocks");
+      const std::string key = map.has("blocks") ? "blocks" : "first";
+      throw InputError(map.where(key), "'" + key + "' says what is recomputed; allowed: what: blocks");
     }
     choice.rule.early = map.choice("when", kRecomputeTimes, choice.blocks > 0 ? "lazy" : "early").early;
     if (choice.blocks > 0 && choice.rule.early) {
@@ -114,6 +118,20 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
                                  "{kinds: [KIND, …]} or both");
   }
   return choice;
+}
+
+// What devices hold beside tensors.
+void read_reserve(yaml::Map& training, MemoryReserve& reserve) {
+  const yaml::Node* node = training.find("memory");
+  if (node == nullptr) {
+    return;
+  }
+  yaml::Map map(*node, "memory");
+  reserve.context = map.quantity<Bytes>("context", physical::kSize, Bytes{0});
+  reserve.communicator = map.quantity<Bytes>("communicator", physical::kSize, Bytes{0});
+  constexpr yaml::Range kPart{0, 1, true, "0 to 1"};
+  reserve.fragmentation = map.number("fragmentation", kPart, 0);
+  map.finish();
 }
 
 // The degrees, with the number of stages of each rank, which `chunks` may say as well.
@@ -140,6 +158,25 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
           ((choice.blocks > 0 && is_in_numbered_block(op.name)) ||
            std::any_of(choice.kinds.begin(), choice.kinds.end(), is_kind) ||
            std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
+}
+
+std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
+                                          const std::vector<int>& block_numbers,
+                                          const std::vector<OperatorId>& operators) {
+  std::set<int> blocks; // the first ones of the stage
+  for (const OperatorId op : operators) {
+    if (block_numbers[op] >= 0) {
+      blocks.insert(block_numbers[op]);
+    }
+  }
+  while (choice.first > 0 && blocks.size() > static_cast<std::size_t>(choice.first)) {
+    blocks.erase(std::prev(blocks.end()));
+  }
+  std::vector<OperatorId> selected;
+  std::copy_if(operators.begin(), operators.end(), std::back_inserter(selected), [&](OperatorId op) {
+    return selects(choice, model.operators[op]) && (choice.first == 0 || blocks.contains(block_numbers[op]));
+  });
+  return selected;
 }
 
 Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingDefaults defaults) {
@@ -177,6 +214,12 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
     training.recompute = training.recomputes.front();
   }
   training.step = map.choice("step", kStepModes, "barrier").step;
+  training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
+  if (training.clip_gradients && training.step != StepMode::barrier) {
+    throw InputError(map.where("step"), "the norm by which gradients are clipped is known when all stages have theirs; "
+                                        "allowed: 'step' barrier, or 'clip_gradients' false");
+  }
+  read_reserve(map, training.memory);
   training.blocking_sends = map.boolean("blocking_sends", training.blocking_sends);
   training.ordered_sends = map.boolean("ordered_sends", training.ordered_sends);
   training.gradient_bucket = read_bucket(map, searched ? kUsualBucket : Bytes{0});

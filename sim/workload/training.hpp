@@ -71,13 +71,16 @@ struct RecomputeChoice {
   /// If selective: all operators of numbered blocks, so many blocks at a time, each time just before their backward; 0:
   /// not by blocks, and all that a stage recomputes at once.
   int blocks = 0;
+  /// If by blocks: only the first so many that a stage has operators of run again, as by Megatron-LM's method `block`;
+  /// 0: all.
+  int first = 0;
   RecomputeRule rule;
   Where where; ///< place in the file, for errors
 
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
     return what == other.what && operators == other.operators && kinds == other.kinds && blocks == other.blocks &&
-           rule == other.rule;
+           first == other.first && rule == other.rule;
   }
 };
 
@@ -107,6 +110,22 @@ inline constexpr std::array kAllReduces = {
 /// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.
 inline constexpr AllReduceRow kHopByHop{"hop by hop", "a ring whose hops are transfers of their own"};
 
+/// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.
+struct MemoryReserve {
+  Bytes context;            ///< of the framework: driver and libraries, their code and workspaces
+  Bytes communicator;       ///< buffers of each communicator that the device takes part in
+  double fragmentation = 0; ///< what the allocator holds beyond the tensors in it, as a part of these
+
+  /// What a device holds with so many bytes of tensors and of buffers of communicators.
+  Bytes with(Bytes tensors, Bytes communicators) const {
+    return tensors * (1 + fragmentation) + context + communicators;
+  }
+  /// The tensors for which a device has room, before communicators; below 0: not even for the context.
+  Bytes room(Bytes memory) const { return (memory - context) / (1 + fragmentation); }
+  bool any() const { return context.value > 0 || communicator.value > 0 || fragmentation > 0; }
+  bool operator==(const MemoryReserve&) const = default;
+};
+
 /// The training part of a study.
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
@@ -118,6 +137,9 @@ struct Training {
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;
+  /// Gradients are scaled to a global norm at most: all devices add up their squares before the step.
+  bool clip_gradients = false;
+  MemoryReserve memory;
   bool blocking_sends =
       false;                 ///< a device starts to send when its kernel has ended, and computes nothing while it sends
   bool ordered_sends = true; ///< transfers of one sender over the same links run one after another
@@ -139,8 +161,13 @@ struct Training {
 enum class TrainingDefaults { plain, searched };
 inline constexpr Bytes kUsualBucket{25e6};
 
-/// Whether this choice runs the operator forward again.
+/// Whether this choice runs the operator forward again, in the stages that it may be in.
 bool selects(const RecomputeChoice& choice, const Operator& op);
+
+/// Those of a stage's operators, ascending, that the choice runs forward again there. `block_numbers`: as of the model.
+std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
+                                          const std::vector<int>& block_numbers,
+                                          const std::vector<OperatorId>& operators);
 
 /// Reads the `training` mapping of a study: docs/formats/study.md. Throws InputError; for a number of micro-batches
 /// that does not divide the global batch, it names the nearest that do. `divisible_at_will`: the model is a profile of

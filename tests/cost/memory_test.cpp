@@ -69,5 +69,29 @@ TEST_CASE("the optimiser step reads and writes weights and states and reads grad
   CHECK(optimizer_time(training_of("adam", Precision::fp16), 0, type).value == 0);
 }
 
+// 1e6 parameters in bf16 are 2 MB of gradients; at 1 GB/s that is 2 ms to read, and 4 ms to read and write.
+TEST_CASE("clipping reads gradients for their norm, and reads and writes them to scale them", "[cost][memory]") {
+  DeviceType type;
+  type.memory_bandwidth = BytesPerSecond{1e9};
+  type.launch_overhead = Seconds{1e-5};
+  Training training = training_of("adam", Precision::bf16);
+  CHECK(clipping_times(training, 1e6, type).norm.value == 0);
+  CHECK(clipping_times(training, 1e6, type).scale.value == 0);
+  training.clip_gradients = true;
+  CHECK(clipping_times(training, 1e6, type).norm.value == near(1e-5 + 2e-3));
+  CHECK(clipping_times(training, 1e6, type).scale.value == near(1e-5 + 4e-3));
+  CHECK(clipping_times(training, 0, type).norm.value == 0);
+  training.optimizer_shards = {.on = true, .replicas = 4}; // each has a fourth of the gradients
+  CHECK(clipping_times(training, 1e6, type).norm.value == near(1e-5 + 5e-4));
+}
+
+TEST_CASE("what is held beside tensors, and what it leaves for them", "[cost][memory]") {
+  const MemoryReserve reserve{.context = Bytes{100}, .communicator = Bytes{7}, .fragmentation = 0.25};
+  CHECK(reserve.with(Bytes{1000}, Bytes{14}).value == 1000 * 1.25 + 100 + 14);
+  CHECK(reserve.room(Bytes{1350}).value == 1000);
+  CHECK(MemoryReserve{}.with(Bytes{1000}, Bytes{0}).value == 1000);
+  CHECK(MemoryReserve{}.room(Bytes{1000}).value == 1000);
+}
+
 } // namespace
 } // namespace stagecraft

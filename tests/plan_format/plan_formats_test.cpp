@@ -141,8 +141,31 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
   CHECK(read(gpt(), on + "--micro-batch-size 2 --global-batch-size 8").note == "made for 4 micro-batches");
   CHECK(read(gpt(), on + "--micro-batch-size 3 --global-batch-size 8").note ==
         "the sizes of batch and micro-batch are not taken over");
-  CHECK(read(gpt(), on + "--recompute-granularity full --recompute-num-layers 1").note ==
-        "not taken over: --recompute-num-layers; full recompute counted per stage");
+  CHECK(read(gpt(), on + "--recompute-granularity full --recompute-method uniform --recompute-num-layers 2").note ==
+        "full recompute counted per stage; training.recompute: {blocks: 2} brings back as many layers at a time");
+  CHECK(read(gpt(), on + "--clip-grad 1.0").note == "training.clip_gradients: true says what --clip-grad does");
+  CHECK(read(gpt(), on + "--clip-grad 0.0").note.empty());
+}
+
+// Of each stage the first layers; a layer of GPT-2 has 12 operators.
+TEST_CASE("Megatron-LM's method block recomputes the first layers of every virtual stage", "[study][formats]") {
+  const std::string on = "WORLD_SIZE=2\n--num-layers 12 --pipeline-model-parallel-size 2 --recompute-granularity full "
+                         "--recompute-method block --recompute-num-layers ";
+  const auto recomputed = [](const Plan& plan) {
+    std::vector<std::size_t> counts;
+    for (const Stage& stage : plan.stages) {
+      counts.push_back(stage.recomputed.size());
+    }
+    return counts;
+  };
+  const Plan plan = read(gpt(), on + "4");
+  CHECK(plan.note == "training.recompute: {first: 4} says that layers run again one by one");
+  CHECK(recomputed(plan) == std::vector<std::size_t>{48, 48});
+  CHECK(plan.stages[0].recompute == Recompute::selective);
+  CHECK(plan.stages[1].recomputed.front() == plan.stages[1].operators.front());
+  CHECK(recomputed(read(gpt(), on + "1 --num-virtual-stages-per-pipeline-rank 2")) ==
+        std::vector<std::size_t>{12, 12, 12, 12});
+  CHECK(recomputed(read(gpt(), on + "9")) == std::vector<std::size_t>{72, 72}); // all that a stage has
 }
 
 TEST_CASE("a layout whose stages have far more ranks than memory holds is refused", "[study][formats]") {
@@ -178,6 +201,10 @@ TEST_CASE("Megatron-LM's arguments are refused with the place", "[study][formats
       {"--pipeline-model-parallel-layout Et*1048576t*1048576L", "file:1:34: the layout is longer"},
       {"--pipeline-model-parallel-layout \"Et", "file:1:34: a quotation without its end"},
       {"--num-layers 12 --recompute-granularity some", "file:1:41: unknown granularity 'some'"},
+      {"--num-layers 12 --recompute-method some", "file:1:36: unknown method 'some'; known: uniform, block"},
+      {"--num-layers 12 --recompute-granularity full --recompute-method block",
+       "file:1:65: does not say how many layers of each stage run again; needed: --recompute-num-layers N"},
+      {"--num-layers 12 --clip-grad none", "file:1:29: "},
   }));
   INFO(text);
   CHECK_THAT(error_of([&, text = text] { read(gpt(), text, "megatron"); }), StartsWith(expected));

@@ -1,6 +1,7 @@
 // Recompute as a study's choice: time and peak memory of every variant by hand, under every schedule and engine.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <set>
 
 #include "sim/study/replay_prepared.hpp"
 #include "tests/study/studies.hpp"
@@ -92,6 +93,75 @@ TEST_CASE("block by block a stage keeps each block's input and brings one block 
   CHECK(again(run("blocks")) > 0);
   CHECK(again(run("{blocks: 2}")) == near(again(run("blocks"))));
   CHECK(again(run("{operators: [layer.0.a, layer.0.b, layer.1.a, layer.1.b]}")) == near(again(run("blocks"))));
+}
+
+// Only layer.0 of the two runs again: its input of 10 is kept and its 150 brought back; layer.1 keeps its 70 + 40, which
+// has its input.
+TEST_CASE("only the first blocks of a stage run again where the study says so", "[study][recompute]") {
+  const auto run = [](const std::string& recompute) {
+    return compare_text("model: blocks.yaml\nplatform: pcie-v100\nengine: analytic\ntraining: {global_batch: 2, "
+                        "micro_batches: 2, optimizer: sgd, recompute: " +
+                        recompute + "}\ncompare: {strategies: [single], schedules: [gpipe]}\n")
+        .comparison.runs.front();
+  };
+  const Run none = run("none"), blocks = run("blocks"), first = run("{first: 1}");
+  const double fixed = none.metrics.peak_memory[0].value - 4 * 2 * 268;
+  const auto held = [&](const Run& one) { return (one.metrics.peak_memory[0].value - fixed) / 4; };
+  CHECK(held(first) == near(2 * (3 + 5 + 10 + 70 + 40) + 150));
+  CHECK(held(run("{blocks: 2, first: 1}")) == held(first)); // one is all that runs again
+  CHECK(held(run("{first: 2}")) == held(blocks));
+  CHECK(held(run("{first: 7}")) == held(blocks));
+  const auto again = [&](const Run& one) { return (one.metrics.busy[0] - none.metrics.busy[0]).value; };
+  CHECK(again(first) == near(again(blocks) / 2)); // the layers are alike
+  CHECK(again(run("{first: 2}")) == near(again(blocks)));
+}
+
+// Four layers on two ranks of two stages: each stage has one layer. On two ranks of one stage, each has two.
+TEST_CASE("the first blocks are those of each stage, also of several on one rank", "[study][recompute]") {
+  const auto recomputed = [](const std::string& schedule, const std::string& interleave) {
+    const Run run = compare_text("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: "
+                                 "{global_batch: 8, micro_batches: 4, precision: bf16, recompute: {first: 1}, parallel: "
+                                 "{pipeline: 2, data: 1, tensor: 4" +
+                                 interleave + "}}\ncompare: {strategies: [mesh], schedules: [" + schedule + "]}\n")
+                        .comparison.runs.front();
+    REQUIRE(run.feasible);
+    std::vector<std::string> blocks;
+    for (const RunStage& stage : run.stages) {
+      REQUIRE(stage.recomputed.size() == 11);
+      blocks.push_back(stage.recomputed.front().substr(0, stage.recomputed.front().rfind('.')));
+    }
+    return blocks;
+  };
+  CHECK(recomputed("interleaved", ", interleave: 2") ==
+        std::vector<std::string>{"layer.0", "layer.1", "layer.2", "layer.3"});
+  CHECK(recomputed("1f1b", "") == std::vector<std::string>{"layer.0", "layer.2"});
+}
+
+TEST_CASE("every strategy runs the first blocks of its stages again", "[study][recompute][conformance]") {
+  const Comparison first = compare_text("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\n"
+                                        "training: {global_batch: 16, micro_batches: 4, precision: bf16, recompute: "
+                                        "{first: 1}}\ncompare: {strategies: all, schedules: [1f1b, interleaved]}\n")
+                               .comparison;
+  int compared = 0;
+  for (const Run& run : first.runs) {
+    CAPTURE(run.strategy, run.schedule, run.why_not);
+    for (std::size_t s = 0; run.feasible && run.strategy != "piper" && s < run.stages.size(); ++s) {
+      std::set<std::string> blocks, again; // piper may recompute more
+      const auto add = [](const std::string& name, std::set<std::string>& to) {
+        if (name.starts_with("layer.")) {
+          to.insert(name.substr(0, 7));
+        }
+      };
+      std::for_each(run.stages[s].operators.begin(), run.stages[s].operators.end(),
+                    [&](const std::string& name) { add(name, blocks); });
+      std::for_each(run.stages[s].recomputed.begin(), run.stages[s].recomputed.end(),
+                    [&](const std::string& name) { add(name, again); });
+      CHECK(again.size() == std::min<std::size_t>(1, blocks.size()));
+      CHECK((again.empty() || *again.begin() == *blocks.begin()));
+      ++compared;
+    }
+  }
+  CHECK(compared > 20);
 }
 
 // A GPT-2 whose blocks are cut by a stage: each stage brings back its own part of a block, never more than none holds.

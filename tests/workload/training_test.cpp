@@ -6,6 +6,8 @@
 namespace stagecraft {
 namespace {
 
+using test::error_of;
+
 Training training(const std::string& text) { return load_training(yaml::parse(text, "t.yaml")); }
 
 TEST_CASE("a training mapping is read whole", "[workload]") {
@@ -27,6 +29,34 @@ TEST_CASE("keys that a training mapping leaves out have the header's defaults", 
   CHECK(read.optimizer->name == "momentum");
   CHECK(read.precision == Precision::fp32);
   CHECK(training("{global_batch: 6, micro_batches: 3}").micro_batches == std::vector<int>{3});
+}
+
+TEST_CASE("the first blocks of a stage are blocks one by one", "[workload]") {
+  const RecomputeChoice first = training("{recompute: {first: 3}}").recompute;
+  CHECK(first.what == Recompute::selective);
+  CHECK(first.blocks == 1);
+  CHECK(first.first == 3);
+  CHECK(!first.rule.early);
+  CHECK(training("{recompute: {blocks: 2, first: 3}}").recompute.blocks == 2);
+  CHECK(training("{recompute: blocks}").recompute.first == 0);
+  CHECK_THAT(error_of([] { training("{recompute: {what: full, first: 3}}"); }),
+             Catch::Contains("'first' says what is recomputed; allowed: what: blocks"));
+  CHECK_THAT(error_of([] { training("{recompute: {first: 0}}"); }), Catch::Contains("'first'"));
+}
+
+TEST_CASE("what clipping and memory are by default, and what they may be", "[workload]") {
+  CHECK(!training("{}").clip_gradients);
+  CHECK(!training("{}").memory.any());
+  CHECK(training("{clip_gradients: true}").clip_gradients);
+  CHECK_THAT(error_of([] { training("{clip_gradients: true, step: local}"); }),
+             Catch::Contains("allowed: 'step' barrier, or 'clip_gradients' false"));
+  CHECK(!training("{clip_gradients: false, step: local}").clip_gradients);
+  const MemoryReserve reserve = training("{memory: {context: 1 GB, communicator: 3 MB, fragmentation: 0.1}}").memory;
+  CHECK(reserve.context.value == 1e9);
+  CHECK(reserve.communicator.value == 3e6);
+  CHECK(reserve.fragmentation == 0.1);
+  CHECK_THAT(error_of([] { training("{memory: {contexts: 1 GB}}"); }), Catch::Contains("unknown key 'contexts'"));
+  CHECK_THAT(error_of([] { training("{memory: {fragmentation: 1.5}}"); }), Catch::Contains("0 to 1"));
 }
 
 TEST_CASE("an all-reduce is one of those that are known", "[workload]") {

@@ -48,6 +48,9 @@ PlanResult plan_by_runs(const RealRunOptions& options, bool quiet, const pipelin
 PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_study, const RunOptions& run,
                                  const RealRunOptions& options, bool quiet) {
   PreparedRealRun ready{std::move(given_study), {}, {}, {}};
+  if (ready.study.training.clip_gradients) {
+    throw InputError({"training.clip_gradients", 0, 0}, "a real run does not clip gradients; allowed: false");
+  }
   ready.study.training.blocking_sends |= row.holds_cores;
   ready.study.training.ordered_sends = true; // because connections keep the order of sends
   ready.study.training.all_reduce = &kHopByHop;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/end_of_equals.hpp"
+#include "sim/plan/communicators.hpp"
 #include "sim/schedule/task_graph/add_edges.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 
@@ -58,6 +59,12 @@ void TaskGraphBuilder::list_devices() {
         graph_.devices.push_back(replica.device);
         graph_.fixed_memory.emplace_back();
       }
+    }
+  }
+  graph_.reserve = request_.reserve;
+  if (request_.reserve.communicator.value > 0) {
+    for (const auto& [device, count] : communicators_of(cost_, request_.clips_gradients, request_.sharding.on())) {
+      graph_.fixed_memory[index_of_[device]].communicators = request_.reserve.communicator * count;
     }
   }
 }

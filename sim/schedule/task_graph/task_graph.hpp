@@ -55,7 +55,8 @@ struct Tie {
 struct FixedMemory {
   Bytes weights; ///< all versions
   Bytes gradients, optimizer, buffers;
-  Bytes total() const { return weights + gradients + optimizer + buffers; }
+  Bytes communicators;                                                      ///< their buffers, beside tensors
+  Bytes total() const { return weights + gradients + optimizer + buffers; } ///< of tensors
 };
 
 /// Flat arrays over tasks. A device runs its program in order; a task also waits for all its predecessors. Iterations
@@ -73,6 +74,7 @@ struct TaskGraph {
   std::vector<std::int32_t> program_begin; ///< [device], and the end
   std::vector<TaskId> program;
   std::vector<FixedMemory> fixed_memory; ///< [device]
+  MemoryReserve reserve;                 ///< what each device holds beside tensors
   int channels = 0;                      ///< number of channels
   int joins = 0;                         ///< tasks that only join others
   bool overlaps = false;                 ///< iterations follow one another without a pause
@@ -86,6 +88,10 @@ struct TaskGraph {
 
   int tasks() const { return static_cast<int>(work.size()); }
   int executed() const { return tasks() - joins; }
+  /// What a device holds with so many bytes of tensors.
+  Bytes held(std::size_t device, Bytes tensors) const {
+    return reserve.with(tensors, fixed_memory[device].communicators);
+  }
   std::span<const TaskId> successors_of(TaskId task) const {
     return {successors.data() + successor_begin[task], successors.data() + successor_begin[task + 1]};
   }
@@ -141,6 +147,8 @@ struct TaskGraphRequest {
   ExchangeTasks exchanges = ExchangeTasks::none;
   double most_tasks = 4e7;           ///< beyond it no exchange is a task; some 100 B each
   Sharding sharding = {};            ///< what replicas share
+  bool clips_gradients = false;      ///< behind a barrier: by the norm over all devices, as ClippingTimes says
+  MemoryReserve reserve = {};        ///< what devices hold beside tensors
   FusedPart fused = nullptr;         ///< empty: 1 for all pairs
   std::span<const int> rank_of = {}; ///< [DeviceId]: its rank in the schedule; empty: as make_task_graph() says
   const Loading* loading = nullptr;  ///< nullptr: data is always ready

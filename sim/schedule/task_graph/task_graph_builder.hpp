@@ -44,6 +44,7 @@ private:
   struct ReplicaTasks {
     int device = 0; // index into the graph's devices
     TaskId forward = kNone, backward = kNone, weight = kNone, recompute = kNone, optimizer = kNone;
+    TaskId norm = kNone;                  // of its gradients, where they are clipped
     TaskId last = kNone;                  // task after which the stage's gradients are complete
     std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
     std::int32_t group_leg = -1;          // as in Work
@@ -127,13 +128,17 @@ private:
   void divide_last(ReplicaTasks& replica, const std::vector<GradientBucket>& buckets);
   void set_ahead(TaskId task, int iterations);
   void write_optimizer(int stage, ReplicaTasks& replica);
+  void write_norm(int stage, ReplicaTasks& replica);
   void join_fused();
   TaskId first_of(const std::vector<TaskId>& group, TaskKind kind) const;
   void shorten_fused(const std::vector<TaskId>& head);
 
   // task_graph_iteration.cpp: the end of an iteration: gradients, optimizers, and the overlap with the next one
   TaskId add_join(TaskKind kind, int count);
+  bool steps_together() const;
+  bool clips() const { return request_.clips_gradients && steps_together(); }
   void finish_iteration();
+  void add_up_norms(TaskId barrier);
   TaskId complete(const ReplicaTasks& replica) const;
   TaskId reduce_gradients(int stage, int rank, int steps);
   void gather_parameters(int stage, int rank);

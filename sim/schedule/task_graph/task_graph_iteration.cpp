@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/collective/collective.hpp"
+#include "sim/plan/communicators.hpp"
 #include "sim/schedule/task_graph/task_graph_builder.hpp"
 #include "sim/schedule/task_graph/work_of_flow.hpp"
 
@@ -28,11 +29,16 @@ CollectiveKind collective_of(TaskKind kind) {
 
 } // namespace
 
+// Whether no stage steps before all have their gradients.
+bool TaskGraphBuilder::steps_together() const {
+  return request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
+}
+
 // Gradients complete -> all-reduce over replicas -> (barrier) -> optimiser, perhaps that of the next iteration. Where
 // replicas share the optimiser: reduce-scatter -> (barrier) -> optimiser -> all-gather -> forward of the next one.
+// Where gradients are clipped, the norm of a replica's gradients, and a sum over all devices, come before the barrier.
 void TaskGraphBuilder::finish_iteration() {
-  const bool together = request_.barrier && request_.schedule.flushes && !request_.schedule.steps_each_micro_batch;
-  const TaskId barrier = together ? add_join(TaskKind::optimizer, 1) : kNone;
+  const TaskId barrier = steps_together() ? add_join(TaskKind::optimizer, 1) : kNone;
   for (int s = 0; s < stages(); ++s) {
     const int degree = cost_.stages[s].tensor_parallel;
     const bool replicated = static_cast<int>(replicas_[s].size()) > degree;
@@ -42,7 +48,8 @@ void TaskGraphBuilder::finish_iteration() {
       for (std::size_t i = rank; i < replicas_[s].size(); i += degree) {
         const ReplicaTasks& replica = replicas_[s][i];
         if (barrier != kNone) {
-          edge_runs_.push_back({reduced != kNone ? reduced : replica.last, barrier, 1});
+          const TaskId complete = reduced != kNone ? reduced : replica.last;
+          edge_runs_.push_back({complete, clips() ? replica.norm : barrier, 1});
           edge_runs_.push_back({barrier, replica.optimizer, 1});
         } else if (reduced != kNone) {
           edge_runs_.push_back({reduced, replica.optimizer, steps});
@@ -52,6 +59,45 @@ void TaskGraphBuilder::finish_iteration() {
         gather_parameters(s, rank);
       }
     }
+  }
+  if (clips()) {
+    add_up_norms(barrier);
+  }
+}
+
+// An all-reduce of one number over each norm group, after which all may step.
+void TaskGraphBuilder::add_up_norms(TaskId barrier) {
+  constexpr Bytes kOneNumber{4}; // fp32
+  for (const std::vector<DeviceId>& devices : norm_groups(cost_, request_.sharding.on())) {
+    std::vector<TaskId> made;
+    std::vector<char> is_member(graph_.devices.size(), 0);
+    for (const DeviceId device : devices) {
+      is_member[index_of_[device]] = 1;
+    }
+    std::vector<const ReplicaTasks*> members(graph_.devices.size(), nullptr); // [device]: one of its stages
+    for (const std::vector<ReplicaTasks>& stage : replicas_) {
+      for (const ReplicaTasks& replica : stage) {
+        if (is_member[replica.device] != 0) {
+          made.push_back(replica.norm);
+          members[replica.device] = &replica;
+        }
+      }
+    }
+    if (devices.size() == 1) {
+      for (const TaskId norm : made) {
+        edge_runs_.push_back({norm, barrier, 1});
+      }
+      continue;
+    }
+    Reducers reducers{.kind = TaskKind::all_reduce};
+    for (const DeviceId device : devices) {
+      reducers.replicas.push_back(members[index_of_[device]]);
+    }
+    if (request_.all_reduce != kHopByHop.name) {
+      reducers.ways = ways_of(CollectiveKind::all_reduce, devices, request_.router, request_.all_reduce);
+    }
+    const int stage = graph_.works[graph_.work[reducers.replicas.front()->norm]].stage;
+    edge_runs_.push_back({add_reduction(stage, reducers, kOneNumber, made, 1).end, barrier, 1});
   }
 }
 

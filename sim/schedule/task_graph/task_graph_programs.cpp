@@ -27,6 +27,11 @@ void TaskGraphBuilder::write_programs() {
     }
     graph_.program_begin.push_back(static_cast<std::int32_t>(graph_.program.size()));
     write_program(request_.schedule.orders[rank_of(device)], replica_of);
+    for (const auto& [stage, replica] : stages_on[device]) { // of all its stages, before the first may step
+      if (clips()) {
+        write_norm(stage, *replica);
+      }
+    }
     for (const auto& [stage, replica] : stages_on[device]) {
       if (replica->optimizer == kNone) {
         write_optimizer(stage, *replica);
@@ -149,6 +154,15 @@ void TaskGraphBuilder::write_optimizer(int stage, ReplicaTasks& replica) {
   replica.optimizer = add(step, 1);
   set_ahead(replica.optimizer, steps_late() ? -1 : 0);
   graph_.program.push_back(replica.optimizer);
+}
+
+// Adds what reads a replica's gradients for their norm at this point of the program: the first part of its step.
+void TaskGraphBuilder::write_norm(int stage, ReplicaTasks& replica) {
+  const ReplicaCost& cost = cost_.stages[stage].replicas[&replica - replicas_[stage].data()];
+  replica.norm = add(
+      {.kind = TaskKind::optimizer, .device = replica.device, .stage = stage, .to_stage = stage, .seconds = cost.norm},
+      1);
+  graph_.program.push_back(replica.norm);
 }
 
 // Fused tasks act as one: the first waits for what any of them needs, and what any of them makes leaves after the last.

@@ -38,6 +38,7 @@ TaskGraph unroll(const TaskGraph& graph, int iterations) {
   all.legs = graph.legs;
   all.group_legs = graph.group_legs;
   all.fixed_memory = graph.fixed_memory;
+  all.reserve = graph.reserve;
   all.channels = graph.channels;
   all.joins = graph.joins * iterations;
   for (int iteration = 0; iteration < iterations; ++iteration) {

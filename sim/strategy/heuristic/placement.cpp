@@ -74,7 +74,7 @@ double share_seconds(const Problem& problem, int type, OperatorId op, double sha
     return problem.seconds(type, op);
   }
   const StreamTimes times = stream_times(problem, std::span(&op, 1), type, share, 1);
-  const double again = problem.recomputes(op) ? times.forward : 0;
+  const double again = problem.counts_again(op) ? times.forward : 0;
   return times.forward + times.backward + again;
 }
 

@@ -84,6 +84,9 @@ std::string in_words(const RecomputeChoice& choice) {
       text += "+" + std::string(row_of(kind).name);
     }
   }
+  if (choice.first > 0) {
+    text += " of the first " + std::to_string(choice.first);
+  }
   const std::string rule = to_text(RunRecompute{"", choice.rule});
   return choice.rule == RecomputeRule{} ? text : text + rule;
 }
