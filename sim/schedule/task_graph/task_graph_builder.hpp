@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -73,6 +74,7 @@ private:
   void list_devices();
   void reserve();
   TaskId add(const Work& work, int count);
+  std::int32_t add_members(std::vector<std::int32_t> members);
   void write_edges();
 
   // task_graph_replicas.cpp: the works of each stage's replicas: forwards, backwards, recompute
@@ -166,10 +168,11 @@ private:
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
   std::vector<EdgeRun> edge_runs_;
-  std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
-  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own (-1: one after
-                                                 // it); may end early
-  std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
+  std::map<std::vector<std::int32_t>, std::int32_t> members_; // the place of each list in TaskGraph::members
+  std::vector<std::pair<TaskId, TaskId>> fused_;              // (task, the next one, fused with it), program by program
+  std::vector<std::int32_t> ahead_;          // [task]: iterations that it runs before its own (-1: one after
+                                             // it); may end early
+  std::vector<std::pair<TaskId, Tie>> ties_; // by the task they start from
 };
 
 } // namespace stagecraft
