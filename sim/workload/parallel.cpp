@@ -42,6 +42,41 @@ void refuse_degree(yaml::Map& map, const char* key, int only) {
   }
 }
 
+// Reads the layers of each stage, with the ranks of the pipeline and the stages of each where they are not given.
+void read_layers(yaml::Map& map, ReadDegrees& read) {
+  if (!map.has("layers")) {
+    return;
+  }
+  const Where where = map.where("layers");
+  const PipelineLayout layout = read_pipeline_layout({map.text("layers"), where});
+  const auto stages = static_cast<int>(layout.stages.size());
+  const auto empty = std::find(layout.stages.begin(), layout.stages.end(), "");
+  if (empty != layout.stages.end()) {
+    throw InputError(where, "stage " + std::to_string(empty - layout.stages.begin()) +
+                                " of 'layers' is empty; allowed: at least one layer between two bars");
+  }
+  const bool by_rank = read.degrees.pipeline > 0;
+  const int given = by_rank ? read.degrees.pipeline : std::max(1, read.interleave);
+  if (stages % given != 0) {
+    throw InputError(where, "'layers' has " + count_of(stages, "stage") + ", and '" +
+                                (by_rank ? "pipeline' " : "interleave' ") + std::to_string(given) +
+                                " does not divide them; nearest that do: " + nearest_divisors(stages, given));
+  }
+  if (by_rank && read.interleave > 0 && read.interleave != stages / given) {
+    throw InputError(map.where("interleave"), "'layers' has " + count_of(stages, "stage") + " for " +
+                                                  count_of(given, "rank") + ", and 'interleave' is " +
+                                                  std::to_string(read.interleave) +
+                                                  "; allowed: " + std::to_string(stages / given));
+  }
+  read.degrees.pipeline = by_rank ? given : stages / given;
+  read.interleave = stages / read.degrees.pipeline;
+  if (read.interleave > kMostChunks) {
+    throw InputError(where, "'layers' gives each rank " + std::to_string(read.interleave) +
+                                " stages; allowed: at most " + std::to_string(kMostChunks));
+  }
+  read.degrees.layers = layout;
+}
+
 } // namespace
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
@@ -77,6 +112,7 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   read.degrees.data = map.integer("data", 1, kMostRanks, read.degrees.data);
   read.degrees.pipeline = map.integer("pipeline", 1, kMostRanks, read.degrees.pipeline);
   read.interleave = map.integer("interleave", 1, kMostChunks, read.interleave);
+  read_layers(map, read);
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);
