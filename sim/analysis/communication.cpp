@@ -3,23 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "sim/schedule/task_graph/communication_axis.hpp"
 #include "sim/timeline/critical_path.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array kAxes = {"pipeline", "data", "tensor"};
-constexpr std::size_t kTensor = 2;
-constexpr std::size_t kNoAxis = kAxes.size();
+using Axis = CommunicationAxis;
+constexpr std::size_t kAxes = kCommunicationAxes.size();
 
-std::size_t axis_of(const Work& work) {
-  return !work.transfers()                 ? kNoAxis
-         : work.kind == TaskKind::transfer ? 0
-         : is_collective(work.kind)        ? 1
-         : work.kind == TaskKind::exchange ? kTensor
-                                           : kNoAxis; // of a loader
-}
+template <class Value> using PerAxis = std::array<Value, kAxes>;
+template <class Value> Value& at(PerAxis<Value>& values, Axis axis) { return values[static_cast<std::size_t>(axis)]; }
 
 struct Span {
   double start, finish;
@@ -46,16 +42,17 @@ public:
   std::vector<Communication> run() {
     find_receivers();
     collect_live();
-    std::array<Communication, kAxes.size()> sums;
+    PerAxis<Communication> sums;
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
       walk(device, sums);
     }
     std::vector<Communication> all;
     const double devices = static_cast<double>(graph_.devices.size()) * timeline_.window;
-    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
-      Communication& sum = sums[axis];
+    for (const Axis axis : {Axis::pipeline, Axis::data, Axis::tensor}) {
+      const Communication& sum = at(sums, axis);
       if (sum.exposed + sum.hidden > Seconds{0}) {
-        all.push_back({kAxes[axis], sum.exposed / devices, sum.hidden / devices, sum.for_peers / devices});
+        all.push_back(
+            {std::string(name_of(axis)), sum.exposed / devices, sum.hidden / devices, sum.for_peers / devices});
       }
     }
     return all;
@@ -70,7 +67,7 @@ private:
     std::vector<char> is_known(graph_.works.size(), 0);
     for (TaskId task = 0; task < graph_.tasks(); ++task) {
       const std::int32_t work = graph_.work[task];
-      if (is_known[work] == 0 && axis_of(graph_.works[work]) != kNoAxis) {
+      if (is_known[work] == 0 && axis_of(graph_.works[work])) {
         std::vector<TaskId> open = {task};
         while (!open.empty()) {
           const TaskId from = open.back();
@@ -106,15 +103,14 @@ private:
   void collect_live() {
     for (std::size_t entry = begin_; entry < timeline_.start.size(); ++entry) {
       const std::int32_t work = graph_.work[entry % graph_.tasks()];
-      const std::size_t axis = axis_of(graph_.works[work]);
-      for (std::size_t i = 0; axis != kNoAxis && i < receivers_[work].size(); ++i) {
-        live_[receivers_[work][i]][axis].push_back({timeline_.start[entry], timeline_.finish[entry]});
+      for (const std::int32_t device : receivers_[work]) {
+        at(live_[device], *axis_of(graph_.works[work])).push_back({timeline_.start[entry], timeline_.finish[entry]});
       }
     }
   }
 
-  void walk(std::size_t device, std::array<Communication, kAxes.size()>& sums) {
-    std::array<double, kAxes.size()> exposed{};
+  void walk(std::size_t device, PerAxis<Communication>& sums) {
+    PerAxis<double> exposed{};
     const auto program = graph_.program_of(device);
     const auto tasks = static_cast<std::size_t>(graph_.tasks());
     double free = begin_ > 0 ? timeline_.finish[begin_ - tasks + program.back()] : 0;
@@ -126,11 +122,11 @@ private:
           look_back(base + task, free, exposed, sums);
         }
         free = timeline_.finish[base + task];
-        sums[kTensor].exposed += Seconds{(free - start) * work.exchanging};
-        sums[kTensor].hidden += Seconds{(free - start) * work.exchanging_hidden};
+        at(sums, Axis::tensor).exposed += Seconds{(free - start) * work.exchanging};
+        at(sums, Axis::tensor).hidden += Seconds{(free - start) * work.exchanging_hidden};
       }
     }
-    for (std::size_t axis = 0; axis < kAxes.size(); ++axis) {
+    for (std::size_t axis = 0; axis < kAxes; ++axis) {
       sums[axis].exposed += Seconds{exposed[axis]};
       sums[axis].hidden += Seconds{std::max(0.0, covered(live_[device][axis]) - exposed[axis])};
     }
@@ -138,36 +134,35 @@ private:
 
   // What a device waited for before a task, from `free` on: the last of its inputs, and what these waited for in turn
   // as long as they are of the same axis.
-  void look_back(std::size_t entry, double free, std::array<double, kAxes.size()>& exposed,
-                 std::array<Communication, kAxes.size()>& sums) const {
+  void look_back(std::size_t entry, double free, PerAxis<double>& exposed, PerAxis<Communication>& sums) const {
     double until = timeline_.start[entry];
-    std::size_t axis = kNoAxis;
+    std::optional<Axis> axis;
     while (inputs_[entry].entry != entry && until > free) {
       entry = inputs_[entry].entry;
       const Work& work = work_of(entry);
-      if (work.computes() || (axis != kNoAxis && work.transfers() && axis_of(work) != axis)) {
+      if (work.computes() || (axis && work.transfers() && axis_of(work) != axis)) {
         break;
       }
-      if (work.transfers() && axis_of(work) != kNoAxis) {
+      if (axis_of(work)) {
         axis = axis_of(work);
         const double begin = std::max(free, timeline_.start[entry]);
-        exposed[axis] += std::max(0.0, std::min(until, timeline_.finish[entry]) - begin);
+        at(exposed, *axis) += std::max(0.0, std::min(until, timeline_.finish[entry]) - begin);
         until = std::min(until, begin);
       } else if (work.transfers() || work.loads()) {
         break; // a loader's
       }
     }
-    if (axis != kNoAxis) {
-      sums[axis].for_peers += Seconds{std::max(0.0, until - free)};
+    if (axis) {
+      at(sums, *axis).for_peers += Seconds{std::max(0.0, until - free)};
     }
   }
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
-  std::vector<LastInput> inputs_;                                 // [entry]
-  std::size_t begin_;                                             // the first entry of the window
-  std::vector<std::vector<std::int32_t>> receivers_;              // [work]: devices
-  std::vector<std::array<std::vector<Span>, kAxes.size()>> live_; // [device][axis]
+  std::vector<LastInput> inputs_;                    // [entry]
+  std::size_t begin_;                                // the first entry of the window
+  std::vector<std::vector<std::int32_t>> receivers_; // [work]: devices
+  std::vector<PerAxis<std::vector<Span>>> live_;     // [device][axis]
 };
 
 } // namespace

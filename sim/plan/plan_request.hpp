@@ -34,6 +34,7 @@ struct PlanRequest {
   std::vector<DeviceId> devices;                                ///< devices to plan for, in the given order, each once
   int chunks = 1;                                               ///< stages per device that the schedule wants
   StagePlacement stage_placement = StagePlacement::interleaved; ///< where it wants them
+  const PipelineLayout* layers = nullptr;                       ///< what each stage has, where that is given
   InFlight in_flight;                                           ///< what stages hold under the schedule
   int versions = 1; ///< versions of the weights that the schedule keeps: the fewest of any stage, since only a replay
                     ///< knows the number of each

@@ -94,6 +94,7 @@ private:
 
 constexpr std::array kFlags = {
     MegatronFlag{"num-layers", true},
+    MegatronFlag{"mtp-num-layers", true},
     MegatronFlag{"tensor-model-parallel-size", true},
     MegatronFlag{"pipeline-model-parallel-size", true},
     MegatronFlag{"pipeline-model-parallel-layout", true},

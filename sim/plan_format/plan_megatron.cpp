@@ -9,197 +9,122 @@
 #include "sim/plan_format/megatron_arguments.hpp"
 #include "sim/plan_format/plan_names.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/pipeline_layout.hpp"
 #include "sim/workload/training.hpp"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kMostDegree = 1 << 20;
-constexpr std::size_t kMostTokens = 1'000'000;
 constexpr std::size_t kMostPlaces = 1 << 22; // ranks of all stages together
 
-// Expands a layout into tokens with their places: commas are dropped; (x)*n and x*n repeat.
-struct Token {
-  char kind = 't';
-  Where where;
+// Layers that a framework spreads over stages: those of the model, and what it counts as one layer each.
+struct Spread {
+  int layers = 0;
+  bool embedding = false, loss = false;
+
+  int all() const { return layers + (embedding ? 1 : 0) + (loss ? 1 : 0); }
 };
 
-class Layout {
-public:
-  explicit Layout(const ShellWord& layout) : layout_(layout) {}
-
-  std::vector<Token> read() {
-    for (next_ = 0; next_ < layout_.text.size();) {
-      append(unit(), tokens_);
-    }
-    return std::move(tokens_);
-  }
-
-private:
-  Where where() const {
-    return {layout_.where.file, layout_.where.line, layout_.where.column + static_cast<int>(next_)};
-  }
-
-  // Reads one token or group with its repetition.
-  std::vector<Token> unit() {
-    std::vector<Token> one;
-    if (layout_.text[next_] == '(') {
-      const Where start = where();
-      for (++next_; next_ < layout_.text.size() && layout_.text[next_] != ')';) {
-        if (layout_.text[next_] == '(') {
-          throw InputError(where(), "a group within a group; allowed: (…)*n");
-        }
-        append(unit(), one);
-      }
-      if (next_ == layout_.text.size() || layout_.text.compare(next_, 2, ")*") != 0) {
-        throw InputError(start, "a group without its repetition; allowed: (…)*n");
-      }
-      ++next_;
-    } else {
-      one = token();
-    }
-    return repeated(std::move(one));
-  }
-
-  std::vector<Token> token() {
-    const char c = layout_.text[next_];
-    if (std::string_view("Et|L,").find(c) == std::string_view::npos) {
-      throw InputError(where(), "unknown layer '" + std::string(1, c) + "' in the layout; allowed: E (embedding), t " +
-                                    "(transformer layer), L (loss), | between stages, x*n and (…)*n");
-    }
-    const Token token{c, where()};
-    ++next_;
-    return c == ',' ? std::vector<Token>{} : std::vector<Token>{token};
-  }
-
-  std::vector<Token> repeated(std::vector<Token> one) {
-    if (next_ >= layout_.text.size() || layout_.text[next_] != '*') {
-      return one;
-    }
-    ++next_;
-    const std::size_t end = std::min(layout_.text.find_first_not_of("0123456789", next_), layout_.text.size());
-    const int count = parse_integer(layout_.text.substr(next_, end - next_), 0, kMostDegree, where());
-    std::vector<Token> many;
-    for (int i = 0; i < count && !one.empty(); ++i) {
-      append(one, many);
-    }
-    next_ = end;
-    return many;
-  }
-
-  void append(const std::vector<Token>& from, std::vector<Token>& to) const {
-    if (from.size() + to.size() > kMostTokens) {
-      throw InputError(layout_.where, "the layout is longer than 1000000 layers and stages");
-    }
-    to.insert(to.end(), from.begin(), from.end());
-  }
-
-  const ShellWord& layout_;
-  std::size_t next_ = 0;
-  std::vector<Token> tokens_;
-};
-
-/// The layers of each stage as a text of 'E', 't' and 'L'.
-using Stages = std::vector<std::string>;
-
-Stages split_layout(const std::vector<Token>& tokens) {
-  Stages stages(1);
-  bool embedded = false;
-  bool ended = false;
-  for (const Token& token : tokens) {
-    if (token.kind == '|') {
-      stages.emplace_back();
-      continue;
-    }
-    if (ended || (token.kind == 'E' ? embedded || stages != Stages(1) : !embedded)) {
-      throw InputError(token.where, "the layout is out of order; allowed: one E first, then t, one L last");
-    }
-    embedded = embedded || token.kind == 'E';
-    ended = ended || token.kind == 'L';
-    stages.back() += token.kind;
-  }
-  if (!ended) {
-    throw InputError(tokens.empty() ? Where{} : tokens.back().where, "the layout has no L; allowed: one L last");
-  }
-  return stages;
-}
-
-// Without a layout every stage has the same number of layers, except the first and last if their numbers are given.
-Stages split_evenly(const MegatronArguments& arguments, int layers, int ranks, int chunks) {
-  const int stages = ranks * chunks;
-  const bool embedding = arguments.has("account-for-embedding-in-pipeline-split");
-  const bool loss = arguments.has("account-for-loss-in-pipeline-split");
-  std::string row = (embedding ? "E" : "") + std::string(layers, 't') + (loss ? "L" : "");
-  const int first = arguments.integer("decoder-first-pipeline-num-layers", 0, layers, -1);
-  const int last = arguments.integer("decoder-last-pipeline-num-layers", 0, layers, -1);
-  const int rest = static_cast<int>(row.size()) - std::max(0, first) - std::max(0, last);
-  const int among = stages - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
-  if (chunks > 1 && (first >= 0 || last >= 0)) {
+// The layers of each rank without a layout: each has the same number, but the first and the last one where theirs are
+// given.
+std::vector<int> layers_of_ranks(const MegatronArguments& arguments, const Spread& spread, int ranks) {
+  const int first = arguments.integer("decoder-first-pipeline-num-layers", 0, spread.layers, -1);
+  const int last = arguments.integer("decoder-last-pipeline-num-layers", 0, spread.layers, -1);
+  const int rest = spread.all() - std::max(0, first) - std::max(0, last);
+  const int among = ranks - (first >= 0 ? 1 : 0) - (last >= 0 ? 1 : 0);
+  if ((first >= 0 || last >= 0) && (spread.embedding || spread.loss)) {
     throw InputError(
         arguments.where(first >= 0 ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers"),
-        "given beside virtual stages; allowed: a layout, which can say both");
+        "given beside --account-for-embedding-in-pipeline-split or --account-for-loss-in-pipeline-split, "
+        "which Megatron-LM refuses; allowed: one of them, or --pipeline-model-parallel-layout");
   }
-  if (rest < 0 || (among > 0 ? rest % among != 0 : rest != 0)) {
-    throw InputError(arguments.where("num-layers"), std::to_string(row.size()) + " layers do not spread evenly over " +
-                                                        std::to_string(stages) + " stages; allowed: a multiple, or " +
-                                                        "--pipeline-model-parallel-layout");
+  if (rest < 0 || among < 0 || (among > 0 ? rest % among != 0 : rest != 0)) {
+    throw InputError(arguments.where("num-layers"),
+                     std::to_string(spread.all()) + " layers do not spread evenly over " + std::to_string(ranks) +
+                         " stages; allowed: a multiple, or " + "--pipeline-model-parallel-layout");
   }
-  Stages split;
-  for (int s = 0; s < stages; ++s) {
-    const bool given = (s == 0 && first >= 0) || (s == stages - 1 && last >= 0);
-    const int count = !given ? rest / among : s == 0 && first >= 0 ? first : last;
-    split.push_back(row.substr(0, count));
-    row.erase(0, count);
-  }
-  split.front().insert(0, embedding ? "" : "E");
-  split.back() += loss ? "" : "L";
-  return split;
+  std::vector<int> counts(ranks, among > 0 ? rest / among : 0);
+  counts.front() = first >= 0 ? first : counts.front();
+  counts.back() = last >= 0 ? last : counts.back();
+  return counts;
 }
 
-int chunks_of(const MegatronArguments& arguments, int layers, int ranks) {
+int chunks_of(const MegatronArguments& arguments, const Spread& spread, int ranks) {
   const int per_stage = arguments.integer("num-layers-per-virtual-pipeline-stage", 1, kMostDegree, 0);
   const int chunks = arguments.integer("num-virtual-stages-per-pipeline-rank", 1, kMostDegree, 1);
   if (per_stage == 0) {
     return chunks;
   }
   const long long at_once = static_cast<long long>(ranks) * per_stage; // layers of one virtual stage of every rank
-  if (layers % at_once != 0) {
+  if (spread.all() % at_once != 0) {
     throw InputError(arguments.where("num-layers-per-virtual-pipeline-stage"),
                      "virtual stages of " + std::to_string(per_stage) + " layers do not divide " +
-                         std::to_string(layers) + " layers on " + std::to_string(ranks) + " ranks");
+                         std::to_string(spread.all()) + " layers on " + std::to_string(ranks) + " ranks");
   }
-  return static_cast<int>(layers / at_once);
+  return static_cast<int>(spread.all() / at_once);
 }
 
-Stages read_stages(const MegatronArguments& arguments, int ranks) {
+// Without a layout: the layers of each rank (layers_of_ranks()) in equal parts over its virtual stages; layers that
+// predict further tokens before the loss.
+PipelineLayout split_evenly(const MegatronArguments& arguments, const Spread& spread, int ranks, int chunks) {
+  const std::vector<int> counts = layers_of_ranks(arguments, spread, ranks);
+  std::string row = (spread.embedding ? "E" : "") + std::string(spread.layers, 't') + (spread.loss ? "L" : "");
+  PipelineLayout layout{{}, arguments.where("num-layers")};
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (const int count : counts) {
+      if (count % chunks != 0) {
+        throw InputError(arguments.where("num-layers"),
+                         std::to_string(count) + " layers of a rank do not spread evenly over its " +
+                             std::to_string(chunks) + " virtual stages; allowed: a multiple, or " +
+                             "--pipeline-model-parallel-layout");
+      }
+      layout.stages.push_back(row.substr(0, count / chunks));
+      row.erase(0, count / chunks);
+    }
+  }
+  const int further = arguments.integer("mtp-num-layers", 0, kMostDegree, 0);
+  std::string& end = layout.stages.back();
+  end.insert(end.size() - (spread.loss ? 1 : 0), std::string(further, 'm'));
+  layout.stages.front().insert(0, spread.embedding ? "" : "E");
+  end += spread.loss ? "" : "L";
+  return layout;
+}
+
+// The layout that is given; its number of layers is that of --num-layers where both are.
+PipelineLayout given_layout(const MegatronArguments& arguments, int layers, int ranks) {
+  const LayoutText text{arguments.text("pipeline-model-parallel-layout"),
+                        arguments.where("pipeline-model-parallel-layout"), true};
+  PipelineLayout layout = read_pipeline_layout(text);
+  if (layers > 0 && layout.count('t') != layers) {
+    throw InputError(text.where, "the layout has " + std::to_string(layout.count('t')) +
+                                     " transformer layers, --num-layers is " + std::to_string(layers) +
+                                     "; allowed: the same");
+  }
+  if (layout.stages.size() % ranks != 0) {
+    throw InputError(text.where, "the layout has " + std::to_string(layout.stages.size()) +
+                                     " stages; allowed: a multiple of --pipeline-model-parallel-size, " +
+                                     std::to_string(ranks));
+  }
+  return layout;
+}
+
+PipelineLayout read_layout(const MegatronArguments& arguments, int ranks) {
   const int layers = arguments.integer("num-layers", 1, kMostDegree, 0);
-  if (!arguments.has("pipeline-model-parallel-layout")) {
-    if (layers == 0) {
-      throw InputError(arguments.where("num-layers"), "no number of layers; needed: --num-layers N or "
-                                                      "--pipeline-model-parallel-layout LAYOUT");
-    }
-    const int chunks = chunks_of(arguments, layers, ranks);
-    if (static_cast<long long>(ranks) * chunks > kMostDegree) {
-      throw InputError(arguments.where("pipeline-model-parallel-size"), "more than 1048576 stages");
-    }
-    return split_evenly(arguments, layers, ranks, chunks);
+  if (arguments.has("pipeline-model-parallel-layout")) {
+    return given_layout(arguments, layers, ranks);
   }
-  const ShellWord layout{arguments.text("pipeline-model-parallel-layout"),
-                         arguments.where("pipeline-model-parallel-layout")};
-  Stages stages = split_layout(Layout(layout).read());
-  std::size_t laid = 0;
-  for (const std::string& stage : stages) {
-    laid += std::count(stage.begin(), stage.end(), 't');
+  if (layers == 0) {
+    throw InputError(arguments.where("num-layers"), "no number of layers; needed: --num-layers N or "
+                                                    "--pipeline-model-parallel-layout LAYOUT");
   }
-  if (layers > 0 && laid != static_cast<std::size_t>(layers)) {
-    throw InputError(layout.where, "the layout has " + std::to_string(laid) + " transformer layers, --num-layers is " +
-                                       std::to_string(layers) + "; allowed: the same");
+  const Spread spread{layers, arguments.has("account-for-embedding-in-pipeline-split"),
+                      arguments.has("account-for-loss-in-pipeline-split")};
+  const int chunks = chunks_of(arguments, spread, ranks);
+  if (static_cast<long long>(ranks) * chunks > kMostDegree) {
+    throw InputError(arguments.where("pipeline-model-parallel-size"), "more than 1048576 stages");
   }
-  if (stages.size() % ranks != 0) {
-    throw InputError(layout.where, "the layout has " + std::to_string(stages.size()) + " stages; allowed: a multiple " +
-                                       "of --pipeline-model-parallel-size, " + std::to_string(ranks));
-  }
-  return stages;
+  return split_evenly(arguments, spread, ranks, chunks);
 }
 
 // Refuses degrees of parallelism that a plan cannot express.
@@ -329,25 +254,17 @@ Plan read_megatron_plan(const PlanSource& source) {
   const MegatronArguments arguments(source);
   refuse_other_degrees(arguments);
   const Degrees mesh = read_degrees(arguments, source.platform);
-  const Stages stages = read_stages(arguments, mesh.ranks);
-  const LayerRow row = layer_row_of(source.model);
-  std::size_t layers = 0;
-  for (const std::string& stage : stages) {
-    layers += std::count(stage.begin(), stage.end(), 't');
+  const PipelineLayout layout = read_layout(arguments, mesh.ranks);
+  if (const std::string defect = layers_defect(layout, source.model); !defect.empty()) {
+    throw InputError(layout.where, defect);
   }
-  if (layers != row.layers.size()) {
-    const bool laid = arguments.has("pipeline-model-parallel-layout");
-    throw InputError(arguments.where(laid ? "pipeline-model-parallel-layout" : "num-layers"),
-                     std::to_string(layers) + " transformer layers here, and '" + excerpt(source.model.name) +
-                         "' has " + std::to_string(row.layers.size()) + " numbered blocks; allowed: the same number");
-  }
+  const std::vector<std::vector<OperatorId>> stages = stages_of(layout, source.model);
   Plan plan;
   std::string note = read_note(arguments, mesh);
   const RecomputeChoice recompute = read_recompute(arguments, note);
   note += of_training(arguments);
   const std::vector<int> numbers = block_numbers(source.model);
   plan.note = note.empty() ? "" : note.substr(2);
-  std::size_t next = 0;
   const int group = mesh.tensor * mesh.replicas;
   if (stages.size() * static_cast<std::size_t>(group) > kMostPlaces) {
     throw InputError(arguments.where("num-layers"), std::to_string(stages.size()) + " stages of " +
@@ -361,11 +278,7 @@ Plan read_megatron_plan(const PlanSource& source) {
     for (int rank = 0; rank < group; ++rank) {
       stage.devices.push_back(static_cast<int>(s % mesh.ranks) * group + rank);
     }
-    for (const char layer : stages[s]) {
-      const auto& operators = layer == 'E' ? row.before : layer == 'L' ? row.after : row.layers[next++].operators;
-      stage.operators.insert(stage.operators.end(), operators.begin(), operators.end());
-    }
-    std::sort(stage.operators.begin(), stage.operators.end());
+    stage.operators = stages[s];
     stage.recompute = recompute.what;
     if (recompute.what == Recompute::selective) {
       stage.recomputed = selected_in_stage(recompute, source.model, numbers, stage.operators);
@@ -391,10 +304,19 @@ int stage_of_layer(const std::vector<int>& stage_of, const std::vector<OperatorI
   return stage;
 }
 
-// A layout such as "Ett|ttL"; if there is none, `why` gets the reason.
-std::string write_layout(const PlanToWrite& what, std::string& why) {
-  const LayerRow row = layer_row_of(what.model);
-  if (row.layers.empty()) {
+// The numbered blocks that stand behind a loss: they predict further tokens.
+int further_layers(const ModelGraph& model) {
+  const auto loss = std::find_if(model.operators.begin(), model.operators.end(), is_loss);
+  const auto first = static_cast<OperatorId>(loss - model.operators.begin());
+  const LayerRow row = layer_row_of(model);
+  return static_cast<int>(std::count_if(row.layers.begin(), row.layers.end(),
+                                        [&](const Block& layer) { return layer.operators.front() > first; }));
+}
+
+// A layout such as "Ett|ttL", whose last `further` layers are m; if there is none, `why` gets the reason.
+std::string write_layout(const PlanToWrite& what, int further, std::string& why) {
+  const std::vector<LaidLayer> laid = laid_layers(what.model, further);
+  if (laid.size() == 2) { // E and L
     why = "'" + what.model.name + "' has no numbered blocks, which Megatron-LM would call layers";
     return "";
   }
@@ -405,13 +327,11 @@ std::string write_layout(const PlanToWrite& what, std::string& why) {
     }
   }
   const int last = static_cast<int>(what.plan.stages.size()) - 1;
-  std::vector<std::pair<int, char>> tokens = {
-      {stage_of_layer(stage_of, row.before, 0, "what stands before '" + row.layers.front().name + "'", why), 'E'}};
-  for (const Block& layer : row.layers) {
-    tokens.emplace_back(stage_of_layer(stage_of, layer.operators, 0, "'" + layer.name + "'", why), 't');
+  std::vector<std::pair<int, char>> tokens;
+  for (const LaidLayer& layer : laid) {
+    const int otherwise = layer.letter == 'L' ? last : 0;
+    tokens.emplace_back(stage_of_layer(stage_of, layer.operators, otherwise, layer.name, why), layer.letter);
   }
-  tokens.emplace_back(
-      stage_of_layer(stage_of, row.after, last, "what stands behind '" + row.layers.back().name + "'", why), 'L');
   if (why.empty() &&
       (!std::is_sorted(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.first < b.first; }) ||
        tokens.front().first != 0 || tokens.back().first != last)) {
@@ -424,6 +344,20 @@ std::string write_layout(const PlanToWrite& what, std::string& why) {
       layout += '|';
     }
     layout += kind;
+  }
+  return layout;
+}
+
+// The same, with layers that predict further tokens where only then the plan has a layout.
+std::string write_layout(const PlanToWrite& what, std::string& why) {
+  std::string layout = write_layout(what, 0, why);
+  if (const int further = why.empty() ? 0 : further_layers(what.model); further > 0) {
+    std::string why_not;
+    std::string with_further = write_layout(what, further, why_not);
+    if (why_not.empty()) {
+      why.clear();
+      return with_further;
+    }
   }
   return layout;
 }
@@ -474,6 +408,9 @@ WrittenPlan write_megatron_plan(const PlanToWrite& what) {
       line("pipeline-model-parallel-layout", "\"" + layout + "\"") +
       line("micro-batch-size", std::to_string(what.training.global_batch / (what.micro_batches * replicas))) +
       line("global-batch-size", std::to_string(what.training.global_batch));
+  if (const auto further = std::count(layout.begin(), layout.end(), 'm'); further > 0) {
+    text += line("mtp-num-layers", std::to_string(further));
+  }
   if (first.sequence_parallel) {
     text += "--sequence-parallel\n";
   }

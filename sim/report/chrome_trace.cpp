@@ -7,7 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <optional>
 
+#include "sim/schedule/task_graph/communication_axis.hpp"
 #include "sim/timeline/critical_path.hpp"
 #include "sim/timeline/memory.hpp"
 
@@ -29,11 +32,26 @@ struct Slice {
   long start = 0, finish = 0; // nanoseconds
 };
 
-// A transfer's use of one link.
-struct LinkUse {
+// When a communication uses a link, or a device takes part in it.
+struct Use {
   std::size_t entry = 0; // entry of the timeline
   long start = 0, finish = 0;
 };
+
+void sort_by_start(std::vector<Use>& uses) {
+  std::sort(uses.begin(), uses.end(),
+            [](const Use& a, const Use& b) { return std::pair(a.start, a.entry) < std::pair(b.start, b.entry); });
+}
+
+// What devices communicate along one axis. Each device has tracks of its own where there are few enough to be read;
+// else those who take part together have one, below the first of them.
+struct AxisTrack {
+  std::int32_t device = 0; // an index into TaskGraph::devices
+  CommunicationAxis axis = CommunicationAxis::tensor;
+  std::vector<std::int32_t> members; // whom it stands for; empty: the device alone
+  auto operator<=>(const AxisTrack&) const = default;
+};
+constexpr std::size_t kMostDevicesWithTracks = 64;
 
 class TraceWriter {
 public:
@@ -50,6 +68,7 @@ public:
   void write() {
     name_process(kDevices, "devices");
     name_process(kLinks, "links");
+    collect_axes();
     write_devices();
     write_links();
     write_hosts();
@@ -108,19 +127,67 @@ private:
     add(",\"cat\":\"", name_of(kind), "\",\"name\":\"");
   }
 
-  // The slice of an entry on its device. Rows of devices count from 1 in the order of TaskGraph::devices.
+  // The slice of an entry on its device.
   Slice device_slice(std::size_t entry) const {
     const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
-    return {kDevices, work.device + 1, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
+    return {kDevices, device_row_[work.device], nanoseconds(timeline_.start[entry]),
+            nanoseconds(timeline_.finish[entry])};
   }
 
+  const std::string& device_name(std::size_t device) const { return platform_.devices[graph_.devices[device]].name; }
+
+  void collect_axes() {
+    const bool few = graph_.devices.size() <= kMostDevicesWithTracks;
+    for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
+      const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
+      const std::optional<CommunicationAxis> axis = axis_of(work);
+      const Use use{entry, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
+      if (!axis || use.finish == use.start) {
+        continue;
+      }
+      const std::vector<std::int32_t> members =
+          work.members >= 0 ? graph_.members[work.members] : std::vector{work.device};
+      for (const std::int32_t device : few ? members : std::vector{members.front()}) {
+        axes_[{device, *axis, few ? std::vector<std::int32_t>() : members}].push_back(use);
+      }
+    }
+    for (auto& [track, uses] : axes_) {
+      sort_by_start(uses);
+    }
+  }
+
+  // "a tensor" of device a; of those who take part together "a, b tensor", or "a, b … h (8) tensor".
+  std::string name_of_track(const AxisTrack& track) const {
+    const std::vector<std::int32_t>& members = track.members;
+    std::string name = device_name(track.device);
+    if (members.size() >= 2) {
+      name += ", " + device_name(members[1]);
+    }
+    if (members.size() >= 3) {
+      name += (members.size() > 3 ? " … " : ", ") + device_name(members.back()) + " (" +
+              std::to_string(members.size()) + ")";
+    }
+    return name + " " + std::string(name_of(track.axis));
+  }
+
+  // Each device's own row, and below it those of its axes.
   void write_devices() {
+    int row = 0;
+    auto track = axes_.begin();
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
-      name_row(kDevices, static_cast<int>(device) + 1, platform_.devices[graph_.devices[device]].name);
-      for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
-        for (const TaskId task : graph_.program_of(device)) {
-          write_computation(task, iteration);
-        }
+      device_row_.push_back(++row);
+      write_computations(device);
+      for (; track != axes_.end() && track->first.device == static_cast<std::int32_t>(device); ++track) {
+        row += write_uses(kDevices, row, name_of_track(track->first), track->second);
+      }
+    }
+  }
+
+  void write_computations(std::size_t device) {
+    name_row(kDevices, device_row_[device], device_name(device));
+    for (int iteration = 0; iteration < timeline_.iterations; ++iteration) {
+      for (const TaskId task : graph_.program_of(device)) {
+        write_computation(task, iteration);
       }
     }
   }
@@ -137,20 +204,31 @@ private:
           ",\"micro_batch\":", long{graph_.micro_batch[task]});
     }
     add(",\"iteration\":", long{iteration});
+    const Slice slice = device_slice(iteration * tasks_ + task);
+    add_exchanging(",\"exposed_exchange_us\":", work.exchanging, slice);
+    add_exchanging(",\"hidden_exchange_us\":", work.exchanging_hidden, slice);
     end_arguments(iteration * tasks_ + task);
+  }
+
+  // The time of a computation in which its tensor-parallel group exchanges data, where that is no task of its own.
+  void add_exchanging(std::string_view key, double part, const Slice& slice) {
+    if (part > 0) {
+      append(key);
+      add_time(std::lround(part * static_cast<double>(slice.finish - slice.start)));
+    }
   }
 
   void end_arguments(std::size_t entry) { add(critical_[entry] ? ",\"critical\":true}}," : "}},"); }
 
   // For each link, which transfers used it and when, without transfers that take no time.
-  std::vector<std::vector<LinkUse>> link_uses() const {
-    std::vector<std::vector<LinkUse>> uses(platform_.links.size());
+  std::vector<std::vector<Use>> link_uses() const {
+    std::vector<std::vector<Use>> uses(platform_.links.size());
     for (std::size_t entry = 0; entry < timeline_.start.size(); ++entry) {
       const Work& work = work_of(static_cast<TaskId>(entry % tasks_));
       if (!work.transfers()) {
         continue;
       }
-      const LinkUse use{entry, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
+      const Use use{entry, nanoseconds(timeline_.start[entry]), nanoseconds(timeline_.finish[entry])};
       if (use.finish > use.start) {
         LinkId before = -1; // a coupled flow that crosses a link several times names it several times in a row
         for (const LinkId link : graph_.legs[work.leg].links) {
@@ -162,36 +240,37 @@ private:
       }
     }
     for (auto& of_link : uses) {
-      std::sort(of_link.begin(), of_link.end(), [](const LinkUse& a, const LinkUse& b) {
-        return std::pair(a.start, a.entry) < std::pair(b.start, b.entry);
-      });
+      sort_by_start(of_link);
     }
     return uses;
   }
 
-  // Slices in a row must not overlap, so each transfer takes the first free row of its link.
+  // Slices in a row must not overlap, so each takes the first free one of the rows after `before`. Returns how many
+  // rows there are.
+  int write_uses(int process, int before, const std::string& name, const std::vector<Use>& uses) {
+    std::vector<long> free_from; // [row]: when it is free
+    for (const Use& use : uses) {
+      const auto found = std::find_if(free_from.begin(), free_from.end(), [&](long t) { return t <= use.start; });
+      const auto row = static_cast<int>(found - free_from.begin());
+      if (found == free_from.end()) {
+        free_from.push_back(0);
+        name_row(process, before + row + 1, row == 0 ? name : name + " #" + std::to_string(row + 1));
+      }
+      free_from[row] = use.finish;
+      write_transfer({process, before + row + 1, use.start, use.finish}, use.entry);
+      if (process == kLinks && first_row_[use.entry] == 0) {
+        first_row_[use.entry] = before + row + 1;
+      }
+    }
+    return static_cast<int>(free_from.size());
+  }
+
   void write_links() {
     const auto uses = link_uses();
     first_row_.assign(timeline_.start.size(), {});
     int rows = 0;
     for (std::size_t link = 0; link < uses.size(); ++link) {
-      std::vector<long> free_from; // [row of this link]: when it is free
-      for (const LinkUse& use : uses[link]) {
-        const auto found = std::find_if(free_from.begin(), free_from.end(), [&](long t) { return t <= use.start; });
-        const auto row = static_cast<int>(found - free_from.begin());
-        if (found == free_from.end()) {
-          free_from.push_back(0);
-          const std::string& name = platform_.links[link].name;
-          name_row(kLinks, rows + row + 1, row == 0 ? name : name + " #" + std::to_string(row + 1));
-        }
-        free_from[row] = use.finish;
-        const Slice slice{kLinks, rows + row + 1, use.start, use.finish};
-        write_transfer(slice, use.entry);
-        if (first_row_[use.entry] == 0) {
-          first_row_[use.entry] = slice.row;
-        }
-      }
-      rows += static_cast<int>(free_from.size());
+      rows += write_uses(kLinks, rows, platform_.links[link].name, uses[link]);
     }
   }
 
@@ -293,14 +372,14 @@ private:
   // Of several steps at one nanosecond only the last is written.
   void write_memory() {
     for (std::size_t device = 0; device < graph_.devices.size(); ++device) {
-      const std::string name = quoted("memory " + platform_.devices[graph_.devices[device]].name);
+      const std::string name = quoted("memory " + device_name(device));
       const std::vector<MemoryStep> steps = memory_over_time(graph_, timeline_, device).steps;
       for (std::size_t step = 0; step < steps.size(); ++step) {
         const long at = nanoseconds(steps[step].time);
         if (step + 1 < steps.size() && nanoseconds(steps[step + 1].time) == at) {
           continue;
         }
-        begin_event('C', kDevices, static_cast<int>(device) + 1);
+        begin_event('C', kDevices, device_row_[device]);
         add(",\"ts\":");
         add_time(at);
         add(",\"name\":", name, ",\"args\":{\"bytes\":", std::lround(steps[step].bytes.value), "}},");
@@ -316,6 +395,8 @@ private:
   std::string prefix_;
   int group_;
   std::vector<bool> critical_; // [entry of the timeline]
+  std::vector<int> device_row_;
+  std::map<AxisTrack, std::vector<Use>> axes_;
   std::vector<int> first_row_; // [entry of the timeline]: the transfer's row on its first link, or 0
 };
 
@@ -333,6 +414,14 @@ std::string chrome_trace(const TaskGraph& graph, std::span<const NamedTimeline> 
   }
   text.back() = '\n'; // replaces the last comma
   return text + "]}\n";
+}
+
+std::string trace_remark(const TaskGraph& graph) {
+  const bool parts = std::any_of(graph.works.begin(), graph.works.end(),
+                                 [](const Work& work) { return work.exchanging > 0 || work.exchanging_hidden > 0; });
+  return !parts || graph.undivided > 0 ? ""
+                                       : "the trace shows exchanges of tensor-parallel groups as parts of "
+                                         "computations; --detail all gives each a slice of its own";
 }
 
 } // namespace stagecraft

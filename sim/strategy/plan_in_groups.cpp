@@ -181,6 +181,7 @@ PlanRequest request_of_groups(const PlanRequest& request, const Problem& problem
                         .devices = groups.leader,
                         .chunks = request.chunks,
                         .stage_placement = request.stage_placement,
+                        .layers = request.layers,
                         .in_flight = request.in_flight,
                         .versions = request.versions,
                         .seed = request.seed,

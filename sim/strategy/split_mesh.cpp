@@ -1,10 +1,12 @@
-// Given degrees and nothing else: the layers in equal shares over the pipeline, as training frameworks split them by
-// default.
+// Given degrees and nothing else: the layers as given, or in equal shares over the pipeline, as training frameworks
+// split them by default.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "sim/base/count_of.hpp"
 #include "sim/strategy/first_plans.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/pipeline_layout.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,9 +23,30 @@ std::vector<int> equal_shares(int layers, int stages) {
   return counts;
 }
 
+// The stages that the study gives.
+PlanResult split_as_given(const PlanRequest& request, const PipelineLayout& layout) {
+  const std::vector<DeviceId> devices = place_stages(request.devices, request.chunks, request.stage_placement);
+  const std::size_t stages = layout.stages.size();
+  if (stages != devices.size()) {
+    return Infeasible{"training.parallel.layers has " + count_of(stages, "stage") + ", and the schedule runs " +
+                      std::to_string(request.chunks) + " on each of " + count_of(request.devices.size(), "rank") +
+                      "; allowed: a schedule that runs " + std::to_string(stages / request.devices.size())};
+  }
+  Plan plan;
+  for (std::vector<OperatorId>& operators : stages_of(layout, request.problem.model)) {
+    Stage stage{.operators = std::move(operators), .devices = {devices[plan.stages.size()]}};
+    recompute_as_trained(request.problem, stage);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
 } // namespace
 
 PlanResult split_mesh(const PlanRequest& request) {
+  if (request.layers != nullptr) {
+    return split_as_given(request, *request.layers);
+  }
   const LayerRow row = layer_row_of(request.problem.model);
   if (row.layers.empty()) { // no row of like layers: operators are all there is to share out
     return split_uniform(request);

@@ -195,6 +195,10 @@ PlanResult split(const StrategyRow& strategy, const PlanRequest& request) {
                       " makes no pipelines of groups, as training.parallel asks for; allowed: a strategy that does, "
                       "such as mesh"};
   }
+  if (request.layers != nullptr && !strategy.takes_degrees) {
+    return Infeasible{std::string(strategy.name) +
+                      " chooses the layers of each stage, which training.parallel.layers gives; allowed: mesh"};
+  }
   return plan_in_groups(strategy, request);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 #include "sim/base/utf8.hpp"
@@ -15,9 +16,12 @@ namespace stagecraft {
 namespace {
 
 // What `all` stands for: every row but the references, which try all others. Where degrees are given, those that split
-// by them.
+// by them; where layers are, those that take them.
 bool is_in_all(const StrategyRow& row, const Training& training) {
-  return !row.reference && (training.parallel ? row.pipeline : !row.takes_degrees);
+  if (!training.parallel) {
+    return !row.reference && !row.takes_degrees;
+  }
+  return training.parallel->layers ? row.takes_degrees : !row.reference && row.pipeline;
 }
 
 template <class Row>
@@ -190,6 +194,30 @@ void check_recompute(const RecomputeChoice& choice, const ModelGraph& model) {
   }
 }
 
+// Layers that the study gives to stages are those of the model.
+void check_layers(const Training& training, const ModelGraph& model) {
+  if (!training.parallel || !training.parallel->layers) {
+    return;
+  }
+  const PipelineLayout& layout = *training.parallel->layers;
+  if (std::string defect = layers_defect(layout, model); !defect.empty()) {
+    const auto layers = static_cast<int>(layer_row_of(model).layers.size()) - layout.count('m');
+    constexpr int kNear = 64; // layers
+    if (layers > 0 && std::abs(layers - layout.count('t')) <= kNear) {
+      defect += "; nearest: " + to_text(with_layers(layout, layers));
+    }
+    throw InputError(layout.where, defect);
+  }
+  const std::vector<std::vector<OperatorId>> stages = stages_of(layout, model);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].empty()) {
+      throw InputError(layout.where, "stage " + std::to_string(s) + " of 'layers' is " + layout.stages[s] + ", and '" +
+                                         model.name + "' has nothing " + (s == 0 ? "before" : "behind") +
+                                         " its numbered blocks; allowed: at least one t in that stage");
+    }
+  }
+}
+
 // The replicas of a mesh share what the study says. What is wrong with degrees is a reason of each plan.
 void share_states(Study& study) {
   const std::optional<ParallelDegrees>& degrees = study.training.parallel;
@@ -239,6 +267,7 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
   for (const RecomputeChoice& choice : training.recomputes) {
     check_recompute(choice, model);
   }
+  check_layers(training, model);
   if (whole_micro_batches) { // the file counts in micro-batches: each is one sample
     const bool given = node != nullptr && node->find("micro_batches") != nullptr;
     if (training.micro_batches.size() > 1) {

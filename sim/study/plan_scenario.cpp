@@ -37,6 +37,11 @@ StagePlacement placement_of(const Schedule& orders) {
   return is_v ? StagePlacement::v_shaped : StagePlacement::interleaved;
 }
 
+// What each stage has, where the study says so.
+const PipelineLayout* given_layers(const Training& training) {
+  return training.parallel && training.parallel->layers ? &*training.parallel->layers : nullptr;
+}
+
 // What the planner is told of the schedule.
 void tell_schedule(StudyMemo& memo, const Scenario& scenario, const Problem& problem, PlanRequest& request) {
   const StrategyRow* strategy = scenario.strategy;
@@ -98,6 +103,7 @@ PlanRequest plan_request(StudyMemo& memo, const Scenario& scenario, const Proble
   const Study& study = costs.study();
   PlanRequest request{.problem = problem,
                       .devices = costs.devices(),
+                      .layers = given_layers(study.training),
                       .seed = scenario.seed != 0 ? scenario.seed : study.seed,
                       .drawn = scenario.seed != 0,
                       .balance = study.balance};

@@ -44,7 +44,7 @@ void refuse_degree(yaml::Map& map, const char* key, int only) {
 
 // A key that has a meaning only from a stage of ZeRO on.
 void refuse_below(yaml::Map& map, const char* key, Zero zero, Zero least, const char* what) {
-  if (map.find(key) != nullptr && zero < least) {
+  if (map.has(key) && zero < least) {
     throw InputError(map.where(key), "'" + std::string(key) + "' says " + what + ", which needs 'zero' " +
                                          std::to_string(static_cast<int>(least)) +
                                          (least < Zero::weights ? " or more" : "") + "; it is " +
@@ -62,24 +62,59 @@ ShardingRule load_sharding(yaml::Map& map) {
   refuse_below(map, "gather", rule.zero, Zero::states, "when parameters are gathered");
   refuse_below(map, "prefetch", rule.zero, Zero::states, "how early weights are gathered");
   rule.group = map.integer("shard", 1, kMostRanks, 0);
-  if (map.find("reduce") != nullptr) {
+  if (map.has("reduce")) {
     rule.reduce = map.choice("reduce", kReduces, kReduces.front().name).reduce;
   }
-  if (map.find("reshard") != nullptr) {
+  if (map.has("reshard")) {
     rule.reshard = map.choice("reshard", kReshards, kReshards.front().name).reshard;
   }
   rule.gather = map.choice("gather", kGathers, kGathers.front().name).gather;
-  if (rule.zero == Zero::weights && map.find("gather") != nullptr && rule.gather == Gather::after_step) {
+  if (rule.zero == Zero::weights && map.has("gather") && rule.gather == Gather::after_step) {
     throw InputError(map.where("gather"),
                      "with 'zero' 3 weights are gathered before their use; 'reshard' says when they "
                      "are given up again");
   }
-  if (rule.zero < Zero::weights && map.find("prefetch") != nullptr && rule.gather == Gather::after_step) {
+  if (rule.zero < Zero::weights && map.has("prefetch") && rule.gather == Gather::after_step) {
     throw InputError(map.where("prefetch"), "'prefetch' says how early weights are gathered, which are gathered after "
                                             "the step; allowed: with 'gather: before-use', or 'zero' 3");
   }
   rule.prefetch = map.integer("prefetch", 0, kMostPrefetch, rule.prefetch);
   return rule;
+}
+
+// Reads the layers of each stage, with the ranks of the pipeline and the stages of each where they are not given.
+void read_layers(yaml::Map& map, ReadDegrees& read) {
+  if (!map.has("layers")) {
+    return;
+  }
+  const Where where = map.where("layers");
+  const PipelineLayout layout = read_pipeline_layout({map.text("layers"), where});
+  const auto stages = static_cast<int>(layout.stages.size());
+  const auto empty = std::find(layout.stages.begin(), layout.stages.end(), "");
+  if (empty != layout.stages.end()) {
+    throw InputError(where, "stage " + std::to_string(empty - layout.stages.begin()) +
+                                " of 'layers' is empty; allowed: at least one layer between two bars");
+  }
+  const bool by_rank = read.degrees.pipeline > 0;
+  const int given = by_rank ? read.degrees.pipeline : std::max(1, read.interleave);
+  if (stages % given != 0) {
+    throw InputError(where, "'layers' has " + count_of(stages, "stage") + ", and '" +
+                                (by_rank ? "pipeline' " : "interleave' ") + std::to_string(given) +
+                                " does not divide them; nearest that do: " + nearest_divisors(stages, given));
+  }
+  if (by_rank && read.interleave > 0 && read.interleave != stages / given) {
+    throw InputError(map.where("interleave"), "'layers' has " + count_of(stages, "stage") + " for " +
+                                                  count_of(given, "rank") + ", and 'interleave' is " +
+                                                  std::to_string(read.interleave) +
+                                                  "; allowed: " + std::to_string(stages / given));
+  }
+  read.degrees.pipeline = by_rank ? given : stages / given;
+  read.interleave = stages / read.degrees.pipeline;
+  if (read.interleave > kMostChunks) {
+    throw InputError(where, "'layers' gives each rank " + std::to_string(read.interleave) +
+                                " stages; allowed: at most " + std::to_string(kMostChunks));
+  }
+  read.degrees.layers = layout;
 }
 
 } // namespace
@@ -121,6 +156,7 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   read.degrees.data = map.integer("data", 1, kMostRanks, read.degrees.data);
   read.degrees.pipeline = map.integer("pipeline", 1, kMostRanks, read.degrees.pipeline);
   read.interleave = map.integer("interleave", 1, kMostChunks, read.interleave);
+  read_layers(map, read);
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);

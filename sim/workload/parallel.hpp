@@ -3,11 +3,13 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <variant>
 
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/pipeline_layout.hpp"
 #include "sim/workload/sharding.hpp"
 #include "sim/workload/tensor_rule.hpp"
 
@@ -35,7 +37,8 @@ struct ParallelDegrees {
   int data = 0;                                  ///< replicas; 0: as many as the devices leave
   int pipeline = 0; ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
   RankOrder order = RankOrder::tensor_data_pipeline;
-  ShardingRule sharding; ///< of the replicas
+  ShardingRule sharding;                ///< of the replicas
+  std::optional<PipelineLayout> layers; ///< the layers of each stage; none: a strategy chooses
 };
 
 /// All degrees, on as many devices as they take.
@@ -58,7 +61,8 @@ struct Mesh {
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices);
 
 /// Reads `training.parallel` of a study: docs/formats/study.md. `interleave` is the stages of each pipeline rank, and 0
-/// where the mapping does not say. Throws InputError, also for a degree that is not modelled.
+/// where the mapping does not say; where layers are given, it and the pipeline's ranks follow from them. Throws
+/// InputError, also for a degree that is not modelled.
 struct ReadDegrees {
   ParallelDegrees degrees;
   int interleave = 0;

@@ -143,8 +143,9 @@ void read_parallel(yaml::Map& map, Training& training) {
   const ReadDegrees read = load_parallel(*node);
   training.parallel = read.degrees;
   if (read.interleave > 0 && map.has("chunks") && read.interleave != training.chunks) {
-    throw InputError(map.where("chunks"), "'chunks' and 'parallel.interleave' both say how many stages a rank has; "
-                                          "allowed: one of them");
+    throw InputError(map.where("chunks"), "'chunks' and 'parallel." +
+                                              std::string(read.degrees.layers ? "layers" : "interleave") +
+                                              "' both say how many stages a rank has; allowed: one of them");
   }
   training.chunks = read.interleave > 0 ? read.interleave : training.chunks;
 }

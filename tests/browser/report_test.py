@@ -175,10 +175,12 @@ def open_timelines(browser, page):
       const context = CanvasRenderingContext2D.prototype, { fillText, clearRect } = context;
       context.clearRect = function (...place) {
         window.times = [];
+        window.texts = [];
         clearRect.apply(this, place);
       };
       context.fillText = function (text, x, y) {
         if (y === 9) window.times.push(text);
+        window.texts.push(text);
         fillText.call(this, text, x, y);
       };""")
     return browser.driver.find_element("css selector", "canvas")
@@ -207,6 +209,14 @@ def test_lengths(browser, page):
     browser.wait("the shorter run", "return window.times.includes('800 ms') && !window.times.includes('2 s')")
     canvas.send_keys("0")
     browser.wait("all of the longer", "return window.times.includes('80 s')")
+
+
+def test_axes(browser, page):
+    """What a device sends stands below it, by the name of the axis alone."""
+    canvas = open_timelines(browser, page)
+    canvas.send_keys("+")
+    texts = browser.wait("rows of axes", "return (window.texts ?? []).includes('pipeline') && window.texts")
+    assert not any(" pipeline" in text for text in texts), texts
 
 
 def test_chart_keys(browser, page):
@@ -404,6 +414,7 @@ def main():
         test_timeline(browser, pages["replay"])
         test_moments(browser, pages["moments"])
         test_lengths(browser, pages["lengths"])
+        test_axes(browser, pages["replay"])
         test_chart_keys(browser, pages["compare"])
         test_table(browser, pages["compare"])
         test_table(browser, pages["sweep"])

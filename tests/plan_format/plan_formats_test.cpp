@@ -127,8 +127,42 @@ TEST_CASE("without a layout Megatron-LM's layers spread evenly over ranks and vi
   // 14 layers with embedding and loss counted: seven each.
   CHECK(sizes(read(gpt(), on + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")) ==
         std::vector<std::size_t>{2 + 72, 72 + 3});
+  // 14 in virtual stages of 7, or of one layer less where embedding or loss stands for one.
+  CHECK(sizes(read(gpt(), "WORLD_SIZE=1\n--num-layers 12 --num-layers-per-virtual-pipeline-stage 7 "
+                          "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")) ==
+        std::vector<std::size_t>{2 + 72, 72 + 3});
+  // Four layers of the first rank and eight of the second one, each in two virtual stages.
+  CHECK(sizes(read(gpt(), on + "--num-virtual-stages-per-pipeline-rank 2 --decoder-first-pipeline-num-layers 4")) ==
+        std::vector<std::size_t>{2 + 24, 48, 24, 48 + 3});
+  CHECK_THAT(error_of([&] {
+               read(gpt(), on + "--num-virtual-stages-per-pipeline-rank 2 --decoder-first-pipeline-num-layers 3");
+             }),
+             Contains("3 layers of a rank do not spread evenly over its 2 virtual stages"));
+  CHECK_THAT(
+      error_of([&] { read(gpt(), on + "--decoder-last-pipeline-num-layers 3 --account-for-loss-in-pipeline-split"); }),
+      Contains("which Megatron-LM refuses"));
   const Plan recomputed = read(gpt(), on + "--recompute-granularity full");
   CHECK(recomputed.stages[0].recompute == Recompute::full);
+}
+
+// A layout of DeepSeek-V3 with its layer for the token after next on a stage of its own. The last of 62 numbered blocks
+// is that layer, so that without a layout it stands before the loss.
+TEST_CASE("Megatron-LM's layers for further tokens are read and written", "[study][formats]") {
+  const Study deep = study("model: deepseek-v3-mtp\nplatform: 16 x dgx-h200\n");
+  const std::string degrees = "--num-layers 61 --mtp-num-layers 1 --tensor-model-parallel-size 4 ";
+  const Plan plan = read(deep, degrees + "--pipeline-model-parallel-size 32 "
+                                         "--pipeline-model-parallel-layout \"Et*3|(tt|)*29,m|L\"");
+  REQUIRE(plan.stages.size() == 32);
+  CHECK(plan_defects(plan, *deep.model, deep.platform).empty());
+  CHECK(deep.model->operators[plan.stages[30].operators.front()].name == "next_embedding");
+  const WrittenPlan written = write_plan(find_by_name(plan_formats(), "megatron", "plan format", {}),
+                                         {plan, *deep.model, deep.platform, deep.training, 1});
+  REQUIRE(std::holds_alternative<std::string>(written));
+  CHECK_THAT(std::get<std::string>(written),
+             Contains("--num-layers 61\n") && Contains("|m|L\"") && Contains("--mtp-num-layers 1\n"));
+  const Plan one = read(deep, degrees);
+  REQUIRE(one.stages.size() == 1);
+  CHECK(plan_defects(one, *deep.model, deep.platform).empty());
 }
 
 TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, are named", "[study][formats]") {

@@ -268,12 +268,19 @@ TEST_CASE("a trace becomes tracks", "[report][page]") {
   REQUIRE(document.timelines.size() == 1);
   const Tracks& tracks = document.timelines[0];
   // Three devices with 8 computations and an optimizer step in each of two iterations.
-  REQUIRE(tracks.tracks.size() > 3);
-  for (std::size_t device = 0; device < 3; ++device) {
-    CHECK(tracks.tracks[device].group == "devices");
-    CHECK(tracks.track_begin[device + 1] - tracks.track_begin[device] == 2 * (8 + 1));
+  std::size_t devices = 0, computed_on_path = 0, links = 0;
+  for (std::size_t track = 0; track < tracks.tracks.size(); ++track) {
+    const auto& [group, name] = tracks.tracks[track];
+    links += group == "links" ? 1 : 0;
+    CHECK((group == "devices") == (links == 0)); // first all of the devices, and what they send below each
+    if (group == "devices" && !name.ends_with(" pipeline") && !name.ends_with(" pipeline #2")) {
+      CHECK(name == run.platform.devices[devices++].name);
+      const std::uint32_t begin = tracks.track_begin[track], end = tracks.track_begin[track + 1];
+      CHECK(end - begin == 2 * (8 + 1));
+      computed_on_path += std::count(tracks.critical.begin() + begin, tracks.critical.begin() + end, 1);
+    }
   }
-  CHECK(tracks.tracks[3].group == "links");
+  CHECK(devices == 3);
   CHECK(tracks.levels.size() == 3);
   for (std::size_t track = 0; track < tracks.tracks.size(); ++track) { // in order, and none over another
     for (std::size_t bar = tracks.track_begin[track] + 1; bar < tracks.track_begin[track + 1]; ++bar) {
@@ -290,8 +297,7 @@ TEST_CASE("a trace becomes tracks", "[report][page]") {
     const Work& work = run.graph.works[run.graph.work[step.entry % run.graph.tasks()]];
     on_path += work.computes() ? 1 : 0;
   }
-  CHECK(std::count(tracks.critical.begin(), tracks.critical.begin() + tracks.track_begin[3], 1) ==
-        static_cast<std::ptrdiff_t>(on_path));
+  CHECK(computed_on_path == on_path);
 }
 
 TEST_CASE("a trace of another program begins at its first event", "[report][page]") {

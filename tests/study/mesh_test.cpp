@@ -4,6 +4,8 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/named_table.hpp"
+#include "sim/plan_format/plan_formats.hpp"
 #include "sim/workload/blocks.hpp"
 #include "tests/study/studies.hpp"
 
@@ -26,6 +28,21 @@ std::string gpt2(const std::string& parallel, const std::string& strategies, con
 const Run& only(const ComparisonResult& result) {
   REQUIRE(result.comparison.runs.size() == 1);
   return result.comparison.runs.front();
+}
+
+// How many of the blocks "layer.N" each stage has.
+std::vector<int> layers_of(const Run& run) {
+  std::vector<int> counts;
+  for (const RunStage& stage : run.stages) {
+    std::set<std::string> layers;
+    for (const std::string& name : stage.operators) {
+      if (name.starts_with("layer.")) {
+        layers.insert(name.substr(0, name.find('.', 6)));
+      }
+    }
+    counts.push_back(static_cast<int>(layers.size()));
+  }
+  return counts;
 }
 
 // Two replicas of two stages, two micro-batches of two samples: each replica has one sample of each, so a stage takes
@@ -60,19 +77,6 @@ TEST_CASE("ranks stand in the order that the study asks for", "[study][mesh]") {
 
 // 12 layers: 5 stages get 2, and the two left over go to the middle: 2 3 3 2 2 from the third of five on.
 TEST_CASE("mesh gives every stage as many layers, those left over to the middle", "[study][mesh]") {
-  const auto layers_of = [](const Run& run) {
-    std::vector<int> counts;
-    for (const RunStage& stage : run.stages) {
-      std::set<std::string> layers;
-      for (const std::string& name : stage.operators) {
-        if (name.starts_with("layer.")) {
-          layers.insert(name.substr(0, name.find('.', 6)));
-        }
-      }
-      counts.push_back(static_cast<int>(layers.size()));
-    }
-    return counts;
-  };
   const Run eight = only(compare_text(gpt2("{data: 1}", "[mesh]", "global_batch: 8, micro_batches: 8")));
   REQUIRE(eight.feasible);
   CHECK(layers_of(eight) == std::vector<int>{1, 1, 2, 2, 2, 2, 1, 1}); // 12 = 8 + 4, from stage (8 - 4) / 2 on
@@ -265,6 +269,116 @@ TEST_CASE("all strategies are the pipelines where degrees are given, and mesh is
   CHECK(std::any_of(given.strategies.begin(), given.strategies.end(), is_mesh));
   const Study free = study(chain_study(""));
   CHECK(std::none_of(free.strategies.begin(), free.strategies.end(), is_mesh));
+}
+
+// Six operators of F 1 s and B 2 s. In equal shares both stages have three, so that two micro-batches take (2 + 2 - 1)
+// 9 s. With one and five under 1F1B the second stage begins at 1, has F and B of 5 and 10 s twice, and the first one
+// then a B of 2 s.
+TEST_CASE("mesh gives each stage the layers that the study gives it", "[study][mesh][layout]") {
+  const auto seconds = [](const std::string& layers) {
+    const Run run = only(compare_text(
+        "model: blocks.yaml\nplatform: {devices: 2}\ncost_model: constant\ntraining: {global_batch: 2, micro_batches: "
+        "2, optimizer: sgd, parallel: {data: 1" +
+        layers + "}}\ncompare: {strategies: mesh, schedules: 1f1b}\n"));
+    REQUIRE(run.feasible);
+    return run.metrics.iteration.value;
+  };
+  CHECK(seconds("") == near(3 * 9));
+  CHECK(seconds(", layers: \"Et|tL\"") == near(3 * 9));
+  CHECK(seconds(", layers: \"E|ttL\"") == near(1 + 2 * (5 + 10) + 2));
+}
+
+TEST_CASE("the pipeline's ranks and their stages follow from the layers", "[study][mesh][layout]") {
+  const Run four = only(
+      compare_text(gpt2("{layers: \"E,t*2|t*4|(t*3|)*1,t*3,L\"}", "[mesh]", "global_batch: 16, micro_batches: 4")));
+  REQUIRE(four.feasible);
+  CHECK(layers_of(four) == std::vector<int>{2, 4, 3, 3});
+  CHECK(four.stages.front().operators.front() == "embedding");
+  CHECK(four.stages.back().operators.back() == "loss");
+  CHECK(four.stages.front().data_parallel == 2); // 8 devices
+
+  const auto interleaved = [](const std::string& more, const std::string& schedules) {
+    return compare_text("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, "
+                        "micro_batches: 4, precision: fp16, parallel: {layers: \"Et|tt|t|tt|tt|t|tt|tL\", " +
+                        more + "}}\ncompare: {strategies: [mesh], schedules: " + schedules + "}\n");
+  };
+  for (const char* more : {"pipeline: 4", "interleave: 2", "pipeline: 4, interleave: 2, data: 2"}) {
+    CAPTURE(more);
+    const Run run = only(interleaved(more, "[interleaved]"));
+    REQUIRE(run.feasible);
+    CHECK(layers_of(run) == std::vector<int>{1, 2, 1, 2, 2, 1, 2, 1});
+    for (int s = 0; s < 4; ++s) { // stage s on rank s mod 4
+      CHECK(run.stages[s].devices == run.stages[s + 4].devices);
+    }
+  }
+  const Run plain = only(interleaved("pipeline: 4", "[1f1b]"));
+  CHECK(plain.why_not ==
+        "training.parallel.layers has 8 stages, and the schedule runs 1 on each of 4 ranks; allowed: a "
+        "schedule that runs 2");
+}
+
+TEST_CASE("where layers are given, mesh takes them and no other strategy has a plan", "[study][mesh][layout]") {
+  const std::string layers = "{pipeline: 2, layers: \"E,t*7|t*5,L\"}";
+  const Study all = study(gpt2(layers, "all", "global_batch: 8"));
+  REQUIRE(all.strategies.size() == 1);
+  CHECK(all.strategies.front()->name == "mesh");
+  for (const StrategyRow& row : strategies()) {
+    CAPTURE(row.name);
+    if (row.name != "mesh") {
+      const Run run = only(compare_text(gpt2(layers, "[" + std::string(row.name) + "]", "global_batch: 8")));
+      CHECK_FALSE(run.feasible);
+      CHECK_THAT(run.why_not, Catch::Contains(row.pipeline ? "chooses the layers of each stage, which "
+                                                             "training.parallel.layers gives; allowed: mesh"
+                                                           : "makes no pipelines of groups"));
+    }
+  }
+}
+
+TEST_CASE("a stage of E or L alone needs something to hold", "[study][mesh][layout]") {
+  const auto error = [](const std::string& layers) {
+    return error_of([&] {
+      study("model: bare.yaml\nplatform: {devices: 2}\ncost_model: constant\ntraining: {parallel: {layers: \"" +
+            layers + "\"}}\n");
+    });
+  };
+  CHECK(error("Et|tL").empty());
+  CHECK(error("E|ttL") ==
+        "study.yaml:4:31: stage 0 of 'layers' is E, and 'bare' has nothing before its numbered blocks; "
+        "allowed: at least one t in that stage");
+  CHECK_THAT(error("Ett|L"), Catch::Contains("stage 1 of 'layers' is L, and 'bare' has nothing behind its numbered"));
+}
+
+// The same layout as Megatron-LM's arguments, whose ranks stand likewise, and through both forms of plan files.
+TEST_CASE("a plan of given layers is that of Megatron-LM's arguments, and is read back as it was written",
+          "[study][mesh][layout]") {
+  const std::string layout = "E,t*2|t*4|t*3|t*3,L";
+  const Study asked = study(
+      gpt2("{tensor: 2, sequence: true, layers: \"" + layout + "\"}", "[mesh]", "global_batch: 16, micro_batches: 4"));
+  ScheduleCounts counts;
+  StudyMemo memo(asked, counts);
+  const Plan plan = compare(memo).prepared.front().plan;
+  REQUIRE(plan.stages.size() == 4);
+  const auto same = [&](const std::string& text, const char* format) {
+    const Plan read = read_plan_text({text, "file", *asked.model, asked.platform}, format);
+    REQUIRE(read.stages.size() == plan.stages.size());
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+      CHECK(read.stages[s].operators == plan.stages[s].operators);
+      CHECK(read.stages[s].devices == plan.stages[s].devices);
+      CHECK(read.stages[s].axis() == plan.stages[s].axis());
+    }
+  };
+  same(
+      "WORLD_SIZE=8\n--num-layers 12 --tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size "
+      "4 --pipeline-model-parallel-layout \"" +
+          layout + "\"\n",
+      "megatron");
+  for (const char* format : {"stagecraft", "megatron"}) {
+    CAPTURE(format);
+    const WrittenPlan written = write_plan(find_by_name(plan_formats(), format, "plan format", {}),
+                                           {plan, *asked.model, asked.platform, asked.training, 4});
+    REQUIRE(std::holds_alternative<std::string>(written));
+    same(std::get<std::string>(written), format);
+  }
 }
 
 TEST_CASE("what does not divide is refused with the nearest that does", "[study][mesh]") {

@@ -301,6 +301,9 @@ ExitStatus run(const CompareCommand& options) {
   if (!options.trace.empty() && feasible) {
     const Prepared& winner = result.prepared[result.of_run.front()];
     write_file(options.trace, chrome_trace(*winner.graph, winner.timeline, study.platform));
+    if (const std::string said = trace_remark(*winner.graph); !said.empty() && !options.output.quiet) {
+      remark(said + "\n");
+    }
   }
   emit(options.output, {.table = [&] { return text_of(result, options); },
                         .json = [&] { return json_with_timelines(study, result, options.timelines); },

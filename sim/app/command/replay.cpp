@@ -72,6 +72,9 @@ ExitStatus run(const ReplayCommand& options) {
   if (!options.trace.empty()) {
     write_file(options.trace, trace);
   }
+  if (const std::string said = trace_remark(*one.graph); !trace.empty() && !said.empty() && !options.output.quiet) {
+    remark(said + "\n");
+  }
   const bool series = options.timeline || !options.memory_series.empty();
   const MemoryReport memory = report_memory(*one.graph, shown, one.run.devices, series);
   if (!options.memory_series.empty()) {

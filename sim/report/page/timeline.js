@@ -6,7 +6,7 @@
 const Timelines = (() => {
   const ticks = 4294967295;
   const head = 22; // of the time axis, pixels
-  const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "load"];
+  const categories = ["forward", "backward", "weight", "recompute", "optimizer", "transfer", "all-reduce", "reduce-scatter", "all-gather", "tensor-parallel exchange", "load"];
   const slack = { mouse: 4, touch: 10 }; // pixels that a press may wander and not be a drag
   const { color } = Charts;
 
@@ -52,6 +52,16 @@ const Timelines = (() => {
     return parts.map((part) => cut(part, 2)).join(">");
   }
 
+  // Rows of an axis are named after the device above them, "d tensor" below "d": `of_axis` is the rest of the name.
+  function tracks_of(list) {
+    let above = null;
+    return list.map(([group, name]) => {
+      const below = above?.group === group && / (tensor|data|pipeline)( #\d+)?$/.test(name) && [" ", ","].includes(name[above.name.length]) && name.startsWith(above.name);
+      if (!below) above = { group, name };
+      return { group, name, of_axis: below ? name.slice(above.name.length).replace(/^[ ,]+/, "") : "" };
+    });
+  }
+
   function unpacked(data) {
     const kinds = data.kinds.map(([category, label, bytes]) => ({ category, label, bytes }));
     const names = [...new Set(kinds.map((kind) => kind.category))];
@@ -60,7 +70,7 @@ const Timelines = (() => {
     return {
       title: data.title,
       end: data.end,
-      tracks: data.tracks.map(([group, name]) => ({ group, name })),
+      tracks: tracks_of(data.tracks),
       kinds,
       names,
       name_of_kind: Uint16Array.from(kinds, (kind) => names.indexOf(kind.category)),
@@ -79,7 +89,7 @@ const Timelines = (() => {
     };
   }
 
-  const color_of = (name) => color(`--task-${name}`) || color("--task-other");
+  const color_of = (name) => color(`--task-${name.replaceAll(" ", "-")}`) || color("--task-other");
 
   class Picture {
     constructor(parent, data, view) {
@@ -113,7 +123,7 @@ const Timelines = (() => {
       for (const name of this.data.names) {
         const entry = document.createElement("span");
         const swatch = document.createElement("i");
-        swatch.style.background = categories.includes(name) ? `var(--task-${name})` : "var(--task-other)";
+        swatch.style.background = categories.includes(name) ? `var(--task-${name.replaceAll(" ", "-")})` : "var(--task-other)";
         entry.append(swatch, name);
         list.append(entry);
       }
@@ -123,19 +133,18 @@ const Timelines = (() => {
     // Rows from top to bottom: tracks, then memory.
     layout(width) {
       const { tracks, levels } = this.data;
-      const count = (links) => tracks.filter((track) => track.group.endsWith("links") === links).length;
-      const fit = (rows, high, room) => Math.max(3, Math.min(high, Math.floor(room / Math.max(1, rows))));
-      const heights = [fit(count(false), 24, 640), fit(count(true), 15, 360)];
-      const row = (group) => heights[Number(group.endsWith("links"))];
+      const sort = (track) => (track.group.endsWith("links") ? 2 : track.of_axis ? 1 : 0);
+      const fit = (high, room, of) => Math.max(3, Math.min(high, Math.floor(room / Math.max(1, tracks.filter((track) => sort(track) === of).length))));
+      const heights = [fit(24, 640, 0), fit(13, 640, 1), fit(15, 360, 2)];
       this.rows = [];
       let y = head;
-      const add = (kind, index, height, group, name) => {
+      const add = (kind, index, height, group, name, of_axis) => {
         const first = !this.rows.length || this.rows[this.rows.length - 1].group !== group;
         y += first && group ? 18 : 0;
-        this.rows.push({ kind, index, y, height, group, name, first });
+        this.rows.push({ kind, index, y, height, group, name, of_axis, first });
         y += height + (height > 8 ? 2 : 0);
       };
-      tracks.forEach((track, index) => add("bars", index, row(track.group), track.group, track.name));
+      tracks.forEach((track, index) => add("bars", index, heights[sort(track)], track.group, track.name, track.of_axis));
       const low = levels.length > 16 ? Math.max(6, Math.floor(320 / levels.length)) : 26;
       levels.forEach((level, index) => add("level", index, low, level.group.replace("devices", "memory"), level.name.replace(/^memory /, "")));
       this.height = y + 4;
@@ -209,10 +218,11 @@ const Timelines = (() => {
       const middle = row.y + row.height / 2;
       if (middle < this.named + 12) return; // of thin rows those that have room
       this.named = middle;
-      context.fillStyle = this.ink.text;
-      const key = `${this.left} ${row.name}`;
-      if (!this.short_names.has(key)) this.short_names.set(key, fitted(context, row.name, this.left - 6));
-      context.fillText(this.short_names.get(key), 0, middle);
+      context.fillStyle = row.of_axis ? this.ink.soft : this.ink.text;
+      const name = row.of_axis || row.name, indent = row.of_axis ? 12 : 0;
+      const key = `${this.left} ${name}`;
+      if (!this.short_names.has(key)) this.short_names.set(key, fitted(context, name, this.left - 6 - indent));
+      context.fillText(this.short_names.get(key), indent, middle);
     }
 
     // Bars too thin to see are put together: each pixel is filled by how much of it each kind takes.

@@ -261,9 +261,9 @@ private:
     for (const PassExchange& exchange : part.exchanges) {
       TaskId first = kNone;
       for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        const TaskId block =
-            add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg), flow, exchange.bytes),
-                begin, end);
+        const TaskId block = add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg),
+                                              pass.members, flow, exchange.bytes),
+                                 begin, end);
         for (TaskId i = 0; before != kNone && i < end - begin; ++i) {
           edges_.push_back({before + i, block + i});
         }

@@ -14,6 +14,7 @@ struct TimedPass {
   const TensorGroup* group = nullptr;
   int stage = 0;
   std::int32_t device = 0;   ///< in whose name the group sends: an index into TaskGraph::devices
+  std::int32_t members = -1; ///< the group's devices, among TaskGraph::members
   Seconds before{}, after{}; ///< what each device computes besides, in the same task
 };
 

@@ -98,6 +98,17 @@ TaskId TaskGraphBuilder::add(const Work& work, int count) {
   return first;
 }
 
+// The place in TaskGraph::members of those who take part in a communication.
+std::int32_t TaskGraphBuilder::add_members(std::vector<std::int32_t> members) {
+  std::sort(members.begin(), members.end());
+  const auto [known, is_new] =
+      members_.try_emplace(std::move(members), static_cast<std::int32_t>(graph_.members.size()));
+  if (is_new) {
+    graph_.members.push_back(known->first);
+  }
+  return known->second;
+}
+
 void TaskGraphBuilder::write_edges() {
   const std::size_t tasks = graph_.work.size();
   graph_.waits.assign(tasks, 0);

@@ -24,6 +24,7 @@ struct Work {
   std::int32_t stage = 0;
   std::int32_t to_stage = 0; ///< a transfer's receiving stage
   std::int32_t channel = -1; ///< the channel of a transfer whose bytes follow those sent before it; -1: none
+  std::int32_t members = -1; ///< who takes part in a communication: a list of TaskGraph::members; -1: not known
   Seconds seconds;           ///< time of a computation or load, or of a transfer that has its links for itself
   Seconds latency;           ///< a transfer's latency, paid before its bytes flow
   double bytes = 0;          ///< a transfer's bytes, a whole number
@@ -63,12 +64,13 @@ struct FixedMemory {
 /// repeat the graph; program order and ties connect them.
 struct TaskGraph {
   std::vector<Work> works;
-  std::vector<Leg> legs;                     ///< of transfers
-  std::vector<Leg> group_legs;               ///< inside tensor-parallel groups
-  std::vector<std::int32_t> work;            ///< [task]
-  std::vector<std::int32_t> micro_batch;     ///< [task]
-  std::vector<std::int32_t> waits;           ///< [task]: number of predecessors
-  std::vector<std::int32_t> successor_begin; ///< [task], and the end
+  std::vector<Leg> legs;                          ///< of transfers
+  std::vector<Leg> group_legs;                    ///< inside tensor-parallel groups
+  std::vector<std::vector<std::int32_t>> members; ///< of communications: indices into `devices`, ascending
+  std::vector<std::int32_t> work;                 ///< [task]
+  std::vector<std::int32_t> micro_batch;          ///< [task]
+  std::vector<std::int32_t> waits;                ///< [task]: number of predecessors
+  std::vector<std::int32_t> successor_begin;      ///< [task], and the end
   std::vector<TaskId> successors;
   std::vector<DeviceId> devices;           ///< in use, in order of their first stage
   std::vector<std::int32_t> program_begin; ///< [device], and the end

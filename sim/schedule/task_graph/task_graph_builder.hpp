@@ -78,6 +78,7 @@ private:
   void list_devices();
   void reserve();
   TaskId add(const Work& work, int count);
+  std::int32_t add_members(std::vector<std::int32_t> members);
   void write_edges();
 
   // task_graph_replicas.cpp: the works of each stage's replicas: forwards, backwards, recompute
@@ -199,10 +200,11 @@ private:
   // What a device sends in its name of one kind, with the place in its program that it belongs to.
   std::map<std::pair<int, TaskKind>, std::vector<std::pair<std::int32_t, Reduction>>> queues_;
   std::vector<EdgeRun> edge_runs_;
-  std::vector<std::pair<TaskId, TaskId>> fused_; // (task, the next one, fused with it), program by program
-  std::vector<std::int32_t> ahead_;              // [task]: iterations that it runs before its own (-1: one after
-                                                 // it); may end early
-  std::vector<std::pair<TaskId, Tie>> ties_;     // by the task they start from
+  std::map<std::vector<std::int32_t>, std::int32_t> members_; // the place of each list in TaskGraph::members
+  std::vector<std::pair<TaskId, TaskId>> fused_;              // (task, the next one, fused with it), program by program
+  std::vector<std::int32_t> ahead_;          // [task]: iterations that it runs before its own (-1: one after
+                                             // it); may end early
+  std::vector<std::pair<TaskId, Tie>> ties_; // by the task they start from
 };
 
 } // namespace stagecraft

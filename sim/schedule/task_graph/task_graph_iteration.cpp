@@ -204,11 +204,16 @@ TaskGraphBuilder::Reduction TaskGraphBuilder::add_reduction(int stage, const Red
 // The flows of the fastest way, one after the other.
 void TaskGraphBuilder::add_flows(int stage, const Reducers& reducers, Bytes bytes, const Reduction& reduction,
                                  int steps) {
+  std::vector<std::int32_t> devices;
+  for (const ReplicaTasks* replica : reducers.replicas) {
+    devices.push_back(replica->device);
+  }
+  const std::int32_t members = add_members(std::move(devices));
   TaskId before = reduction.begin;
   for (const CoupledFlow& flow : fastest_of(reducers.ways, bytes).flows) {
     const auto leg = static_cast<std::int32_t>(graph_.legs.size());
     const TaskId next =
-        add(work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, flow, bytes), steps);
+        add(work_of_flow(reducers.kind, reducers.replicas.front()->device, stage, leg, members, flow, bytes), steps);
     graph_.legs.push_back(flow.leg);
     edge_runs_.push_back({before, next, steps});
     before = next;

@@ -104,13 +104,18 @@ void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& 
   replica.passes = static_cast<std::int32_t>(passes_.size());
   const ReplicaCost& cost = of_stage.replicas[device];
   const GroupPasses& of_group = *group->passes;
+  std::vector<std::int32_t> devices;
+  for (int r = 0; r < of_stage.tensor_parallel; ++r) {
+    devices.push_back(replicas_[stage][device + r].device);
+  }
+  const std::int32_t members = add_members(std::move(devices));
   const Seconds prediction = request_.schedule.predicts_weights ? cost.prediction : Seconds{0};
-  passes_.push_back({&of_group.forward, group, stage, replica.device, prediction, Seconds{0}});
+  passes_.push_back({&of_group.forward, group, stage, replica.device, members, prediction, Seconds{0}});
   for (const GroupPass* pass : {&of_group.backward, &of_group.backward_input, &of_group.recompute}) {
-    passes_.push_back({pass, group, stage, replica.device, Seconds{0}, Seconds{0}});
+    passes_.push_back({pass, group, stage, replica.device, members, Seconds{0}, Seconds{0}});
   }
   passes_.push_back(
-      {&of_group.terms, group, stage, replica.device, Seconds{0}, cost.optimizer - of_group.terms.seconds});
+      {&of_group.terms, group, stage, replica.device, members, Seconds{0}, cost.optimizer - of_group.terms.seconds});
 }
 
 // Says which part of the work's time the device's group exchanges data.

@@ -16,6 +16,7 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
   const Route* route = request_.router.find(graph_.devices[from_device], graph_.devices[to_device]);
   check(route != nullptr, "two devices of a plan have no route");
   std::pair<TaskId, TaskId> blocks{kNone, kNone};
+  const std::int32_t ends = add_members({from_device, to_device});
   for (const Leg& leg : route->legs) {
     const Seconds latency = leg.latency * latencies;
     const Work work{.kind = kind,
@@ -23,6 +24,7 @@ std::pair<TaskId, TaskId> TaskGraphBuilder::add_transfer(TaskKind kind, int from
                     .leg = static_cast<std::int32_t>(graph_.legs.size()),
                     .stage = from_stage,
                     .to_stage = to_stage,
+                    .members = ends,
                     .seconds = latency + Bytes{bytes} / leg.bandwidth,
                     .latency = latency,
                     .bytes = bytes};

@@ -36,6 +36,7 @@ TaskGraph unroll(const TaskGraph& graph, int iterations) {
   TaskGraph all;
   all.devices = graph.devices;
   all.legs = graph.legs;
+  all.members = graph.members;
   all.group_legs = graph.group_legs;
   all.fixed_memory = graph.fixed_memory;
   all.reserve = graph.reserve;
