@@ -42,16 +42,17 @@ Activations whole_stash(const Problem& problem, OperatorId op) {
     return problem.recomputes(user) && (!problem.recomputes(op) || problem.segments[user] != problem.segments[op]);
   });
   if (problem.recomputes(op)) {
-    return problem.training.recompute.blocks > 0
-               ? Activations{read_again ? problem.output_bytes(op) : Bytes{0}, Bytes{0}}
-               : Activations{Bytes{0}, stash};
+    return !problem.block_numbers.empty() ? Activations{read_again ? problem.output_bytes(op) : Bytes{0}, Bytes{0}}
+                                          : Activations{Bytes{0}, stash};
   }
   return {stash + (read_again ? problem.output_bytes(op) : Bytes{0}), Bytes{0}};
 }
 
 // Blocks in a row, so many in a segment. What is in none of them is one of its own.
 void fill_segments(Problem& problem) {
-  const int together = problem.training.recompute.blocks;
+  const RecomputeChoice& choice = problem.training.recompute;
+  const bool named = choice.what == Recompute::selective && choice.blocks == 0 && !choice.rule.early;
+  const int together = named ? 1 : choice.blocks;
   problem.segments.assign(problem.model.size(), 0);
   if (together > 0) {
     problem.block_numbers = block_numbers(problem.model);

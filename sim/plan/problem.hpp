@@ -37,11 +37,10 @@ struct Problem {
   std::vector<std::vector<double>> forward, backward_input, backward_weight;
   /// [operator]: whether the training runs it forward again before backward, in the stages that it may be in.
   std::vector<char> recomputed;
-  /// [operator]: what is recomputed together just before its backward, by number: operators of one number in a stage;
-  /// all have 0 unless the training recomputes block by block.
+  /// [operator]: what is restored together just before its backward, by number: operators of one number in a stage;
+  /// all have 0 unless the training recomputes block by block, or what it names as backward reaches it.
   std::vector<int> segments;
-  std::vector<int>
-      block_numbers; ///< [operator]: as of the model, if the training recomputes block by block; else empty
+  std::vector<int> block_numbers; ///< [operator]: as of the model, if recompute restores block by block; else empty
   /// What seconds() and stash() answer; planners ask them again and again.
   std::vector<std::vector<double>> whole; ///< [device type][operator]
   std::vector<Activations> stashes;       ///< [operator]

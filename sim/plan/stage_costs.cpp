@@ -187,7 +187,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     return held_as_given(problem, stage);
   }
   Held held;
-  Bytes segment; // operators of a segment follow one another
+  Bytes segment; // of the last operator that runs again; those of a segment follow one another
+  std::optional<int> number;
   for (std::size_t i = 0; i < stage.operators.size(); ++i) {
     const OperatorId op = stage.operators[i];
     const RankShare& part = split.operators[i];
@@ -197,8 +198,8 @@ Held held_by(const Problem& problem, const Stage& stage, const TensorSplit& spli
     if (!stage.recomputes(op)) {
       held.kept += stash;
     } else {
-      const bool goes_on = i > 0 && problem.segments[stage.operators[i - 1]] == problem.segments[op];
-      segment = (goes_on ? segment : Bytes{0}) + stash;
+      segment = (number == problem.segments[op] ? segment : Bytes{0}) + stash;
+      number = problem.segments[op];
       held.workspace = std::max(held.workspace, segment);
       held.recomputed += stash;
     }

@@ -177,9 +177,11 @@ RecomputeChoice read_recompute(const MegatronArguments& arguments, std::string& 
                      "unknown method '" + excerpt(method) + "'; known: uniform, block");
   }
   if (granularity != "full") {
-    const bool some = granularity == "selective" || arguments.has("recompute-activations");
-    note += some ? "; selective recompute counted as none" : "";
-    return {};
+    if (granularity != "selective" && !arguments.has("recompute-activations")) {
+      return {};
+    }
+    note += "; training.recompute: {kinds: [attention]} says that each layer's attention runs again by itself";
+    return {.what = Recompute::selective, .kinds = {KernelKind::attention}};
   }
   if (method != "block") {
     note += "; full recompute counted per stage";

@@ -9,6 +9,7 @@
 #include "sim/study/input_files.hpp"
 #include "sim/study/read_schedules.hpp"
 #include "sim/study/study.hpp"
+#include "sim/study/take_config.hpp"
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
 
@@ -264,9 +265,11 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
       purpose == Purpose::comparison && model.profiles.empty() ? TrainingDefaults::searched : TrainingDefaults::plain;
   Training training =
       node != nullptr ? load_training(*node, unknown_size || whole_micro_batches, defaults) : Training{};
-  for (const RecomputeChoice& choice : training.recomputes) {
+  for (RecomputeChoice& choice : training.recomputes) {
     check_recompute(choice, model);
+    restore_in_backward(choice, model);
   }
+  training.recompute = training.recomputes.front();
   check_layers(training, model);
   if (whole_micro_batches) { // the file counts in micro-batches: each is one sample
     const bool given = node != nullptr && node->find("micro_batches") != nullptr;
@@ -438,6 +441,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
       apply(changed, setting);
     }
   }
+  TakenConfig config = take_config(changed);
   yaml::Map map(changed, "study");
   Study study;
   study.name = map.text("name", "");
@@ -448,6 +452,9 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   study.platform = kept_platform(folders, model_text + "\n" + text_of(map.find("platform"), of_platform),
                                  [&] { return find_platform(map, *model, folders, of_platform); });
   study.training = read_training(map, *model, purpose);
+  study.training.config = std::move(config.name);
+  study.training.unheeded = std::move(config.unheeded);
+  count_micro_batches(study.training, static_cast<int>(study.platform.devices.size()));
   share_states(study);
   if (study.training.memory.any()) {
     reserve_memory(study.training.memory, map.where("training"), study.platform);

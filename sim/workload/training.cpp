@@ -103,6 +103,7 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
       const std::string key = map.has("blocks") ? "blocks" : "first";
       throw InputError(map.where(key), "'" + key + "' says what is recomputed; allowed: what: blocks");
     }
+    choice.when_given = map.has("when");
     choice.rule.early = map.choice("when", kRecomputeTimes, choice.blocks > 0 ? "lazy" : "early").early;
     if (choice.blocks > 0 && choice.rule.early) {
       throw InputError(map.where("when"), "blocks run again as backward reaches them; allowed: when: lazy");
@@ -161,6 +162,15 @@ bool selects(const RecomputeChoice& choice, const Operator& op) {
            std::find(choice.operators.begin(), choice.operators.end(), op.name) != choice.operators.end()));
 }
 
+void restore_in_backward(RecomputeChoice& choice, const ModelGraph& model) {
+  const bool named = choice.what == Recompute::selective && choice.blocks == 0;
+  if (named && !choice.when_given &&
+      std::any_of(model.operators.begin(), model.operators.end(),
+                  [&](const Operator& op) { return selects(choice, op) && is_in_numbered_block(op.name); })) {
+    choice.rule.early = false;
+  }
+}
+
 std::vector<OperatorId> selected_in_stage(const RecomputeChoice& choice, const ModelGraph& model,
                                           const std::vector<int>& block_numbers,
                                           const std::vector<OperatorId>& operators) {
@@ -192,6 +202,19 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
           read_micro_batches(map, training.global_batch, divisible_at_will && !map.has("global_batch"));
       !given.empty()) {
     training.micro_batches = std::move(given);
+  }
+  if (map.has("micro_batch_size")) {
+    training.micro_batch_size = map.integer("micro_batch_size", 1, kMostSamples);
+    training.micro_batch_size_where = map.where("micro_batch_size");
+    if (map.has("micro_batches")) {
+      if (training.micro_batches.size() > 1) {
+        throw InputError(training.micro_batch_size_where,
+                         "'micro_batch_size' says how many micro-batches there are, and 'micro_batches' lists several; "
+                         "allowed: one of the two keys");
+      }
+    } else {
+      training.micro_batches.clear();
+    }
   }
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;

@@ -75,7 +75,8 @@ struct RecomputeChoice {
   /// 0: all.
   int first = 0;
   RecomputeRule rule;
-  Where where; ///< place in the file, for errors
+  bool when_given = false; ///< the file says when; else it follows from the model (restore_in_backward)
+  Where where;             ///< place in the file, for errors
 
   /// Equal if both mean the same, wherever they stand.
   bool operator==(const RecomputeChoice& other) const {
@@ -130,6 +131,9 @@ struct MemoryReserve {
 struct Training {
   int global_batch = 1;                 ///< samples per iteration
   std::vector<int> micro_batches = {1}; ///< numbers of micro-batches per iteration to try
+  /// Samples of a replica at a time, in place of the number of micro-batches, which then follows from the degrees.
+  std::optional<int> micro_batch_size;
+  Where micro_batch_size_where; ///< place in the file, for errors
   /// Numbers to try besides with strategies that are always tried at their best (StrategyRow::at_every_count).
   std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
@@ -152,7 +156,9 @@ struct Training {
   std::optional<ParallelDegrees> parallel; ///< degrees that every split must have; nothing: strategies choose
   /// In a backward, a tensor-parallel group whose rule is Megatron-LM's exchanges data beside what does not need it.
   bool exchange_beside = true;
-  int streams = 1; ///< streams per device, on which kernels of a stage run side by side; 1: one after another
+  int streams = 1;    ///< streams per device, on which kernels of a stage run side by side; 1: one after another
+  std::string config; ///< the name of a framework's own file that the study names
+  std::vector<std::string> unheeded; ///< what that asks for and is not taken over
 };
 
 /// What a file that is silent means. `plain`: one micro-batch, gradients reduced after the pass. `searched`: every
@@ -160,6 +166,9 @@ struct Training {
 /// backward, as PyTorch's DistributedDataParallel does by default.
 enum class TrainingDefaults { plain, searched };
 inline constexpr Bytes kUsualBucket{25e6};
+
+/// Operators of numbered blocks run again as backward reaches their block, as frameworks do, unless the file says when.
+void restore_in_backward(RecomputeChoice& choice, const ModelGraph& model);
 
 /// Whether this choice runs the operator forward again, in the stages that it may be in.
 bool selects(const RecomputeChoice& choice, const Operator& op);

@@ -109,7 +109,7 @@ public:
   Outcome run() {
     try {
       hand_out();
-      for (const auto* steps : {&program_.forward, &program_.backward, &program_.reduction}) {
+      for (const auto* steps : {&program_.forward, &program_.backward, &program_.reduction, &program_.update}) {
         for (const Step& step : *steps) {
           if (is_collective(step.kind) || step.kind == StepKind::take_part) {
             exchange(step);
@@ -320,6 +320,9 @@ private:
     if (step.kind == StepKind::add) {
       return combine({&read(rank, step.reads[0]), &read(rank, step.reads[1])}, false);
     }
+    if (step.kind == StepKind::step) {
+      return stepped(read(rank, step.reads[0]), read(rank, step.reads[1]));
+    }
     const Math& math = inputs_.maths[step.op];
     switch (step.kind) {
     case StepKind::forward:
@@ -336,6 +339,18 @@ private:
     const bool last = program_.operators[step.op].parameters[step.index].added_last;
     return last ? summed(read(rank, step.reads.front()), tensor(step.writes))
                 : math.backward_weight(sort(step, rank), step.index);
+  }
+
+  // Plain gradient descent.
+  static Numbers stepped(Numbers parameter, const Numbers& gradient) {
+    constexpr double kRate = 0.5;
+    if (parameter.sizes != gradient.sizes) {
+      throw std::runtime_error("a parameter and its gradient lie otherwise");
+    }
+    for (std::size_t i = 0; i < parameter.values.size(); ++i) {
+      parameter.values[i] -= kRate * gradient.values[i];
+    }
+    return parameter;
   }
 
   // A parameter added to the last dimensions of a value, for every index of the others.
@@ -361,6 +376,13 @@ private:
       for (std::size_t i = 0; i < program_.reduced[op].size(); ++i) {
         if (program_.reduced[op][i] >= 0) {
           outcome_.gradients[{static_cast<int>(op), static_cast<int>(i)}] = whole(program_.reduced[op][i]);
+        }
+      }
+    }
+    for (std::size_t op = 0; op < program_.updated.size(); ++op) {
+      for (std::size_t i = 0; i < program_.updated[op].size(); ++i) {
+        if (program_.updated[op][i] >= 0) {
+          outcome_.updated[{static_cast<int>(op), static_cast<int>(i)}] = whole(program_.updated[op][i]);
         }
       }
     }

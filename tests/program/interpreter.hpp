@@ -48,6 +48,7 @@ struct Inputs {
 /// What came of a run. A collective is redundant if every rank had its result before.
 struct Outcome {
   std::map<std::pair<int, int>, Numbers> gradients; ///< [operator, parameter], put together from all ranks
+  std::map<std::pair<int, int>, Numbers> updated;   ///< parameters after a step of plain descent, where there is one
   Numbers loss;
   std::vector<std::string> defects;   ///< ranks that disagree, sizes that do not fit
   std::vector<std::size_t> redundant; ///< numbers of collectives, in the order of the program

@@ -39,12 +39,16 @@ std::string describe(const TransformerSizes& sizes) {
 }
 
 double error_of(const Outcome& outcome, const Outcome& whole) {
-  if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size()) {
+  if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size() ||
+      outcome.updated.size() != whole.updated.size()) {
     return INFINITY;
   }
   double error = relative_error(outcome.loss, whole.loss);
   for (const auto& [parameter, gradient] : whole.gradients) {
     error = std::max(error, relative_error(outcome.gradients.at(parameter), gradient));
+  }
+  for (const auto& [parameter, numbers] : whole.updated) {
+    error = std::max(error, relative_error(outcome.updated.at(parameter), numbers));
   }
   return error;
 }

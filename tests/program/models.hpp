@@ -13,7 +13,8 @@ namespace stagecraft::testing {
 std::vector<TransformerSizes> program_models();
 std::string describe(const TransformerSizes& sizes);
 
-/// Relative to the unsharded run, the largest error of the loss and of any gradient; infinite where something is wrong.
+/// Relative to the unsharded run, the largest error of the loss, of any gradient and of any parameter after
+/// the step; infinite where something is wrong.
 double error_of(const Outcome& outcome, const Outcome& whole);
 
 } // namespace stagecraft::testing

@@ -17,7 +17,9 @@ using Kind = Placement::Kind;
 
 class Emitter {
 public:
-  Emitter(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout) : shared_(shared) {
+  Emitter(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout,
+          std::optional<SharedParameters> parameters)
+      : shared_(shared), sharing_(parameters) {
     program_.layout = layout;
     program_.operators = std::move(operators);
     axes_ = layout.dimensions.size();
@@ -38,6 +40,10 @@ public:
     }
     steps_ = &program_.reduction;
     reduce_gradients();
+    if (sharing_) {
+      steps_ = &program_.update;
+      update();
+    }
     return std::move(program_);
   }
 
@@ -123,6 +129,38 @@ private:
     return ids;
   }
 
+  // How the ranks that share have a parameter that lies otherwise so.
+  Placements as_parts(const TensorDimensions& dimensions, Placements placements) const {
+    const std::size_t axis = sharing_->dimension;
+    const auto parts = program_.layout.dimensions[axis].size;
+    for (std::size_t i = 0; placements[axis].kind == Kind::replicate && i < dimensions.size(); ++i) {
+      const auto dimension = static_cast<int>(i);
+      const std::vector<std::int64_t>& sections = dimensions[i].sections;
+      const bool is_cut = std::any_of(placements.begin(), placements.end(), [&](const Placement& other) {
+        return other.is_shard() && other.dimension == dimension;
+      });
+      if (!is_cut && std::all_of(sections.begin(), sections.end(), [&](auto size) { return size % parts == 0; })) {
+        placements[axis] = {Kind::shard, dimension, sections};
+      }
+    }
+    return placements;
+  }
+
+  // How a parameter lies between iterations, and how its gradient is reduced.
+  Placements at_rest(int op, const TensorDimensions& dimensions) const {
+    const Placements placements = used(op, dimensions);
+    return sharing_ && sharing_->zero == Zero::weights ? as_parts(dimensions, placements) : placements;
+  }
+  Placements for_step(int op, const TensorDimensions& dimensions) const {
+    const Placements placements = used(op, dimensions);
+    return sharing_ && sharing_->zero != Zero::none ? as_parts(dimensions, placements) : placements;
+  }
+
+  // A parameter as its operator uses it.
+  TensorId held(int op, std::size_t index) {
+    return convert(program_.parameters[op][index], used(op, signature(op).parameters[index].dimensions));
+  }
+
   void place_parameters() {
     for (int op = 0; op < count(); ++op) {
       auto& ids = program_.parameters.emplace_back();
@@ -130,7 +168,7 @@ private:
         const int index = static_cast<int>(ids.size());
         ids.push_back(parameter.tied_to >= 0
                           ? program_.parameters[parameter.tied_to].front()
-                          : make(Role::parameter, op, index, parameter.dimensions, used(op, parameter.dimensions)));
+                          : make(Role::parameter, op, index, parameter.dimensions, at_rest(op, parameter.dimensions)));
       }
     }
   }
@@ -158,7 +196,7 @@ private:
     std::vector<TensorId> last;
     for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
       auto& list = signature(op).parameters[i].added_last ? last : step.reads;
-      list.push_back(program_.parameters[op][i]);
+      list.push_back(held(op, i));
     }
     auto& inside = inside_.emplace_back();
     for (std::size_t i = 0; i < signature(op).reductions.size(); ++i) {
@@ -246,7 +284,7 @@ private:
     std::vector<TensorId> weights;
     for (std::size_t i = 0; i < signature(op).parameters.size(); ++i) {
       if (!signature(op).parameters[i].added_last) {
-        weights.push_back(program_.parameters[op][i]);
+        weights.push_back(held(op, i));
       }
     }
     reads.insert(reads.end(), weights.begin(), weights.end());
@@ -323,9 +361,27 @@ private:
           reduced[owner].front() = add(reduced[owner].front(), reduced[op][i]);
           reduced[op][i] = -1;
         } else if (reduced[op][i] >= 0) {
-          const Placements wanted = tensor(program_.parameters[op][i]).placements; // a copy, since tensors are added
-          reduced[op][i] = convert(reduced[op][i], wanted);
+          reduced[op][i] = convert(reduced[op][i], for_step(op, signature(op).parameters[i].dimensions));
         }
+      }
+    }
+  }
+
+  // Each rank updates what it has of a gradient. New parameters come to lie as the old ones do.
+  void update() {
+    program_.updated = program_.reduced;
+    for (int op = 0; op < count(); ++op) {
+      for (std::size_t i = 0; i < program_.reduced[op].size(); ++i) {
+        const TensorId gradient = program_.reduced[op][i];
+        if (gradient < 0) {
+          continue;
+        }
+        const TensorDimensions& dimensions = signature(op).parameters[i].dimensions;
+        const TensorId old = convert(program_.parameters[op][i], for_step(op, dimensions));
+        const TensorId now = make(Role::parameter, op, static_cast<int>(i), dimensions, tensor(old).placements);
+        steps_->push_back(
+            {.kind = StepKind::step, .op = op, .index = static_cast<int>(i), .reads = {old, gradient}, .writes = now});
+        program_.updated[op][i] = convert(now, at_rest(op, dimensions));
       }
     }
   }
@@ -333,6 +389,7 @@ private:
   using Conversion = std::tuple<TensorId, std::size_t, Kind, int, std::vector<std::int64_t>>;
 
   const SharedLetters& shared_;
+  std::optional<SharedParameters> sharing_; // nothing: no step is asked for
   Program program_;
   std::size_t axes_ = 0;
   std::vector<Step>* steps_ = nullptr;
@@ -346,8 +403,9 @@ private:
 
 } // namespace
 
-Program emit_program(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout) {
-  return Emitter(std::move(operators), shared, layout).emit();
+Program emit_program(std::vector<Signature> operators, const SharedLetters& shared, const Layout& layout,
+                     std::optional<SharedParameters> parameters) {
+  return Emitter(std::move(operators), shared, layout, parameters).emit();
 }
 
 } // namespace stagecraft

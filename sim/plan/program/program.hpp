@@ -34,6 +34,7 @@ enum class StepKind {
   backward_input,  ///< reads the output's gradient and what was saved; writes the gradient of input `index`
   backward_weight, ///< the same for the gradient of parameter `index`
   add,             ///< adds up what it reads
+  step,            ///< of the optimiser: reads a parameter and its gradient, or parts of them; writes the new parameter
   all_reduce,
   reduce_scatter,
   all_gather,
@@ -52,17 +53,20 @@ struct Step {
   TensorId writes = -1;
 };
 
-/// The steps of a micro-batch, and those that follow the last one.
+/// The steps of a micro-batch, and those that follow the last one. Parameters stand as they lie between iterations;
+/// where ranks share them, each operator's are gathered for a forward, and again for a backward.
 struct Program {
   Layout layout;
   std::vector<Signature> operators;
   std::vector<ProgramTensor> tensors;
   std::vector<Step> forward, backward;
   std::vector<Step> reduction;  ///< of the parameters' gradients, once all micro-batches have added theirs
+  std::vector<Step> update;     ///< the optimiser's steps, if they were asked for, and what they have gathered
   std::vector<TensorId> values; ///< [operator]: its output as others read it
   std::vector<std::vector<TensorId>> parameters; ///< [operator][parameter]
   std::vector<std::vector<TensorId>> gradients,
       reduced; ///< [operator][parameter]: of a micro-batch; of the whole batch
+  std::vector<std::vector<TensorId>> updated; ///< [operator][parameter]: after the step; -1: not trained, or another's
 };
 
 } // namespace stagecraft

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/take_config.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "sim/base/count_of.hpp"
+#include "sim/workload/import/training_config.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A mapping with the values of another over its own.
+void merge(yaml::Node& map, const yaml::Node& over) {
+  for (const yaml::Node::Entry& entry : over.entries) {
+    const auto known = std::find_if(map.entries.begin(), map.entries.end(),
+                                    [&](const yaml::Node::Entry& own) { return own.key == entry.key; });
+    if (known == map.entries.end()) {
+      map.entries.push_back(entry);
+    } else if (known->value.kind == yaml::Node::Kind::map && entry.value.kind == yaml::Node::Kind::map) {
+      merge(known->value, entry.value);
+    } else {
+      *known = entry;
+    }
+  }
+}
+
+} // namespace
+
+TakenConfig take_config(yaml::Node& study) {
+  const yaml::Node* training = study.find("training");
+  const yaml::Node* config = training != nullptr ? training->find("config") : nullptr;
+  if (config == nullptr) {
+    return {};
+  }
+  std::string name = config->text;
+  ImportedTraining imported = load_training_config(*config);
+  yaml::Node own = *training;
+  yaml::erase(own, {"config"});
+  if (own.find("micro_batches") != nullptr || own.find("micro_batch_size") != nullptr) {
+    yaml::erase(imported.training, {"micro_batches", "micro_batch_size"});
+  }
+  merge(imported.training, own);
+  yaml::set(study, "training", imported.training);
+  return {std::move(name), std::move(imported.unheeded)};
+}
+
+void count_micro_batches(Training& training, int devices) {
+  if (!training.micro_batch_size) {
+    return;
+  }
+  const Where& where = training.micro_batch_size_where;
+  if (!training.parallel) {
+    throw InputError(where,
+                     "'micro_batch_size' counts samples of a replica, and no degrees say how many replicas there "
+                     "are; allowed: 'micro_batches', or 'parallel' beside it");
+  }
+  const auto found = mesh_of(*training.parallel, devices);
+  const int replicas =
+      std::holds_alternative<Mesh>(found) ? std::get<Mesh>(found).data : 1; // a plan says what is wrong
+  const long long step = static_cast<long long>(*training.micro_batch_size) * replicas;
+  const long long count = training.global_batch / step;
+  const std::string product = std::to_string(*training.micro_batch_size) + " x " + count_of(replicas, "replica");
+  if (count * step != training.global_batch) {
+    throw InputError(where, "global_batch " + std::to_string(training.global_batch) +
+                                " is no multiple of micro_batch_size " + product + " = " + std::to_string(step) +
+                                "; nearest that are: " + (count > 0 ? std::to_string(count * step) + " or " : "") +
+                                std::to_string((count + 1) * step));
+  }
+  if (!training.micro_batches.empty() && training.micro_batches.front() != count) {
+    throw InputError(where, "global_batch " + std::to_string(training.global_batch) + " is " + std::to_string(count) +
+                                " times micro_batch_size " + product + ", and 'micro_batches' is " +
+                                std::to_string(training.micro_batches.front()) + "; allowed: one of the two keys");
+  }
+  training.micro_batches = {static_cast<int>(count)};
+  training.more_micro_batches.clear();
+}
+
+} // namespace stagecraft

@@ -1,0 +1,27 @@
+// A framework's own configuration in a study.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/yaml.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+
+/// The file's name, and what it asks for that is not taken over.
+struct TakenConfig {
+  std::string name;
+  std::vector<std::string> unheeded;
+};
+
+/// Puts what the file of `training.config` says in place of that key. What the study says itself goes before it. Throws
+/// InputError as load_training_config() does.
+TakenConfig take_config(yaml::Node& study);
+
+/// Sets the number of micro-batches where the training says how many samples of a replica are in one. Throws InputError
+/// without degrees, where the batch is no multiple, and where the training gives another number.
+void count_micro_batches(Training& training, int devices);
+
+} // namespace stagecraft

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "sim/base/named_table.hpp"
+#include "sim/base/units.hpp"
+#include "sim/base/utf8.hpp"
+#include "sim/workload/import/training_config.hpp"
+#include "sim/workload/training.hpp"
+
+namespace stagecraft {
+namespace {
+
+// What changes neither time nor memory, or what is so by itself.
+constexpr std::array<std::string_view, 18> kHarmless = {"steps_per_print",
+                                                        "wall_clock_breakdown",
+                                                        "dump_state",
+                                                        "memory_breakdown",
+                                                        "zero_allow_untested_optimizer",
+                                                        "zero_force_ds_cpu_optimizer",
+                                                        "scheduler",
+                                                        "tensorboard",
+                                                        "wandb",
+                                                        "csv_monitor",
+                                                        "comms_logger",
+                                                        "flops_profiler",
+                                                        "prescale_gradients",
+                                                        "gradient_predivide_factor",
+                                                        "checkpoint",
+                                                        "data_types",
+                                                        "seed",
+                                                        "disable_allgather"};
+constexpr std::array<std::string_view, 8> kHarmlessOfZero = {
+    "allgather_partitions",     "allgather_bucket_size",
+    "contiguous_gradients",     "reduce_scatter",
+    "round_robin_gradients",    "sub_group_size",
+    "ignore_unused_parameters", "stage3_gather_16bit_weights_on_model_save"};
+
+struct OptimizerName {
+  std::string_view name, optimizer;
+};
+// Lamb keeps two states of a parameter, as Adam does.
+constexpr std::array kOptimizerNames = {OptimizerName{"adam", "adam"}, OptimizerName{"adamw", "adam"},
+                                        OptimizerName{"fusedadam", "adam"}, OptimizerName{"lamb", "adam"},
+                                        OptimizerName{"sgd", "sgd"}};
+
+constexpr int kMostSamples = 1 << 30, kMostRanks = 1 << 20;
+
+yaml::Node scalar(std::string text, const Where& where) {
+  yaml::Node node;
+  node.kind = yaml::Node::Kind::scalar;
+  node.text = std::move(text);
+  node.where = where;
+  return node;
+}
+
+class DeepSpeed {
+public:
+  explicit DeepSpeed(const yaml::Node& config) : config_(config), map_(config, "DeepSpeed configuration") {
+    made_.training.kind = yaml::Node::Kind::map;
+    made_.training.where = config.where;
+  }
+
+  ImportedTraining read() {
+    read_batch();
+    read_precision();
+    read_optimizer();
+    if (const yaml::Node* clip = given("gradient_clipping")) {
+      if (yaml::number(*clip, "gradient_clipping", yaml::kNotNegative) > 0) {
+        set("clip_gradients", "true", clip->where);
+      }
+    }
+    read_zero();
+    if (const yaml::Node* tensor = map_.find("tensor_parallel")) {
+      yaml::Map of_tensor(*tensor, "tensor_parallel");
+      const int degree = of_tensor.integer("autotp_size", 0, kMostRanks, 0);
+      if (degree > 0) {
+        set("parallel.tensor", std::to_string(degree), of_tensor.where("autotp_size"));
+      }
+    }
+    list_others();
+    return std::move(made_);
+  }
+
+private:
+  void set(std::string_view key, std::string text, const Where& where) {
+    yaml::set(made_.training, key, scalar(std::move(text), where));
+  }
+
+  // A value that is there, and is not left to the program that starts DeepSpeed.
+  const yaml::Node* given(std::string_view key) {
+    const yaml::Node* node = map_.find(key);
+    return node != nullptr && node->kind == yaml::Node::Kind::scalar && node->text == "auto" ? nullptr : node;
+  }
+
+  // train_batch_size = train_micro_batch_size_per_gpu · gradient_accumulation_steps · replicas.
+  void read_batch() {
+    const yaml::Node* batch = given("train_batch_size");
+    const yaml::Node* size = given("train_micro_batch_size_per_gpu");
+    const yaml::Node* steps = given("gradient_accumulation_steps");
+    if (batch == nullptr) {
+      throw InputError(config_.where, "'train_batch_size' is missing: the samples of an iteration on all devices");
+    }
+    yaml::integer(*batch, "train_batch_size", 1, kMostSamples);
+    set("global_batch", batch->text, batch->where);
+    if (steps != nullptr) {
+      yaml::integer(*steps, "gradient_accumulation_steps", 1, kMostSamples);
+      set("micro_batches", steps->text, steps->where);
+    }
+    if (size != nullptr) {
+      yaml::integer(*size, "train_micro_batch_size_per_gpu", 1, kMostSamples);
+      set("micro_batch_size", size->text, size->where);
+    }
+    if (steps == nullptr && size == nullptr) {
+      set("micro_batches", "1", batch->where);
+    }
+  }
+
+  bool is_enabled(const char* key) {
+    const yaml::Node* node = map_.find(key);
+    if (node == nullptr) {
+      return false;
+    }
+    yaml::Map of_precision(*node, key);
+    const yaml::Node* enabled = of_precision.find("enabled");
+    return enabled != nullptr && enabled->text != "auto" && of_precision.boolean("enabled", false);
+  }
+
+  void read_precision() {
+    const bool half = is_enabled("fp16"), brain = is_enabled("bf16") || is_enabled("bfloat16");
+    if (half && brain) {
+      throw InputError(map_.where("bf16"), "both fp16 and bf16 are enabled; allowed: one of them");
+    }
+    precision_ = half ? Precision::fp16 : brain ? Precision::bf16 : Precision::fp32;
+    set("precision", std::string(row_of(precision_).name), map_.where(half ? "fp16" : "bf16"));
+  }
+
+  void read_optimizer() {
+    const yaml::Node* node = map_.find("optimizer");
+    if (node == nullptr) {
+      return;
+    }
+    yaml::Map optimizer(*node, "optimizer");
+    std::string name = optimizer.text("type");
+    std::string lower = name;
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    const auto row = std::find_if(kOptimizerNames.begin(), kOptimizerNames.end(),
+                                  [&](const OptimizerName& known) { return known.name == lower; });
+    if (row == kOptimizerNames.end()) {
+      made_.unheeded.push_back("optimizer " + excerpt(name));
+      return;
+    }
+    std::string known(row->optimizer);
+    if (const yaml::Node* params = optimizer.find("params"); known == "sgd" && params != nullptr) {
+      const yaml::Node* momentum = params->find("momentum");
+      known = momentum != nullptr && yaml::number(*momentum, "momentum", yaml::kNotNegative) > 0 ? "momentum" : known;
+    }
+    set("optimizer", known, optimizer.where("type"));
+  }
+
+  void read_zero() {
+    const yaml::Node* node = map_.find("zero_optimization");
+    if (node == nullptr) {
+      set("parallel.zero", "0", config_.where);
+      return;
+    }
+    yaml::Map zero(*node, "zero_optimization");
+    const int stage = zero.integer("stage", 0, static_cast<int>(Zero::weights), 0);
+    set("parallel.zero", std::to_string(stage), zero.where("stage"));
+    const bool overlaps = zero.boolean("overlap_comm", stage == static_cast<int>(Zero::weights));
+    constexpr double kBucket = 5e8; // elements
+    const yaml::Node* size = zero.find("reduce_bucket_size");
+    const double elements =
+        size == nullptr || size->text == "auto" ? kBucket : yaml::number(*size, "reduce_bucket_size", yaml::kPositive);
+    if (overlaps) {
+      set("gradient_bucket", to_text(elements * row_of(precision_).bytes, 0) + " B",
+          zero.where(size != nullptr ? "reduce_bucket_size" : "stage"));
+    } else {
+      set("gradient_bucket", "none", zero.where("stage"));
+    }
+    for (const yaml::Node::Entry& entry : node->entries) {
+      const bool is_read = entry.key == "stage" || entry.key == "overlap_comm" || entry.key == "reduce_bucket_size";
+      if (!is_read && std::find(kHarmlessOfZero.begin(), kHarmlessOfZero.end(), entry.key) == kHarmlessOfZero.end()) {
+        const yaml::Node* device = entry.value.find("device");
+        if (device == nullptr || device->text != "none") { // nothing is put elsewhere
+          made_.unheeded.push_back("zero_optimization." + excerpt(entry.key));
+        }
+      }
+    }
+  }
+
+  void list_others() {
+    constexpr std::array<std::string_view, 11> kRead = {"train_batch_size",
+                                                        "train_micro_batch_size_per_gpu",
+                                                        "gradient_accumulation_steps",
+                                                        "fp16",
+                                                        "bf16",
+                                                        "bfloat16",
+                                                        "optimizer",
+                                                        "gradient_clipping",
+                                                        "zero_optimization",
+                                                        "tensor_parallel",
+                                                        "$schema"};
+    for (const yaml::Node::Entry& entry : config_.entries) {
+      if (std::find(kRead.begin(), kRead.end(), entry.key) == kRead.end() &&
+          std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end()) {
+        made_.unheeded.push_back(entry.key == "activation_checkpointing"
+                                     ? "activation_checkpointing (training.recompute says what runs again)"
+                                     : excerpt(entry.key));
+      }
+    }
+  }
+
+  const yaml::Node& config_;
+  yaml::Map map_;
+  Precision precision_ = Precision::fp32;
+  ImportedTraining made_;
+};
+
+} // namespace
+
+ImportedTraining import_deepspeed(const yaml::Node& config) { return DeepSpeed(config).read(); }
+
+ImportedTraining load_training_config(const yaml::Node& name) {
+  return import_deepspeed(yaml::load_beside(name, "training.config"));
+}
+
+} // namespace stagecraft

@@ -1,0 +1,133 @@
+// ZeRO, FSDP and HSDP proven: ranks that share states, gradients or weights come to the parameters of one unshared
+// step. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/plan/program/emit_program.hpp"
+#include "tests/catch.hpp"
+#include "tests/program/models.hpp"
+
+namespace stagecraft::testing {
+namespace {
+
+// Ranks share along the first dimension; those along the second hold the same.
+Layout shared_layout(int sharing, int groups, int tensor) {
+  return make_layout({{Axis::data, sharing}, {Axis::data, groups}, {Axis::tensor, tensor}});
+}
+
+Program program_of(const Transformer& model, const Layout& layout, bool sequence, Zero zero) {
+  const auto shared = share_by_megatron(model.operators, layout, {.sequence = sequence});
+  return emit_program(model.operators, std::get<SharedLetters>(shared), layout, SharedParameters{zero, 0});
+}
+
+Outcome unshared(const Transformer& model) {
+  const Layout one = shared_layout(1, 1, 1);
+  return run(program_of(model, one, false, Zero::none), model.inputs);
+}
+
+constexpr Zero kStages[] = {Zero::none, Zero::states, Zero::gradients, Zero::weights};
+constexpr std::vector<Step> Program::*kParts[] = {&Program::forward, &Program::backward, &Program::reduction,
+                                                  &Program::update};
+
+// The program without a step; whoever read what it writes reads what it read.
+Program without(Program program, std::vector<Step> Program::*part, std::size_t number) {
+  const Step step = (program.*part)[number];
+  (program.*part).erase((program.*part).begin() + static_cast<std::ptrdiff_t>(number));
+  const auto redirect = [&](std::vector<TensorId>& ids) {
+    std::replace(ids.begin(), ids.end(), step.writes, step.reads.front());
+  };
+  for (const auto any : kParts) {
+    for (Step& reader : program.*any) {
+      redirect(reader.reads);
+    }
+  }
+  for (auto* lists : {&program.reduced, &program.updated}) {
+    for (auto& ids : *lists) {
+      redirect(ids);
+    }
+  }
+  redirect(program.values);
+  return program;
+}
+
+// Elements of a rank's buffer of the collectives of a kind that the ranks that share carry out.
+double exchanged(const Program& program, const std::vector<Step>& steps, StepKind kind) {
+  double elements = 0;
+  for (const Step& step : steps) {
+    if (step.kind == kind && step.dimension == 0) {
+      const bool gathers = kind == StepKind::all_gather;
+      elements += local_elements(program.tensors[gathers ? step.writes : step.reads.front()], program.layout);
+    }
+  }
+  return elements;
+}
+
+} // namespace
+
+TEST_CASE("ranks that share states, gradients or weights come to the parameters of an unshared step") {
+  int runs = 0;
+  for (const TransformerSizes& sizes : program_models()) {
+    const Transformer model = make_transformer(sizes);
+    const Outcome whole = unshared(model);
+    REQUIRE(whole.updated.size() == whole.gradients.size());
+    for (const auto& [sharing, groups, tensor] :
+         {std::tuple(2, 1, 1), {4, 1, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 2}, {4, 2, 2}}) {
+      if (sizes.key_value_heads % tensor != 0 || sizes.samples % (sharing * groups) != 0) {
+        continue;
+      }
+      for (const bool sequence : {false, true}) {
+        for (const Zero zero : kStages) {
+          CAPTURE(describe(sizes), sharing, groups, tensor, sequence, static_cast<int>(zero));
+          const Outcome outcome =
+              run(program_of(model, shared_layout(sharing, groups, tensor), sequence, zero), model.inputs);
+          CHECK(outcome.defects == std::vector<std::string>{});
+          CHECK(error_of(outcome, whole) < 1e-12);
+          ++runs;
+        }
+      }
+    }
+  }
+  CHECK(runs > 200);
+}
+
+// Every parameter of this model has a dimension that two ranks can divide.
+TEST_CASE("weights are gathered once a pass and gradients scattered once, as much as the parameters are") {
+  const Transformer model = make_transformer({});
+  double parameters = 0;
+  for (const auto& [key, numbers] : model.inputs.parameters) {
+    parameters += static_cast<double>(numbers.values.size());
+  }
+  const Program weights = program_of(model, shared_layout(2, 1, 1), false, Zero::weights);
+  CHECK(exchanged(weights, weights.forward, StepKind::all_gather) == parameters);
+  CHECK(exchanged(weights, weights.reduction, StepKind::reduce_scatter) == parameters);
+  CHECK(exchanged(weights, weights.update, StepKind::all_gather) == 0);
+  // Backward gathers what products and norms need again: all but the table of the embedding.
+  const double table = static_cast<double>(model.inputs.parameters.at({0, 0}).values.size());
+  CHECK(exchanged(weights, weights.backward, StepKind::all_gather) == parameters - table);
+  const Program states = program_of(model, shared_layout(2, 1, 1), false, Zero::states);
+  CHECK(exchanged(states, states.forward, StepKind::all_gather) == 0);
+  CHECK(exchanged(states, states.reduction, StepKind::reduce_scatter) == parameters);
+  CHECK(exchanged(states, states.update, StepKind::all_gather) == parameters);
+}
+
+TEST_CASE("a shared program without one of its collectives does not come to the same") {
+  const Transformer model = make_transformer({});
+  const Outcome whole = unshared(model);
+  int left_out = 0;
+  for (const Zero zero : {Zero::states, Zero::weights}) {
+    const Program program = program_of(model, shared_layout(2, 1, 2), true, zero);
+    for (const auto part : kParts) {
+      for (std::size_t i = 0; i < (program.*part).size(); ++i) {
+        if (is_collective((program.*part)[i].kind)) {
+          CAPTURE(static_cast<int>(zero), i);
+          CHECK_FALSE(error_of(run(without(program, part, i), model.inputs), whole) < 1e-9);
+          ++left_out;
+        }
+      }
+    }
+  }
+  CHECK(left_out > 50);
+}
+
+} // namespace stagecraft::testing

@@ -1,0 +1,119 @@
+// Frameworks' own configuration files in a study, and batches counted by the samples of a replica.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/study/take_config.hpp"
+#include "sim/workload/import/training_config.hpp"
+#include "tests/study/studies.hpp"
+
+namespace stagecraft::test {
+namespace {
+
+Study with_config(const std::string& more, const std::string& file = "deepspeed.json") {
+  const std::string text = "model: gpt2\nplatform: nvlink-v100\ntraining: {config: " + file + more +
+                           "}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
+  return load_study(yaml::parse(text, (kRoot / "tests/study/study.yaml").string()), kFolders, {});
+}
+
+std::string refusal(const std::string& config) {
+  return error_of([&] { import_deepspeed(yaml::parse(config, "ds.json")); });
+}
+
+Study batches(const std::string& training) {
+  return study("model: gpt2\nplatform: nvlink-v100\ntraining: {" + training + "}\n");
+}
+
+// Eight replicas of two samples, four times.
+TEST_CASE("a DeepSpeed configuration says how a study trains", "[study][config]") {
+  const Training training = with_config("").training;
+  CHECK(training.global_batch == 64);
+  CHECK(training.micro_batches == std::vector<int>{4});
+  CHECK(training.precision == Precision::bf16);
+  CHECK(training.optimizer->name == "adam");
+  CHECK(training.clip_gradients);
+  CHECK(training.sharding.zero == Zero::gradients);
+  CHECK(training.sharding.reduce == Reduce::each_micro_batch);
+  CHECK(training.gradient_bucket.value == 5e7 * 2); // elements of bf16
+  CHECK(training.unheeded ==
+        std::vector<std::string>{"zero_optimization.zero_hpz_partition_size",
+                                 "activation_checkpointing (training.recompute says what runs again)"});
+}
+
+TEST_CASE("what the study says itself goes before its configuration", "[study][config]") {
+  const Training training =
+      with_config(", global_batch: 128, micro_batches: 2, parallel: {zero: 3, tensor: 2}, clip_gradients: false")
+          .training;
+  CHECK(training.global_batch == 128);
+  CHECK(training.micro_batches == std::vector<int>{2});
+  CHECK(training.sharding.zero == Zero::weights);
+  CHECK(training.parallel->tensor == 2);
+  CHECK_FALSE(training.clip_gradients);
+  CHECK(training.precision == Precision::bf16);
+}
+
+TEST_CASE("a run says what of its configuration is not taken over", "[study][config]") {
+  const Study asked = with_config("");
+  ScheduleCounts counts;
+  StudyMemo memo(asked, counts);
+  const Comparison comparison = compare(memo).comparison;
+  REQUIRE(comparison.runs.size() == 1);
+  CHECK_THAT(comparison.runs.front().note,
+             Catch::Contains("deepspeed.json: not taken over: zero_optimization.zero_hpz_partition_size, "
+                             "activation_checkpointing"));
+}
+
+TEST_CASE("DeepSpeed's own defaults hold where its file is silent", "[study][config]") {
+  const auto value = [](const std::string& config, const std::string& key) {
+    const ImportedTraining read = import_deepspeed(yaml::parse(config, "ds.json"));
+    const yaml::Node* node = &read.training;
+    for (std::size_t begin = 0; node != nullptr && begin <= key.size();) {
+      const std::size_t end = std::min(key.find('.', begin), key.size());
+      node = node->find(key.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return node != nullptr ? node->text : "";
+  };
+  CHECK(value("{\"train_batch_size\": 8}", "micro_batches") == "1");
+  CHECK(value("{\"train_batch_size\": 8, \"gradient_accumulation_steps\": \"auto\"}", "micro_batches") == "1");
+  CHECK(value("{\"train_batch_size\": 8}", "precision") == "fp32");
+  CHECK(value("{\"train_batch_size\": 8, \"fp16\": {\"enabled\": true}}", "precision") == "fp16");
+  CHECK(value("{\"train_batch_size\": 8}", "parallel.zero") == "0");
+  // overlap_comm is off but for stage 3.
+  CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 1}}", "gradient_bucket") == "none");
+  CHECK(value("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3}}", "gradient_bucket") == "2000000000 B");
+  CHECK(value("{\"train_batch_size\": 8, \"tensor_parallel\": {\"autotp_size\": 4}}", "parallel.tensor") == "4");
+  CHECK(value("{\"train_batch_size\": 8, \"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}}}",
+              "optimizer") == "momentum");
+}
+
+TEST_CASE("a DeepSpeed configuration that cannot be is refused where it stands", "[study][config]") {
+  CHECK(refusal("{}") == "ds.json:1:1: 'train_batch_size' is missing: the samples of an iteration on all devices");
+  CHECK(refusal("{\"train_batch_size\": 0}").starts_with("ds.json:1:22: "));
+  CHECK_THAT(refusal("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 4}}"), Catch::Contains("[0, 3]"));
+  CHECK_THAT(refusal("{\"train_batch_size\": 8, \"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}"),
+             Catch::Contains("both fp16 and bf16 are enabled"));
+  CHECK_THAT(refusal("{\"train_batch_size\": 8, \"zero_optimization\": 3}"), Catch::Contains("zero_optimization"));
+  CHECK_THAT(refusal("[1]"), Catch::Contains("DeepSpeed configuration"));
+  CHECK_THAT(error_of([] { with_config("", "../deepspeed.json"); }), Catch::Contains("training.config"));
+  CHECK_THAT(error_of([] { with_config("", "absent.json"); }), Catch::Contains("absent.json"));
+}
+
+// Eight replicas of three samples are 24.
+TEST_CASE("micro-batches can be counted by the samples of a replica", "[study][config]") {
+  CHECK(batches("global_batch: 48, micro_batch_size: 3, parallel: {data: 8}").training.micro_batches ==
+        std::vector<int>{2});
+  CHECK(batches("global_batch: 48, micro_batch_size: 3, parallel: {tensor: 2}").training.micro_batches ==
+        std::vector<int>{4});
+  CHECK_THAT(
+      error_of([] { batches("global_batch: 40, micro_batch_size: 3, parallel: {data: 8}"); }),
+      Catch::Contains("global_batch 40 is no multiple of micro_batch_size 3 x 8 replicas = 24; nearest that are: "
+                      "24 or 48"));
+  CHECK_THAT(error_of([] { batches("global_batch: 48, micro_batch_size: 3"); }),
+             Catch::Contains("allowed: 'micro_batches', or 'parallel' beside it"));
+  CHECK_THAT(error_of([] { batches("global_batch: 48, micro_batch_size: 3, micro_batches: 4, parallel: {data: 8}"); }),
+             Catch::Contains("is 2 times micro_batch_size 3 x 8 replicas, and 'micro_batches' is 4"));
+  CHECK_THAT(
+      error_of([] { batches("global_batch: 48, micro_batch_size: 3, micro_batches: [2, 4], parallel: {data: 8}"); }),
+      Catch::Contains("'micro_batches' lists several"));
+}
+
+} // namespace
+} // namespace stagecraft::test
