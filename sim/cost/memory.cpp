@@ -11,7 +11,8 @@ ParameterBytes parameter_bytes(const Training& training) {
   const double stored = row_of(training.precision).bytes;
   const double master = stored < kFullBytes ? kFullBytes : 0;
   const double states = master + kFullBytes * training.optimizer->states;
-  return {stored, stored, states / training.sharding.replicas};
+  const double gradient = row_of(training.gradient_precision.value_or(training.precision)).bytes;
+  return {stored, gradient, states / training.sharding.replicas};
 }
 
 Bytes StageMemory::total(double in_flight, int versions) const {

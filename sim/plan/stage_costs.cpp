@@ -174,7 +174,7 @@ Held held_as_given(const Problem& problem, const Stage& stage) {
   for (const OperatorId op : stage.operators) {
     const Configuration* one = find_configuration(problem.model, op, stage.tensor_parallel, stage.recomputes(op));
     if (one != nullptr) {
-      held.parameters += one->parameters.value / parameter_bytes(problem.training).gradient;
+      held.parameters += one->parameters.value / parameter_bytes(problem.training).weight;
       held.resident += one->resident;
       held.kept += one->per_micro_batch * problem.samples;
     }

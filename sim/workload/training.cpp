@@ -218,6 +218,14 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
   }
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
   training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
+  if (map.has("gradient_precision")) {
+    training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
+    if (*training.gradient_precision != training.precision && *training.gradient_precision != Precision::fp32) {
+      throw InputError(map.where("gradient_precision"),
+                       "gradients are accumulated as they are computed or in single precision; allowed: " +
+                           std::string(row_of(training.precision).name) + ", fp32");
+    }
+  }
   if (map.has("recompute")) {
     training.recomputes.clear();
     if (const yaml::Node& given = map.node("recompute"); given.kind == yaml::Node::Kind::map) {

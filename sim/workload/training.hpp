@@ -138,6 +138,7 @@ struct Training {
   std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
+  std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/base/named_table.hpp"
+#include "sim/collective/algorithm.hpp"
 #include "sim/plan_format/plan_formats.hpp"
 #include "sim/workload/blocks.hpp"
 #include "tests/study/studies.hpp"
@@ -199,6 +200,29 @@ TEST_CASE("replicas hold their part of what they share, and the units at hand", 
   CHECK(saved("zero: 3") == near(16 * shared - 2 * two));
   CHECK(saved("zero: 3, shard: 4") == near(16 * 0.75 * parameters - 2 * two));
   CHECK(saved("zero: 3, prefetch: 0") == near(16 * shared - two - 2 * embedding));
+}
+
+// 2 B more of each parameter, in memory, in a ring's 7/8 each way over the slowest link, and read by the step.
+TEST_CASE("gradients of 16-bit trainings can be accumulated in single precision", "[study][mesh]") {
+  const auto run_of = [](const std::string& keys) {
+    return only(compare_text("model: gpt2\nplatform: nvlink-v100\nengine: analytic\ntraining: {global_batch: 8, "
+                             "precision: fp16, optimizer: adam, all_reduce: ring" +
+                             keys + ", parallel: {data: 8}}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n"));
+  };
+  const Run half = run_of(""), single = run_of(", gradient_precision: fp32");
+  CHECK(run_of(", gradient_precision: fp16").metrics.iteration.value == near(half.metrics.iteration.value));
+  const Study asked = study(gpt2("{}", "[mesh]", "global_batch: 1"));
+  const double parameters = totals_of(*asked.model).parameters;
+  CHECK((single.metrics.peak_memory[0] - half.metrics.peak_memory[0]).value == near(2 * parameters));
+  Router router(asked.platform);
+  const auto reduced = [&](double bytes) {
+    const std::vector<Way> ways = ways_of(CollectiveKind::all_reduce, {0, 1, 2, 3, 4, 5, 6, 7}, router, "ring");
+    return seconds_of(fastest_of(ways, Bytes{bytes}).flows, Bytes{bytes});
+  };
+  const Seconds read = Bytes{2 * parameters} / asked.platform.types.front().memory_bandwidth;
+  CHECK((single.metrics.iteration - half.metrics.iteration).value ==
+        Approx((reduced(4 * parameters) - reduced(2 * parameters) + read).value).epsilon(1e-6));
+  CHECK_THAT(error_of([&] { run_of(", gradient_precision: bf16"); }), Catch::Contains("allowed: fp16, fp32"));
 }
 
 // All that is gathered and reduced once an iteration, by unit or not, is as much; by unit some of it is hidden.

@@ -113,7 +113,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
     const Bytes stash = problem.stash_bytes(op) * part.stash;
     Configuration one{.tensor_parallel = degree,
                       .seconds = slowest.forward + backward,
-                      .parameters = Bytes{parameters * parameter_bytes(problem.training).gradient},
+                      .parameters = Bytes{parameters * parameter_bytes(problem.training).weight},
                       .per_micro_batch = stash,
                       .resident = per_parameter * parameters + Bytes{model.operators[op].resident_bytes / degree}};
     const bool forced = problem.recomputes(op);

@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 // What changes neither time nor memory, or what is so by itself.
-constexpr std::array<std::string_view, 18> kHarmless = {"steps_per_print",
+constexpr std::array<std::string_view, 17> kHarmless = {"steps_per_print",
                                                         "wall_clock_breakdown",
                                                         "dump_state",
                                                         "memory_breakdown",
@@ -28,7 +28,6 @@ constexpr std::array<std::string_view, 18> kHarmless = {"steps_per_print",
                                                         "prescale_gradients",
                                                         "gradient_predivide_factor",
                                                         "checkpoint",
-                                                        "data_types",
                                                         "seed",
                                                         "disable_allgather"};
 constexpr std::array<std::string_view, 8> kHarmlessOfZero = {
@@ -65,6 +64,9 @@ public:
   ImportedTraining read() {
     read_batch();
     read_precision();
+    if (const yaml::Node* types = map_.find("data_types")) {
+      read_types(*types);
+    }
     read_optimizer();
     if (const yaml::Node* clip = given("gradient_clipping")) {
       if (yaml::number(*clip, "gradient_clipping", yaml::kNotNegative) > 0) {
@@ -136,6 +138,13 @@ private:
     set("precision", std::string(row_of(precision_).name), map_.where(half ? "fp16" : "bf16"));
   }
 
+  void read_types(const yaml::Node& node) {
+    yaml::Map types(node, "data_types");
+    if (const std::string type = types.text("grad_accum_dtype", ""); type == "fp32" || type == "float32") {
+      set("gradient_precision", "fp32", types.where("grad_accum_dtype"));
+    }
+  }
+
   void read_optimizer() {
     const yaml::Node* node = map_.find("optimizer");
     if (node == nullptr) {
@@ -191,12 +200,13 @@ private:
   }
 
   void list_others() {
-    constexpr std::array<std::string_view, 11> kRead = {"train_batch_size",
+    constexpr std::array<std::string_view, 12> kRead = {"train_batch_size",
                                                         "train_micro_batch_size_per_gpu",
                                                         "gradient_accumulation_steps",
                                                         "fp16",
                                                         "bf16",
                                                         "bfloat16",
+                                                        "data_types",
                                                         "optimizer",
                                                         "gradient_clipping",
                                                         "zero_optimization",
