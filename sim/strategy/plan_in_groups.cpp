@@ -2,11 +2,14 @@
 #include "sim/strategy/plan_in_groups.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/base/count_of.hpp"
 #include "sim/base/divisors.hpp"
 #include "sim/collective/collective.hpp"
+#include "sim/plan/check_plan.hpp"
+#include "sim/plan/shares.hpp"
 #include "sim/plan/tensor_parallel.hpp"
 
 namespace stagecraft {
@@ -15,8 +18,15 @@ namespace {
 /// The devices of each rank of the pipeline, replica by replica, and the one of each that stands for it.
 struct Groups {
   Mesh mesh;
+  std::vector<double> shares; // of the replicas; empty: equal ones
   std::vector<std::vector<DeviceId>> devices;
   std::vector<DeviceId> leader;
+
+  /// How a rank's devices share operators.
+  TensorAxis axis(int rank) const {
+    const RankDegrees degrees = mesh.rank(rank);
+    return {degrees.tensor, degrees.sequence, degrees.tensor > 1 ? mesh.tensor_rule : TensorRule::megatron};
+  }
 
   int of_leader(DeviceId device) const {
     return static_cast<int>(std::find(leader.begin(), leader.end(), device) - leader.begin());
@@ -35,7 +45,7 @@ Groups make_groups(const PlanRequest& request, const Mesh& mesh) {
   for (int rank = 0; rank < mesh.pipeline; ++rank) {
     auto& devices = groups.devices.emplace_back();
     for (int replica = 0; replica < mesh.data; ++replica) {
-      for (int tensor = 0; tensor < mesh.tensor; ++tensor) {
+      for (int tensor = 0; tensor < mesh.rank(rank).tensor; ++tensor) {
         devices.push_back(request.devices[mesh.place(rank, replica, tensor)]);
       }
     }
@@ -145,6 +155,7 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
   for (Stage& stage : plan.stages) {
     std::vector<DeviceId> devices;
     std::vector<double> shares;
+    const TensorAxis axis = groups.axis(groups.of_leader(stage.devices.front()));
     for (std::size_t place = 0; place < stage.devices.size(); ++place) {
       const auto& group = groups.devices[groups.of_leader(stage.devices[place])];
       devices.insert(devices.end(), group.begin(), group.end());
@@ -153,11 +164,11 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
       }
     }
     stage.devices = std::move(devices);
-    stage.shares = std::move(shares);
-    stage.tensor_parallel = groups.mesh.tensor;
-    stage.sequence_parallel = groups.mesh.sequence;
-    stage.tensor_rule = groups.mesh.tensor_rule;
-    stage.streams = groups.mesh.tensor > 1 ? 0 : stage.streams; // such a group runs one kernel after another
+    stage.shares = groups.shares.empty() ? std::move(shares) : groups.shares;
+    stage.tensor_parallel = axis.degree;
+    stage.sequence_parallel = axis.sequence;
+    stage.tensor_rule = axis.rule;
+    stage.streams = axis.degree > 1 ? 0 : stage.streams; // such a group runs one kernel after another
   }
   return plan;
 }
@@ -210,6 +221,81 @@ PlanRequest request_of_groups(const PlanRequest& request, const Problem& problem
   return of_groups;
 }
 
+// Seconds of a replica's slowest rank for a whole micro-batch: each rank has the operators of its stages, and the speed
+// of the slowest of its devices. What a group exchanges is left out.
+double seconds_of_replica(const Problem& problem, const Plan& plan, const Groups& groups, int replica) {
+  std::vector<double> seconds(groups.devices.size(), 0);
+  for (const Stage& stage : plan.stages) {
+    const int rank = groups.of_leader(stage.devices.front());
+    const int tensor = groups.mesh.rank(rank).tensor;
+    double slowest = 0;
+    for (int i = 0; i < tensor; ++i) {
+      double of_device = 0;
+      for (const OperatorId op : stage.operators) {
+        of_device += problem.seconds(problem.type_index(groups.devices[rank][replica * tensor + i]), op);
+      }
+      slowest = std::max(slowest, of_device / tensor);
+    }
+    seconds[rank] += slowest;
+  }
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
+// Shares in proportion to the speed of replicas, in whole samples; equal ones are none. "" or why they do not fit.
+std::string share_by_speed(const Problem& problem, const Plan& plan, Groups& groups) {
+  if (std::string lacks = missing_kernel(problem, with_all_devices(plan, groups)); !lacks.empty()) {
+    return lacks;
+  }
+  std::vector<double> speeds;
+  for (int replica = 0; replica < groups.mesh.data; ++replica) {
+    speeds.push_back(1 / std::max(seconds_of_replica(problem, plan, groups, replica), 1e-300));
+  }
+  const std::vector<double> shares = shares_by_speed(problem, speeds);
+  const auto none = std::find(shares.begin(), shares.end(), 0.0);
+  if (none != shares.end()) {
+    return "replica " + std::to_string(none - shares.begin()) + " would get none of the " +
+           count_of(std::lround(problem.samples), "sample") +
+           " of a micro-batch; allowed: fewer micro-batches, or fewer replicas";
+  }
+  const bool alike = std::all_of(shares.begin(), shares.end(), [&](double share) { return share == shares.front(); });
+  groups.shares = alike ? std::vector<double>() : shares;
+  return "";
+}
+
+// "" or why a rank's devices cannot share the operators of the model.
+std::string rank_defect(const Problem& problem, const Groups& groups) {
+  std::vector<OperatorId> all(problem.model.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
+    const TensorAxis axis = groups.axis(static_cast<int>(rank));
+    const GroupSpeed speed = speed_of_groups(problem, groups.devices[rank], axis, 1.0 / groups.mesh.data);
+    const auto shared = split_tensors(problem, all, axis, speed);
+    if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
+      return "rank " + std::to_string(rank) + " of the pipeline: " + reason->reason;
+    }
+  }
+  return "";
+}
+
+// Of a strategy that takes degrees as they are and asks for no times: ranks of several sizes, replicas of several
+// speeds.
+PlanResult plan_uneven(const StrategyRow& strategy, const PlanRequest& request, Groups groups) {
+  const Problem& problem = request.problem;
+  if (std::string defect = rank_defect(problem, groups); !defect.empty()) {
+    return Infeasible{std::move(defect)};
+  }
+  PlanResult result = strategy.split(request_of_groups(request, problem, groups));
+  Plan* const plan = std::get_if<Plan>(&result);
+  if (plan == nullptr) {
+    return result;
+  }
+  const bool by_speed = problem.training.parallel->shares == ReplicaShares::by_speed;
+  if (std::string defect = by_speed ? share_by_speed(problem, *plan, groups) : ""; !defect.empty()) {
+    return Infeasible{std::move(defect)};
+  }
+  return with_all_devices(std::move(*plan), groups);
+}
+
 } // namespace
 
 int pipeline_ranks(const Training& training, std::size_t devices) {
@@ -227,13 +313,18 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
     return *reason;
   }
   const Mesh mesh = std::get<Mesh>(found);
-  if (const std::string defect = batch_defect(problem, mesh.data); !defect.empty()) {
+  const ParallelDegrees& degrees = *problem.training.parallel;
+  const bool equal = degrees.shares == ReplicaShares::equal;
+  if (const std::string defect = equal ? batch_defect(problem, mesh.data) : ""; !defect.empty()) {
     return Infeasible{defect};
+  }
+  if (!equal || !degrees.ranks.empty()) {
+    return plan_uneven(strategy, request, make_groups(request, mesh));
   }
   std::vector<OperatorId> all(problem.model.size());
   std::iota(all.begin(), all.end(), 0);
   const Groups groups = make_groups(request, mesh);
-  const TensorAxis axis{mesh.tensor, mesh.sequence, mesh.tensor_rule};
+  const TensorAxis axis = groups.axis(0);
   const auto shared =
       split_tensors(problem, all, axis, speed_of_groups(problem, devices_of(groups), axis, 1.0 / mesh.data));
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {

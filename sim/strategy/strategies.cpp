@@ -195,9 +195,14 @@ PlanResult split(const StrategyRow& strategy, const PlanRequest& request) {
                       " makes no pipelines of groups, as training.parallel asks for; allowed: a strategy that does, "
                       "such as mesh"};
   }
-  if (request.layers != nullptr && !strategy.takes_degrees) {
-    return Infeasible{std::string(strategy.name) +
-                      " chooses the layers of each stage, which training.parallel.layers gives; allowed: mesh"};
+  if (const ParallelDegrees& degrees = *request.problem.training.parallel;
+      degrees.is_uneven() && !strategy.takes_degrees) {
+    const char* const why = degrees.layers ? " chooses the layers of each stage, which training.parallel.layers gives"
+                            : !degrees.ranks.empty()
+                                ? " makes groups of one size, and training.parallel.ranks gives several"
+                                : " shares samples as it sees fit, or equally, and "
+                                  "training.parallel.shares says how";
+    return Infeasible{std::string(strategy.name) + why + "; allowed: mesh"};
   }
   return plan_in_groups(strategy, request);
 }

@@ -17,12 +17,12 @@ namespace stagecraft {
 namespace {
 
 // What `all` stands for: every row but the references, which try all others. Where degrees are given, those that split
-// by them; where layers are, those that take them.
+// by them; where these are uneven, those that take them.
 bool is_in_all(const StrategyRow& row, const Training& training) {
   if (!training.parallel) {
     return !row.reference && !row.takes_degrees;
   }
-  return training.parallel->layers ? row.takes_degrees : !row.reference && row.pipeline;
+  return training.parallel->is_uneven() ? row.takes_degrees : !row.reference && row.pipeline;
 }
 
 template <class Row>

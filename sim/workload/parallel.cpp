@@ -15,11 +15,17 @@ constexpr int kMostRanks = 1 << 20, kMostChunks = 1024;
 // "tensor 2 x pipeline 3" of those that are given.
 std::string product_of(const ParallelDegrees& degrees) {
   std::string text = "tensor " + std::to_string(degrees.tensor);
+  if (!degrees.ranks.empty()) {
+    text = "ranks of";
+    for (const RankDegrees& rank : degrees.ranks) {
+      text += (&rank == degrees.ranks.data() ? " " : " + ") + std::to_string(rank.tensor);
+    }
+  }
   const auto add = [&](const char* name, int degree) {
     text += degree > 0 ? std::string(" x ") + name + " " + std::to_string(degree) : "";
   };
   add("data", degrees.data);
-  add("pipeline", degrees.pipeline);
+  add("pipeline", degrees.ranks.empty() ? degrees.pipeline : 0);
   return text;
 }
 
@@ -82,6 +88,32 @@ ShardingRule load_sharding(yaml::Map& map) {
   return rule;
 }
 
+// Reads the degrees of each rank of the pipeline, which are `tensor` and `sequence` unless said otherwise.
+void read_ranks(yaml::Map& map, ParallelDegrees& degrees) {
+  if (!map.has("ranks")) {
+    return;
+  }
+  long long devices = 0;
+  for (const yaml::Node* item : map.list("ranks")) {
+    yaml::Map of_rank(*item, "ranks");
+    const int tensor = of_rank.integer("tensor", 1, kMostRanks, degrees.tensor);
+    const bool sequence = of_rank.boolean("sequence", degrees.sequence);
+    degrees.ranks.push_back({tensor, tensor > 1 && sequence});
+    devices += tensor;
+    of_rank.finish();
+  }
+  const auto ranks = static_cast<int>(degrees.ranks.size());
+  if (ranks == 0 || devices > kMostRanks) {
+    throw InputError(map.where("ranks"), "'ranks' has " + std::to_string(devices) + " devices; allowed: 1 to " +
+                                             std::to_string(kMostRanks));
+  }
+  if (degrees.pipeline > 0 && degrees.pipeline != ranks) {
+    throw InputError(map.where("ranks"), "'ranks' has " + count_of(ranks, "rank") + ", and 'pipeline' is " +
+                                             std::to_string(degrees.pipeline) + "; allowed: the same");
+  }
+  degrees.pipeline = ranks;
+}
+
 // Reads the layers of each stage, with the ranks of the pipeline and the stages of each where they are not given.
 void read_layers(yaml::Map& map, ReadDegrees& read) {
   if (!map.has("layers")) {
@@ -99,7 +131,10 @@ void read_layers(yaml::Map& map, ReadDegrees& read) {
   const int given = by_rank ? read.degrees.pipeline : std::max(1, read.interleave);
   if (stages % given != 0) {
     throw InputError(where, "'layers' has " + count_of(stages, "stage") + ", and '" +
-                                (by_rank ? "pipeline' " : "interleave' ") + std::to_string(given) +
+                                (!by_rank                     ? "interleave' "
+                                 : read.degrees.ranks.empty() ? "pipeline' "
+                                                              : "ranks' ") +
+                                std::to_string(given) +
                                 " does not divide them; nearest that do: " + nearest_divisors(stages, given));
   }
   if (by_rank && read.interleave > 0 && read.interleave != stages / given) {
@@ -119,17 +154,30 @@ void read_layers(yaml::Map& map, ReadDegrees& read) {
 
 } // namespace
 
+int Mesh::devices_before(int pipeline_rank) const {
+  int devices = pipeline_rank * tensor;
+  if (!ranks.empty()) {
+    devices = 0;
+    for (int rank = 0; rank < pipeline_rank; ++rank) {
+      devices += ranks[rank].tensor;
+    }
+  }
+  return devices;
+}
+
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
-  Mesh mesh{.tensor = degrees.tensor, .order = degrees.order};
-  if (degrees.tensor > 1) {
-    mesh.sequence = degrees.sequence;
+  const auto shares_operators = [](const RankDegrees& rank) { return rank.tensor > 1; };
+  Mesh mesh{.tensor = degrees.tensor, .order = degrees.order, .ranks = degrees.ranks};
+  mesh.sequence = degrees.tensor > 1 && degrees.sequence;
+  if (degrees.ranks.empty() ? degrees.tensor > 1
+                            : std::any_of(degrees.ranks.begin(), degrees.ranks.end(), shares_operators)) {
     mesh.tensor_rule = degrees.tensor_rule;
   }
   const bool data_fills = degrees.data == 0;
   const bool pipeline_fills = !data_fills && degrees.pipeline == 0;
   mesh.data = std::max(1, degrees.data);
   mesh.pipeline = std::max(1, degrees.pipeline);
-  const long long product = static_cast<long long>(mesh.tensor) * mesh.data * mesh.pipeline;
+  const long long product = static_cast<long long>(mesh.devices_before(mesh.pipeline)) * mesh.data;
   if (product > devices || devices % product != 0) {
     return not_divided(degrees, product, devices);
   }
@@ -156,7 +204,9 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   read.degrees.data = map.integer("data", 1, kMostRanks, read.degrees.data);
   read.degrees.pipeline = map.integer("pipeline", 1, kMostRanks, read.degrees.pipeline);
   read.interleave = map.integer("interleave", 1, kMostChunks, read.interleave);
+  read_ranks(map, read.degrees);
   read_layers(map, read);
+  read.degrees.shares = map.choice("shares", kReplicaShares, "equal").shares;
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
   refuse_degree(map, "context", 1);
   refuse_degree(map, "expert", 1);

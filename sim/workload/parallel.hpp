@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
@@ -29,6 +30,24 @@ inline constexpr std::array kRankOrders = {
                  RankOrder::tensor_pipeline_data},
 };
 
+/// How replicas share the samples of a micro-batch.
+enum class ReplicaShares { equal, by_speed };
+
+struct ReplicaSharesRow {
+  std::string_view name, help;
+  ReplicaShares shares;
+};
+inline constexpr std::array kReplicaShares = {
+    ReplicaSharesRow{"equal", "as many for every replica", ReplicaShares::equal},
+    ReplicaSharesRow{"by-speed", "in proportion to the speed of a replica's slowest rank", ReplicaShares::by_speed},
+};
+
+/// Degrees of one rank of the pipeline.
+struct RankDegrees {
+  int tensor = 1;
+  bool sequence = false; ///< no matter at 1
+};
+
 /// Degrees as a study gives them.
 struct ParallelDegrees {
   int tensor = 1;        ///< devices that compute each operator together
@@ -39,6 +58,11 @@ struct ParallelDegrees {
   RankOrder order = RankOrder::tensor_data_pipeline;
   ShardingRule sharding;                ///< of the replicas
   std::optional<PipelineLayout> layers; ///< the layers of each stage; none: a strategy chooses
+  std::vector<RankDegrees> ranks;       ///< of each rank of the pipeline; none: all as above
+  ReplicaShares shares = ReplicaShares::equal;
+
+  /// Whether it says what strategies else choose or take to be alike: only those that take degrees can follow it.
+  bool is_uneven() const { return layers || !ranks.empty() || shares != ReplicaShares::equal; }
 };
 
 /// All degrees, on as many devices as they take.
@@ -47,12 +71,19 @@ struct Mesh {
   bool sequence = false;
   TensorRule tensor_rule = TensorRule::megatron;
   RankOrder order = RankOrder::tensor_data_pipeline;
+  std::vector<RankDegrees> ranks; ///< of the pipeline, where they differ from `tensor` and `sequence`; else none
 
+  RankDegrees rank(int pipeline_rank) const {
+    return ranks.empty() ? RankDegrees{tensor, sequence} : ranks[pipeline_rank];
+  }
+  /// A replica's devices on the ranks of the pipeline before this one; of the number of ranks: all of its devices.
+  int devices_before(int pipeline_rank) const;
   /// The number, among the devices, of a tensor rank of a replica of a pipeline rank.
   int place(int pipeline_rank, int replica, int tensor_rank) const {
-    const int outer =
-        order == RankOrder::tensor_data_pipeline ? pipeline_rank * data + replica : replica * pipeline + pipeline_rank;
-    return outer * tensor + tensor_rank;
+    const int before = devices_before(pipeline_rank);
+    return tensor_rank + (order == RankOrder::tensor_data_pipeline
+                              ? before * data + replica * rank(pipeline_rank).tensor
+                              : replica * devices_before(pipeline) + before);
   }
 };
 

@@ -405,6 +405,99 @@ TEST_CASE("a plan of given layers is that of Megatron-LM's arguments, and is rea
   }
 }
 
+// a and b on two devices take F 1 and B 2 s a sample, c and d on one F 2 and B 4 s; links cost nothing. Under 1F1B the
+// second stage begins at 1, is busy for 2 x 6 s, and the first one then has its last B.
+TEST_CASE("ranks of the pipeline have tensor groups of their own", "[study][mesh][ranks]") {
+  const auto run_of = [](const std::string& parallel, const std::string& devices) {
+    return only(compare_text(chain_study("training: {global_batch: 2, micro_batches: 2, optimizer: sgd, parallel: " +
+                                             parallel + "}\ncompare: {strategies: mesh, schedules: 1f1b}\n",
+                                         "{devices: " + devices + "}")));
+  };
+  const Run uneven = run_of("{data: 1, ranks: [{tensor: 2}, {}]}", "3");
+  REQUIRE(uneven.feasible);
+  CHECK(uneven.metrics.iteration.value == near(1 + 2 * 6 + 2));
+  CHECK(uneven.stages[0].tensor_parallel == 2);
+  CHECK(uneven.stages[1].tensor_parallel == 1);
+  CHECK(uneven.lower_bound.value <= uneven.metrics.iteration.value);
+  CHECK(run_of("{data: 1, ranks: [{tensor: 2}, {tensor: 2}]}", "4").metrics.iteration ==
+        run_of("{data: 1, tensor: 2, pipeline: 2}", "4").metrics.iteration);
+  CHECK(run_of("{ranks: [{tensor: 2}, {}]}", "4").why_not ==
+        "training.parallel: ranks of 2 + 1 = 3 does not divide 4 devices; nearest that do: 2 or 4");
+  const Run heads = only(compare_text(gpt2("{ranks: [{tensor: 3}, {tensor: 5}]}", "[mesh]", "global_batch: 8")));
+  CHECK_THAT(heads.why_not, Catch::StartsWith("rank 1 of the pipeline: 2304 output features do not divide over 5"));
+}
+
+TEST_CASE("ranks and layers of several sizes go together, and into a plan file", "[study][mesh][ranks]") {
+  const Study asked = study(gpt2("{sequence: true, layers: \"E,t*2|t*7|t*3,L\", ranks: [{tensor: 1}, {tensor: 2}, {}]}",
+                                 "[mesh]", "global_batch: 16, micro_batches: 4"));
+  ScheduleCounts counts;
+  StudyMemo memo(asked, counts);
+  const ComparisonResult result = compare(memo);
+  REQUIRE(only(result).feasible);
+  CHECK(layers_of(only(result)) == std::vector<int>{2, 7, 3});
+  const Plan& plan = result.prepared.front().plan;
+  CHECK(plan.stages[0].devices == std::vector<DeviceId>{0, 1}); // of two replicas
+  CHECK(plan.stages[1].devices == std::vector<DeviceId>{2, 3, 4, 5});
+  CHECK(plan.stages[1].sequence_parallel);
+  CHECK_FALSE(plan.stages[2].sequence_parallel); // one device shares nothing
+  const auto write = [&](const char* format) {
+    return write_plan(find_by_name(plan_formats(), format, "plan format", {}),
+                      {plan, *asked.model, asked.platform, asked.training, 4});
+  };
+  const WrittenPlan written = write("stagecraft");
+  REQUIRE(std::holds_alternative<std::string>(written));
+  const Plan read =
+      read_plan_text({std::get<std::string>(written), "file", *asked.model, asked.platform}, "stagecraft");
+  CHECK(read.stages == plan.stages);
+  CHECK(std::holds_alternative<Infeasible>(write("megatron"))); // which has one mesh for all
+}
+
+// Shares of 64 samples in proportion to the speed of V100 and A100 at the whole model, in whole samples: what is left
+// over goes to the largest remainders, here all of one type.
+TEST_CASE("replicas share samples by their speed", "[study][mesh][shares]") {
+  const auto text = [](const std::string& shares, const std::string& batch) {
+    return "model: gpt2\nplatform: two-generations\nengine: analytic\ntraining: {" + batch +
+           ", precision: fp16, parallel: {data: 8, shares: " + shares +
+           "}}\ncompare: {strategies: mesh, schedules: accumulate}\n";
+  };
+  const Study asked = study(text("by-speed", "global_batch: 64"));
+  ScheduleCounts counts;
+  StudyMemo memo(asked, counts);
+  const ComparisonResult result = compare(memo);
+  REQUIRE(only(result).feasible);
+  const Plan& plan = result.prepared.front().plan;
+  const Problem& problem = memo.costs.problem(1, 0);
+  double old_seconds = 0, new_seconds = 0; // of devices 0 to 3, and 4 to 7
+  for (OperatorId op = 0; op < problem.model.size(); ++op) {
+    old_seconds += problem.seconds(problem.type_index(0), op);
+    new_seconds += problem.seconds(problem.type_index(4), op);
+  }
+  const double of_old = 64 / (4 + 4 * old_seconds / new_seconds);
+  REQUIRE(plan.stages[0].shares.size() == 8);
+  double all = 0;
+  for (std::size_t replica = 0; replica < 8; ++replica) {
+    const double samples = plan.stages[0].shares[replica] * 64;
+    const double exact = replica < 4 ? of_old : 16 - of_old;
+    CHECK(samples == near(std::round(samples)));
+    CHECK(std::abs(samples - exact) < 1);
+    all += samples;
+  }
+  CHECK(all == near(64));
+  CHECK(only(result).metrics.iteration < only(compare_text(text("equal", "global_batch: 64"))).metrics.iteration);
+  CHECK(only(compare_text(text("by-speed", "global_batch: 8, micro_batches: 2"))).why_not ==
+        "replica 0 would get none of the 4 samples of a micro-batch; allowed: fewer micro-batches, or fewer replicas");
+}
+
+TEST_CASE("no strategy but mesh follows uneven degrees", "[study][mesh][ranks]") {
+  for (const auto& [degrees, why] : std::vector<std::pair<std::string, std::string>>{
+           {"{ranks: [{tensor: 2}, {tensor: 6}]}",
+            "makes groups of one size, and training.parallel.ranks gives several"},
+           {"{data: 8, shares: by-speed}", "training.parallel.shares says how; allowed: mesh"}}) {
+    CHECK(study(gpt2(degrees, "all", "global_batch: 8")).strategies.size() == 1);
+    CHECK_THAT(only(compare_text(gpt2(degrees, "[optimal]", "global_batch: 8"))).why_not, Catch::Contains(why));
+  }
+}
+
 TEST_CASE("what does not divide is refused with the nearest that does", "[study][mesh]") {
   const auto why = [](const std::string& parallel, const std::string& batch) {
     return only(compare_text(gpt2(parallel, "[mesh]", batch))).why_not;

@@ -118,6 +118,45 @@ TEST_CASE("every rank has a place of its own, tensor ranks side by side", "[work
         (1 * 2 + 1) * 2);
 }
 
+// Two replicas of ranks of 3 and 1 devices: the second replica of the second rank is device 2 x 3 + 1 where a stage's
+// ranks are neighbours, and 4 + 3 where a replica's are.
+TEST_CASE("ranks of several sizes have a place for each device", "[workload][parallel]") {
+  for (const RankOrderRow& row : kRankOrders) {
+    CAPTURE(row.name);
+    const Mesh uneven = mesh({.pipeline = 2, .order = row.order, .ranks = {{3, true}, {1, false}}}, 8);
+    CHECK(uneven.data == 2);
+    std::set<int> places;
+    for (int replica = 0; replica < 2; ++replica) {
+      for (int tensor = 0; tensor < 3; ++tensor) {
+        places.insert(uneven.place(0, replica, tensor));
+      }
+      places.insert(uneven.place(1, replica, 0));
+    }
+    CHECK(places.size() == 8);
+    CHECK(*places.rbegin() == 7);
+    CHECK(uneven.place(1, 1, 0) == 7);
+    CHECK(uneven.place(1, 0, 0) == (row.order == RankOrder::tensor_data_pipeline ? 2 * 3 : 3));
+  }
+  CHECK(refusal({.pipeline = 2, .ranks = {{4}, {2}}}, 8) ==
+        "training.parallel: ranks of 4 + 2 = 6 does not divide 8 devices; nearest that do: 4 or 8");
+  CHECK(mesh({.tensor_rule = TensorRule::search, .pipeline = 2, .ranks = {{1}, {2}}}, 3).tensor_rule ==
+        TensorRule::search);
+}
+
+TEST_CASE("degrees of ranks are those of all unless said otherwise", "[workload][parallel]") {
+  const Training read =
+      training("{parallel: {tensor: 4, sequence: true, ranks: [{}, {tensor: 2}, {sequence: false}, {tensor: 1}], "
+               "shares: by-speed}}");
+  REQUIRE(read.parallel);
+  CHECK(read.parallel->pipeline == 4);
+  CHECK(read.parallel->shares == ReplicaShares::by_speed);
+  std::vector<std::pair<int, bool>> ranks;
+  for (const RankDegrees& rank : read.parallel->ranks) {
+    ranks.emplace_back(rank.tensor, rank.sequence);
+  }
+  CHECK(ranks == std::vector<std::pair<int, bool>>{{4, true}, {2, true}, {4, false}, {1, false}});
+}
+
 TEST_CASE("degrees that are not modelled, or said twice, are refused where they stand", "[workload][parallel]") {
   CHECK(test::error_of([] { training("{parallel: {context: 2}}"); }) ==
         "t.yaml:1:22: 'context' 2 is not modelled; allowed: 1");
