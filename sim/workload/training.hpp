@@ -118,6 +118,25 @@ struct OptimizerShards {
   int per_device = 1; ///< replicas that a device stands for, where a planner sees groups as devices
 };
 
+/// How the products of linear layers in numbered blocks are computed in 8 bits, as Transformer Engine does: each of
+/// their inputs is cast, and backward keeps the copies that it multiplies again. All else stays as the precision says.
+struct Fp8Row {
+  std::string_view name, help;
+  std::optional<Precision> products; ///< the format; nothing: that of the training
+  int casts = 0;                     ///< kernels that cast a tensor
+  double cast_bytes = 0; ///< what these move for each of its elements; they write two copies, one transposed
+};
+inline constexpr std::array kFp8Recipes = {
+    Fp8Row{"none", "all products are of the training's precision", std::nullopt},
+    Fp8Row{"delayed", "scales from the largest values of earlier iterations: one kernel reads a tensor and casts it",
+           Precision::fp8, 1, 2 + 2},
+    Fp8Row{"tensorwise",
+           "scales from the largest value of the tensor: one kernel reads it to find that, one to cast it",
+           Precision::fp8, 2, 2 + 2 + 2},
+    Fp8Row{"mxfp8", "a scale for every 32 numbers, which the matrix units apply: one kernel", Precision::mxfp8, 1,
+           2 + 2 * (1 + 1.0 / 32)},
+};
+
 /// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.
 struct MemoryReserve {
   Bytes context;            ///< of the framework: driver and libraries, their code and workspaces
@@ -142,6 +161,7 @@ struct Training {
   std::vector<int> more_micro_batches;
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
+  const Fp8Row* fp8 = &kFp8Recipes[0];
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;
