@@ -25,7 +25,7 @@ constexpr std::array kPrecisionNames = {
     PrecisionName{"float", Precision::fp32},    PrecisionName{"tf32", Precision::tf32},
     PrecisionName{"fp16", Precision::fp16},     PrecisionName{"float16", Precision::fp16},
     PrecisionName{"half", Precision::fp16},     PrecisionName{"bf16", Precision::bf16},
-    PrecisionName{"bfloat16", Precision::bf16},
+    PrecisionName{"bfloat16", Precision::bf16}, PrecisionName{"fp8", Precision::fp8},
 };
 
 struct ElementBytes {

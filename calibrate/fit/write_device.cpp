@@ -215,7 +215,7 @@ std::string with_sections(const std::string& device_file, const std::string& nam
 }
 
 std::string device_text(const Measurements& measurements) {
-  std::array<double, kPrecisions.size()> peaks{};
+  std::array<double, kNumberFormats.size()> peaks{};
   double vector = 0, bandwidth = 0;
   std::optional<Seconds> launch, least;
   for (const MeasuredRow& row : measurements.measured) {
@@ -245,7 +245,7 @@ std::string device_text(const Measurements& measurements) {
   text += "launch_overhead: " + digits(launch.value_or(Seconds{0}).value) + " s\n";
   text += "power: {idle: " + digits(idle.value) + " W, busy: " + digits(std::max(idle, busy).value) + " W}\npeak: {";
   std::vector<std::string> listed;
-  for (const PrecisionRow& row : kPrecisions) {
+  for (const PrecisionRow& row : kNumberFormats) {
     const double rate = peaks[static_cast<std::size_t>(row.precision)];
     if (rate > 0) {
       listed.push_back(std::string(row.name) + ": " + digits(rate) + " FLOP/s");

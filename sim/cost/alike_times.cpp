@@ -7,7 +7,8 @@ namespace stagecraft {
 namespace {
 
 bool same_shard(const std::optional<Shard>& a, const std::optional<Shard>& b) {
-  return a.has_value() == b.has_value() && (!a || (a->degree == b->degree && a->activations == b->activations));
+  return a.has_value() == b.has_value() &&
+         (!a || (a->degree == b->degree && a->activations == b->activations && a->sums == b->sums));
 }
 
 } // namespace

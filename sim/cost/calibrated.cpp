@@ -36,10 +36,28 @@ int divided_dimension(KernelOp op) {
   }
 }
 
+// The same of a product in 8 bits, which few columns make much slower: the dimension that it really is, of [m, n, k].
+// Of a weight's columns: n forward, k of its input's gradient, n of its own. Of its rows, which are summed over: k, n,
+// m.
+int divided_dimension(const Kernel& kernel, bool sums, bool eight_bits) {
+  constexpr int kRows = 1, kColumns = 2, kDepth = 3;
+  if (kernel.op != KernelOp::gemm || !eight_bits) {
+    return divided_dimension(kernel.op);
+  }
+  switch (kernel.pass) {
+  case KernelPass::forward:
+    return sums ? kDepth : kColumns;
+  case KernelPass::backward_input:
+    return sums ? kColumns : kDepth;
+  default:
+    return sums ? kRows : kColumns;
+  }
+}
+
 // Bounds of a pass by the range that they hold for: sizes and degrees, from low to high.
 using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
-void divide(Kernel& kernel, const Shard& shard) {
+void divide(Kernel& kernel, const Shard& shard, bool eight_bits) {
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
   if (shard.degree == 1 || (!matrix && shard.activations == 1)) {
     return;
@@ -48,7 +66,7 @@ void divide(Kernel& kernel, const Shard& shard) {
     double& extent = kernel.shape[static_cast<std::size_t>(dimension)];
     extent = std::max(1.0, extent / shard.degree);
   };
-  divided(divided_dimension(kernel.op));
+  divided(divided_dimension(kernel, shard.sums, eight_bits));
   if (kernel.op == KernelOp::attention) {
     divided(3); // heads of keys and values
   }
@@ -66,10 +84,14 @@ public:
   std::optional<OperatorTime> time_of_shard(OperatorId op, const DeviceType& type, double samples, Precision precision,
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    if (lacks_format(what, type)) {
+      return std::nullopt;
+    }
     return time_of_passes(what, [&](const Pass& pass, KernelPass which) {
-      const auto fitted = predicted(pass, which, type, samples, precision, shard);
-      return fitted ? std::optional(fitted->time)
-                    : roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
+      const auto fitted = predicted(what, pass, which, type, samples, precision, shard);
+      const Pass part = pass_of_shard(pass, shard);
+      return fitted ? std::optional(fitted->time + cast_time(part, type, samples))
+                    : roofline_time(part, what.kind, type, samples, precision, what.products);
     });
   }
 
@@ -78,9 +100,12 @@ public:
   std::optional<LeastTime> least_time(OperatorId op, const DeviceType& type, Precision precision,
                                       const AnyPart& part) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
+    if (lacks_format(what, type)) {
+      return std::nullopt;
+    }
     const PartRange all{0, part.samples, 1, part.degree};
     const auto on = [&](const Pass& pass, KernelPass which, Seconds gap, const PartRange& range) {
-      return least_of_pass(pass, which, what.kind, type, precision, gap, range);
+      return least_of_pass(what, pass, which, type, precision, gap, range);
     };
     if (std::isinf(on(what.forward, KernelPass::forward, {}, all)) ||
         std::isinf(on(what.backward_input, KernelPass::backward_input, {}, all)) ||
@@ -117,7 +142,7 @@ public:
   OperatorError error(OperatorId op, const DeviceType& type, double samples, Precision precision) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     const auto error_of = [&](const Pass& pass, KernelPass which) {
-      const auto fitted = predicted(pass, which, type, samples, precision, {});
+      const auto fitted = predicted(what, pass, which, type, samples, precision, {});
       return fitted ? fitted->error : CostError{row_of(what.kind).name, kRooflineSpread, CostSource::roofline};
     };
     return {error_of(what.forward, KernelPass::forward), error_of(what.backward_input, KernelPass::backward_input),
@@ -125,53 +150,69 @@ public:
   }
 
 private:
+  // Whether the device cannot multiply in the operator's own format, even where a fit of another one would lend a time.
+  static bool lacks_format(const Operator& what, const DeviceType& type) {
+    return what.products && !type.rate(what.kind, *what.products);
+  }
+
   // Device seconds per sample of a pass, at least, anywhere in the range; infinite if the type lacks the kernel.
-  static double least_of_pass(const Pass& pass, KernelPass which, KernelKind kind, const DeviceType& type,
+  static double least_of_pass(const Operator& what, const Pass& pass, KernelPass which, const DeviceType& type,
                               Precision precision, Seconds gap, const PartRange& range) {
     const Shard shard{range.least_degree, 1.0 / range.least_degree};
-    const auto shapes = roofline_time(pass_of_shard(pass, shard), kind, type, range.high, precision);
+    const Pass part = pass_of_shard(pass, shard);
+    const auto shapes = roofline_time(part, what.kind, type, range.high, precision, what.products);
     const double roofline = shapes ? std::max(0.0, (*shapes - gap).value) * range.least_degree / range.high
                                    : std::numeric_limits<double>::infinity();
-    const auto fitted = least_fitted(pass, which, type, precision, range);
+    const auto fitted = least_fitted(what, pass, which, type, precision, range);
     if (!fitted) {
       return roofline;
     }
-    const double left = gap.value > 0 ? 0 : fitted->per_size;
+    const double casts = cast_time(part, type, range.high).value * range.least_degree / range.high;
+    const double left = gap.value > 0 ? 0 : fitted->per_size + casts;
     return fitted->everywhere ? left : std::min(left, roofline);
   }
 
   // The sum over the kernels of a pass; nothing where one of them has no fit anywhere in the range.
-  static std::optional<LeastKernelTime> least_fitted(const Pass& pass, KernelPass which, const DeviceType& type,
-                                                     Precision precision, const PartRange& range) {
+  static std::optional<LeastKernelTime> least_fitted(const Operator& what, const Pass& pass, KernelPass which,
+                                                     const DeviceType& type, Precision precision,
+                                                     const PartRange& range) {
     if (!type.fits || pass.calls.empty()) {
       return std::nullopt;
     }
     LeastKernelTime sum;
     for (const KernelCall& call : pass.calls) {
-      KernelRange kernels{kernel_of(call, which, precision, range.low), kernel_of(call, which, precision, range.high)};
-      divide(kernels.low, {range.most_degree, 1.0 / range.most_degree});
-      divide(kernels.high, {range.least_degree, 1.0 / range.least_degree});
-      const auto one =
-          stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
-      if (!one) {
+      const auto columns = least_of_call(what, call, which, type, precision, range, false);
+      const auto sums = what.products ? least_of_call(what, call, which, type, precision, range, true) : columns;
+      if (!columns || !sums) {
         return std::nullopt;
       }
-      sum.per_size += one->per_size;
-      sum.everywhere = sum.everywhere && one->everywhere;
+      sum.per_size += std::min(columns->per_size, sums->per_size); // whichever a group divides
+      sum.everywhere = sum.everywhere && columns->everywhere && sums->everywhere;
     }
     return sum;
   }
 
+  static std::optional<LeastKernelTime> least_of_call(const Operator& what, const KernelCall& call, KernelPass which,
+                                                      const DeviceType& type, Precision precision,
+                                                      const PartRange& range, bool sums) {
+    const Precision format = what.products.value_or(precision);
+    KernelRange kernels{kernel_of(call, which, format, range.low), kernel_of(call, which, format, range.high)};
+    divide(kernels.low, {range.most_degree, 1.0 / range.most_degree, sums}, what.products.has_value());
+    divide(kernels.high, {range.least_degree, 1.0 / range.least_degree, sums}, what.products.has_value());
+    return stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
+  }
+
   // The sum over the kernels of a pass; nothing where there is no fit for one of them.
-  static std::optional<PassTime> predicted(const Pass& pass, KernelPass which, const DeviceType& type, double samples,
-                                           Precision precision, const Shard& shard) {
+  static std::optional<PassTime> predicted(const Operator& what, const Pass& pass, KernelPass which,
+                                           const DeviceType& type, double samples, Precision precision,
+                                           const Shard& shard) {
     if (!type.fits || pass.calls.empty()) {
       return std::nullopt;
     }
     PassTime sum;
     for (const KernelCall& call : pass.calls) {
-      Kernel kernel = kernel_of(call, which, precision, samples);
-      divide(kernel, shard);
+      Kernel kernel = kernel_of(call, which, what.products.value_or(precision), samples);
+      divide(kernel, shard, what.products.has_value());
       const auto one = predict(*type.fits, kernel);
       if (!one) {
         return std::nullopt;

@@ -24,6 +24,7 @@ struct OperatorTime {
 struct Shard {
   int degree = 1;         ///< devices of the group
   double activations = 1; ///< the part of the operator's activations that the device reads and writes
+  bool sums = false;      ///< of products: it divides what they sum over, not their columns
 };
 
 /// What a time rests on. `stated`: on numbers of the model's file or of the cost model itself.
@@ -118,10 +119,13 @@ std::span<const CostModelRow> cost_models();
 /// which takes a roofline where a device has no fits.
 CostModelResult make_cost_model(std::string_view name, const CostModelRequest& request, const Where& where);
 
-/// Roofline time of one pass: launches + max(FLOPs / rate, bytes / bandwidth), from shapes; nothing where the device
-/// type lacks the kernel.
+/// Time of the kernels that cast a pass's inputs to the format of its products: launches + bytes / bandwidth.
+Seconds cast_time(const Pass& pass, const DeviceType& type, double samples);
+
+/// Roofline time of one pass: launches + max(FLOPs / rate, bytes / bandwidth), from shapes, + cast_time(); nothing
+/// where the device type lacks the kernel. `products`: the format in which it multiplies; nothing: `precision`.
 std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
-                                     Precision precision);
+                                     Precision precision, std::optional<Precision> products = std::nullopt);
 /// A pass with the amounts that one device of a group has to do, without its kernel calls.
 Pass pass_of_shard(const Pass& pass, const Shard& shard);
 

@@ -7,38 +7,46 @@
 
 namespace stagecraft {
 
+Seconds cast_time(const Pass& pass, const DeviceType& type, double samples) {
+  return pass.casts == 0 ? Seconds{0}
+                         : pass.casts * type.launch_overhead + Bytes{samples * pass.cast_bytes} / type.memory_bandwidth;
+}
+
 std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const DeviceType& type, double samples,
-                                     Precision precision) {
+                                     Precision precision, std::optional<Precision> products) {
   if (pass.kernels == 0) {
     return Seconds{0};
   }
-  const std::optional<FlopsPerSecond> rate = type.rate(kind, precision);
+  const std::optional<FlopsPerSecond> rate = type.rate(kind, products.value_or(precision));
   if (!rate) {
     return std::nullopt;
   }
   const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
-  return pass.kernels * type.launch_overhead + std::max(samples * pass.flops / *rate, traffic / type.memory_bandwidth);
+  return pass.kernels * type.launch_overhead + std::max(samples * pass.flops / *rate, traffic / type.memory_bandwidth) +
+         cast_time(pass, type, samples);
 }
 
 Pass pass_of_shard(const Pass& pass, const Shard& shard) {
   return {.flops = pass.flops / shard.degree,
           .moved_elements = pass.moved_elements * shard.activations,
           .moved_parameters = pass.moved_parameters / shard.degree,
-          .kernels = pass.kernels};
+          .kernels = pass.kernels,
+          .casts = pass.casts,
+          .cast_bytes = pass.cast_bytes * shard.activations};
 }
 
 namespace {
 
 bool same_pass(const Pass& a, const Pass& b) {
   return a.flops == b.flops && a.moved_elements == b.moved_elements && a.moved_parameters == b.moved_parameters &&
-         a.kernels == b.kernels && a.calls == b.calls;
+         a.kernels == b.kernels && a.casts == b.casts && a.cast_bytes == b.cast_bytes && a.calls == b.calls;
 }
 
 } // namespace
 
 bool same_passes(const Operator& a, const Operator& b) {
-  return a.kind == b.kind && same_pass(a.forward, b.forward) && same_pass(a.backward_input, b.backward_input) &&
-         same_pass(a.backward_weight, b.backward_weight);
+  return a.kind == b.kind && a.products == b.products && same_pass(a.forward, b.forward) &&
+         same_pass(a.backward_input, b.backward_input) && same_pass(a.backward_weight, b.backward_weight);
 }
 
 namespace {
@@ -56,7 +64,7 @@ public:
                                             const Shard& shard) const override {
     const Operator& what = model_.operators[static_cast<std::size_t>(op)];
     return time_of_passes(what, [&](const Pass& pass, KernelPass) {
-      return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision);
+      return roofline_time(pass_of_shard(pass, shard), what.kind, type, samples, precision, what.products);
     });
   }
 

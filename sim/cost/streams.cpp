@@ -226,13 +226,14 @@ private:
 } // namespace
 
 StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
-                       Seconds time) {
+                       Seconds time, std::optional<Precision> products) {
   StreamKernel kernel;
-  kernel.gap = std::min(time, pass.kernels * type.launch_overhead).value;
+  kernel.gap = std::min(time, pass.launches() * type.launch_overhead).value;
   kernel.work = time.value - kernel.gap;
   kernel.element_wise = kind == KernelKind::elementwise;
-  const auto rate = type.rate(kind, precision);
-  const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes};
+  const auto rate = type.rate(kind, products.value_or(precision));
+  const Bytes traffic{(samples * pass.moved_elements + pass.moved_parameters) * row_of(precision).bytes +
+                      samples * pass.cast_bytes};
   if (kernel.work > 0 && rate && (pass.flops.value > 0 || traffic.value > 0)) {
     kernel.compute = std::min(1.0, (samples * pass.flops / *rate).value / kernel.work);
     kernel.bandwidth = std::min(1.0, (traffic / type.memory_bandwidth).value / kernel.work);

@@ -20,10 +20,11 @@ struct StreamKernel {
   double seconds() const { return gap + work; }
 };
 
-/// The kernel of a pass that takes `time`. Its gap is its launches; its shares are FLOP/s and B/s divided by what the
-/// device can do, or 1 where the pass gives neither.
+/// The kernel of a pass that takes `time`, whose products are of the format `products` (nothing: of `precision`). Its
+/// gap is its launches; its shares are FLOP/s and B/s divided by what the device can do, or 1 where the pass gives
+/// neither.
 StreamKernel kernel_of(const Pass& pass, KernelKind kind, const DeviceType& type, double samples, Precision precision,
-                       Seconds time);
+                       Seconds time, std::optional<Precision> products = std::nullopt);
 
 /// Kernels in topological order: predecessors have lower numbers.
 struct KernelGraph {

@@ -435,7 +435,7 @@ Seconds lower_bound(const Problem& problem, const std::vector<DeviceId>& devices
 namespace {
 
 OperatorTime launches_of(const Operator& op, const DeviceType& type) {
-  const auto launches = [&](const Pass& pass) { return pass.kernels * type.launch_overhead; };
+  const auto launches = [&](const Pass& pass) { return pass.launches() * type.launch_overhead; };
   return {launches(op.forward), launches(op.backward_input), launches(op.backward_weight)};
 }
 
@@ -444,8 +444,9 @@ OperatorTime launches_of(const Operator& op, const DeviceType& type) {
 double resource_seconds(const Problem& problem, const Operator& op, const DeviceType& type, const OperatorTime& work,
                         double StreamKernel::*share) {
   const auto taken = [&](const Pass& pass, Seconds per_sample) {
-    const Seconds time = pass.kernels * type.launch_overhead + per_sample * problem.samples;
-    const StreamKernel kernel = kernel_of(pass, op.kind, type, problem.samples, problem.training.precision, time);
+    const Seconds time = pass.launches() * type.launch_overhead + per_sample * problem.samples;
+    const StreamKernel kernel =
+        kernel_of(pass, op.kind, type, problem.samples, problem.training.precision, time, op.products);
     return kernel.work * kernel.*share;
   };
   return taken(op.forward, work.forward) + taken(op.backward_input, work.backward_input) +

@@ -190,8 +190,8 @@ std::string missing_kernel(const Problem& problem, int type, const std::vector<O
     if (std::isinf(problem.forward[type][op])) {
       const Operator& what = problem.model.operators[op];
       return "operator '" + what.name + "' (" + std::string(row_of(what.kind).name) + ", " +
-             std::string(row_of(problem.training.precision).name) + ") has no kernel on device type '" +
-             problem.platform.types[type].name + "'";
+             std::string(row_of(what.products.value_or(problem.training.precision)).name) +
+             ") has no kernel on device type '" + problem.platform.types[type].name + "'";
     }
   }
   return "";

@@ -249,6 +249,20 @@ std::vector<GradientBucket> gradient_buckets(const Problem& problem, const Stage
   return buckets;
 }
 
+// Time of casting the stage's weights, once an iteration: each device has its shards, whoever steps them.
+Seconds weight_cast_time(const Problem& problem, const Stage& stage, const TensorSplit& split, const DeviceType& type) {
+  const Fp8Row& recipe = *problem.training.fp8;
+  Seconds sum;
+  for (std::size_t i = 0; i < stage.operators.size(); ++i) {
+    const Operator& op = problem.model.operators[stage.operators[i]];
+    if (op.products && op.parameters > 0) {
+      const Bytes moved{recipe.cast_bytes * op.parameters * split.operators[i].parameters};
+      sum += recipe.casts * type.launch_overhead + moved / type.memory_bandwidth;
+    }
+  }
+  return sum;
+}
+
 enum class Figures { all, memory };
 
 int sharing_replicas(const Training& training, const Stage& stage) {
@@ -349,7 +363,8 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
                                .overlap = Seconds{times.overlap},
                                .recompute = Seconds{times.again},
                                .norm = clipping.norm,
-                               .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale,
+                               .optimizer = optimizer_time(problem.training, steps, type) + terms + clipping.scale +
+                                            weight_cast_time(problem, stage, split, type),
                                .prediction = prediction_time(problem.training, held.parameters, type),
                                .memory = memory});
     }

@@ -40,7 +40,7 @@ public:
     KernelGraph graph;
     for (std::size_t at = 0; at < operators_.size(); ++at) {
       const Operator& op = problem_.model.operators[operators_[at]];
-      add(graph, op.forward, op.kind, times_[at].forward, inside(problem_.model.predecessors[operators_[at]]));
+      add(graph, op, op.forward, times_[at].forward, inside(problem_.model.predecessors[operators_[at]]));
     }
     return graph;
   }
@@ -61,19 +61,19 @@ public:
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
       if (weight && times_[at].backward_weight.value > 0) {
-        add(graph, op.backward_weight, op.kind, times_[at].backward_weight, after);
+        add(graph, op, op.backward_weight, times_[at].backward_weight, after);
       }
       if (input) {
         gradient[at] = static_cast<int>(graph.kernels.size());
-        add(graph, op.backward_input, op.kind, times_[at].backward_input, std::move(after));
+        add(graph, op, op.backward_input, times_[at].backward_input, std::move(after));
       }
     }
     return graph;
   }
 
 private:
-  void add(KernelGraph& graph, const Pass& pass, KernelKind kind, Seconds time, std::vector<int> after) const {
-    graph.kernels.push_back(kernel_of(pass, kind, type_, samples_, problem_.training.precision, time));
+  void add(KernelGraph& graph, const Operator& op, const Pass& pass, Seconds time, std::vector<int> after) const {
+    graph.kernels.push_back(kernel_of(pass, op.kind, type_, samples_, problem_.training.precision, time, op.products));
     graph.predecessors.push_back(std::move(after));
   }
 

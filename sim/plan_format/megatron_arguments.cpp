@@ -117,12 +117,14 @@ constexpr std::array kFlags = {
     MegatronFlag{"recompute-modules", true},
     MegatronFlag{"recompute-activations", false},
     MegatronFlag{"clip-grad", true},
+    MegatronFlag{"fp8-format", true},
+    MegatronFlag{"fp8-recipe", true},
     MegatronFlag{"nproc-per-node", true},
     MegatronFlag{"nnodes", true},
 };
 
 // Arguments that place no layer but change how long an iteration takes or what it holds.
-constexpr std::array<std::string_view, 16> kUnheeded = {"use-distributed-optimizer",
+constexpr std::array<std::string_view, 18> kUnheeded = {"use-distributed-optimizer",
                                                         "overlap-grad-reduce",
                                                         "overlap-param-gather",
                                                         "overlap-p2p-communication-warmup-flush",
@@ -137,6 +139,8 @@ constexpr std::array<std::string_view, 16> kUnheeded = {"use-distributed-optimiz
                                                         "distribute-saved-activations",
                                                         "fp16",
                                                         "bf16",
+                                                        "fp4-format",
+                                                        "fp8-param-gather",
                                                         "num-distributed-optimizer-instances"};
 
 const MegatronFlag* find_flag(std::string_view name) {

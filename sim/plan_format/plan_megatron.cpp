@@ -200,9 +200,18 @@ RecomputeChoice read_recompute(const MegatronArguments& arguments, std::string& 
 
 // What the training says in place of the plan.
 std::string of_training(const MegatronArguments& arguments) {
-  const bool clips =
-      arguments.has("clip-grad") && parse_number(arguments.text("clip-grad"), arguments.where("clip-grad")) > 0;
-  return clips ? "; training.clip_gradients: true says what --clip-grad does" : "";
+  std::string note;
+  if (arguments.has("clip-grad") && parse_number(arguments.text("clip-grad"), arguments.where("clip-grad")) > 0) {
+    note += "; training.clip_gradients: true says what --clip-grad does";
+  }
+  if (arguments.has("fp8-format")) {
+    const std::string recipe = arguments.has("fp8-recipe") ? arguments.text("fp8-recipe") : "delayed";
+    const bool known =
+        std::any_of(kFp8Recipes.begin() + 1, kFp8Recipes.end(), [&](const Fp8Row& row) { return row.name == recipe; });
+    note += known ? "; training.fp8: " + recipe + " says what --fp8-format does"
+                  : "; not taken over: --fp8-recipe " + excerpt(recipe);
+  }
+  return note;
 }
 
 std::string read_note(const MegatronArguments& arguments, const Degrees& mesh) {

@@ -107,12 +107,26 @@ double more_work(const Kernel& kernel, const Kernel& like) {
   return kernel.op == KernelOp::launch ? 1 : row_of(row_of(kernel.op).kind).matrix ? arithmetic : data;
 }
 
-// A time borrowed from the same shape in the forward pass or in the other 16-bit format. It keeps that kernel's ratio
+// The format in which a device multiplies as fast: the other one of 16 bits, and of formats with 8 bits and scales of
+// blocks, which its matrix units apply, that with a scale for each tensor.
+std::optional<Precision> like_format(Precision precision) {
+  switch (precision) {
+  case Precision::fp16:
+    return Precision::bf16;
+  case Precision::bf16:
+    return Precision::fp16;
+  case Precision::mxfp8:
+    return Precision::fp8;
+  default:
+    return std::nullopt;
+  }
+}
+
+// A time borrowed from the same shape in the forward pass or in a format that is as fast. It keeps that kernel's ratio
 // to its roofline. The spreads are assumptions.
 std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel, std::string_view variant) {
   constexpr double kOtherFormat = 0.05, kOtherPass = 0.2;
-  const bool half = kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
-  const Precision other = kernel.precision == Precision::fp16 ? Precision::bf16 : Precision::fp16;
+  const std::optional<Precision> other = like_format(kernel.precision);
   const auto from = [&](KernelPass pass, Precision precision, double spread) -> std::optional<KernelTime> {
     Kernel like = kernel;
     like.pass = pass;
@@ -126,13 +140,13 @@ std::optional<KernelTime> borrowed(const KernelFits& fits, const Kernel& kernel,
     return time;
   };
   std::optional<KernelTime> time;
-  if (half) {
-    time = from(kernel.pass, other, kOtherFormat);
+  if (other) {
+    time = from(kernel.pass, *other, kOtherFormat);
   }
   if (!time && kernel.pass != KernelPass::forward) {
     time = from(KernelPass::forward, kernel.precision, kOtherPass);
-    if (!time && half) {
-      time = from(KernelPass::forward, other, std::hypot(kOtherPass, kOtherFormat));
+    if (!time && other) {
+      time = from(KernelPass::forward, *other, std::hypot(kOtherPass, kOtherFormat));
     }
   }
   return time;
@@ -394,14 +408,12 @@ std::optional<LeastKernelTime> least_fitted(const KernelFits& fits, const SizedR
 // one that counts.
 std::optional<LeastKernelTime> least_of_sources(const KernelFits& fits, const SizedRange& range) {
   const Kernel& kernel = range.kernels.high;
-  const bool half = kernel.precision == Precision::fp16 || kernel.precision == Precision::bf16;
-  const Precision other = kernel.precision == Precision::fp16 ? Precision::bf16 : Precision::fp16;
+  const std::optional<Precision> other = like_format(kernel.precision);
   std::vector<std::pair<KernelPass, Precision>> sources = {{kernel.pass, kernel.precision}};
   for (const KernelPass pass : {kernel.pass, KernelPass::forward}) {
-    for (const Precision precision : {kernel.precision, other}) {
+    for (const Precision precision : {kernel.precision, other.value_or(kernel.precision)}) {
       const std::pair source{pass, precision};
-      if ((precision == kernel.precision || half) &&
-          std::find(sources.begin(), sources.end(), source) == sources.end()) {
+      if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
         sources.push_back(source);
       }
     }

@@ -160,7 +160,7 @@ struct FitScale {
 struct KernelFits {
   double processors = 1; ///< multiprocessors, which share the tiles of a kernel
   /// One per precision. They split times for `scale`; their rates are 0 where nothing scales.
-  std::array<Roofline, kPrecisions.size()> rooflines;
+  std::array<Roofline, kNumberFormats.size()> rooflines;
   std::vector<MeasuredKernel> measured; ///< sorted by measured_before()
   std::vector<KernelFit> kernels;
   std::vector<CopyFit> copies;

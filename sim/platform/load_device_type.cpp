@@ -35,7 +35,7 @@ Peaks read_peaks(const yaml::Node* node) {
   Peaks peaks;
   if (node != nullptr) {
     yaml::Map map(*node, "peak");
-    for (const PrecisionRow& row : kPrecisions) {
+    for (const PrecisionRow& row : kNumberFormats) {
       peaks[static_cast<size_t>(row.precision)] = optional_rate(map, row.name);
     }
     map.finish();
@@ -82,7 +82,7 @@ void override_rates(Rates& rates, const yaml::Node* node) {
   for (const KernelKindRow& kind : kKernelKinds) {
     if (const yaml::Node* given = kinds.find(kind.name)) {
       yaml::Map precisions(*given, "rates." + std::string(kind.name));
-      for (const PrecisionRow& precision : kPrecisions) {
+      for (const PrecisionRow& precision : kNumberFormats) {
         if (const auto rate = optional_rate(precisions, precision.name)) {
           rates[static_cast<size_t>(kind.kind)][static_cast<size_t>(precision.precision)] = rate;
         }
@@ -160,9 +160,9 @@ void check_sources(const yaml::Node& document, const yaml::Node* sources) {
 }
 
 // A roofline per precision: its matrix peak, or else the rate of the vector units, and the memory bandwidth.
-std::array<Roofline, kPrecisions.size()> rooflines_of(const DeviceType& type) {
-  std::array<Roofline, kPrecisions.size()> rooflines;
-  for (const PrecisionRow& row : kPrecisions) {
+std::array<Roofline, kNumberFormats.size()> rooflines_of(const DeviceType& type) {
+  std::array<Roofline, kNumberFormats.size()> rooflines;
+  for (const PrecisionRow& row : kNumberFormats) {
     const auto precision = static_cast<size_t>(row.precision);
     const auto vector = type.rates[static_cast<size_t>(KernelKind::elementwise)][precision];
     rooflines[precision] = {type.peak[precision].value_or(vector.value_or(FlopsPerSecond{1})), type.memory_bandwidth,

@@ -97,7 +97,7 @@ MeasuredRow read_row(const yaml::Node& node) {
   const KernelOpRow& op = map.choice("op", kKernelOps);
   row.kernel.op = op.op;
   row.kernel.pass = map.choice("pass", kKernelPasses, "forward").pass;
-  row.kernel.precision = map.choice("precision", kPrecisions).precision;
+  row.kernel.precision = map.choice("precision", kNumberFormats).precision;
   row.kernel.shape = read_shape(op, map.node("shape"));
   row.time = read_time(map);
   row.regime = map.choice("regime", kRegimes, "burst").regime;

@@ -35,8 +35,8 @@ struct DeviceType {
   std::string vendor; ///< devices of two vendors exchange data through host memory
   Origin origin = Origin::catalogue;
   /// rates[kind][precision]; nothing where the device lacks the kernel or the number format.
-  std::array<std::array<std::optional<FlopsPerSecond>, kPrecisions.size()>, kKernelKinds.size()> rates;
-  std::array<std::optional<FlopsPerSecond>, kPrecisions.size()> peak; ///< nominal matrix peak
+  std::array<std::array<std::optional<FlopsPerSecond>, kNumberFormats.size()>, kKernelKinds.size()> rates;
+  std::array<std::optional<FlopsPerSecond>, kNumberFormats.size()> peak; ///< nominal matrix peak
   Bytes memory;
   BytesPerSecond memory_bandwidth; ///< effective
   Seconds launch_overhead;         ///< per kernel

@@ -165,7 +165,7 @@ KernelFit read_kernel(const yaml::Node& node) {
   KernelFit fit;
   const auto& op = map.choice("op", kKernelOps);
   const auto& pass = map.choice("pass", kKernelPasses);
-  const auto& precision = map.choice("precision", kPrecisions);
+  const auto& precision = map.choice("precision", kNumberFormats);
   fit.op = op.op;
   fit.pass = pass.pass;
   fit.precision = precision.precision;

@@ -12,6 +12,7 @@
 #include "sim/study/take_config.hpp"
 #include "sim/study/unique_name.hpp"
 #include "sim/workload/blocks.hpp"
+#include "sim/workload/fp8_products.hpp"
 
 namespace stagecraft {
 namespace {
@@ -254,6 +255,18 @@ void reserve_memory(const MemoryReserve& reserve, const Where& where, Platform& 
   }
 }
 
+// A model must have products that can be computed in 8 bits, and no times that were measured otherwise.
+void check_fp8(const ModelGraph& model, const Where& where) {
+  if (!model.profiles.empty() || !model.configurations.empty()) {
+    throw InputError(where, "the times of '" + model.name + "' were measured without 'fp8'; allowed: none");
+  }
+  if (std::none_of(model.operators.begin(), model.operators.end(), has_fp8_products)) {
+    throw InputError(where, "'" + model.name +
+                                "' has no linear layers in numbered blocks, such as 'layer.0', to compute in 8 bits; "
+                                "allowed: none");
+  }
+}
+
 Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose) {
   const yaml::Node* node = map.find("training");
   const bool unknown_size = std::any_of(model.profiles.begin(), model.profiles.end(),
@@ -271,6 +284,9 @@ Training read_training(yaml::Map& map, const ModelGraph& model, Purpose purpose)
   }
   training.recompute = training.recomputes.front();
   check_layers(training, model);
+  if (training.fp8->products) {
+    check_fp8(model, node->find("fp8")->where);
+  }
   if (whole_micro_batches) { // the file counts in micro-batches: each is one sample
     const bool given = node != nullptr && node->find("micro_batches") != nullptr;
     if (training.micro_batches.size() > 1) {
@@ -405,17 +421,19 @@ std::shared_ptr<const ModelGraph> sized(const std::shared_ptr<const ModelGraph>&
                     [&] { return with_profile_samples(*model, batch); });
 }
 
-// The model with the bytes of its frozen parameters, which follow from the precision.
-std::shared_ptr<const ModelGraph> with_frozen_bytes(std::shared_ptr<const ModelGraph> model, Precision precision) {
+// The model with the bytes of its frozen parameters, which follow from the precision, and with products in 8 bits.
+std::shared_ptr<const ModelGraph> as_trained(std::shared_ptr<const ModelGraph> model, const Training& training) {
   const auto is_frozen = [](const Operator& op) { return op.frozen > 0; };
-  if (std::none_of(model->operators.begin(), model->operators.end(), is_frozen)) {
+  const bool frozen = std::any_of(model->operators.begin(), model->operators.end(), is_frozen);
+  if (!frozen && !training.fp8->products) {
     return model;
   }
   ModelGraph copy = *model;
   for (Operator& op : copy.operators) {
-    op.resident_bytes += op.frozen * row_of(precision).bytes;
+    op.resident_bytes += op.frozen * row_of(training.precision).bytes;
   }
-  return std::make_shared<const ModelGraph>(std::move(copy));
+  return std::make_shared<const ModelGraph>(training.fp8->products ? with_fp8_products(std::move(copy), *training.fp8)
+                                                                   : std::move(copy));
 }
 
 Platform kept_platform(const Folders& folders, const std::string& key, const std::function<Platform()>& make) {
@@ -462,8 +480,7 @@ Study load_study(const yaml::Node& document, const Folders& folders, const std::
   if (const yaml::Node* loader = map.find("loader")) {
     study.loader = load_loader(*loader);
   }
-  study.model =
-      with_frozen_bytes(sized(model, study.training.global_batch, folders, model_text), study.training.precision);
+  study.model = as_trained(sized(model, study.training.global_batch, folders, model_text), study.training);
   study.profiled_on = profiled_device(study, folders, map.where("model"));
   read_compare(map, folders, study);
   study.balance = read_balance(map);

@@ -32,6 +32,10 @@ struct Pass {
   double moved_parameters = 0;     ///< parameters read or gradients written, per micro-batch
   int kernels = 0;                 ///< launches per micro-batch
   std::vector<KernelCall> calls{}; ///< kernels launched, where they are known
+  int casts = 0;                   ///< further launches, of kernels that cast its inputs to the format of its products
+  double cast_bytes = 0;           ///< what these move, per sample
+
+  int launches() const { return kernels + casts; }
 };
 
 /// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
@@ -52,8 +56,9 @@ struct Operator {
   double seen = 1; ///< of an attention: the part of the pairs of a query and a key that its mask leaves
   double frozen =
       0; ///< count of parameters that are not trained: they take memory, and have neither gradient nor states
-  double active = 1;     ///< the part of its parameters that one token meets: less than 1 for experts
-  bool divisible = true; ///< replicas may share its samples
+  double active = 1;                   ///< the part of its parameters that one token meets: less than 1 for experts
+  bool divisible = true;               ///< replicas may share its samples
+  std::optional<Precision> products{}; ///< the format in which it multiplies; nothing: the training's
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

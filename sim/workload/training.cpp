@@ -226,6 +226,10 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
                            std::string(row_of(training.precision).name) + ", fp32");
     }
   }
+  training.fp8 = &map.choice("fp8", kFp8Recipes, training.fp8->name);
+  if (training.fp8->products && row_of(training.precision).bytes != 2) {
+    throw InputError(map.where("fp8"), "casts tensors of 16 bits; allowed: 'precision' bf16 or fp16, or 'fp8' none");
+  }
   if (map.has("recompute")) {
     training.recomputes.clear();
     if (const yaml::Node& given = map.node("recompute"); given.kind == yaml::Node::Kind::map) {

@@ -111,6 +111,25 @@ inline constexpr std::array kAllReduces = {
 /// What real runs carry out: a ring in the plan's order whose hops are transfers of their own. Not to be named.
 inline constexpr AllReduceRow kHopByHop{"hop by hop", "a ring whose hops are transfers of their own"};
 
+/// How the products of linear layers in numbered blocks are computed in 8 bits, as Transformer Engine does: each of
+/// their inputs is cast, and backward keeps the copies that it multiplies again. All else stays as the precision says.
+struct Fp8Row {
+  std::string_view name, help;
+  std::optional<Precision> products; ///< the format; nothing: that of the training
+  int casts = 0;                     ///< kernels that cast a tensor
+  double cast_bytes = 0; ///< what these move for each of its elements; they write two copies, one transposed
+};
+inline constexpr std::array kFp8Recipes = {
+    Fp8Row{"none", "all products are of the training's precision", std::nullopt},
+    Fp8Row{"delayed", "scales from the largest values of earlier iterations: one kernel reads a tensor and casts it",
+           Precision::fp8, 1, 2 + 2},
+    Fp8Row{"tensorwise",
+           "scales from the largest value of the tensor: one kernel reads it to find that, one to cast it",
+           Precision::fp8, 2, 2 + 2 + 2},
+    Fp8Row{"mxfp8", "a scale for every 32 numbers, which the matrix units apply: one kernel", Precision::mxfp8, 1,
+           2 + 2 * (1 + 1.0 / 32)},
+};
+
 /// What a device holds beside the tensors that are counted: docs/model.md, "Memory". All 0: nothing.
 struct MemoryReserve {
   Bytes context;            ///< of the framework: driver and libraries, their code and workspaces
@@ -139,6 +158,7 @@ struct Training {
   const OptimizerRow* optimizer = &kOptimizers[1];
   Precision precision = Precision::fp32;
   std::optional<Precision> gradient_precision; ///< in which gradients are accumulated and reduced; nothing: the above
+  const Fp8Row* fp8 = &kFp8Recipes[0];
   std::vector<RecomputeChoice> recomputes = {{}}; ///< choices to try
   RecomputeChoice recompute; ///< the choice of the current run; at first that in front of `recomputes`
   StepMode step = StepMode::barrier;

@@ -58,6 +58,7 @@ TEST_CASE("docs/overview.md has a row for everything that a study can name", "[a
 TEST_CASE("docs/formats/study.md has a row for every value of a training key", "[architecture][docs]") {
   check_rows("docs/formats/study.md", kOptimizers);
   check_rows("docs/formats/study.md", kPrecisions);
+  check_rows("docs/formats/study.md", kFp8Recipes);
   check_rows("docs/formats/study.md", kRecomputes);
   check_rows("docs/formats/study.md", kStepModes);
   check_rows("docs/formats/study.md", kAllReduces);

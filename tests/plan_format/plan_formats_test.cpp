@@ -179,6 +179,10 @@ TEST_CASE("Megatron-LM's arguments that change a run, and that no plan can say, 
         "full recompute counted per stage; training.recompute: {blocks: 2} brings back as many layers at a time");
   CHECK(read(gpt(), on + "--clip-grad 1.0").note == "training.clip_gradients: true says what --clip-grad does");
   CHECK(read(gpt(), on + "--clip-grad 0.0").note.empty());
+  CHECK(read(gpt(), on + "--fp8-format hybrid --fp8-recipe tensorwise").note ==
+        "training.fp8: tensorwise says what --fp8-format does");
+  CHECK(read(gpt(), on + "--fp8-format hybrid").note == "training.fp8: delayed says what --fp8-format does");
+  CHECK(read(gpt(), on + "--fp8-format e4m3 --fp8-recipe blockwise").note == "not taken over: --fp8-recipe blockwise");
 }
 
 // Of each stage the first layers; a layer of GPT-2 has 12 operators.

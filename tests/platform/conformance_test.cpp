@@ -42,7 +42,7 @@ TEST_CASE("every shipped device type loads, and its name is its file's", "[platf
     CHECK(type.memory.value >= 1e9);
     CHECK(type.rate(KernelKind::matmul, Precision::fp32));
     for (const KernelKindRow& kind : kKernelKinds) {
-      for (const PrecisionRow& precision : kPrecisions) {
+      for (const PrecisionRow& precision : kNumberFormats) {
         const auto rate = type.rate(kind.kind, precision.precision);
         const auto peak = type.peak[static_cast<size_t>(precision.precision)];
         if (kind.matrix && rate) {

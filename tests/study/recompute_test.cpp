@@ -95,8 +95,8 @@ TEST_CASE("block by block a stage keeps each block's input and brings one block 
   CHECK(again(run("{operators: [layer.0.a, layer.0.b, layer.1.a, layer.1.b]}")) == near(again(run("blocks"))));
 }
 
-// Only layer.0 of the two runs again: its input of 10 is kept and its 150 brought back; layer.1 keeps its 70 + 40, which
-// has its input.
+// Only layer.0 of the two runs again: its input of 10 is kept and its 150 brought back; layer.1 keeps its 70 + 40,
+// which has its input.
 TEST_CASE("only the first blocks of a stage run again where the study says so", "[study][recompute]") {
   const auto run = [](const std::string& recompute) {
     return compare_text("model: blocks.yaml\nplatform: pcie-v100\nengine: analytic\ntraining: {global_batch: 2, "
@@ -119,11 +119,12 @@ TEST_CASE("only the first blocks of a stage run again where the study says so", 
 // Four layers on two ranks of two stages: each stage has one layer. On two ranks of one stage, each has two.
 TEST_CASE("the first blocks are those of each stage, also of several on one rank", "[study][recompute]") {
   const auto recomputed = [](const std::string& schedule, const std::string& interleave) {
-    const Run run = compare_text("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: "
-                                 "{global_batch: 8, micro_batches: 4, precision: bf16, recompute: {first: 1}, parallel: "
-                                 "{pipeline: 2, data: 1, tensor: 4" +
-                                 interleave + "}}\ncompare: {strategies: [mesh], schedules: [" + schedule + "]}\n")
-                        .comparison.runs.front();
+    const Run run =
+        compare_text("model: small-transformer.yaml\nplatform: dgx-h100\nengine: analytic\ntraining: "
+                     "{global_batch: 8, micro_batches: 4, precision: bf16, recompute: {first: 1}, parallel: "
+                     "{pipeline: 2, data: 1, tensor: 4" +
+                     interleave + "}}\ncompare: {strategies: [mesh], schedules: [" + schedule + "]}\n")
+            .comparison.runs.front();
     REQUIRE(run.feasible);
     std::vector<std::string> blocks;
     for (const RunStage& stage : run.stages) {

@@ -40,8 +40,10 @@ TEST_CASE("stages wait for the norm of all gradients before they step", "[study]
 TEST_CASE("replicas ask each other for the norm where they share the optimiser", "[study][clip]") {
   const auto later = [](const std::string& zero) {
     const std::string parallel = ", parallel: {data: 2, zero: " + zero + "}", two = "{devices: 2, latency: 3 s}";
-    const std::string training = "model: chain.yaml\nplatform: " + two + "\nengine: analytic\n"
-                                 "training: {global_batch: 4, micro_batches: 2, optimizer: sgd" + parallel;
+    const std::string training = "model: chain.yaml\nplatform: " + two +
+                                 "\nengine: analytic\n"
+                                 "training: {global_batch: 4, micro_batches: 2, optimizer: sgd" +
+                                 parallel;
     const std::string compare = "}\ncompare: {strategies: [mesh], schedules: [1f1b]}\n";
     const Run clipped = run_of(training + ", clip_gradients: true" + compare), plain = run_of(training + compare);
     REQUIRE(clipped.feasible);

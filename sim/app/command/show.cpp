@@ -40,12 +40,15 @@ std::string show_device(const DeviceType& type) {
                      to_text(type.memory_bandwidth) + " effective, launch " + to_text(type.launch_overhead) + ", " +
                      to_text(type.idle) + " idle, " + to_text(type.busy) + " busy, " + in_words(type.price) + "\n";
   Table table{{{"kernel"}}, {}};
-  for (const PrecisionRow& precision : kPrecisions) {
+  std::vector<PrecisionRow> shown(kPrecisions.begin(), kPrecisions.end());
+  std::copy_if(kNumberFormats.begin() + kPrecisions.size(), kNumberFormats.end(), std::back_inserter(shown),
+               [&](const PrecisionRow& row) { return type.rate(KernelKind::matmul, row.precision).has_value(); });
+  for (const PrecisionRow& precision : shown) {
     table.columns.push_back({std::string(precision.name), Align::right});
   }
   for (const KernelKindRow& kind : kKernelKinds) {
     std::vector<Cell> row = {{std::string(kind.name)}};
-    for (const PrecisionRow& precision : kPrecisions) {
+    for (const PrecisionRow& precision : shown) {
       const auto rate = type.rate(kind.kind, precision.precision);
       row.push_back(rate ? Cell{to_text(*rate)} : Cell{"-", Style::dim});
     }

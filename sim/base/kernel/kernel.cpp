@@ -167,7 +167,7 @@ Kernel parse_kernel(std::string_view text, const Where& where) {
   const KernelOpRow& row = find_by_name(kKernelOps, words[0].text, "kernel", words[0].where);
   Kernel kernel{.op = row.op,
                 .pass = find_by_name(kKernelPasses, words[1].text, "pass", words[1].where).pass,
-                .precision = find_by_name(kPrecisions, words[2].text, "precision", words[2].where).precision};
+                .precision = find_by_name(kNumberFormats, words[2].text, "precision", words[2].where).precision};
   for (std::size_t i = 3; i < words.size(); ++i) {
     const auto& [word, place] = words[i];
     const std::size_t equals = std::min(word.find('='), word.size());

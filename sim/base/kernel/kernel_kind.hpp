@@ -45,15 +45,16 @@ inline constexpr std::array kKernelKinds = {
     KernelKindRow{"other", "an operator of a profile whose kind its name does not tell", KernelKind::other, false},
 };
 
-/// Number format of weights and activations during training.
-enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16 };
+/// A number format: of weights and activations during training, or of the inputs of products alone.
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8, mxfp8 };
 
 struct PrecisionRow {
   std::string_view name, help;
   Precision precision;
-  double bytes; ///< bytes of one stored weight or activation
+  double bytes; ///< bytes of one stored weight or activation, with its part of a scale
 };
 
+/// What weights and activations may be stored in during training.
 inline constexpr std::array kPrecisions = {
     PrecisionRow{"fp32", "single precision", Precision::fp32, 4},
     PrecisionRow{"tf32", "single precision stored, 10-bit mantissa in matrix units", Precision::tf32, 4},
@@ -61,7 +62,19 @@ inline constexpr std::array kPrecisions = {
     PrecisionRow{"bf16", "bfloat16 with fp32 master weights", Precision::bf16, 2},
 };
 
+/// Every number format that a device may multiply, in the order of the enumeration.
+inline constexpr std::array kNumberFormats = {
+    kPrecisions[0],
+    kPrecisions[1],
+    kPrecisions[2],
+    kPrecisions[3],
+    PrecisionRow{"fp8", "8 bits, e4m3 or e5m2, with a scale for each tensor", Precision::fp8, 1},
+    PrecisionRow{"mxfp8", "8 bits with a scale of 8 bits for 32 numbers", Precision::mxfp8, 1 + 1.0 / 32},
+};
+
 constexpr const KernelKindRow& row_of(KernelKind kind) { return kKernelKinds[static_cast<std::size_t>(kind)]; }
-constexpr const PrecisionRow& row_of(Precision precision) { return kPrecisions[static_cast<std::size_t>(precision)]; }
+constexpr const PrecisionRow& row_of(Precision precision) {
+  return kNumberFormats[static_cast<std::size_t>(precision)];
+}
 
 } // namespace stagecraft

@@ -43,7 +43,7 @@ Shard shard_of_operator(const Signature& signature, int letter, int degree) {
   }
   all += elements_of(signature.output);
   touched += elements_of(signature.output) * part(signature.output);
-  return {degree, touched / all};
+  return {degree, touched / all, signature.letters[static_cast<std::size_t>(letter)].along == Along::sum};
 }
 
 Collective collective_on(CollectiveKind kind, const Group& group, Bytes tensor) {

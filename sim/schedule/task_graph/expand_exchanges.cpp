@@ -49,8 +49,9 @@ class SharingGroups {
 public:
   SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform)
       : users_(platform.links.size()) {
+    constexpr double kBytesOfNorm = 8; // at most, of the one number that clipping adds up: they hold nothing up
     for (const Work& work : graph.works) {
-      if (!work.transfers() || work.bytes < 1) {
+      if (!work.transfers() || work.bytes < 1 || (work.kind == TaskKind::all_reduce && work.bytes <= kBytesOfNorm)) {
         continue;
       }
       for (const LinkId link : graph.legs[work.leg].links) {

@@ -1,0 +1,92 @@
+// Products in 8 bits: which they are, what is cast, and what is kept, by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload/fp8_products.hpp"
+#include "tests/workload/models.hpp"
+
+namespace stagecraft {
+namespace {
+
+// One layer of 8 tokens and 4 features, four heads of one feature, an inner width of 16, between a table and a head.
+ModelGraph model() {
+  return load_workload(yaml::parse(R"(name: small
+input: {shape: [8]}
+blocks:
+  - name: block
+    layers:
+      - {name: norm, kind: rms_norm}
+      - {name: qkv, kind: linear, features: 12, bias: false}
+      - {name: attention, kind: attention, heads: 4}
+      - {name: projection, kind: linear, features: 4, bias: false}
+      - {name: expand, kind: linear, features: 16, bias: false}
+      - {name: gelu, kind: gelu}
+      - {name: contract, kind: linear, features: 4, bias: false}
+layers:
+  - {name: embedding, kind: embedding, vocabulary: 10, features: 4}
+  - {block: block, name: layer, repeat: 1}
+  - {name: head, kind: linear, features: 10, bias: false}
+)",
+                                   "small.yaml"));
+}
+
+const Operator& named(const ModelGraph& graph, const std::string& name) {
+  return find_by_name(graph.operators, name, "operator", {});
+}
+
+const Fp8Row& recipe(std::string_view name) { return find_by_name(kFp8Recipes, name, "recipe", {}); }
+
+TEST_CASE("linear layers of blocks multiply in 8 bits, and nothing else does", "[workload][fp8]") {
+  const ModelGraph made = with_fp8_products(model(), recipe("delayed"));
+  std::vector<std::string> names;
+  for (const Operator& op : made.operators) {
+    if (op.products) {
+      CHECK(*op.products == Precision::fp8);
+      names.push_back(op.name);
+    }
+  }
+  CHECK(names == std::vector<std::string>{"layer.0.qkv", "layer.0.projection", "layer.0.expand", "layer.0.contract"});
+  Operator router{.name = "layer.0.router", .type = "router", .kind = KernelKind::matmul, .parameters = 8};
+  CHECK(!has_fp8_products(router));
+  router.type = "linear";
+  CHECK(has_fp8_products(router));
+}
+
+// Delayed: 2 B read and two copies of 1 B written for each element, in one kernel. Tensorwise: 2 B more, in two. With
+// scales of a byte for 32 numbers 2 + 2 (1 + 1/32). Forward casts what qkv reads, 8 x 4; backward its gradient, 8 x 12.
+TEST_CASE("what a product reads is cast", "[workload][fp8]") {
+  const auto casts = [](const char* name) { return named(with_fp8_products(model(), recipe(name)), "layer.0.qkv"); };
+  const Operator delayed = casts("delayed"), tensorwise = casts("tensorwise"), mxfp8 = casts("mxfp8");
+  CHECK(delayed.forward.casts == 1);
+  CHECK(delayed.forward.cast_bytes == 4 * 32);
+  CHECK(delayed.backward_input.casts == 1);
+  CHECK(delayed.backward_input.cast_bytes == 4 * 96);
+  CHECK(delayed.backward_weight.casts == 0); // the same gradient, and what forward has cast
+  CHECK(tensorwise.forward.casts == 2);
+  CHECK(tensorwise.forward.cast_bytes == 6 * 32);
+  CHECK(mxfp8.forward.casts == 1);
+  CHECK(mxfp8.forward.cast_bytes == (2 + 2 * 33.0 / 32) * 32);
+  CHECK(*mxfp8.products == Precision::mxfp8);
+}
+
+// qkv and expand keep what they read in 8 bits, half as much; the attention keeps its result for itself as well, so the
+// projection's copy comes on top. Weights have two copies of a byte.
+TEST_CASE("backward keeps 8 bits where nothing needs more", "[workload][fp8]") {
+  const ModelGraph before = model(), after = with_fp8_products(model(), recipe("tensorwise"));
+  const auto kept = [](const ModelGraph& graph, const char* name) { return named(graph, name).stash_elements; };
+  CHECK(kept(before, "layer.0.qkv") == 32);
+  CHECK(kept(after, "layer.0.qkv") == 16);
+  CHECK(kept(before, "layer.0.contract") == 8 * 16);
+  CHECK(kept(after, "layer.0.contract") == 4 * 16);
+  CHECK(kept(before, "layer.0.projection") == 32);
+  CHECK(kept(after, "layer.0.projection") == 32 + 16);
+  CHECK(kept(after, "layer.0.gelu") == kept(before, "layer.0.gelu"));
+  CHECK(kept(after, "head") == kept(before, "head"));
+  CHECK(named(after, "layer.0.qkv").resident_bytes == 2 * 4 * 12);
+  CHECK(named(after, "head").resident_bytes == 0);
+  CHECK(named(after, "layer.0.qkv").weight_elements == named(before, "layer.0.qkv").weight_elements / 2);
+  const ModelGraph mx = with_fp8_products(model(), recipe("mxfp8"));
+  CHECK(kept(mx, "layer.0.qkv") == 32 * 33.0 / 64);
+  CHECK(named(mx, "layer.0.qkv").resident_bytes == 2 * 4 * 12 * 33.0 / 32);
+}
+
+} // namespace
+} // namespace stagecraft
