@@ -69,8 +69,9 @@ int chunks_of(const MegatronArguments& arguments, const Spread& spread, int rank
 // predict further tokens before the loss.
 PipelineLayout split_evenly(const MegatronArguments& arguments, const Spread& spread, int ranks, int chunks) {
   const std::vector<int> counts = layers_of_ranks(arguments, spread, ranks);
-  std::string row = (spread.embedding ? "E" : "") + std::string(spread.layers, 't') + (spread.loss ? "L" : "");
+  const std::string row = (spread.embedding ? "E" : "") + std::string(spread.layers, 't') + (spread.loss ? "L" : "");
   PipelineLayout layout{{}, arguments.where("num-layers")};
+  std::size_t next = 0;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     for (const int count : counts) {
       if (count % chunks != 0) {
@@ -79,8 +80,8 @@ PipelineLayout split_evenly(const MegatronArguments& arguments, const Spread& sp
                              std::to_string(chunks) + " virtual stages; allowed: a multiple, or " +
                              "--pipeline-model-parallel-layout");
       }
-      layout.stages.push_back(row.substr(0, count / chunks));
-      row.erase(0, count / chunks);
+      layout.stages.push_back(row.substr(next, count / chunks));
+      next += count / chunks;
     }
   }
   const int further = arguments.integer("mtp-num-layers", 0, kMostDegree, 0);

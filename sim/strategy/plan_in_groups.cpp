@@ -164,7 +164,10 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
       }
     }
     stage.devices = std::move(devices);
-    stage.shares = groups.shares.empty() ? std::move(shares) : groups.shares;
+    stage.shares = std::move(shares);
+    if (!groups.shares.empty()) {
+      stage.shares = groups.shares;
+    }
     stage.tensor_parallel = axis.degree;
     stage.sequence_parallel = axis.sequence;
     stage.tensor_rule = axis.rule;
