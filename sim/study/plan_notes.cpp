@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "sim/base/named_table.hpp"
 #include "sim/workload/blocks.hpp"
 
 namespace stagecraft {
@@ -30,9 +29,6 @@ std::string plan_notes(const Plan& plan, const ModelGraph& model, const Training
       notes += (notes.empty() ? "" : "; ") + std::string("training.recompute ") + std::string(name_of(choice.what)) +
                " is not carried out: the plan says itself what its stages recompute";
     }
-  }
-  if (!training.unheeded.empty()) {
-    notes += (notes.empty() ? "" : "; ") + training.config + ": not taken over: " + join(training.unheeded, ", ");
   }
   return notes;
 }

@@ -81,7 +81,7 @@ TEST_CASE("clipping reads gradients for their norm, and reads and writes them to
   CHECK(clipping_times(training, 1e6, type).norm.value == near(1e-5 + 2e-3));
   CHECK(clipping_times(training, 1e6, type).scale.value == near(1e-5 + 4e-3));
   CHECK(clipping_times(training, 0, type).norm.value == 0);
-  training.optimizer_shards = {.on = true, .replicas = 4}; // each has a fourth of the gradients
+  training.sharding = {.zero = Zero::states, .replicas = 4}; // each has a fourth of the gradients
   CHECK(clipping_times(training, 1e6, type).norm.value == near(1e-5 + 5e-4));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/common/given_study.hpp"
 
+#include "sim/app/common/output.hpp"
 #include "sim/app/common/program.hpp"
 #include "sim/base/named_table.hpp"
 #include "sim/base/physical_ranges.hpp"
@@ -181,6 +182,9 @@ GivenStudy study_of(const yaml::Node& document, const std::string& file, const s
   Folders folders = folders_of(file);
   folders.files = &files;
   Study study = load_study(document, folders, settings, purpose);
+  for (const std::string& what : study.training.unheeded) {
+    remark("note: " + study.training.config + " asks for " + what + ", which is not taken over\n");
+  }
   return {std::move(study), inputs_of(file, files)};
 }
 

@@ -216,7 +216,7 @@ private:
       if (std::find(kRead.begin(), kRead.end(), entry.key) == kRead.end() &&
           std::find(kHarmless.begin(), kHarmless.end(), entry.key) == kHarmless.end()) {
         made_.unheeded.push_back(entry.key == "activation_checkpointing"
-                                     ? "activation_checkpointing (training.recompute says what runs again)"
+                                     ? "activation_checkpointing (what runs again is said by training.recompute)"
                                      : excerpt(entry.key));
       }
     }
