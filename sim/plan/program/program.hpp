@@ -65,7 +65,7 @@ struct Program {
   std::vector<TensorId> values; ///< [operator]: its output as others read it
   std::vector<std::vector<TensorId>> parameters; ///< [operator][parameter]
   std::vector<std::vector<TensorId>> gradients,
-      reduced; ///< [operator][parameter]: of a micro-batch; of the whole batch
+      reduced;                                ///< [operator][parameter]: of a micro-batch; of the whole batch
   std::vector<std::vector<TensorId>> updated; ///< [operator][parameter]: after the step; -1: not trained, or another's
 };
 
