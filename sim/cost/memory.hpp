@@ -34,7 +34,9 @@ struct StageMemory {
   /// Where backward is split: what the weight gradient of a micro-batch still needs after the input's gradient. May
   /// exceed the activations, since it includes gradients of outputs. Nothing: all of the activations.
   std::optional<Bytes> for_weights;
-  Bytes buffers; ///< for sends and receives: two for each tensor that crosses the stage's boundaries
+  /// For sends and receives: two for each tensor that crosses the stage's boundaries. And the units at hand of what
+  /// replicas share.
+  Bytes buffers;
 
   /// Everything: weights * versions + frozen + gradients + optimizer + in_flight * per_micro_batch + workspace +
   /// buffers.

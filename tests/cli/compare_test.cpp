@@ -278,6 +278,21 @@ TEST_CASE("where nothing is feasible the rows are the result and the status is 1
   CHECK_THAT(told.err, StartsWith("uniform is infeasible: "));
 }
 
+TEST_CASE("a study names what of a framework's configuration is not taken over, a line each", "[cli]") {
+  const Workshop shop;
+  shop.write("ds.json",
+             R"({"train_batch_size": 4, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}},
+                           "compression_training": {}})");
+  shop.write("study.yaml", "model: " + kChain +
+                               "\nplatform: {devices: 2}\ntraining: {config: ds.json}\n"
+                               "compare: {strategies: [mesh], schedules: [1f1b]}\n");
+  const Outcome outcome = shop.succeed("compare study.yaml");
+  CHECK_THAT(outcome.err,
+             Contains("note: ds.json asks for zero_optimization.offload_optimizer, which is not taken over\n") &&
+                 Contains("note: ds.json asks for compression_training, which is not taken over\n"));
+  CHECK(shop.succeed("compare study.yaml --quiet").err.empty());
+}
+
 TEST_CASE("the flag -o writes the whole result and nothing when the input is bad", "[cli]") {
   const Workshop shop;
   shop.write("study.yaml", small_study());

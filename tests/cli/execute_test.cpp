@@ -122,6 +122,11 @@ TEST_CASE("execute refuses what cannot be carried out", "[cli][execute]") {
       shop.run("execute " + kChain + " --devices 2 --strategy uniform --backend sleeping --schedule broken.csv");
   CHECK(broken.status == 2);
   CHECK_THAT(broken.err, Catch::Contains("the schedule cannot run"));
+  for (const std::string key : {"clip_gradients=true", "parallel.zero=2", "parallel.zero=3"}) {
+    const Outcome beyond = shop.run(kTwo + kShort + "--backend sleeping --set training." + key);
+    CHECK(beyond.status == 2);
+    CHECK_THAT(beyond.err, Catch::Contains("a real run") && Catch::Contains("allowed: "));
+  }
   const Outcome infeasible = shop.run(kTwo + kShort + "--backend sleeping --memory '1 B'");
   CHECK(infeasible.status == 1);
   CHECK_THAT(infeasible.err, Catch::Contains("infeasible"));

@@ -51,6 +51,11 @@ PreparedRealRun prepare_real_run(const pipeline::BackendRow& row, Study given_st
   if (ready.study.training.clip_gradients) {
     throw InputError({"training.clip_gradients", 0, 0}, "a real run does not clip gradients; allowed: false");
   }
+  if (ready.study.training.sharding.by_unit()) {
+    throw InputError({"training.parallel", 0, 0},
+                     "a real run gathers no weights and reduces no gradients unit by unit; "
+                     "allowed: zero 0, or zero 1 with 'gather: after-step'");
+  }
   if (ready.study.training.fp8->products) {
     throw InputError({"training.fp8", 0, 0}, "a real run has no products in 8 bits; allowed: none");
   }
