@@ -121,6 +121,61 @@ RecomputeChoice read_recompute(const yaml::Node& node) {
   return choice;
 }
 
+// Samples of a replica in place of the number of micro-batches.
+void read_micro_batch_size(yaml::Map& map, Training& training) {
+  if (map.has("micro_batch_size")) {
+    training.micro_batch_size = map.integer("micro_batch_size", 1, kMostSamples);
+    training.micro_batch_size_where = map.where("micro_batch_size");
+    if (map.has("micro_batches")) {
+      if (training.micro_batches.size() > 1) {
+        throw InputError(training.micro_batch_size_where,
+                         "'micro_batch_size' says how many micro-batches there are, and 'micro_batches' lists several; "
+                         "allowed: one of the two keys");
+      }
+    } else {
+      training.micro_batches.clear();
+    }
+  }
+}
+
+void read_precision(yaml::Map& map, Training& training) {
+  training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
+  if (map.has("gradient_precision")) {
+    training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
+    if (*training.gradient_precision != training.precision && *training.gradient_precision != Precision::fp32) {
+      throw InputError(map.where("gradient_precision"),
+                       "gradients are accumulated as they are computed or in single precision; allowed: " +
+                           std::string(row_of(training.precision).name) + ", fp32");
+    }
+  }
+  training.fp8 = &map.choice("fp8", kFp8Recipes, training.fp8->name);
+  if (training.fp8->products && row_of(training.precision).bytes != 2) {
+    throw InputError(map.where("fp8"), "casts tensors of 16 bits; allowed: 'precision' bf16 or fp16, or 'fp8' none");
+  }
+}
+
+void read_recomputes(yaml::Map& map, Training& training) {
+  if (map.has("recompute")) {
+    training.recomputes.clear();
+    if (const yaml::Node& given = map.node("recompute"); given.kind == yaml::Node::Kind::map) {
+      training.recomputes.push_back(read_recompute(given));
+    } else {
+      for (const yaml::Node* item : map.list("recompute")) {
+        training.recomputes.push_back(read_recompute(*item));
+      }
+    }
+    for (auto choice = training.recomputes.begin(); choice != training.recomputes.end(); ++choice) {
+      if (std::find(training.recomputes.begin(), choice, *choice) != choice) {
+        throw InputError(choice->where, "'recompute' lists the same choice twice; allowed: once");
+      }
+    }
+    if (training.recomputes.empty()) {
+      throw InputError(map.where("recompute"), "'recompute' is an empty list; allowed: one choice or more");
+    }
+    training.recompute = training.recomputes.front();
+  }
+}
+
 // What devices hold beside tensors.
 void read_reserve(yaml::Map& training, MemoryReserve& reserve) {
   const yaml::Node* node = training.find("memory");
@@ -203,52 +258,10 @@ Training load_training(const yaml::Node& node, bool divisible_at_will, TrainingD
       !given.empty()) {
     training.micro_batches = std::move(given);
   }
-  if (map.has("micro_batch_size")) {
-    training.micro_batch_size = map.integer("micro_batch_size", 1, kMostSamples);
-    training.micro_batch_size_where = map.where("micro_batch_size");
-    if (map.has("micro_batches")) {
-      if (training.micro_batches.size() > 1) {
-        throw InputError(training.micro_batch_size_where,
-                         "'micro_batch_size' says how many micro-batches there are, and 'micro_batches' lists several; "
-                         "allowed: one of the two keys");
-      }
-    } else {
-      training.micro_batches.clear();
-    }
-  }
+  read_micro_batch_size(map, training);
   training.optimizer = &map.choice("optimizer", kOptimizers, training.optimizer->name);
-  training.precision = map.choice("precision", kPrecisions, row_of(training.precision).name).precision;
-  if (map.has("gradient_precision")) {
-    training.gradient_precision = map.choice("gradient_precision", kPrecisions).precision;
-    if (*training.gradient_precision != training.precision && *training.gradient_precision != Precision::fp32) {
-      throw InputError(map.where("gradient_precision"),
-                       "gradients are accumulated as they are computed or in single precision; allowed: " +
-                           std::string(row_of(training.precision).name) + ", fp32");
-    }
-  }
-  training.fp8 = &map.choice("fp8", kFp8Recipes, training.fp8->name);
-  if (training.fp8->products && row_of(training.precision).bytes != 2) {
-    throw InputError(map.where("fp8"), "casts tensors of 16 bits; allowed: 'precision' bf16 or fp16, or 'fp8' none");
-  }
-  if (map.has("recompute")) {
-    training.recomputes.clear();
-    if (const yaml::Node& given = map.node("recompute"); given.kind == yaml::Node::Kind::map) {
-      training.recomputes.push_back(read_recompute(given));
-    } else {
-      for (const yaml::Node* item : map.list("recompute")) {
-        training.recomputes.push_back(read_recompute(*item));
-      }
-    }
-    for (auto choice = training.recomputes.begin(); choice != training.recomputes.end(); ++choice) {
-      if (std::find(training.recomputes.begin(), choice, *choice) != choice) {
-        throw InputError(choice->where, "'recompute' lists the same choice twice; allowed: once");
-      }
-    }
-    if (training.recomputes.empty()) {
-      throw InputError(map.where("recompute"), "'recompute' is an empty list; allowed: one choice or more");
-    }
-    training.recompute = training.recomputes.front();
-  }
+  read_precision(map, training);
+  read_recomputes(map, training);
   training.step = map.choice("step", kStepModes, "barrier").step;
   training.clip_gradients = map.boolean("clip_gradients", training.clip_gradients);
   if (training.clip_gradients && training.step != StepMode::barrier) {

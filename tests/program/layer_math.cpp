@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/program/layer_math.hpp"
 
-#include <Eigen/Dense>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+
+namespace stagecraft::testing {
+
+// Sizes that do not fit are a finding about a program, never a crash.
+inline void fit(bool holds) {
+  if (!holds) {
+    throw std::runtime_error("sizes do not fit a computation");
+  }
+}
+
+} // namespace stagecraft::testing
+
+// So are those that Eigen finds, in every build.
+#define eigen_assert(condition) ::stagecraft::testing::fit(static_cast<bool>(condition))
+#include <Eigen/Dense>
 
 namespace stagecraft::testing {
 namespace {
@@ -14,12 +27,6 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using View = Eigen::Map<Matrix>;
 using ConstView = Eigen::Map<const Matrix>;
-
-void fit(bool holds) {
-  if (!holds) {
-    throw std::runtime_error("sizes do not fit a computation");
-  }
-}
 
 // All leading dimensions as rows.
 ConstView rows_of(const Numbers& numbers) {
