@@ -38,6 +38,24 @@ std::string describe(const TransformerSizes& sizes) {
          (sizes.latent ? ", latent" : "");
 }
 
+Program without(Program program, Part part, std::size_t number) {
+  const Step step = (program.*part)[number];
+  (program.*part).erase((program.*part).begin() + static_cast<std::ptrdiff_t>(number));
+  const auto redirect = [&](std::vector<TensorId>& ids) {
+    std::replace(ids.begin(), ids.end(), step.writes, step.reads.front());
+  };
+  for (const Part any : kParts) {
+    for (Step& reader : program.*any) {
+      redirect(reader.reads);
+    }
+  }
+  for (auto* lists : {&program.reduced, &program.updated}) {
+    std::for_each(lists->begin(), lists->end(), redirect);
+  }
+  redirect(program.values);
+  return program;
+}
+
 double error_of(const Outcome& outcome, const Outcome& whole) {
   if (!outcome.defects.empty() || outcome.gradients.size() != whole.gradients.size() ||
       outcome.updated.size() != whole.updated.size()) {

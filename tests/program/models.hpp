@@ -13,6 +13,12 @@ namespace stagecraft::testing {
 std::vector<TransformerSizes> program_models();
 std::string describe(const TransformerSizes& sizes);
 
+using Part = std::vector<Step> Program::*;
+inline constexpr Part kParts[] = {&Program::forward, &Program::backward, &Program::reduction, &Program::update};
+
+/// The program without a step; whoever read what it writes reads what it read.
+Program without(Program program, Part part, std::size_t number);
+
 /// Relative to the unsharded run, the largest error of the loss, of any gradient and of any parameter after
 /// the step; infinite where something is wrong.
 double error_of(const Outcome& outcome, const Outcome& whole);

@@ -225,28 +225,6 @@ TEST_CASE("a block has the collectives that Megatron-LM's papers name") {
 
 namespace {
 
-using Part = std::vector<Step> Program::*;
-constexpr Part kParts[] = {&Program::forward, &Program::backward, &Program::reduction};
-
-// The program without a step; whoever read what it writes reads what it read.
-Program without(Program program, Part part, std::size_t number) {
-  const Step step = (program.*part)[number];
-  (program.*part).erase((program.*part).begin() + static_cast<std::ptrdiff_t>(number));
-  const auto redirect = [&](std::vector<TensorId>& ids) {
-    std::replace(ids.begin(), ids.end(), step.writes, step.reads.front());
-  };
-  for (const Part any : kParts) {
-    for (Step& reader : program.*any) {
-      redirect(reader.reads);
-    }
-  }
-  for (auto& ids : program.reduced) {
-    redirect(ids);
-  }
-  redirect(program.values);
-  return program;
-}
-
 Program with_twice(Program program, Part part, std::size_t number) {
   Step again = (program.*part)[number];
   again.reads = {again.writes};

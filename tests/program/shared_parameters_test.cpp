@@ -27,29 +27,6 @@ Outcome unshared(const Transformer& model) {
 }
 
 constexpr Zero kStages[] = {Zero::none, Zero::states, Zero::gradients, Zero::weights};
-constexpr std::vector<Step> Program::*kParts[] = {&Program::forward, &Program::backward, &Program::reduction,
-                                                  &Program::update};
-
-// The program without a step; whoever read what it writes reads what it read.
-Program without(Program program, std::vector<Step> Program::*part, std::size_t number) {
-  const Step step = (program.*part)[number];
-  (program.*part).erase((program.*part).begin() + static_cast<std::ptrdiff_t>(number));
-  const auto redirect = [&](std::vector<TensorId>& ids) {
-    std::replace(ids.begin(), ids.end(), step.writes, step.reads.front());
-  };
-  for (const auto any : kParts) {
-    for (Step& reader : program.*any) {
-      redirect(reader.reads);
-    }
-  }
-  for (auto* lists : {&program.reduced, &program.updated}) {
-    for (auto& ids : *lists) {
-      redirect(ids);
-    }
-  }
-  redirect(program.values);
-  return program;
-}
 
 // Whether each parameter lies after the step as it did before.
 bool lies_as_before(const Program& program) {
@@ -131,7 +108,7 @@ TEST_CASE("a shared program without one of its collectives does not come to the 
   int left_out = 0;
   for (const Zero zero : {Zero::states, Zero::weights}) {
     const Program program = program_of(model, shared_layout(2, 1, 2), true, zero);
-    for (const auto part : kParts) {
+    for (const Part part : kParts) {
       for (std::size_t i = 0; i < (program.*part).size(); ++i) {
         const Step& step = (program.*part)[i];
         if (is_collective(step.kind) && program.layout.dimensions[step.dimension].size > 1) {
