@@ -263,6 +263,10 @@ std::vector<TaskGraphBuilder::Reduction> TaskGraphBuilder::reduce_units(int stag
 void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std::vector<Reduction>>& of_groups) {
   const auto degree = static_cast<std::size_t>(cost_.stages[stage].tensor_parallel);
   const auto sharing = static_cast<std::size_t>(cost_.stages[stage].sharing);
+  std::vector<char> reduces; // the same steps for all groups
+  for (const Reduction& reduction : of_groups.front()) {
+    reduces.push_back(reduction.end != kNone ? 1 : 0);
+  }
   for (std::size_t place = 0; place < sharing; ++place) {
     std::vector<std::size_t> members;
     for (std::size_t group = 0; group < of_groups.size(); ++group) {
@@ -270,7 +274,6 @@ void TaskGraphBuilder::add_up_groups(int stage, int rank, const std::vector<std:
     }
     const Reducers reducers = reducers_among(stage, members, TaskKind::all_reduce);
     const std::vector<std::int32_t>& steps = unit_steps_[stage][members.front()];
-    const std::vector<char> reduces = steps_that_reduce(request_.sharding.reduce, unit_steps(steps), completes());
     const std::vector<Reduction> made =
         add_unit_collectives(stage, reducers, steps, reduces, 1 / static_cast<double>(sharing));
     for (std::size_t n = 0; n < steps.size(); ++n) {
