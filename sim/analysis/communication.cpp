@@ -11,11 +11,12 @@
 namespace stagecraft {
 namespace {
 
-using Axis = CommunicationAxis;
 constexpr std::size_t kAxes = kCommunicationAxes.size();
 
 template <class Value> using PerAxis = std::array<Value, kAxes>;
-template <class Value> Value& at(PerAxis<Value>& values, Axis axis) { return values[static_cast<std::size_t>(axis)]; }
+template <class Value> Value& at(PerAxis<Value>& values, CommunicationAxis axis) {
+  return values[static_cast<std::size_t>(axis)];
+}
 
 struct Span {
   double start, finish;
@@ -48,7 +49,8 @@ public:
     }
     std::vector<Communication> all;
     const double devices = static_cast<double>(graph_.devices.size()) * timeline_.window;
-    for (const Axis axis : {Axis::pipeline, Axis::data, Axis::tensor}) {
+    for (std::size_t number = kAxes; number-- > 0;) { // the outermost first
+      const auto axis = static_cast<CommunicationAxis>(number);
       const Communication& sum = at(sums, axis);
       if (sum.exposed + sum.hidden > Seconds{0}) {
         all.push_back(
@@ -81,13 +83,18 @@ private:
     }
   }
 
+  // Whether a transfer is a further flow of the same communication.
+  static bool goes_on(const Work& from, const Work& to) {
+    return to.kind == from.kind && (to.kind != TaskKind::exchange || to.members == from.members);
+  }
+
   // Goes on through joins and further flows of the same kind, in which the same devices take part, to computations.
   void follow(TaskId from, std::int32_t work, std::vector<TaskId>& open) {
     const auto go_to = [&](TaskId next) {
       const Work& to = graph_.works[graph_.work[next]];
       if (to.computes()) {
         receivers_[work].push_back(to.device);
-      } else if (!to.transfers() ? to.kind != TaskKind::optimizer : to.kind == graph_.works[work].kind) {
+      } else if (!to.transfers() ? to.kind != TaskKind::optimizer : goes_on(graph_.works[work], to)) {
         open.push_back(next); // not through the barrier of all steps
       }
     };
@@ -122,8 +129,7 @@ private:
           look_back(base + task, free, exposed, sums);
         }
         free = timeline_.finish[base + task];
-        at(sums, Axis::tensor).exposed += Seconds{(free - start) * work.exchanging};
-        at(sums, Axis::tensor).hidden += Seconds{(free - start) * work.exchanging_hidden};
+        add_own(work, free - start, sums);
       }
     }
     for (std::size_t axis = 0; axis < kAxes; ++axis) {
@@ -132,11 +138,20 @@ private:
     }
   }
 
+  // What a computation itself spends on exchanges, where these are no tasks.
+  static void add_own(const Work& work, double seconds, PerAxis<Communication>& sums) {
+    for (std::size_t i = 0; i < kPassAxes.size() && work.exchanging + work.exchanging_hidden > 0; ++i) {
+      Communication& sum = at(sums, communication_axis(kPassAxes[i]));
+      sum.exposed += Seconds{seconds * work.exchanging * work.exchanging_parts[i]};
+      sum.hidden += Seconds{seconds * work.exchanging_hidden * work.exchanging_parts[i]};
+    }
+  }
+
   // What a device waited for before a task, from `free` on: the last of its inputs, and what these waited for in turn
   // as long as they are of the same axis.
   void look_back(std::size_t entry, double free, PerAxis<double>& exposed, PerAxis<Communication>& sums) const {
     double until = timeline_.start[entry];
-    std::optional<Axis> axis;
+    std::optional<CommunicationAxis> axis;
     while (inputs_[entry].entry != entry && until > free) {
       entry = inputs_[entry].entry;
       const Work& work = work_of(entry);

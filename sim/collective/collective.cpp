@@ -48,6 +48,8 @@ Traffic traffic_of(const Collective& collective) {
   case CollectiveKind::all_gather:
   case CollectiveKind::all_to_all:
     return {collective.bytes * (static_cast<double>(ranks - 1) / ranks), ranks - 1};
+  case CollectiveKind::shift:
+    return {collective.bytes, 1};
   }
   return {};
 }

@@ -19,6 +19,7 @@ enum class CollectiveKind {
   reduce_scatter, ///< every rank brings a buffer and ends up with its own part of the sum
   all_gather,     ///< every rank brings its own part and ends up with all of them
   all_to_all,     ///< every rank brings a part for each other one
+  shift,          ///< every rank sends its buffer to the next one, the last to the first: a step of a ring
 };
 
 class GroupWays;
@@ -59,7 +60,8 @@ struct Traffic {
 
 /// An all-reduce runs on a ring of r ranks: r-1 steps add up and r-1 steps pass the sums on; in each step every rank
 /// sends one r-th of its buffer (Patarasuk, Yuan 2009). A reduce_scatter is the first half of that, an all_gather the
-/// second. In an all_to_all each rank sends an r-th to every other one. A group of one rank exchanges nothing.
+/// second. In an all_to_all each rank sends an r-th to every other one, in a shift all to the next. A group of one rank
+/// exchanges nothing.
 Traffic traffic_of(const Collective& collective);
 
 /// steps * latency + bytes / bandwidth, over the slowest of the group's paths; or, of known devices, the closed form of

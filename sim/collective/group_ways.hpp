@@ -23,7 +23,7 @@ public:
   const std::vector<double>& figures() const { return figures_; }
 
 private:
-  std::array<std::vector<Way>, 4> ways_; // [CollectiveKind]
+  std::array<std::vector<Way>, 5> ways_; // [CollectiveKind]
   std::vector<double> figures_;
 };
 

@@ -9,12 +9,11 @@
 
 namespace stagecraft {
 
-/// What a dimension of a layout splits. A stage has a dense layout (data, context, tensor) and may have one of experts
-/// (expert_data, expert, expert_tensor) over the same ranks.
-enum class Axis { data, context, tensor, expert_data, expert, expert_tensor };
+/// What a dimension of a layout splits. Ranks along `context` and `heads` share tokens; in attention those along
+/// `heads` share heads. Ranks along `experts` are those of a mixture, whatever they share elsewhere.
+enum class Axis { data, context, heads, tensor, experts };
 
-inline constexpr std::array<std::string_view, 6> kAxisNames = {"data",        "context", "tensor",
-                                                               "expert data", "expert",  "expert tensor"};
+inline constexpr std::array<std::string_view, 5> kAxisNames = {"data", "context", "context", "tensor", "expert"};
 constexpr std::string_view name_of(Axis axis) { return kAxisNames[static_cast<std::size_t>(axis)]; }
 
 /// A grid of ranks, numbered from 0: a rank is the sum of its coordinates times their strides. A Group names ranks by

@@ -18,6 +18,9 @@ Seconds add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBu
     hops.push_back(flow.hop(order[i], order[(i + 1) % order.size()]));
     round += hops.back();
   }
+  if (kind == CollectiveKind::shift) {
+    return hops.empty() ? Seconds{0} : *std::max_element(hops.begin(), hops.end());
+  }
   // A piece passes every hop but one when it is added up, and every one but the next when it is passed on. The chain
   // that leaves out the fastest lasts longest.
   const bool both = kind == CollectiveKind::all_reduce;
@@ -30,6 +33,9 @@ Seconds add_ring(const std::vector<DeviceId>& order, CollectiveKind kind, FlowBu
 }
 
 double ring_share(CollectiveKind kind, int ranks) {
+  if (kind == CollectiveKind::shift) {
+    return 1;
+  }
   return (kind == CollectiveKind::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
 }
 

@@ -4,24 +4,14 @@
 #include <algorithm>
 
 namespace stagecraft {
-namespace {
-
-bool same_shard(const std::optional<Shard>& a, const std::optional<Shard>& b) {
-  return a.has_value() == b.has_value() &&
-         (!a || (a->degree == b->degree && a->activations == b->activations && a->sums == b->sums));
-}
-
-} // namespace
-
 const std::optional<OperatorTime>& AlikeTimes::of(OperatorId op) { return find(op, std::nullopt); }
 
 const std::optional<OperatorTime>& AlikeTimes::of_shard(OperatorId op, const Shard& shard) { return find(op, shard); }
 
 const std::optional<OperatorTime>& AlikeTimes::find(OperatorId op, const std::optional<Shard>& shard) {
   constexpr std::size_t kMost = 32; // operators to compare with: more would cost more than they save
-  const auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& one) {
-    return same_shard(one.shard, shard) && cost_.alike(one.op, op);
-  });
+  const auto known = std::find_if(known_.begin(), known_.end(),
+                                  [&](const Known& one) { return one.shard == shard && cost_.alike(one.op, op); });
   if (known != known_.end()) {
     return known->time;
   }

@@ -59,6 +59,12 @@ using KnownBounds = std::map<std::tuple<double, double, int, int>, double>;
 
 void divide(Kernel& kernel, const Shard& shard, bool eight_bits) {
   const bool matrix = row_of(row_of(kernel.op).kind).matrix;
+  if (kernel.op == KernelOp::attention) { // every rank that shares its heads has the samples of all of them
+    kernel.shape[0] *= shard.heads;
+    for (const int heads : {2, 3}) {
+      kernel.shape[heads] = std::max(1.0, kernel.shape[heads] / shard.heads);
+    }
+  }
   if (shard.degree == 1 || (!matrix && shard.activations == 1)) {
     return;
   }
@@ -202,6 +208,21 @@ private:
     return stagecraft::least_time(*type.fits, kernels, range.low / range.most_degree, range.high / range.least_degree);
   }
 
+  // An attention in rounds over parts of the tokens: a causal one has as many pairs in all as so many causal ones of a
+  // part. It is never faster than in one kernel, where fits may say so.
+  static std::optional<KernelTime> predicted(const KernelFits& fits, const Kernel& kernel, int rounds) {
+    std::optional<KernelTime> whole = predict(fits, kernel);
+    if (whole && kernel.op == KernelOp::attention && rounds > 1) {
+      Kernel part = kernel;
+      part.shape[0] *= rounds;
+      part.shape[1] = std::max(1.0, part.shape[1] / rounds);
+      if (const auto one = predict(fits, part)) {
+        whole->time = std::max(whole->time, one->time * rounds);
+      }
+    }
+    return whole;
+  }
+
   // The sum over the kernels of a pass; nothing where there is no fit for one of them.
   static std::optional<PassTime> predicted(const Operator& what, const Pass& pass, KernelPass which,
                                            const DeviceType& type, double samples, Precision precision,
@@ -213,7 +234,7 @@ private:
     for (const KernelCall& call : pass.calls) {
       Kernel kernel = kernel_of(call, which, what.products.value_or(precision), samples);
       divide(kernel, shard, what.products.has_value());
-      const auto one = predict(*type.fits, kernel);
+      const auto one = predicted(*type.fits, kernel, shard.rounds);
       if (!one) {
         return std::nullopt;
       }

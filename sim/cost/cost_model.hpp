@@ -20,11 +20,16 @@ struct OperatorTime {
   Seconds forward, backward_input, backward_weight;
 };
 
-/// One device's part of an operator that a tensor-parallel group computes together.
+/// One device's part of an operator that it computes together with others.
 struct Shard {
   int degree = 1;         ///< devices of the group
   double activations = 1; ///< the part of the operator's activations that the device reads and writes
   bool sums = false;      ///< of products: it divides what they sum over, not their columns
+  int heads = 1;  ///< of attention: devices that also share its heads, each with the tokens of all: so many times the
+                  ///< samples that it is asked for
+  int rounds = 1; ///< of attention: kernels, one after another, each on so small a part of the tokens, of so many times
+                  ///< the samples that it is asked for
+  bool operator==(const Shard&) const = default;
 };
 
 /// What a time rests on. `stated`: on numbers of the model's file or of the cost model itself.

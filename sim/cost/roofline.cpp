@@ -28,9 +28,9 @@ std::optional<Seconds> roofline_time(const Pass& pass, KernelKind kind, const De
 
 Pass pass_of_shard(const Pass& pass, const Shard& shard) {
   return {.flops = pass.flops / shard.degree,
-          .moved_elements = pass.moved_elements * shard.activations,
+          .moved_elements = pass.moved_elements * shard.activations * shard.rounds,
           .moved_parameters = pass.moved_parameters / shard.degree,
-          .kernels = pass.kernels,
+          .kernels = pass.kernels * shard.rounds,
           .casts = pass.casts,
           .cast_bytes = pass.cast_bytes * shard.activations};
 }

@@ -137,6 +137,22 @@ void check_device_list(const Stage& stage, std::size_t s, const Platform& platfo
   }
 }
 
+// Replicas that share tokens have the same samples.
+void check_context(const Stage& stage, std::size_t s, std::vector<std::string>& defects) {
+  const auto ranks = static_cast<std::size_t>(std::max(1, stage.context.ranks));
+  if (stage.context.ranks < 1 || stage.replicas() % ranks != 0) {
+    defects.push_back(stage_name(s) + ": context_parallel " + std::to_string(stage.context.ranks) +
+                      " does not divide its " + std::to_string(stage.replicas()) + " replicas");
+    return;
+  }
+  for (std::size_t replica = 0; replica < stage.shares.size() && ranks > 1; ++replica) {
+    if (stage.shares[replica] != stage.shares[replica / ranks * ranks]) {
+      defects.push_back(stage_name(s) + ": replicas that share tokens must have equal shares");
+      return;
+    }
+  }
+}
+
 void check_devices(const Stage& stage, std::size_t s, const Platform& platform, std::vector<std::string>& defects) {
   if (stage.devices.empty()) {
     defects.push_back(stage_name(s) + " has no device");
@@ -148,6 +164,7 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
                       std::to_string(stage.devices.size()) + " devices");
     return;
   }
+  check_context(stage, s, defects);
   const double sum = std::accumulate(stage.shares.begin(), stage.shares.end(), 0.0);
   const bool positive = std::all_of(stage.shares.begin(), stage.shares.end(), [](double share) { return share > 0; });
   if (!stage.shares.empty() && (stage.shares.size() != stage.replicas() || !positive || std::abs(sum - 1) > 1e-9)) {
@@ -158,7 +175,7 @@ void check_devices(const Stage& stage, std::size_t s, const Platform& platform, 
 }
 
 // Asked once everything else is in order.
-void check_tensor_parallel(const Plan& plan, const ModelGraph& model, std::vector<std::string>& defects) {
+void check_axes(const Plan& plan, const ModelGraph& model, std::vector<std::string>& defects) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     if (stage.tensor_parallel == 1) {
@@ -168,12 +185,14 @@ void check_tensor_parallel(const Plan& plan, const ModelGraph& model, std::vecto
       if (stage.tensor_rule != TensorRule::megatron) {
         defects.push_back(stage_name(s) + " has a tensor_rule with a tensor_parallel of 1; allowed: from 2 on");
       }
-      continue;
+      if (stage.context.ranks == 1) {
+        continue;
+      }
     }
-    if (stage.tensor_rule == TensorRule::search) {
+    if (stage.tensor_rule == TensorRule::search && stage.context.ranks == 1) {
       continue; // always finds letters: in the end none
     }
-    const auto program = stage_program(model, stage.operators, stage.axis());
+    const auto program = stage_program(model, stage.operators, stage.axes());
     if (const Infeasible* reason = std::get_if<Infeasible>(&program)) {
       defects.push_back(stage_name(s) + ": " + reason->reason);
     }
@@ -228,7 +247,7 @@ std::vector<std::string> plan_defects(const Plan& plan, const ModelGraph& model,
     defects.push_back(std::move(replicated));
   }
   if (defects.empty()) {
-    check_tensor_parallel(plan, model, defects);
+    check_axes(plan, model, defects);
   }
   return defects;
 }

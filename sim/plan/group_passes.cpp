@@ -13,14 +13,14 @@ namespace {
 // Writes down a pass, operator by operator, and how long it takes so far.
 class PassWriter {
 public:
-  PassWriter(const Group& group, double share) : group_(group), share_(share) {}
+  PassWriter(const AxisGroups& groups, double share) : groups_(groups), share_(share) {}
 
   /// An operator between what it has to be brought and what it leaves to be added up.
   void run(Seconds seconds, Seconds waits, const std::vector<Exchange>& exchanges) {
     exchange(Exchange::When::before, exchanges);
     exchange(Exchange::When::before_weight, exchanges);
     settle(pass_.exchanges.size());
-    compute(seconds);
+    compute_round(seconds, exchanges);
     wait(waits);
     exchange(Exchange::When::after_input, exchanges);
     exchange(Exchange::When::after, exchanges);
@@ -33,7 +33,7 @@ public:
     settle(pass_.exchanges.size());
     exchange(Exchange::When::before_weight, exchanges);
     const std::size_t for_weight = pass_.exchanges.size();
-    compute(input);
+    compute_round(input, exchanges);
     wait(waits);
     exchange(Exchange::When::after_input, exchanges);
     settle(for_weight);
@@ -46,11 +46,12 @@ public:
     if (pass_.computations.empty() || pass_.computations.back().needs < needs_) {
       pass_.computations.push_back({Seconds{0}, needs_});
     }
-    const Collective collective = collective_on(whole.kind, group_, whole.bytes * share_);
+    const Collective collective = collective_on(whole.kind, groups_.along(whole.axis), whole.bytes * share_);
     const Seconds seconds = seconds_of(collective);
-    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1});
+    pass_.exchanges.push_back({whole.kind, collective.bytes, seconds, pass_.computations.size() - 1, whole.axis});
     ends_.push_back(std::max(now_, ends_.empty() ? Seconds{0} : ends_.back()) + seconds);
     exchanging_ += {seconds, latency_of(collective)};
+    pass_.of_axes[AxisGroups::place_of(whole.axis)] += seconds;
     is_open_ = false;
   }
 
@@ -88,6 +89,40 @@ private:
     }
   }
 
+  // An operator beside what goes round the ranks of the context axis (Liu et al. 2023): in each step a rank computes
+  // with the keys and values that it has and sends them on. Their gradients follow one step behind, and go one step
+  // further, home.
+  void compute_round(Seconds seconds, const std::vector<Exchange>& exchanges) {
+    Bytes sent, returned;
+    for (const Exchange& one : exchanges) {
+      if (one.when == Exchange::When::round) {
+        (one.kind == CollectiveKind::all_gather ? sent : returned) += one.bytes;
+      }
+    }
+    if (sent.value == 0) {
+      compute(seconds);
+      return;
+    }
+    const int steps = groups_.along(Axis::context).ranks;
+    const auto shift = [&](Bytes bytes) {
+      exchange({CollectiveKind::shift, bytes / steps, Exchange::When::round, Axis::context});
+    };
+    for (int step = 0; step < steps; ++step) {
+      const std::size_t before = pass_.exchanges.size();
+      const Bytes moved = (step + 1 < steps ? sent : Bytes{0}) + (step > 0 ? returned : Bytes{0});
+      if (moved.value > 0) {
+        shift(moved);
+      }
+      settle(before);
+      compute(seconds / steps);
+    }
+    settle(pass_.exchanges.size());
+    if (returned.value > 0) {
+      shift(returned);
+      settle(pass_.exchanges.size());
+    }
+  }
+
   void compute(Seconds seconds) {
     computing_ += seconds;
     add(seconds);
@@ -111,7 +146,7 @@ private:
     now_ += seconds;
   }
 
-  const Group& group_;
+  const AxisGroups& groups_;
   double share_;
   GroupPass pass_;
   std::vector<Seconds> ends_; // [exchange]
@@ -123,22 +158,36 @@ private:
 
 } // namespace
 
-Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator, const Group& group, double share) {
-  PassWriter pass(group, share);
-  pass.run_beside(time.backward_input, time.backward_weight, given_wait(of_operator, group, share),
+Seconds forward_seconds(const OperatorTime& time, const RankShare& of_operator, const AxisGroups& groups,
+                        double share) {
+  PassWriter pass(groups, share);
+  pass.run(time.forward, given_wait(of_operator, groups.along(Axis::tensor), share), of_operator.forward);
+  return pass.so_far();
+}
+
+Seconds backward_seconds(const OperatorTime& time, const RankShare& of_operator, const AxisGroups& groups,
+                         double share) {
+  PassWriter pass(groups, share);
+  pass.run_beside(time.backward_input, time.backward_weight, given_wait(of_operator, groups.along(Axis::tensor), share),
                   of_operator.backward);
   return pass.so_far();
 }
 
 GroupPasses group_passes(const Problem& problem, const Stage& stage, const TensorSplit& split,
-                         const std::vector<int>& types, const Group& group, double share) {
+                         const std::vector<int>& types, const AxisGroups& groups, double share,
+                         const std::vector<double>& loads) {
   SlowestTimes slowest(problem, types, share);
   std::vector<OperatorTime> times;
   for (std::size_t at = 0; at < stage.operators.size(); ++at) {
     times.push_back(slowest.of(stage.operators[at], split.operators[at].shard));
+    if (!loads.empty() && loads[at] != 1) {
+      OperatorTime& time = times.back();
+      time = {time.forward * loads[at], time.backward_input * loads[at], time.backward_weight * loads[at]};
+    }
   }
+  const Group& group = groups.along(Axis::tensor);
   GroupPasses passes;
-  PassWriter forward(group, share), recompute(group, share), terms(group, 1);
+  PassWriter forward(groups, share), recompute(groups, share), terms(groups, 1);
   OperatorSeconds& of = passes.of_operators;
   for (std::size_t at = 0; at < times.size(); ++at) {
     const RankShare& part = split.operators[at];
@@ -156,7 +205,7 @@ GroupPasses group_passes(const Problem& problem, const Stage& stage, const Tenso
     }
     passes.backward_weight += times[at].backward_weight;
   }
-  PassWriter backward(group, share), input(group, share);
+  PassWriter backward(groups, share), input(groups, share);
   of.backward.resize(times.size());
   of.backward_input.resize(times.size());
   for (std::size_t at = times.size(); at-- > 0;) {

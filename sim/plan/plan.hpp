@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/base/error.hpp"
-#include "sim/plan/program/tensor_axis.hpp"
+#include "sim/plan/program/stage_axes.hpp"
 #include "sim/plan/rounds.hpp"
 #include "sim/platform/platform.hpp"
 #include "sim/workload/model_graph.hpp"
@@ -21,7 +21,8 @@ namespace stagecraft {
 
 /// A convex set of operators on a group of devices. With r * t devices, replica i is the devices i t … i t + t-1. They
 /// compute every operator together, a shard each (tensor parallelism). Each replica runs a share of every micro-batch,
-/// and the devices that hold the same shard reduce their gradients together.
+/// and the devices that hold the same shard reduce their gradients together. With a context axis of c, the replicas
+/// i c … i c + c-1 share tokens: each runs its tokens of the same samples, and they exchange data in attention.
 struct Stage {
   std::vector<OperatorId> operators;             ///< ascending
   std::vector<DeviceId> devices;                 ///< replica by replica, in each by rank
@@ -31,10 +32,11 @@ struct Stage {
   TensorRule tensor_rule = TensorRule::megatron; ///< by which they share operators
   Recompute recompute = Recompute::none;
   std::vector<OperatorId> recomputed; ///< for a selective stage: the operators that run forward again, ascending
+  Context context{};                  ///< replicas that share tokens
   bool in_turn = false;               ///< replicas take whole micro-batches in turn instead of a share of each
   int streams = 0;                    ///< streams of the device on which its kernels run; 0: as the training says
 
-  TensorAxis axis() const { return {tensor_parallel, sequence_parallel, tensor_rule}; }
+  StageAxes axes() const { return {tensor_parallel, sequence_parallel, tensor_rule, context}; }
   std::size_t replicas() const { return devices.size() / static_cast<std::size_t>(tensor_parallel); }
   double share(std::size_t replica) const {
     return in_turn ? 1.0 : shares.empty() ? 1.0 / static_cast<double>(replicas()) : shares[replica];

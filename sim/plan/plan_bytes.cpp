@@ -41,8 +41,9 @@ private:
 };
 
 template <class Way, class SomeStage> void stage(Way& way, SomeStage& all) {
-  auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed, in_turn,
-         streams] = all;
+  auto& [operators, devices, shares, tensor_parallel, sequence_parallel, tensor_rule, recompute, recomputed, context,
+         in_turn, streams] = all;
+  auto& [context_ranks, context_rule, context_heads, context_order] = context;
   way.list(operators);
   way.list(devices);
   way.list(shares);
@@ -51,6 +52,10 @@ template <class Way, class SomeStage> void stage(Way& way, SomeStage& all) {
   way.plain(tensor_rule);
   way.plain(recompute);
   way.list(recomputed);
+  way.plain(context_ranks);
+  way.plain(context_rule);
+  way.plain(context_heads);
+  way.plain(context_order);
   way.plain(in_turn);
   way.plain(streams);
 }

@@ -12,6 +12,7 @@
 #include "sim/base/improves.hpp"
 #include "sim/plan/stream_times.hpp"
 #include "sim/plan/tensor_parallel.hpp"
+#include "sim/plan/token_loads.hpp"
 
 namespace stagecraft {
 namespace {
@@ -62,28 +63,64 @@ Sums group_times(const std::shared_ptr<const GroupPasses>& passes) {
           .passes = passes};
 }
 
+// What falls to each loop of the context axis of each operator, to an equal share; nothing where all have equal ones.
+std::vector<std::vector<double>> loads_of_loops(const Problem& problem, const Stage& stage) {
+  const auto loops = static_cast<std::size_t>(stage.context.loops());
+  std::vector<std::vector<double>> loads(loops, std::vector<double>(stage.operators.size(), 1.0));
+  std::vector<std::pair<AttentionMask, std::vector<double>>> known;
+  bool equal = true;
+  for (std::size_t at = 0; at < stage.operators.size() && loops > 1; ++at) {
+    const std::optional<AttentionMask>& mask = problem.model.operators[stage.operators[at]].mask;
+    if (!mask) {
+      continue;
+    }
+    auto found = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.first == *mask; });
+    if (found == known.end()) {
+      found = known.insert(known.end(), {*mask, token_loads(*mask, stage.context)});
+    }
+    for (std::size_t loop = 0; loop < loops; ++loop) {
+      loads[loop][at] = found->second[loop];
+      equal = equal && std::abs(found->second[loop] - 1) < 1e-12;
+    }
+  }
+  return equal ? std::vector<std::vector<double>>() : loads;
+}
+
 // Times of the replicas of one stage. Those alike are computed once.
 class ReplicaTimes {
 public:
   ReplicaTimes(const Problem& problem, const Stage& stage, const TensorSplit& split)
-      : problem_(problem), stage_(stage), split_(split) {}
+      : problem_(problem), stage_(stage), split_(split), loads_(loads_of_loops(problem, stage)) {}
 
-  const Sums& of(const std::vector<DeviceId>& devices, const Group& group, double share) {
+  const Sums& of(std::size_t replica, const std::vector<DeviceId>& devices, const AxisGroups& groups) {
+    const double share = stage_.share(replica);
     const std::vector<int> types = problem_.types_of(devices);
-    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(group)});
+    const std::size_t loop = loop_of(replica);
+    const auto [slot, is_new] = known_.try_emplace({types, share, figures_of(groups), loop});
     if (is_new) {
-      slot->second = devices.size() > 1 ? group_times(std::make_shared<const GroupPasses>(
-                                              group_passes(problem_, stage_, split_, types, group, share)))
-                                        : stage_times(problem_, stage_, types.front(), share);
+      slot->second =
+          stage_.axes().alone()
+              ? stage_times(problem_, stage_, types.front(), share)
+              : group_times(std::make_shared<const GroupPasses>(group_passes(
+                    problem_, stage_, split_, types, groups, share, loads_.empty() ? equal_ : loads_[loop])));
     }
     return slot->second;
   }
 
 private:
+  // Where ranks of the context axis have unlike loads: which of them a replica is; otherwise all are the first.
+  std::size_t loop_of(std::size_t replica) const {
+    const Context& context = stage_.context;
+    return loads_.empty() ? 0
+                          : replica % static_cast<std::size_t>(context.ranks) / static_cast<std::size_t>(context.heads);
+  }
+
+  const std::vector<double> equal_{};
   const Problem& problem_;
   const Stage& stage_;
   const TensorSplit& split_;
-  std::map<std::tuple<std::vector<int>, double, std::vector<double>>, Sums> known_;
+  std::vector<std::vector<double>> loads_; // [loop of the context axis][operator of the stage]; empty: equal
+  std::map<std::tuple<std::vector<int>, double, std::vector<double>, std::size_t>, Sums> known_;
 };
 
 // The stages that need `op`'s output and do not make it, each once, ascending.
@@ -324,8 +361,8 @@ double largest_share(const Stage& stage) {
 }
 
 StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming, Bytes outgoing, Figures figures) {
-  const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axis(), largest_share(stage));
-  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axis(), speed));
+  const GroupSpeed speed = speed_of_groups(problem, stage.devices, stage.axes(), largest_share(stage));
+  const TensorSplit split = std::get<TensorSplit>(split_tensors(problem, stage.operators, stage.axes(), speed));
   const Held held = held_by(problem, stage, split);
   StageCost cost{.tensor_parallel = stage.tensor_parallel, .border_part = split.borders, .in_turn = stage.in_turn};
   cost.gradients = Bytes{std::round(held.parameters * parameter_bytes(problem.training).gradient)};
@@ -335,6 +372,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     cost.zero = problem.training.sharding.zero;
     cost.sharing = sharing_replicas(problem.training, stage);
   }
+  if (figures == Figures::all) {
+    cost.teams = teams_of(problem, stage);
+  }
   ReplicaTimes known(problem, stage, split);
   for (std::size_t replica = 0; replica < stage.replicas(); ++replica) {
     const double share = stage.share(replica);
@@ -343,10 +383,9 @@ StageCost cost_stage(const Problem& problem, const Stage& stage, Bytes incoming,
     Sums times;
     Seconds terms;
     if (figures == Figures::all) {
-      const Group group = tensor_group(problem, devices);
-      times = known.of(devices, group, share);
+      times = known.of(replica, devices, cost.teams.slowest(replica * devices.size(), devices.size()));
       if (times.passes != nullptr) {
-        cost.groups.push_back({group, times.passes});
+        cost.groups.push_back({times.passes});
         terms = times.passes->terms.seconds;
       }
     }

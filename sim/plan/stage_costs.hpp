@@ -37,9 +37,8 @@ struct GradientBucket {
   std::size_t first = 0; ///< the first operator of the stage whose gradients are among them
 };
 
-/// A tensor-parallel replica: who exchanges data, and when.
+/// A replica that exchanges data in its passes: when.
 struct TensorGroup {
-  Group group;
   std::shared_ptr<const GroupPasses> passes; ///< shared by replicas that are alike
 
   /// The fraction of its backward pass for each bucket.
@@ -48,7 +47,8 @@ struct TensorGroup {
 
 struct StageCost {
   std::vector<ReplicaCost> replicas; ///< one per device, in the order of Stage::devices
-  std::vector<TensorGroup> groups;   ///< [replica]; none where a replica is one device
+  std::vector<TensorGroup> groups;   ///< [replica]; none where no device exchanges data in its passes
+  Teams teams;                       ///< of devices that do
   Bytes gradients;                   ///< bytes per shard, reduced over the replicas once per iteration
   std::vector<GradientBucket>
       buckets;                  ///< the gradients in the order in which backward completes them; empty: all at its end

@@ -10,44 +10,47 @@
 namespace stagecraft {
 namespace {
 
-// Reads the shares of operators off a stage's program, whose layout has one dimension.
+// Reads the shares of operators off a stage's program, whose innermost dimension is the tensor axis.
 class ShareReader {
 public:
   /// `beside`: in a backward, data is exchanged beside the gradients that do not need it.
-  ShareReader(const Problem& problem, const StageProgram& stage, bool beside)
-      : problem_(problem), stage_(stage), program_(stage.program), degree_(program_.layout.dimensions.front().size),
+  ShareReader(const Problem& problem, const StageProgram& stage, const Context& context, bool beside)
+      : problem_(problem), stage_(stage), program_(stage.program), context_(context),
+        tensor_(program_.layout.dimensions.size() - 1), degree_(program_.layout.dimensions.back().size),
         needed_by_weight_(beside ? Exchange::When::before_weight : Exchange::When::before),
         left_by_input_(beside ? Exchange::When::after_input : Exchange::When::after) {}
 
   TensorSplit read(std::size_t operators) {
     TensorSplit split;
     for (std::size_t at = 0; at < operators; ++at) {
-      split.operators.push_back(share_of(stage_.op_at(at)));
+      split.operators.push_back(share_of(stage_.op_of[at]));
     }
     read_pass(program_.forward, split, &RankShare::forward, split.operators.back());
     read_pass(program_.backward, split, &RankShare::backward, split.operators.front());
     for (const Step& step : program_.reduction) {
-      if (is_collective(step.kind)) {
+      if (is_collective(step.kind) && step.dimension == tensor_) { // replicas reduce along the others
         const ProgramTensor& gradient = program_.tensors[step.reads.front()];
         at_operator(split, gradient.op).terms +=
             Bytes{local_elements(gradient, program_.layout) * parameter_bytes(problem_.training).gradient};
       }
     }
-    split.borders = part_at_borders(operators);
+    split.borders = part_at_borders();
     return split;
   }
 
 private:
-  bool is_shared(int op) const { return stage_.shared[op].front() != kNone; }
+  int tensor_letter(int op) const { return stage_.shared[op][tensor_]; }
+  bool is_shared(int op) const { return tensor_letter(op) != kNone; }
+  Axis axis_of(std::size_t dimension) const { return program_.layout.dimensions[dimension].axis; }
 
   // The part that a rank reads or writes of a tensor with these dimensions: its own, or all.
   double used(int op, const TensorDimensions& dimensions) const {
-    return is_shared(op) && dimension_of(dimensions, stage_.shared[op].front()) >= 0 ? 1.0 / degree_ : 1.0;
+    return is_shared(op) && dimension_of(dimensions, tensor_letter(op)) >= 0 ? 1.0 / degree_ : 1.0;
   }
 
   double kept(int op) const { return part_of(program_.tensors[program_.values[op]]); }
   double part_of(const ProgramTensor& tensor) const {
-    return tensor.placements.front().is_shard() ? 1.0 / degree_ : 1.0;
+    return tensor.placements[tensor_].is_shard() ? 1.0 / degree_ : 1.0;
   }
 
   RankShare share_of(int op) const {
@@ -64,12 +67,18 @@ private:
     const double written = made * used(op, signature.output);
     RankShare share;
     share.output = kept(op);
-    share.shard = shard_of_operator(signature, stage_.shared[op].front(), degree_);
+    share.shard = shard_of_operator(signature, tensor_letter(op), degree_);
+    if (signature.queries) {
+      share.shard.heads = context_.heads;
+      share.shard.rounds = goes_round() ? context_.loops() : 1;
+    }
     share.stash = all > 0 ? saved / all : 1;
     share.weight_stash = (saved + written) / (all + made);
     share.parameters = part_of_parameters(op);
     return share;
   }
+
+  bool goes_round() const { return context_.rule != ContextRule::all_gather; }
 
   // Of those that are trained, or of all where none are.
   double part_of_parameters(int op) const {
@@ -105,14 +114,17 @@ private:
         exchanges.insert(exchanges.end(), gathered.begin(), gathered.end());
         gathered.clear();
       } else if (is_collective(step.kind)) {
-        const ProgramTensor& tensor = program_.tensors[step.reads.front()];
-        const int maker = maker_[step.reads.front()];
-        if (tensor.placements.front().is_partial() && maker >= 0) {
-          (at_operator(split, maker).*pass).push_back({collective_of(step.kind), bytes_of(tensor), left_by_input_});
+        const TensorId moved = step.reads.front();
+        Exchange one{collective_of(step.kind), bytes_of(program_.tensors[moved], step.dimension),
+                     Exchange::When::before, axis_of(step.dimension)};
+        const bool round = one.axis == Axis::context && goes_round();
+        if (program_.tensors[moved].placements[step.dimension].is_partial() && maker_[moved] >= 0) {
+          one.when = round ? Exchange::When::round : left_by_input_;
+          (at_operator(split, maker_[moved]).*pass).push_back(one);
         } else {
           const bool for_weight = of_weights[step.writes] == Readers::weights;
-          gathered.push_back(
-              {collective_of(step.kind), bytes_of(tensor), for_weight ? needed_by_weight_ : Exchange::When::before});
+          one.when = round ? Exchange::When::round : for_weight ? needed_by_weight_ : Exchange::When::before;
+          gathered.push_back(one);
         }
       }
     }
@@ -137,18 +149,20 @@ private:
     return readers;
   }
 
-  // Bytes of the whole tensor for a micro-batch. What is reduced inside an operator has single precision.
-  Bytes bytes_of(const ProgramTensor& tensor) const {
+  // Bytes of a whole tensor that ranks along a dimension exchange, for a micro-batch. What is reduced inside an
+  // operator has single precision. Along the tensor axis all of the samples and tokens that a replica has are
+  // exchanged; along another one those of all of its ranks, by each tensor rank its part.
+  Bytes bytes_of(const ProgramTensor& tensor, std::size_t dimension) const {
     const Precision precision =
         tensor.role == ProgramTensor::Role::reduction ? Precision::fp32 : problem_.training.precision;
-    return Bytes{elements_of(tensor.dimensions) * problem_.samples * row_of(precision).bytes};
+    const Bytes whole{elements_of(tensor.dimensions) * problem_.samples * row_of(precision).bytes};
+    return dimension == tensor_ ? whole : whole * (program_.layout.dimensions[dimension].size * part_of(tensor));
   }
 
-  double part_at_borders(std::size_t operators) const {
+  double part_at_borders() const {
     double part = 0;
-    const int inside = stage_.incoming + static_cast<int>(operators);
     for (int op = 0; op < static_cast<int>(program_.operators.size()); ++op) {
-      if (op < stage_.incoming || op >= inside) {
+      if (stage_.is_border(op)) {
         part = std::max(part, kept(op));
       }
     }
@@ -158,6 +172,8 @@ private:
   const Problem& problem_;
   const StageProgram& stage_;
   const Program& program_;
+  const Context& context_;
+  std::size_t tensor_; // the dimension of the tensor axis
   int degree_;
   Exchange::When needed_by_weight_, left_by_input_;
   std::vector<int> maker_; // [tensor]: the operator whose computation wrote it, or what it was made of
@@ -169,9 +185,9 @@ bool is_measured(const Problem& problem, const std::vector<OperatorId>& stage, i
 }
 
 std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                  const TensorAxis& axis, const GroupSpeed& speed) {
-  if (axis.rule != TensorRule::search) {
-    return stage_program(problem.model, stage, axis);
+                                                  const StageAxes& axes, const GroupSpeed& speed) {
+  if (axes.rule != TensorRule::search) {
+    return stage_program(problem.model, stage, axes);
   }
   SlowestTimes slowest(problem, speed.types, speed.share);
   const auto computation = [&](int op, const Shard& shard) {
@@ -184,7 +200,7 @@ std::variant<StageProgram, Infeasible> program_of(const Problem& problem, const 
                         .element = Bytes{row_of(problem.training.precision).bytes},
                         .gradient = Bytes{parameter_bytes(problem.training).gradient},
                         .micro_batches = static_cast<double>(problem.micro_batches)};
-  return stage_program(problem.model, stage, axis, times);
+  return stage_program(problem.model, stage, axes, times);
 }
 
 // The bytes that a group exchanges for an operator because some of its neighbours are in other stages.
@@ -203,29 +219,29 @@ Bytes exchanged_at_cuts(const ModelGraph& model, const std::vector<OperatorId>& 
 
 } // namespace
 
-GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const TensorAxis& axis,
+GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const StageAxes& axes,
                            double share) {
-  if (axis.rule != TensorRule::search) {
+  if (axes.rule != TensorRule::search) {
     return {};
   }
   GroupSpeed speed{.types = problem.types_of(devices), .group = {}, .share = share};
   const auto seconds = [](const Group& one) {
     return seconds_of(Collective{CollectiveKind::all_reduce, one, Bytes{1 << 20}});
   };
-  for (auto first = devices.begin(); first != devices.end(); first += axis.degree) {
-    const Group group = tensor_group(problem, {first, first + axis.degree});
+  for (auto first = devices.begin(); first != devices.end(); first += axes.degree) {
+    const Group group = group_of_devices(problem, {first, first + axes.degree});
     speed.group = speed.group.ranks == 1 || seconds(speed.group) < seconds(group) ? group : speed.group;
   }
   return speed;
 }
 
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const TensorAxis& axis, const GroupSpeed& speed) {
-  if (axis.degree == 1) {
+                                                    const StageAxes& axes, const GroupSpeed& speed) {
+  if (axes.alone()) {
     return TensorSplit{std::vector<RankShare>(stage.size()), 1};
   }
-  TensorAxis as = axis;
-  if (is_measured(problem, stage, axis.degree)) { // times are as measured, whatever was shared
+  StageAxes as = axes;
+  if (is_measured(problem, stage, axes.degree)) { // times are as measured, whatever was shared
     as.rule = TensorRule::megatron;
   }
   const auto program = program_of(problem, stage, as, speed);
@@ -233,30 +249,15 @@ std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, cons
     return *reason;
   }
   const bool beside = problem.training.exchange_beside && as.rule == TensorRule::megatron; // PyTorch's tensors wait
-  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program), beside).read(stage.size());
+  TensorSplit split = ShareReader(problem, std::get<StageProgram>(program), axes.context, beside).read(stage.size());
   for (std::size_t at = 0; at < stage.size(); ++at) {
-    const Configuration* measured = find_configuration(problem.model, stage[at], axis.degree, false);
+    const Configuration* measured = find_configuration(problem.model, stage[at], axes.degree, false);
     if (measured != nullptr) {
-      split.operators[at] = {.shard = {axis.degree},
+      split.operators[at] = {.shard = {axes.degree},
                              .exchanged = exchanged_at_cuts(problem.model, stage, stage[at], *measured)};
     }
   }
   return split;
-}
-
-Group tensor_group(const Problem& problem, const std::vector<DeviceId>& devices) {
-  if (problem.training.all_reduce == &kHopByHop) {
-    return ring_of(devices, problem.router);
-  }
-  return group_with_ways(devices, problem.router, problem.training.all_reduce->name);
-}
-
-Seconds forward_wait(const RankShare& of_operator, const Group& group, double share) {
-  const std::vector<Exchange>& exchanges = of_operator.forward;
-  return std::accumulate(exchanges.begin(), exchanges.end(), given_wait(of_operator, group, share),
-                         [&](Seconds sum, const Exchange& one) {
-                           return sum + seconds_of(collective_on(one.kind, group, one.bytes * share));
-                         });
 }
 
 Seconds given_wait(const RankShare& of_operator, const Group& group, double share) {

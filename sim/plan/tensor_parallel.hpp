@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-/// One operator, as a device of the group has it. Parts are fractions.
+/// One operator, as a device has it. Parts are fractions of what its replica has of a micro-batch, which on a context
+/// axis is its part of the tokens.
 struct RankShare {
   Shard shard;                             ///< degree 1: each device does the whole operator
   double parameters = 1;                   ///< the part of its parameters
@@ -37,21 +38,14 @@ struct GroupSpeed {
 };
 
 /// Of the groups that these devices form, one after the other. Nothing where the axis's rule is no search.
-GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const TensorAxis& axis,
+GroupSpeed speed_of_groups(const Problem& problem, const std::vector<DeviceId>& devices, const StageAxes& axes,
                            double share);
 
 /// Reads off the stage's program (stage_program). If the model's file has measured an operator at this degree, its
 /// times include all that is exchanged, except what the file says a cut adds. A group of one has and exchanges
 /// everything and nothing.
 std::variant<TensorSplit, Infeasible> split_tensors(const Problem& problem, const std::vector<OperatorId>& stage,
-                                                    const TensorAxis& axis, const GroupSpeed& speed = {});
-
-/// Devices that share operators, with the ways in which they can exchange data, by the algorithm of the training.
-Group tensor_group(const Problem& problem, const std::vector<DeviceId>& devices);
-
-/// How long a tensor-parallel group waits for what an operator makes it exchange in a forward, for a share of the
-/// micro-batch; not at all in a group of one.
-Seconds forward_wait(const RankShare& of_operator, const Group& group, double share);
+                                                    const StageAxes& axes, const GroupSpeed& speed = {});
 
 /// The part of a wait that is bytes which a file gives; the same in both passes.
 Seconds given_wait(const RankShare& of_operator, const Group& group, double share);

@@ -31,6 +31,7 @@ Stage read_stage(const yaml::Node& node, const PlanNames& names, std::vector<con
   stage.tensor_parallel = map.integer("tensor_parallel", 1, kMostDegree, 1);
   stage.sequence_parallel = map.boolean("sequence_parallel", false);
   stage.tensor_rule = map.choice("tensor_rule", kTensorRules, "megatron").rule;
+  stage.context = read_context(map, "context_parallel");
   stage.recompute = map.choice("recompute", kStageRecomputes, "none").recompute;
   stage.recomputed = names.operators_of(map.list("recomputed"), unknown);
   constexpr int kMostStreams = 128;
@@ -111,6 +112,14 @@ std::string plan_to_yaml(const Plan& plan, const ModelGraph& model, const Platfo
     }
     if (stage.tensor_rule != TensorRule::megatron) {
       text += "    tensor_rule: " + std::string(row_of(stage.tensor_rule).name) + "\n";
+    }
+    if (stage.context.ranks > 1) {
+      text += "    context_parallel: " + std::to_string(stage.context.ranks) + "\n";
+      text += "    context_rule: " + std::string(row_of(stage.context.rule).name) + "\n";
+      text += "    context_order: " + std::string(row_of(stage.context.order).name) + "\n";
+    }
+    if (stage.context.rule == ContextRule::both) {
+      text += "    context_heads: " + std::to_string(stage.context.heads) + "\n";
     }
     if (stage.streams > 0) {
       text += "    streams: " + std::to_string(stage.streams) + "\n";

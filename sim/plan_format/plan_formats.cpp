@@ -16,7 +16,7 @@ bool same_share(double a, double b) { return std::abs(a - b) <= 1e-9; }
 
 bool same_stages(const std::vector<Stage>& written, const std::vector<Stage>& read) {
   return std::equal(written.begin(), written.end(), read.begin(), read.end(), [](const Stage& a, const Stage& b) {
-    bool same = a.operators == b.operators && a.devices == b.devices && a.axis() == b.axis() &&
+    bool same = a.operators == b.operators && a.devices == b.devices && a.axes() == b.axes() &&
                 a.recompute == b.recompute && a.recomputed == b.recomputed;
     for (std::size_t replica = 0; same && replica < std::max(a.shares.size(), b.shares.size()); ++replica) {
       same = same_share(a.share(replica), b.share(replica));

@@ -379,7 +379,7 @@ std::string not_in_rank_order(const Plan& plan, std::size_t ranks) {
   const std::size_t group = plan.stages.front().devices.size();
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
-    if (stage.devices.size() != group || stage.axis() != plan.stages.front().axis()) {
+    if (stage.devices.size() != group || stage.axes() != plan.stages.front().axes()) {
       return "stage " + std::to_string(s) + " has another mesh of devices than stage 0, and Megatron-LM has one size";
     }
     for (std::size_t i = 0; i < group; ++i) {

@@ -87,24 +87,24 @@ std::size_t longest_of(const std::vector<std::string>& names) {
 // Names below the axis are slanted where level ones would overlap.
 constexpr std::size_t kMostLevel = 6, kLevelLetters = 66, kMostSlanted = 24, kMostBeside = 44;
 
-bool is_slanted(const Axis& axis) {
+bool is_slanted(const ChartAxis& axis) {
   return axis.names.size() > kMostLevel || axis.names.size() * longest_of(axis.names) > kLevelLetters;
 }
 
 // Pixels that slanted names take below a figure, beyond those of level names.
-int slanted_height(const Axis& axis) {
+int slanted_height(const ChartAxis& axis) {
   constexpr std::size_t kPixels = 5; // height of a letter when slanted
   return is_slanted(axis) ? static_cast<int>(kPixels * std::min(kMostSlanted, longest_of(axis.names))) : 0;
 }
 
 // Pixels that names beside a figure take beyond the usual ones.
-int beside_width(const Axis& axis) {
+int beside_width(const ChartAxis& axis) {
   constexpr std::size_t kPixels = 8, kUsual = 16; // pixels per letter, and usual letters
   return static_cast<int>(kPixels * (std::clamp(longest_of(axis.names), kUsual, kMostBeside) - kUsual));
 }
 
 // The names of an axis; below a figure only every n-th if there are many, so that they do not overlap.
-std::string names_of(const Axis& axis, const char* which) {
+std::string names_of(const ChartAxis& axis, const char* which) {
   constexpr std::size_t kMostBelow = 30;
   const bool below = which[0] == 'x';
   const std::vector<std::string> names = fitted(axis.names, below ? kMostSlanted : kMostBeside);
@@ -135,7 +135,7 @@ std::string logarithmic_commands(const Extent& extent, const char* which) {
 }
 
 std::string axis_commands(const Chart& chart, bool vertical) {
-  const Axis& axis = vertical ? chart.y : chart.x;
+  const ChartAxis& axis = vertical ? chart.y : chart.x;
   const char* which = vertical ? "y" : "x";
   const bool logarithmic = is_logarithmic(chart, vertical);
   if (!axis.names.empty()) {

@@ -12,7 +12,7 @@
 namespace stagecraft {
 
 /// An axis of numbers, or of names at 0, 1, 2, …
-struct Axis {
+struct ChartAxis {
   std::string title;        ///< with its unit: "iteration [s]"
   bool logarithmic = false; ///< where the marks are far enough apart, see is_logarithmic()
   bool from_zero = false;
@@ -50,7 +50,7 @@ struct ChartSeries {
 struct Chart {
   std::string name; ///< name of its files
   std::string title;
-  Axis x, y;
+  ChartAxis x, y;
   std::string value = {};     ///< title of the colour scale, with its unit
   bool least_is_best = false; ///< cells: the least value gets the brightest colour, else the largest
   std::string interval = {};  ///< what Mark::low and high mean

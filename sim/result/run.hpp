@@ -13,6 +13,7 @@
 
 #include "sim/cost/cost_model.hpp"
 #include "sim/timeline/metrics.hpp"
+#include "sim/workload/context.hpp"
 
 namespace stagecraft {
 
@@ -21,6 +22,7 @@ struct RunStage {
   std::vector<std::string> operators, devices;
   std::vector<double> shares;
   int data_parallel = 1, tensor_parallel = 1;
+  Context context{}; ///< of the ranks that share a replica's tokens
   bool sequence_parallel = false;
   std::string tensor_rule = "megatron"; ///< by which a tensor group shares operators
   int zero = 0;                         ///< what replicas share: the stage of ZeRO

@@ -23,7 +23,8 @@ std::vector<RunStage> describe_stages(const ModelGraph& model, const Platform& p
       shown.devices.push_back(platform.devices[device].name);
     }
     shown.shares = stage.shares;
-    shown.data_parallel = static_cast<int>(stage.replicas());
+    shown.data_parallel = static_cast<int>(stage.replicas()) / stage.context.ranks;
+    shown.context = stage.context;
     shown.tensor_parallel = stage.tensor_parallel;
     shown.sequence_parallel = stage.sequence_parallel;
     shown.tensor_rule = row_of(stage.tensor_rule).name;
@@ -112,13 +113,14 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   if (!stage.shares.empty()) {
     json["shares"] = stage.shares;
   }
-  if (stage.data_parallel * stage.tensor_parallel > 1) {
+  const int replicas = stage.data_parallel * stage.context.ranks;
+  if (replicas * stage.tensor_parallel > 1) {
     json["layout"] = {{"data", stage.data_parallel},
-                      {"context", 1},
+                      {"context", stage.context.ranks},
                       {"tensor", stage.tensor_parallel},
                       {"sequence_parallel", stage.sequence_parallel},
                       {"zero", stage.zero}};
-    if (stage.zero > 0 && stage.shard < stage.data_parallel) {
+    if (stage.zero > 0 && stage.shard < replicas) {
       json["layout"]["shard"] = stage.shard;
     }
   }
@@ -128,6 +130,14 @@ nlohmann::ordered_json to_value(const RunStage& stage) {
   }
   if (stage.tensor_rule != row_of(TensorRule::megatron).name) {
     json["tensor_rule"] = stage.tensor_rule;
+  }
+  if (stage.context.ranks > 1) {
+    json["context_parallel"] = stage.context.ranks;
+    json["context_rule"] = row_of(stage.context.rule).name;
+    json["context_order"] = row_of(stage.context.order).name;
+    if (stage.context.rule == ContextRule::both) {
+      json["context_heads"] = stage.context.heads;
+    }
   }
   json["recompute"] = stage.recompute;
   if (!stage.recomputed.empty()) {

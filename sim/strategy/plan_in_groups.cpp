@@ -15,7 +15,8 @@
 namespace stagecraft {
 namespace {
 
-/// The devices of each rank of the pipeline, replica by replica, and the one of each that stands for it.
+/// The devices of each rank of the pipeline, replica by replica, in each by context and tensor rank, and the one of
+/// each that stands for it.
 struct Groups {
   Mesh mesh;
   std::vector<double> shares; // of the replicas; empty: equal ones
@@ -23,9 +24,10 @@ struct Groups {
   std::vector<DeviceId> leader;
 
   /// How a rank's devices share operators.
-  TensorAxis axis(int rank) const {
+  StageAxes axes(int rank) const {
     const RankDegrees degrees = mesh.rank(rank);
-    return {degrees.tensor, degrees.sequence, degrees.tensor > 1 ? mesh.tensor_rule : TensorRule::megatron};
+    return {degrees.tensor, degrees.sequence, degrees.tensor > 1 ? mesh.tensor_rule : TensorRule::megatron,
+            mesh.context};
   }
 
   int of_leader(DeviceId device) const {
@@ -45,8 +47,10 @@ Groups make_groups(const PlanRequest& request, const Mesh& mesh) {
   for (int rank = 0; rank < mesh.pipeline; ++rank) {
     auto& devices = groups.devices.emplace_back();
     for (int replica = 0; replica < mesh.data; ++replica) {
-      for (int tensor = 0; tensor < mesh.rank(rank).tensor; ++tensor) {
-        devices.push_back(request.devices[mesh.place(rank, replica, tensor)]);
+      for (int context = 0; context < mesh.context.ranks; ++context) {
+        for (int tensor = 0; tensor < mesh.rank(rank).tensor; ++tensor) {
+          devices.push_back(request.devices[mesh.place(rank, replica, context, tensor)]);
+        }
       }
     }
     groups.leader.push_back(slowest_device(request.problem, devices));
@@ -82,18 +86,22 @@ std::string batch_defect(const Problem& problem, int replicas) {
   return "";
 }
 
-/// Times of a device's part of each operator for one replica's micro-batch, collectives of its tensor group included.
+/// Times of a device's part of each operator for one replica's micro-batch, with what it exchanges in its passes.
 class GroupCost final : public CostModel {
 public:
   GroupCost(const Problem& problem, const TensorSplit& split, const Groups& groups)
-      : problem_(problem), split_(split), unlike_(problem.platform.types.size()) {
-    for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
-      std::vector<Group>& unlike = unlike_[problem.type_index(groups.leader[rank])];
-      for (auto first = groups.devices[rank].begin(); first != groups.devices[rank].end();
-           first += groups.mesh.tensor) {
-        Group one = tensor_group(problem, {first, first + groups.mesh.tensor});
+      : problem_(problem), split_(split), alone_(groups.axes(0).alone()), ranks_(groups.mesh.context.ranks),
+        unlike_(problem.platform.types.size()) {
+    for (std::size_t rank = 0; rank < groups.devices.size() && !alone_; ++rank) {
+      const StageAxes axes = groups.axes(static_cast<int>(rank));
+      const Teams teams =
+          teams_of(problem, {.devices = groups.devices[rank], .tensor_parallel = axes.degree, .context = axes.context});
+      std::vector<AxisGroups>& unlike = unlike_[problem.type_index(groups.leader[rank])];
+      const auto tensor = static_cast<std::size_t>(axes.degree);
+      for (std::size_t first = 0; first < groups.devices[rank].size(); first += tensor) {
+        AxisGroups one = teams.slowest(first, tensor);
         if (std::none_of(unlike.begin(), unlike.end(),
-                         [&](const Group& known) { return figures_of(known) == figures_of(one); })) {
+                         [&](const AxisGroups& known) { return figures_of(known) == figures_of(one); })) {
           unlike.push_back(std::move(one));
         }
       }
@@ -102,21 +110,20 @@ public:
 
   std::optional<OperatorTime> time(OperatorId op, const DeviceType& type, double samples,
                                    Precision precision) const override {
-    const RankShare& share = split_.operators[op];
-    const std::vector<Group>& unlike = unlike_[&type - problem_.platform.types.data()];
-    if (unlike.empty() || unlike.front().ranks == 1) {
+    if (alone_) {
       return problem_.cost.time(op, type, samples, precision);
     }
-    std::optional<OperatorTime> time = problem_.cost.time_of_shard(op, type, samples, precision, share.shard);
+    const RankShare& share = split_.operators[op];
+    const double own = samples / ranks_;
+    std::optional<OperatorTime> time = problem_.cost.time_of_shard(op, type, own, precision, share.shard);
     if (time) {
-      Seconds forward, backward;
-      for (const Group& group : unlike) {
-        const double part = samples / problem_.samples;
-        forward = std::max(forward, forward_wait(share, group, part));
-        backward = std::max(backward, backward_seconds(*time, share, group, part));
+      const OperatorTime computed = *time;
+      for (const AxisGroups& groups : unlike_[&type - problem_.platform.types.data()]) {
+        const double part = own / problem_.samples;
+        const Seconds backward = backward_seconds(computed, share, groups, part);
+        time->forward = std::max(time->forward, forward_seconds(computed, share, groups, part));
+        time->backward_input = std::max(time->backward_input, backward - computed.backward_weight);
       }
-      time->forward += forward;
-      time->backward_input = std::max(time->backward_input, backward - time->backward_weight);
     }
     return time;
   }
@@ -133,21 +140,24 @@ public:
 private:
   const Problem& problem_;
   const TensorSplit& split_;
-  std::vector<std::vector<Group>> unlike_; // [device type]: the tensor groups that such a device stands for
+  bool alone_;
+  int ranks_;                                   // of the context axis, which share a replica's tokens
+  std::vector<std::vector<AxisGroups>> unlike_; // [device type]: the groups of replicas that such a device stands for
 };
 
-// The model with each operator as one rank of a tensor group has it.
-ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, int degree) {
+// The model with each operator as one rank of a replica has it.
+ModelGraph as_a_rank_has_it(ModelGraph model, const TensorSplit& split, const StageAxes& axes) {
+  const double tokens = 1.0 / axes.context.ranks;
   for (OperatorId op = 0; op < model.size(); ++op) {
     Operator& what = model.operators[op];
     const RankShare& share = split.operators[op];
     what.parameters *= share.parameters;
-    what.stash_elements *= share.stash;
-    what.weight_elements *= what.weight_elements > 0 ? share.weight_stash : 1;
-    what.output_elements *= split.borders;
-    what.resident_bytes /= degree;
+    what.stash_elements *= share.stash * tokens;
+    what.weight_elements *= what.weight_elements > 0 ? share.weight_stash * tokens : 1;
+    what.output_elements *= split.borders * tokens;
+    what.resident_bytes /= axes.degree;
   }
-  model.input_elements *= split.borders;
+  model.input_elements *= split.borders * tokens;
   return model;
 }
 
@@ -155,23 +165,28 @@ Plan with_all_devices(Plan plan, const Groups& groups) {
   for (Stage& stage : plan.stages) {
     std::vector<DeviceId> devices;
     std::vector<double> shares;
-    const TensorAxis axis = groups.axis(groups.of_leader(stage.devices.front()));
+    const StageAxes axes = groups.axes(groups.of_leader(stage.devices.front()));
     for (std::size_t place = 0; place < stage.devices.size(); ++place) {
       const auto& group = groups.devices[groups.of_leader(stage.devices[place])];
       devices.insert(devices.end(), group.begin(), group.end());
       if (!stage.shares.empty()) {
-        shares.insert(shares.end(), groups.mesh.data, stage.shares[place] / groups.mesh.data);
+        const int replicas = groups.mesh.data * axes.context.ranks;
+        shares.insert(shares.end(), replicas, stage.shares[place] / replicas);
       }
     }
     stage.devices = std::move(devices);
     stage.shares = std::move(shares);
     if (!groups.shares.empty()) {
-      stage.shares = groups.shares;
+      stage.shares.clear();
+      for (const double share : groups.shares) {
+        stage.shares.insert(stage.shares.end(), axes.context.ranks, share / axes.context.ranks);
+      }
     }
-    stage.tensor_parallel = axis.degree;
-    stage.sequence_parallel = axis.sequence;
-    stage.tensor_rule = axis.rule;
-    stage.streams = axis.degree > 1 ? 0 : stage.streams; // such a group runs one kernel after another
+    stage.tensor_parallel = axes.degree;
+    stage.sequence_parallel = axes.sequence;
+    stage.tensor_rule = axes.rule;
+    stage.context = axes.context;
+    stage.streams = axes.alone() ? stage.streams : 0; // such a group runs one kernel after another
   }
   return plan;
 }
@@ -230,14 +245,14 @@ double seconds_of_replica(const Problem& problem, const Plan& plan, const Groups
   std::vector<double> seconds(groups.devices.size(), 0);
   for (const Stage& stage : plan.stages) {
     const int rank = groups.of_leader(stage.devices.front());
-    const int tensor = groups.mesh.rank(rank).tensor;
+    const int devices = groups.mesh.rank(rank).tensor * groups.mesh.context.ranks;
     double slowest = 0;
-    for (int i = 0; i < tensor; ++i) {
+    for (int i = 0; i < devices; ++i) {
       double of_device = 0;
       for (const OperatorId op : stage.operators) {
-        of_device += problem.seconds(problem.type_index(groups.devices[rank][replica * tensor + i]), op);
+        of_device += problem.seconds(problem.type_index(groups.devices[rank][replica * devices + i]), op);
       }
-      slowest = std::max(slowest, of_device / tensor);
+      slowest = std::max(slowest, of_device / devices);
     }
     seconds[rank] += slowest;
   }
@@ -270,9 +285,9 @@ std::string rank_defect(const Problem& problem, const Groups& groups) {
   std::vector<OperatorId> all(problem.model.size());
   std::iota(all.begin(), all.end(), 0);
   for (std::size_t rank = 0; rank < groups.devices.size(); ++rank) {
-    const TensorAxis axis = groups.axis(static_cast<int>(rank));
-    const GroupSpeed speed = speed_of_groups(problem, groups.devices[rank], axis, 1.0 / groups.mesh.data);
-    const auto shared = split_tensors(problem, all, axis, speed);
+    const StageAxes axes = groups.axes(static_cast<int>(rank));
+    const GroupSpeed speed = speed_of_groups(problem, groups.devices[rank], axes, 1.0 / groups.mesh.data);
+    const auto shared = split_tensors(problem, all, axes, speed);
     if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
       return "rank " + std::to_string(rank) + " of the pipeline: " + reason->reason;
     }
@@ -327,19 +342,19 @@ PlanResult plan_in_groups(const StrategyRow& strategy, const PlanRequest& reques
   std::vector<OperatorId> all(problem.model.size());
   std::iota(all.begin(), all.end(), 0);
   const Groups groups = make_groups(request, mesh);
-  const TensorAxis axis = groups.axis(0);
+  const StageAxes axes = groups.axes(0);
   const auto shared =
-      split_tensors(problem, all, axis, speed_of_groups(problem, devices_of(groups), axis, 1.0 / mesh.data));
+      split_tensors(problem, all, axes, speed_of_groups(problem, devices_of(groups), axes, 1.0 / mesh.data));
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
   }
   const auto& split = std::get<TensorSplit>(shared);
-  const ModelGraph model = as_a_rank_has_it(problem.model, split, mesh.tensor);
+  const ModelGraph model = as_a_rank_has_it(problem.model, split, axes);
   const GroupCost cost(problem, split, groups);
   Training training = problem.training;
   training.global_batch = std::max(1, training.global_batch / mesh.data);
   training.parallel.reset();
-  training.sharding.per_device = mesh.data;
+  training.sharding.per_device = mesh.data * mesh.context.ranks;
   const Problem of_groups =
       make_problem(model, problem.platform, cost, training, problem.router, problem.micro_batches);
   PlanResult result = strategy.split(request_of_groups(request, of_groups, groups));

@@ -79,7 +79,7 @@ private:
   using Key = std::pair<std::vector<int>, std::vector<double>>; // types, figures of the group
 
   const std::vector<double>& of_group(const std::vector<DeviceId>& devices) {
-    const Group group = tensor_group(problem_, devices);
+    const Group group = group_of_devices(problem_, devices);
     const std::vector<int> types = problem_.types_of(devices);
     std::vector<double>& sums = sums_[{types, figures_of(group)}];
     if (sums.empty()) {
@@ -100,7 +100,7 @@ private:
     return sums;
   }
 
-  double seconds(OperatorId op, AlikeTimes& times, const Group& group) const {
+  double seconds(OperatorId op, AlikeTimes& times, const AxisGroups& groups) const {
     const double share = 1.0 / degrees_.data;
     const std::optional<OperatorTime>& time = times.of_shard(op, split_.operators[op].shard);
     if (!time) {
@@ -110,9 +110,9 @@ private:
       return kInfinity;
     }
     const RankShare& part = split_.operators[op];
-    const Seconds forward = time->forward + forward_wait(part, group, share);
+    const Seconds forward = forward_seconds(*time, part, groups, share);
     const int passes = problem_.counts_again(op) ? 2 : 1;
-    return (forward * passes + backward_seconds(*time, part, group, share)).value;
+    return (forward * passes + backward_seconds(*time, part, groups, share)).value;
   }
 
   const Problem& problem_;

@@ -239,7 +239,7 @@ void share_states(Study& study) {
                                                                                    : Reduce::each_micro_batch),
               .gather = rule.gather,
               .prefetch = rule.prefetch};
-  sharding.replicas = sharding.sharing(mesh.data);
+  sharding.replicas = sharding.sharing(mesh.data * mesh.context.ranks);
 }
 
 // What the framework holds of each device's memory, and what its allocator wastes, is not there for tensors.

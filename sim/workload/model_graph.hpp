@@ -38,6 +38,15 @@ struct Pass {
   int launches() const { return kernels + casts; }
 };
 
+/// Which keys each query of an attention over its own tokens sees.
+struct AttentionMask {
+  std::int64_t tokens = 0;    ///< of a sample
+  bool causal = false;        ///< no later ones
+  int window = 0;             ///< of a causal one: the last ones only; 0: all
+  std::vector<int> documents; ///< lengths of those packed into a sample, which do not see each other; empty: one
+  bool operator==(const AttentionMask&) const = default;
+};
+
 /// One operator. Amounts are per sample unless said otherwise; the precision turns elements into bytes.
 struct Operator {
   std::string name;
@@ -59,6 +68,7 @@ struct Operator {
   double active = 1;                   ///< the part of its parameters that one token meets: less than 1 for experts
   bool divisible = true;               ///< replicas may share its samples
   std::optional<Precision> products{}; ///< the format in which it multiplies; nothing: the training's
+  std::optional<AttentionMask> mask{}; ///< of an attention over its own tokens
   /// How its tensors may be divided, for one sample; nothing where the model's file gives no shapes. See
   /// signatures_of().
   std::optional<Signature> signature{};

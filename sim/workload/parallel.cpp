@@ -24,6 +24,7 @@ std::string product_of(const ParallelDegrees& degrees) {
   const auto add = [&](const char* name, int degree) {
     text += degree > 0 ? std::string(" x ") + name + " " + std::to_string(degree) : "";
   };
+  add("context", degrees.context.ranks > 1 ? degrees.context.ranks : 0);
   add("data", degrees.data);
   add("pipeline", degrees.ranks.empty() ? degrees.pipeline : 0);
   return text;
@@ -162,12 +163,12 @@ int Mesh::devices_before(int pipeline_rank) const {
       devices += ranks[rank].tensor;
     }
   }
-  return devices;
+  return devices * context.ranks;
 }
 
 std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devices) {
   const auto shares_operators = [](const RankDegrees& rank) { return rank.tensor > 1; };
-  Mesh mesh{.tensor = degrees.tensor, .order = degrees.order, .ranks = degrees.ranks};
+  Mesh mesh{.tensor = degrees.tensor, .context = degrees.context, .order = degrees.order, .ranks = degrees.ranks};
   mesh.sequence = degrees.tensor > 1 && degrees.sequence;
   if (degrees.ranks.empty() ? degrees.tensor > 1
                             : std::any_of(degrees.ranks.begin(), degrees.ranks.end(), shares_operators)) {
@@ -187,9 +188,11 @@ std::variant<Mesh, Infeasible> mesh_of(const ParallelDegrees& degrees, int devic
                       std::to_string(devices) + "; nearest that takes all: data " + std::to_string(mesh.data * left)};
   }
   (data_fills ? mesh.data : mesh.pipeline) *= left;
-  if (const int group = degrees.sharding.group; group > 0 && mesh.data % group != 0) {
+  if (const int group = degrees.sharding.group; group > 0 && mesh.data * mesh.context.ranks % group != 0) {
+    const int replicas = mesh.data * mesh.context.ranks;
     return Infeasible{"training.parallel: 'shard' " + std::to_string(group) + " does not divide the " +
-                      count_of(mesh.data, "replica") + "; nearest that do: " + nearest_divisors(mesh.data, group)};
+                      count_of(replicas, "replica") + (mesh.context.ranks > 1 ? ", of data and context ranks" : "") +
+                      "; nearest that do: " + nearest_divisors(replicas, group)};
   }
   return mesh;
 }
@@ -208,7 +211,7 @@ ReadDegrees load_parallel(const yaml::Node& node) {
   read_layers(map, read);
   read.degrees.shares = map.choice("shares", kReplicaShares, "equal").shares;
   read.degrees.order = map.choice("order", kRankOrders, "tensor-data-pipeline").order;
-  refuse_degree(map, "context", 1);
+  read.degrees.context = read_context(map, "context");
   refuse_degree(map, "expert", 1);
   refuse_degree(map, "expert_tensor", 1);
   read.degrees.sharding = load_sharding(map);

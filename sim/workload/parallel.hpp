@@ -10,6 +10,7 @@
 
 #include "sim/base/error.hpp"
 #include "sim/base/yaml.hpp"
+#include "sim/workload/context.hpp"
 #include "sim/workload/pipeline_layout.hpp"
 #include "sim/workload/sharding.hpp"
 #include "sim/workload/tensor_rule.hpp"
@@ -53,6 +54,7 @@ struct ParallelDegrees {
   int tensor = 1;        ///< devices that compute each operator together
   bool sequence = false; ///< between products these share tokens (Megatron-LM's sequence parallelism); no matter at 1
   TensorRule tensor_rule = TensorRule::megatron; ///< by which they share; no matter at 1
+  Context context;                               ///< ranks that share tokens, in each replica
   int data = 0;                                  ///< replicas; 0: as many as the devices leave
   int pipeline = 0; ///< ranks of the pipeline; 0: as many as the devices leave where `data` is given, else 1
   RankOrder order = RankOrder::tensor_data_pipeline;
@@ -68,6 +70,7 @@ struct ParallelDegrees {
 /// All degrees, on as many devices as they take.
 struct Mesh {
   int tensor = 1, data = 1, pipeline = 1;
+  Context context{};
   bool sequence = false;
   TensorRule tensor_rule = TensorRule::megatron;
   RankOrder order = RankOrder::tensor_data_pipeline;
@@ -78,12 +81,13 @@ struct Mesh {
   }
   /// A replica's devices on the ranks of the pipeline before this one; of the number of ranks: all of its devices.
   int devices_before(int pipeline_rank) const;
-  /// The number, among the devices, of a tensor rank of a replica of a pipeline rank.
-  int place(int pipeline_rank, int replica, int tensor_rank) const {
+  /// The number, among the devices, of a tensor rank of a context rank of a replica of a pipeline rank.
+  int place(int pipeline_rank, int replica, int context_rank, int tensor_rank) const {
     const int before = devices_before(pipeline_rank);
-    return tensor_rank + (order == RankOrder::tensor_data_pipeline
-                              ? before * data + replica * rank(pipeline_rank).tensor
-                              : replica * devices_before(pipeline) + before);
+    const int inside = context_rank * rank(pipeline_rank).tensor + tensor_rank;
+    return inside + (order == RankOrder::tensor_data_pipeline
+                         ? before * data + replica * rank(pipeline_rank).tensor * context.ranks
+                         : replica * devices_before(pipeline) + before);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,9 @@ struct Signature {
   std::vector<InnerReduction> reductions; ///< one after the other
   bool reads_inputs = false;              ///< backward reads the inputs
   bool reads_output = false;              ///< backward reads the output
+  /// Of attention, whose queries need keys and values of all tokens: how many sections of its only input are queries,
+  /// beside which these lie; 0: its inputs from the second on are these. Nothing: it is no attention.
+  std::optional<int> queries{};
 };
 
 /// Where a letter stands among the dimensions of a tensor; -1: nowhere.

@@ -80,12 +80,14 @@ TEST_CASE("what a group waits for is its share of the bytes round the ring", "[p
   Chain world(KernelKind::normalization, 2);
   const TensorSplit split = std::get<TensorSplit>(split_tensors(world.problem, {0, 1, 2}, {.degree = 2}));
   const Group pair = ring_of({0, 1}, world.router);
-  const auto forward = [&](int op, double share) { return forward_wait(split.operators[op], pair, share).value; };
+  const auto forward = [&](int op, double share) {
+    return forward_seconds({}, split.operators[op], pair, share).value;
+  };
   CHECK(forward(0, 1) == 0);
   CHECK(forward(1, 1) == near(2 + 1)); // 4 B in one step, at 2 B/s
   CHECK(forward(1, 0.5) == near(1 + 1));
   CHECK(forward(2, 1) == 0);
-  CHECK(forward_wait(split.operators[1], ring_of({0}, world.router), 1).value == 0); // alone
+  CHECK(forward_seconds({}, split.operators[1], ring_of({0}, world.router), 1).value == 0); // alone
   const auto backward = [&](int op, const OperatorTime& time, double share) {
     return backward_seconds(time, split.operators[op], pair, share).value;
   };

@@ -51,7 +51,7 @@ struct Shipped {
   }
 
   // What the stage is charged for a micro-batch, with its part of adding up gradients; nothing where the rule cannot.
-  std::optional<double> seconds(const std::vector<OperatorId>& stage, const TensorAxis& axis) const {
+  std::optional<double> seconds(const std::vector<OperatorId>& stage, const StageAxes& axis) const {
     const GroupSpeed of_group = speed(axis.degree);
     const auto split = split_tensors(problem, stage, axis, of_group);
     if (!std::holds_alternative<TensorSplit>(split)) {
@@ -62,7 +62,7 @@ struct Shipped {
     for (std::size_t i = 0; i < stage.size(); ++i) {
       const RankShare& share = std::get<TensorSplit>(split).operators[i];
       const auto alone = time(stage[i], share.shard);
-      sum += (alone->forward + forward_wait(share, group, 1) + backward_seconds(*alone, share, group, 1)).value;
+      sum += (forward_seconds(*alone, share, group, 1) + backward_seconds(*alone, share, group, 1)).value;
       if (share.terms.value > 0) {
         sum += seconds_of(Collective{CollectiveKind::all_reduce, group, share.terms}).value / problem.micro_batches;
       }
@@ -137,7 +137,7 @@ TEST_CASE("a stage is charged what its program takes", "[plan][tensor]") {
     const Shipped shipped(name);
     for (const auto& stage : stages_of(shipped.model)) {
       for (const TensorRuleRow& row : kTensorRules) {
-        const TensorAxis axis{4, true, row.rule};
+        const StageAxes axis{4, true, row.rule};
         const auto charged = shipped.seconds(stage, axis);
         const StepTimes times{.computation =
                                   [&](int op, const Shard& shard) {

@@ -30,7 +30,7 @@ struct Block {
         training(half()), router(platform),
         problem(make_problem(model, platform, *std::get<std::unique_ptr<CostModel>>(cost), training, router, 1)) {}
 
-  TensorSplit split(const TensorAxis& axis) const { return std::get<TensorSplit>(split_tensors(problem, all(), axis)); }
+  TensorSplit split(const StageAxes& axis) const { return std::get<TensorSplit>(split_tensors(problem, all(), axis)); }
   std::vector<OperatorId> all() const {
     std::vector<OperatorId> operators(model.size());
     std::iota(operators.begin(), operators.end(), 0);
@@ -75,7 +75,7 @@ struct Block {
 };
 
 // What the whole block keeps on a device.
-double stash_of(const Block& block, const TensorAxis& axis) {
+double stash_of(const Block& block, const StageAxes& axis) {
   const TensorSplit split = block.split(axis);
   double sum = 0;
   for (OperatorId op = 0; op < block.model.size(); ++op) {
@@ -159,7 +159,7 @@ TEST_CASE("under sequence parallelism each device has a term of the vectors' gra
   CHECK(terms(true) == near(6 * Block::width * parameter_bytes(Block::half()).gradient));
 }
 
-Plan plan_of(const Block& block, const TensorAxis& first, const TensorAxis& second) {
+Plan plan_of(const Block& block, const StageAxes& first, const StageAxes& second) {
   Plan plan;
   const std::vector<OperatorId> all = block.all();
   Stage one{.operators = {all.begin(), all.begin() + 6}};
@@ -192,7 +192,7 @@ std::vector<std::vector<double>> quarters_sent(const StageCost& from, const Stag
 TEST_CASE("between stages each device sends the tokens that it has to those that need them", "[plan][tensor]") {
   using Sent = std::vector<std::vector<double>>;
   const Block block(8);
-  const auto sent = [&](const TensorAxis& first, const TensorAxis& second) {
+  const auto sent = [&](const StageAxes& first, const StageAxes& second) {
     const PlanCost cost = cost_plan(block.problem, plan_of(block, first, second));
     return std::pair(quarters_sent(cost.stages[0], cost.stages[1]), quarters_sent(cost.stages[1], cost.stages[0]));
   };

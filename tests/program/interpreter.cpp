@@ -128,12 +128,13 @@ public:
 private:
   const ProgramTensor& tensor(TensorId id) const { return program_.tensors[id]; }
 
-  // Sections of a dimension after the first `axes` dimensions of the layout have cut it.
-  Sections sections_before(const ProgramTensor& tensor, std::size_t axes, const Placement& placement) const {
+  // Sections of a dimension of a tensor after those dimensions of the layout have cut it that cut before this one.
+  Sections sections_before(const ProgramTensor& tensor, std::size_t own, const Placement& placement) const {
     Sections sections = placement.sections;
-    for (std::size_t axis = 0; axis < axes; ++axis) {
-      const Placement& outer = tensor.placements[axis];
-      if (outer.is_shard() && outer.dimension == placement.dimension) {
+    for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+      const Placement& other = tensor.placements[axis];
+      const bool before = placement.last ? axis != own && !other.last : axis < own && !other.last;
+      if (before && other.is_shard() && other.dimension == placement.dimension) {
         for (std::int64_t& section : sections) {
           section /= program_.layout.dimensions[axis].size;
         }
@@ -142,9 +143,17 @@ private:
     return sections;
   }
 
+  // The dimensions of the layout as they cut a tensor.
+  static std::vector<std::size_t> in_order(const ProgramTensor& tensor) {
+    std::vector<std::size_t> order(tensor.placements.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t axis) { return !tensor.placements[axis].last; });
+    return order;
+  }
+
   Numbers part_of(const Numbers& whole, const ProgramTensor& tensor, int rank) const {
     Numbers part = whole;
-    for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
+    for (const std::size_t axis : in_order(tensor)) {
       const Placement& placement = tensor.placements[axis];
       if (placement.is_shard()) {
         part = cut(part, placement.dimension, sections_before(tensor, axis, placement),
@@ -264,23 +273,27 @@ private:
       }
       const bool words = tensor(id).role == ProgramTensor::Role::parameter || tensor(id).dimensions.size() == 3;
       if (words && !inputs.empty()) {
-        reads.first_word = std::max(reads.first_word, first_word(step.op, tensor(id), rank));
+        reads.first_word = std::max(reads.first_word, first_index(step.op, tensor(id), rank, "words"));
+      }
+      if (tensor(id).role == ProgramTensor::Role::value && reads.inputs.size() == 1) { // the first input's
+        reads.first_token = first_index(step.op, tensor(id), rank, kTokens);
       }
     }
     return reads;
   }
 
-  // Where this rank's part of the letter "words" begins in a tensor.
-  std::int64_t first_word(int op, const ProgramTensor& tensor, int rank) const {
+  // Where this rank's part of a letter begins in a tensor; outer dimensions of the layout cut it first.
+  std::int64_t first_index(int op, const ProgramTensor& tensor, int rank, std::string_view name) const {
+    std::int64_t first = 0, size = 0;
     for (std::size_t axis = 0; axis < tensor.placements.size(); ++axis) {
       const Placement& placement = tensor.placements[axis];
       if (placement.is_shard() &&
-          program_.operators[op].letters[letter_of(op, tensor, placement.dimension)].name == "words") {
-        const int parts = program_.layout.dimensions[axis].size;
-        return program_.layout.coordinate(rank, axis) * (placement.sections.front() / parts);
+          program_.operators[op].letters[letter_of(op, tensor, placement.dimension)].name == name) {
+        size = (size > 0 ? size : placement.sections.front()) / program_.layout.dimensions[axis].size;
+        first += program_.layout.coordinate(rank, axis) * size;
       }
     }
-    return 0;
+    return first;
   }
 
   // The letter by which the operator knows a dimension of a tensor that it reads.
@@ -395,7 +408,9 @@ private:
     for (int rank = 0; rank < ranks_; ++rank) {
       now.push_back(read(rank, id));
     }
-    for (std::size_t axis = tensor.placements.size(); axis-- > 0;) {
+    const std::vector<std::size_t> order = in_order(tensor);
+    for (std::size_t at = order.size(); at-- > 0;) {
+      const std::size_t axis = order[at];
       const Placement& placement = tensor.placements[axis];
       std::vector<Numbers> next;
       for (int rank = 0; rank < ranks_; ++rank) {

@@ -23,11 +23,12 @@ double norm_of(const Numbers& numbers);
 /// The norm of the difference over that of `right`; infinite where sizes differ.
 double relative_error(const Numbers& left, const Numbers& right);
 
-/// What a computation of one rank reads. `first_word` is where its part of the vocabulary begins.
+/// What a computation of one rank reads. `first_word` is where its part of the vocabulary begins,
+/// `first_token` where its tokens do.
 struct Reads {
   const Numbers* gradient = nullptr;
   std::vector<const Numbers*> inputs, parameters, reductions;
-  std::int64_t first_word = 0;
+  std::int64_t first_word = 0, first_token = 0;
 };
 
 /// The computations of an operator, on whatever part of its tensors a rank has.

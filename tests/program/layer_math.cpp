@@ -56,29 +56,41 @@ double gelu_slope(double x) {
   return 0.5 * (1 + std::erf(x / std::sqrt(2.0))) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
 }
 
-// Softmax of scores of one head: row i sees columns 0 … i.
-Matrix causal_softmax(const Matrix& scores) {
+// Softmax of scores of one head: row i, of token `first` + i, sees the columns of tokens up to it.
+Matrix causal_softmax(const Matrix& scores, std::int64_t first) {
+  fit(first >= 0 && first + scores.rows() <= scores.cols());
   Matrix weights = Matrix::Zero(scores.rows(), scores.cols());
   for (Eigen::Index i = 0; i < scores.rows(); ++i) {
-    const double top = scores.row(i).head(i + 1).maxCoeff();
-    weights.row(i).head(i + 1) = (scores.row(i).head(i + 1).array() - top).exp();
+    const Eigen::Index seen = first + i + 1;
+    const double top = scores.row(i).head(seen).maxCoeff();
+    weights.row(i).head(seen) = (scores.row(i).head(seen).array() - top).exp();
     weights.row(i) /= weights.row(i).sum();
   }
   return weights;
 }
 
-// The heads of one sample: where queries, keys and values begin in a row.
+// The heads of one sample: where queries, keys and values begin in a row. Keys and values stand behind the queries, or,
+// where a second input has them, at the front of that.
 struct Heads {
-  std::int64_t width, shared, groups, tokens, samples, stride;
-  Heads(const Numbers& input, std::int64_t head_width, std::int64_t queries_per_key)
-      : width(head_width), shared(queries_per_key), groups(input.sizes.back() / (head_width * (queries_per_key + 2))),
-        tokens(input.sizes.size() == 3 ? input.sizes[1] : 0), samples(input.sizes[0]), stride(input.sizes.back()) {
-    fit(input.sizes.size() == 3 && groups * head_width * (queries_per_key + 2) == stride);
+  std::int64_t width, shared, groups, tokens, samples, stride, keys_begin;
+  const Numbers& others; // keys and values
+  Heads(const Reads& reads, std::int64_t head_width, std::int64_t queries_per_key)
+      : width(head_width), shared(queries_per_key), groups(0), tokens(0), samples(0), stride(0), keys_begin(0),
+        others(*reads.inputs.at(reads.inputs.size() > 1 ? 1 : 0)) {
+    const Numbers& input = *reads.inputs.at(0);
+    fit(input.sizes.size() == 3 && others.sizes.size() == 3 && input.sizes[0] == others.sizes[0]);
+    stride = input.sizes.back();
+    groups = stride / (width * (shared + 2));
+    tokens = input.sizes[1];
+    samples = input.sizes[0];
+    keys_begin = reads.inputs.size() > 1 ? 0 : heads() * width;
+    fit(groups * width * (shared + 2) == stride && keys_begin + 2 * groups * width == others.sizes.back());
   }
   std::int64_t heads() const { return groups * shared; }
+  std::int64_t all_tokens() const { return others.sizes[1]; }
   std::int64_t query(std::int64_t head) const { return head * width; }
-  std::int64_t key(std::int64_t head) const { return (heads() + head / shared) * width; }
-  std::int64_t value(std::int64_t head) const { return (heads() + groups + head / shared) * width; }
+  std::int64_t key(std::int64_t head) const { return keys_begin + head / shared * width; }
+  std::int64_t value(std::int64_t head) const { return keys_begin + (groups + head / shared) * width; }
 };
 
 } // namespace
@@ -257,42 +269,70 @@ Math attention_math(std::int64_t width, std::int64_t queries_per_key) {
   Math math;
   math.forward = [=](const Reads& reads) {
     const Numbers& x = *reads.inputs.at(0);
-    const Heads at(x, width, queries_per_key);
+    const Heads at(reads, width, queries_per_key);
     Numbers y = with_last(x, at.heads() * width);
     for (std::int64_t sample = 0; sample < at.samples; ++sample) {
       const auto in = rows_of(x).middleRows(sample * at.tokens, at.tokens);
+      const auto other = rows_of(at.others).middleRows(sample * at.all_tokens(), at.all_tokens());
       auto out = rows_of(y).middleRows(sample * at.tokens, at.tokens);
       for (std::int64_t head = 0; head < at.heads(); ++head) {
         const Matrix scores =
-            scale * in.middleCols(at.query(head), width) * in.middleCols(at.key(head), width).transpose();
-        out.middleCols(head * width, width) = causal_softmax(scores) * in.middleCols(at.value(head), width);
+            scale * in.middleCols(at.query(head), width) * other.middleCols(at.key(head), width).transpose();
+        out.middleCols(head * width, width) =
+            causal_softmax(scores, reads.first_token) * other.middleCols(at.value(head), width);
       }
     }
     return y;
   };
-  math.backward_input = [=](const Reads& reads, int) {
+  // The gradient of an input has what belongs to it: of keys and values only where it has these.
+  math.backward_input = [=](const Reads& reads, int index) {
     const Numbers& x = *reads.inputs.at(0);
-    const Heads at(x, width, queries_per_key);
+    const Heads at(reads, width, queries_per_key);
     fit(reads.gradient->sizes.back() == at.heads() * width && rows_of(*reads.gradient).rows() == rows_of(x).rows());
-    Numbers dx = zeros(x.sizes);
+    const bool of_keys = reads.inputs.size() == 1 || index == 1, of_queries = index == 0;
+    Numbers dx = zeros(reads.inputs.at(static_cast<std::size_t>(index))->sizes);
+    const std::int64_t rows = dx.sizes[1];
     for (std::int64_t sample = 0; sample < at.samples; ++sample) {
       const auto in = rows_of(x).middleRows(sample * at.tokens, at.tokens);
+      const auto other = rows_of(at.others).middleRows(sample * at.all_tokens(), at.all_tokens());
       const auto gradient = rows_of(*reads.gradient).middleRows(sample * at.tokens, at.tokens);
-      auto out = rows_of(dx).middleRows(sample * at.tokens, at.tokens);
+      auto out = rows_of(dx).middleRows(sample * rows, rows);
       for (std::int64_t head = 0; head < at.heads(); ++head) {
         const Matrix query = in.middleCols(at.query(head), width);
-        const Matrix key = in.middleCols(at.key(head), width);
-        const Matrix weights = causal_softmax(scale * query * key.transpose());
+        const Matrix key = other.middleCols(at.key(head), width);
+        const Matrix weights = causal_softmax(scale * query * key.transpose(), reads.first_token);
         const Matrix from = gradient.middleCols(head * width, width);
-        const Matrix slope = from * in.middleCols(at.value(head), width).transpose();
+        const Matrix slope = from * other.middleCols(at.value(head), width).transpose();
         const Eigen::VectorXd mean = slope.cwiseProduct(weights).rowwise().sum();
         const Matrix scores = weights.cwiseProduct(slope.colwise() - mean) * scale;
-        out.middleCols(at.query(head), width) += scores * key;
-        out.middleCols(at.key(head), width) += scores.transpose() * query;
-        out.middleCols(at.value(head), width) += weights.transpose() * from;
+        if (of_queries) {
+          out.middleCols(at.query(head), width) += scores * key;
+        }
+        if (of_keys) {
+          out.middleCols(at.key(head), width) += scores.transpose() * query;
+          out.middleCols(at.value(head), width) += weights.transpose() * from;
+        }
       }
     }
     return dx;
+  };
+  return math;
+}
+
+Math keys_math(std::int64_t width, std::int64_t queries_per_key) {
+  const auto begin = [=](const Numbers& x) {
+    const std::int64_t groups = x.sizes.back() / (width * (queries_per_key + 2));
+    fit(groups * width * (queries_per_key + 2) == x.sizes.back());
+    return groups * queries_per_key * width;
+  };
+  Math math;
+  math.forward = [=](const Reads& reads) {
+    const Numbers& x = *reads.inputs.at(0);
+    return slice_math(begin(x), x.sizes.back()).forward(reads);
+  };
+  math.backward_input = [=](const Reads& reads, int index) {
+    const Numbers& x = *reads.inputs.at(0);
+    return slice_math(begin(x), x.sizes.back()).backward_input(reads, index);
   };
   return math;
 }
@@ -302,8 +342,8 @@ namespace {
 // One head of latent attention in one sample.
 struct LatentHead {
   Matrix query, key, value, query_rotary, key_rotary;
-  Matrix weights(double scale) const {
-    return causal_softmax(scale * (query * key.transpose() + query_rotary * key_rotary.transpose()));
+  Matrix weights(double scale, std::int64_t first_token) const {
+    return causal_softmax(scale * (query * key.transpose() + query_rotary * key_rotary.transpose()), first_token);
   }
 };
 
@@ -313,8 +353,8 @@ Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std
   const std::int64_t d = without_rotary, r = rotary, e = value;
   const double scale = 1 / std::sqrt(static_cast<double>(d + r));
   const auto head_of = [=](const Reads& reads, std::int64_t sample, std::int64_t head) {
-    const std::int64_t tokens = reads.inputs.at(0)->sizes.at(1);
     const auto part = [&](int input, std::int64_t begin, std::int64_t width) -> Matrix {
+      const std::int64_t tokens = reads.inputs.at(input)->sizes.at(1);
       return rows_of(*reads.inputs.at(input)).block(sample * tokens, begin, tokens, width);
     };
     return LatentHead{part(0, head * (d + r), d), part(1, head * (d + e), d), part(1, head * (d + e) + d, e),
@@ -324,8 +364,7 @@ Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std
     const Numbers &query = *reads.inputs.at(0), &key_value = *reads.inputs.at(1);
     const std::int64_t heads = query.sizes.back() / (d + r);
     fit(heads * (d + r) == query.sizes.back() && heads * (d + e) == key_value.sizes.back() &&
-        reads.inputs.at(2)->sizes.back() == r && query.sizes[1] == key_value.sizes[1] &&
-        query.sizes[1] == reads.inputs[2]->sizes[1]);
+        reads.inputs.at(2)->sizes.back() == r && key_value.sizes[1] == reads.inputs[2]->sizes[1]);
     return heads;
   };
   Math math;
@@ -336,7 +375,7 @@ Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std
     for (std::int64_t sample = 0; sample < y.sizes[0]; ++sample) {
       for (std::int64_t head = 0; head < heads; ++head) {
         const LatentHead one = head_of(reads, sample, head);
-        rows_of(y).block(sample * tokens, head * e, tokens, e) = one.weights(scale) * one.value;
+        rows_of(y).block(sample * tokens, head * e, tokens, e) = one.weights(scale, reads.first_token) * one.value;
       }
     }
     return y;
@@ -350,12 +389,13 @@ Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std
       for (std::int64_t head = 0; head < heads; ++head) {
         const LatentHead one = head_of(reads, sample, head);
         const Matrix from = rows_of(*reads.gradient).block(sample * tokens, head * e, tokens, e);
-        const Matrix weights = one.weights(scale);
+        const Matrix weights = one.weights(scale, reads.first_token);
         const Matrix slope = from * one.value.transpose();
         const Eigen::VectorXd mean = slope.cwiseProduct(weights).rowwise().sum();
         const Matrix scores = weights.cwiseProduct(slope.colwise() - mean) * scale;
+        const std::int64_t rows = dx.sizes[1];
         const auto into = [&](std::int64_t begin, std::int64_t width) {
-          return rows_of(dx).block(sample * tokens, begin, tokens, width);
+          return rows_of(dx).block(sample * rows, begin, rows, width);
         };
         if (index == 0) {
           into(head * (d + r), d) = scores * one.key;

@@ -14,8 +14,11 @@ Math gelu_math();
 Math add_math();
 Math multiply_math();
 Math gated_math();
-/// Causal, without positions. `queries_per_key`: query heads that share a key and value head.
+/// Causal, without positions. `queries_per_key`: query heads that share a key and value head. Keys and values may be an
+/// input of their own.
 Math attention_math(std::int64_t width, std::int64_t queries_per_key);
+/// Hands out the keys and values that lie beside queries.
+Math keys_math(std::int64_t width, std::int64_t queries_per_key);
 /// Causal, of queries, keys beside values, and one rotary key that is not turned: widths of a head.
 Math latent_attention_math(std::int64_t without_rotary, std::int64_t rotary, std::int64_t value);
 Math slice_math(std::int64_t begin, std::int64_t end);

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+
+#include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/shared_letters.hpp"
 
 namespace stagecraft::testing {
 
@@ -36,6 +40,14 @@ std::string describe(const TransformerSizes& sizes) {
   return std::string(sizes.gated ? sizes.fused ? "gated" : "two products" : "gelu") + (sizes.tied ? ", tied" : "") +
          (sizes.adapters > 0 ? ", adapters" : "") + (sizes.experts > 0 ? ", experts" : "") +
          (sizes.latent ? ", latent" : "");
+}
+
+Program program_of(const Transformer& model, const Layout& layout, bool sequence) {
+  const auto shared = share_by_megatron(model.operators, layout, {.sequence = sequence});
+  if (const auto* defect = std::get_if<Infeasible>(&shared)) {
+    throw std::runtime_error(defect->reason);
+  }
+  return emit_program(model.operators, std::get<SharedLetters>(shared), layout);
 }
 
 Program without(Program program, Part part, std::size_t number) {

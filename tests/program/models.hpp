@@ -13,6 +13,9 @@ namespace stagecraft::testing {
 std::vector<TransformerSizes> program_models();
 std::string describe(const TransformerSizes& sizes);
 
+/// By Megatron's rule, which must be able to.
+Program program_of(const Transformer& model, const Layout& layout, bool sequence = false);
+
 using Part = std::vector<Step> Program::*;
 inline constexpr Part kParts[] = {&Program::forward, &Program::backward, &Program::reduction, &Program::update};
 

@@ -16,14 +16,6 @@ using namespace stagecraft::testing;
 
 namespace {
 
-Program program_of(const Transformer& model, const Layout& layout, bool sequence = false) {
-  const auto shared = share_by_megatron(model.operators, layout, {.sequence = sequence});
-  if (const auto* defect = std::get_if<Infeasible>(&shared)) {
-    FAIL(defect->reason);
-  }
-  return emit_program(model.operators, std::get<SharedLetters>(shared), layout);
-}
-
 // By a rule that may not be able to; only TorchTitan's may not, and only of mixtures of experts.
 std::optional<Program> program_by(const NamedRule& rule, const Transformer& model, const TransformerSizes& sizes,
                                   const Layout& layout) {
@@ -291,7 +283,7 @@ TEST_CASE("axes that the rule has no letter for are refused") {
   };
   CHECK(reason_of(Axis::data).empty());
   CHECK(reason_of(Axis::context) == "operator 3 needs all tokens at once, so the context axis cannot share them");
-  CHECK(reason_of(Axis::expert) == "the rule of Megatron-LM lays out experts by their own layout");
+  CHECK(reason_of(Axis::experts) == "the rule of Megatron-LM lays out experts by their own layout");
 }
 
 namespace {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/program/transformer.hpp"
 
+#include <numeric>
 #include <random>
 #include <utility>
 
+#include "sim/plan/program/stage_program.hpp"
 #include "sim/workload/layer/expert_layers.hpp"
 #include "sim/workload/layer/latent_attention.hpp"
 #include "sim/workload/layer/layer_signatures.hpp"
@@ -202,5 +204,25 @@ private:
 } // namespace
 
 Transformer make_transformer(const TransformerSizes& sizes) { return Maker(sizes).make(); }
+
+Transformer with_keys_apart(const Transformer& model, const TransformerSizes& sizes) {
+  std::vector<OperatorId> all(model.operators.size());
+  std::iota(all.begin(), all.end(), 0);
+  CutStage cut = cut_stage(model.operators, all, true);
+  Transformer made{.operators = std::move(cut.operators), .inputs = {}};
+  made.inputs.data = model.inputs.data;
+  for (std::size_t op = 0; op < made.operators.size(); ++op) {
+    const int position = cut.position[op];
+    const bool is_keys = cut.op_of[position] != static_cast<int>(op);
+    made.inputs.maths.push_back(is_keys ? keys_math(sizes.hidden / sizes.heads, sizes.heads / sizes.key_value_heads)
+                                        : model.inputs.maths[position]);
+    made.operators[op].reads_inputs |= is_keys; // for its size
+    for (std::size_t i = 0; i < made.operators[op].parameters.size(); ++i) {
+      made.inputs.parameters[{static_cast<int>(op), static_cast<int>(i)}] =
+          model.inputs.parameters.at({position, static_cast<int>(i)});
+    }
+  }
+  return made;
+}
 
 } // namespace stagecraft::testing

@@ -22,5 +22,7 @@ struct Transformer {
   Inputs inputs; ///< with random parameters and data
 };
 Transformer make_transformer(const TransformerSizes& sizes);
+/// The same with keys and values of attention apart, as ranks that share tokens need it.
+Transformer with_keys_apart(const Transformer& model, const TransformerSizes& sizes);
 
 } // namespace stagecraft::testing

@@ -29,6 +29,8 @@ const std::vector<std::string> kLayouts = {
     "{tensor: 2, sequence: true, data: 2, zero: 1}",
     "{data: 4, zero: 1, order: tensor-pipeline-data}",
     "{data: 4, zero: 2}",
+    "{context: 2, tensor: 2, sequence: true, data: 2, zero: 3}",
+    "{context: 4, context_rule: all-to-all, pipeline: 2, zero: 1}",
     "{tensor: 2, sequence: true, data: 2, zero: 3}",
     "{data: 4, zero: 3, shard: 2, reshard: after-forward, reduce: each-micro-batch, prefetch: 2}",
 };
@@ -81,7 +83,8 @@ TEST_CASE("every schedule runs over every layout, keeps the bound and memory, an
 TEST_CASE("the engines agree where nothing is shared, with exchanges as tasks or not", "[study][mesh][conformance]") {
   const std::string nodes = "{nodes: 2 x dgx-h100}";
   int compared = 0;
-  for (const std::string layout : {"{tensor: 4, pipeline: 2}", "{tensor: 4, sequence: true, pipeline: 2}"}) {
+  for (const std::string layout :
+       {"{tensor: 4, pipeline: 2}", "{tensor: 4, sequence: true, pipeline: 2}", "{context: 4, pipeline: 2}"}) {
     for (const std::string& recompute : kRecomputes) {
       const ComparisonResult alone = compare_text(layouts_study(layout, recompute, "analytic", nodes));
       const std::string text = layouts_study(layout, recompute, "simgrid", nodes);

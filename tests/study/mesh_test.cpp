@@ -388,7 +388,7 @@ TEST_CASE("a plan of given layers is that of Megatron-LM's arguments, and is rea
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
       CHECK(read.stages[s].operators == plan.stages[s].operators);
       CHECK(read.stages[s].devices == plan.stages[s].devices);
-      CHECK(read.stages[s].axis() == plan.stages[s].axis());
+      CHECK(read.stages[s].axes() == plan.stages[s].axes());
     }
   };
   same(

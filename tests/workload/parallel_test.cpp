@@ -105,16 +105,16 @@ TEST_CASE("every rank has a place of its own, tensor ranks side by side", "[work
     std::set<int> places;
     for (int stage = 0; stage < 2; ++stage) {
       for (int replica = 0; replica < 3; ++replica) {
-        places.insert(one.place(stage, replica, 0));
-        places.insert(one.place(stage, replica, 1));
-        CHECK(one.place(stage, replica, 1) == one.place(stage, replica, 0) + 1);
+        places.insert(one.place(stage, replica, 0, 0));
+        places.insert(one.place(stage, replica, 0, 1));
+        CHECK(one.place(stage, replica, 0, 1) == one.place(stage, replica, 0, 0) + 1);
       }
     }
     CHECK(places.size() == 12);
     CHECK(*places.rbegin() == 11);
   }
-  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2}, 12).place(1, 1, 0) == (1 * 3 + 1) * 2);
-  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2, .order = RankOrder::tensor_pipeline_data}, 12).place(1, 1, 0) ==
+  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2}, 12).place(1, 1, 0, 0) == (1 * 3 + 1) * 2);
+  CHECK(mesh({.tensor = 2, .data = 3, .pipeline = 2, .order = RankOrder::tensor_pipeline_data}, 12).place(1, 1, 0, 0) ==
         (1 * 2 + 1) * 2);
 }
 
@@ -128,14 +128,14 @@ TEST_CASE("ranks of several sizes have a place for each device", "[workload][par
     std::set<int> places;
     for (int replica = 0; replica < 2; ++replica) {
       for (int tensor = 0; tensor < 3; ++tensor) {
-        places.insert(uneven.place(0, replica, tensor));
+        places.insert(uneven.place(0, replica, 0, tensor));
       }
-      places.insert(uneven.place(1, replica, 0));
+      places.insert(uneven.place(1, replica, 0, 0));
     }
     CHECK(places.size() == 8);
     CHECK(*places.rbegin() == 7);
-    CHECK(uneven.place(1, 1, 0) == 7);
-    CHECK(uneven.place(1, 0, 0) == (row.order == RankOrder::tensor_data_pipeline ? 2 * 3 : 3));
+    CHECK(uneven.place(1, 1, 0, 0) == 7);
+    CHECK(uneven.place(1, 0, 0, 0) == (row.order == RankOrder::tensor_data_pipeline ? 2 * 3 : 3));
   }
   CHECK(refusal({.pipeline = 2, .ranks = {{4}, {2}}}, 8) ==
         "training.parallel: ranks of 4 + 2 = 6 does not divide 8 devices; nearest that do: 4 or 8");
@@ -157,9 +157,32 @@ TEST_CASE("degrees of ranks are those of all unless said otherwise", "[workload]
   CHECK(ranks == std::vector<std::pair<int, bool>>{{4, true}, {2, true}, {4, false}, {1, false}});
 }
 
+// Of 2 tensor x 2 context x 3 data ranks the context ranks are neighbours, a tensor group apart.
+TEST_CASE("context ranks stand between tensor ranks and replicas", "[workload][parallel]") {
+  const Mesh one = mesh({.tensor = 2, .context = {.ranks = 2}, .data = 3}, 12);
+  CHECK(one.place(0, 0, 1, 0) == 2);
+  CHECK(one.place(0, 1, 0, 0) == 4);
+  CHECK(one.place(0, 2, 1, 1) == 11);
+  CHECK(mesh({.tensor = 2, .context = {.ranks = 2}}, 12).data == 3);
+  CHECK(std::get<Infeasible>(mesh_of({.tensor = 2, .context = {.ranks = 4}}, 12)).reason ==
+        "training.parallel: tensor 2 x context 4 = 8 does not divide 12 devices; nearest that do: 6 or 12");
+}
+
+TEST_CASE("how context ranks share attention is read with their number", "[workload][parallel]") {
+  const auto context = [](const std::string& keys) { return training("{parallel: {" + keys + "}}").parallel->context; };
+  CHECK(context("context: 4") == Context{4, ContextRule::ring, 1, TokenOrder::zig_zag});
+  CHECK(context("context: 4, context_rule: all-to-all") == Context{4, ContextRule::all_to_all, 4, TokenOrder::zig_zag});
+  CHECK(context("context: 4, context_rule: both, context_heads: 2, context_order: contiguous") ==
+        Context{4, ContextRule::both, 2, TokenOrder::contiguous});
+  CHECK(context("context: 1, context_rule: all-gather") == Context{}); // nothing is shared
+  CHECK(test::error_of([&] { context("context: 4, context_rule: both, context_heads: 3"); }) ==
+        "t.yaml:1:60: 'context_heads' 3 does not divide the 4 ranks of the context axis; nearest that do: 2 or 4");
+  CHECK_THAT(test::error_of([&] { context("context: 4, context_heads: 2"); }),
+             Catch::Contains("allowed: with 'context_rule: both'"));
+  CHECK_THAT(test::error_of([&] { context("context: 4, context_rule: rings"); }), Catch::Contains("did you mean"));
+}
+
 TEST_CASE("degrees that are not modelled, or said twice, are refused where they stand", "[workload][parallel]") {
-  CHECK(test::error_of([] { training("{parallel: {context: 2}}"); }) ==
-        "t.yaml:1:22: 'context' 2 is not modelled; allowed: 1");
   CHECK_THAT(test::error_of([] { training("{parallel: {zero: 4}}"); }), Catch::Contains("[0, 3]"));
   CHECK_THAT(test::error_of([] { training("{parallel: {expert: 2}}"); }), Catch::StartsWith("t.yaml:1:21:"));
   CHECK_THAT(test::error_of([] { training("{parallel: {tensor: 0}}"); }), Catch::StartsWith("t.yaml:1:21:"));

@@ -48,7 +48,8 @@ std::vector<PlanRank> ranks_of(const Plan& plan, const Platform& platform) {
         const int place = static_cast<int>(at);
         ranks.push_back({.device = stage.devices[at],
                          .pipeline = pipeline,
-                         .data = place / stage.tensor_parallel,
+                         .data = place / stage.tensor_parallel / stage.context.ranks,
+                         .context = place / stage.tensor_parallel % stage.context.ranks,
                          .tensor = place % stage.tensor_parallel,
                          .nic = nic_of(stage.devices[at], platform, router)});
         is_new = true;
@@ -70,6 +71,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
       json["ranks"].push_back({{"rank", number},
                                {"pipeline", rank.pipeline},
                                {"data", rank.data},
+                               {"context", rank.context},
                                {"tensor", rank.tensor},
                                {"device", platform.devices[rank.device].name},
                                {"node", node_of(rank)},
@@ -82,6 +84,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
   Table table{{{"rank", Align::right},
                {"pipeline", Align::right},
                {"data", Align::right},
+               {"context", Align::right},
                {"tensor", Align::right},
                {"device"},
                {"node"},
@@ -93,6 +96,7 @@ void emit_ranks(const OutputOptions& options, const Plan& plan, const Platform& 
     table.rows.push_back({{std::to_string(number)},
                           {std::to_string(rank.pipeline)},
                           {std::to_string(rank.data)},
+                          {std::to_string(rank.context)},
                           {std::to_string(rank.tensor)},
                           {platform.devices[rank.device].name},
                           {node_of(rank)},

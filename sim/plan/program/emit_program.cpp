@@ -34,7 +34,7 @@ public:
       forward(op);
     }
     steps_ = &program_.backward;
-    converted_.clear(); // a value gathered for forward is gathered again for backward
+    forget_gathered();
     for (int op = count() - 1; op >= 0; --op) {
       backward(op);
     }
@@ -57,19 +57,37 @@ private:
     return static_cast<TensorId>(program_.tensors.size()) - 1;
   }
 
+  // A value gathered for forward is gathered again for backward. What ranks that share tokens have exchanged among all
+  // is kept instead of what it was made of, which has the same size.
+  void forget_gathered() {
+    std::erase_if(converted_, [&](const auto& one) {
+      const auto& [from, axis, kind, dimension, sections] = one.first;
+      return program_.layout.dimensions[axis].axis == Axis::tensor || kind != Kind::shard ||
+             !tensor(from).placements[axis].is_shard();
+    });
+  }
+
   // How an operator reads or keeps a tensor of these dimensions.
   Placements used(int op, const TensorDimensions& dimensions) const {
     Placements placements(axes_);
     for (std::size_t axis = 0; axis < axes_; ++axis) {
-      placements[axis] = placement_used(dimensions, shared_[op][axis]);
+      placements[axis] = along(axis, placement_used(dimensions, shared_[op][axis]), dimensions, op);
     }
     return placements;
+  }
+
+  // Ranks that exchange tokens for heads divide those that a tensor rank has.
+  Placement along(std::size_t axis, Placement placement, const TensorDimensions& dimensions, int op) const {
+    placement.last = placement.is_shard() && program_.layout.dimensions[axis].axis == Axis::heads &&
+                     signature(op).letters[dimensions[placement.dimension].letter].name != kTokens;
+    return placement;
   }
 
   Placements made(int op, const TensorDimensions& dimensions, bool output) const {
     Placements placements(axes_);
     for (std::size_t axis = 0; axis < axes_; ++axis) {
-      placements[axis] = placement_made(signature(op), dimensions, shared_[op][axis], output);
+      placements[axis] =
+          along(axis, placement_made(signature(op), dimensions, shared_[op][axis], output), dimensions, op);
     }
     return placements;
   }
@@ -81,18 +99,42 @@ private:
     return placements;
   }
 
-  // The tensor with other placements. Outer dimensions are put right first, but what is gathered goes from the inside.
+  // The tensor with other placements. Outer dimensions are put right first, but what is gathered goes from the inside,
+  // and a dimension of a tensor is not given up while another that cuts after it still cuts it.
   TensorId convert(TensorId from, const Placements& to) {
+    for (auto axis = next_to_convert(from, to); axis; axis = next_to_convert(from, to)) {
+      from = step_to(from, *axis, to[*axis]);
+    }
+    return from;
+  }
+
+  std::optional<std::size_t> next_to_convert(TensorId from, const Placements& to) {
+    std::optional<std::size_t> first;
+    const Placements& now = tensor(from).placements;
     for (const bool gathers : {true, false}) {
       for (std::size_t i = 0; i < axes_; ++i) {
         const std::size_t axis = gathers ? axes_ - 1 - i : i;
-        const Placement& now = tensor(from).placements[axis];
-        if (now != to[axis] && gathers == (way_between(now, to[axis]) == StepKind::all_gather)) {
-          from = step_to(from, axis, to[axis]);
+        if (now[axis] == to[axis] || gathers != (way_between(now[axis], to[axis]) == StepKind::all_gather)) {
+          continue;
         }
+        if (!is_cut_after(now, axis)) {
+          return axis;
+        }
+        first = first ? first : axis;
       }
     }
-    return from;
+    return first;
+  }
+
+  // Whether another dimension of the layout divides what this one has cut.
+  bool is_cut_after(const Placements& now, std::size_t axis) const {
+    for (std::size_t other = 0; other < axes_ && now[axis].is_shard(); ++other) {
+      const bool after = now[other].last != now[axis].last ? now[other].last : other > axis;
+      if (after && now[other].is_shard() && now[other].dimension == now[axis].dimension) {
+        return true;
+      }
+    }
+    return false;
   }
 
   TensorId step_to(TensorId from, std::size_t axis, const Placement& to) {
@@ -186,7 +228,8 @@ private:
   Placement agreed(int op, std::size_t axis) const {
     std::vector<Placement> needed;
     for (const auto& [reader, index] : readers_[op]) {
-      needed.push_back(placement_used(signature(reader).inputs[index].dimensions, shared_[reader][axis]));
+      const TensorDimensions& dimensions = signature(reader).inputs[index].dimensions;
+      needed.push_back(along(axis, placement_used(dimensions, shared_[reader][axis]), dimensions, reader));
     }
     return agreed_placement(needed);
   }

@@ -17,13 +17,15 @@ struct Placement {
   Kind kind = Kind::replicate;
   int dimension = 0;                    ///< of a shard
   std::vector<std::int64_t> sections{}; ///< of a shard: each is cut into equal parts
+  bool last = false;                    ///< of a shard: it cuts what other dimensions of the layout leave
   bool operator==(const Placement&) const = default;
 
   bool is_shard() const { return kind == Kind::shard; }
   bool is_partial() const { return kind == Kind::partial; }
 };
 
-/// One for each dimension of the layout. Where several cut the same dimension of a tensor, the outer cuts first.
+/// One for each dimension of the layout. Where several cut the same dimension of a tensor, the outer cuts first, except
+/// for one that cuts last.
 using Placements = std::vector<Placement>;
 
 } // namespace stagecraft

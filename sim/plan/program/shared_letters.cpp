@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/program/shared_letters.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "sim/plan/program/product_regions.hpp"
@@ -17,6 +18,18 @@ std::int64_t nearest(std::int64_t pieces, std::int64_t size) {
       return size + away;
     }
   }
+}
+
+// Tokens; of what needs all of them at once, attention, the heads.
+AxisLetters tokens_or_heads(const std::vector<Signature>& operators) {
+  AxisLetters chosen;
+  for (const Signature& signature : operators) {
+    const int tokens = find_letter(signature, kTokens);
+    const bool whole = tokens != kNone && signature.letters[tokens].along == Along::whole;
+    const bool attends = signature.queries.has_value();
+    chosen.letters.push_back(whole || attends ? feature_letter(signature) : tokens);
+  }
+  return chosen;
 }
 
 AxisLetters letters_named(const std::vector<Signature>& operators, std::string_view name) {
@@ -41,11 +54,19 @@ std::optional<Infeasible> sharing_defect(const std::vector<Signature>& operators
       return Infeasible{"operator " + std::to_string(op) + " needs all " + letter.name + " at once, so the " +
                         std::string(name_of(dimension.axis)) + " axis cannot share them"};
     }
-    if (letter.pieces % dimension.size != 0 && !(dimension.axis == Axis::tensor && padded.count(op) > 0)) {
-      return Infeasible{
-          std::to_string(letter.pieces) + " " + letter.name + " do not divide over " + std::to_string(dimension.size) +
-          " " + std::string(name_of(dimension.axis)) +
-          "-parallel ranks; nearest that does: " + std::to_string(nearest(letter.pieces, dimension.size))};
+    std::string outer; // what shares the letter already
+    std::int64_t pieces = letter.pieces;
+    for (std::size_t i = 0; i < axis; ++i) {
+      if (shared[op][i] == shared[op][axis] && layout.dimensions[i].size > 1) {
+        pieces = std::max<std::int64_t>(pieces / layout.dimensions[i].size, pieces > 0 ? 1 : 0);
+        outer += std::to_string(layout.dimensions[i].size) + " " + std::string(name_of(layout.dimensions[i].axis)) +
+                 "-parallel x ";
+      }
+    }
+    if (pieces % dimension.size != 0 && !(dimension.axis == Axis::tensor && padded.count(op) > 0)) {
+      return Infeasible{std::to_string(letter.pieces) + " " + letter.name + " do not divide over " + outer +
+                        std::to_string(dimension.size) + " " + std::string(name_of(dimension.axis)) +
+                        "-parallel ranks; nearest that does: " + std::to_string(nearest(pieces, dimension.size))};
     }
   }
   return std::nullopt;
@@ -57,10 +78,15 @@ share_axes(const std::vector<Signature>& operators, const Layout& layout, std::s
   SharedLetters shared(operators.size(), std::vector<int>(layout.dimensions.size(), kNone));
   for (std::size_t axis = 0; axis < layout.dimensions.size(); ++axis) {
     const Layout::Dimension& dimension = layout.dimensions[axis];
+    if (dimension.size == 1) {
+      continue; // nothing to share
+    }
     std::variant<AxisLetters, Infeasible> chosen =
         Infeasible{"the rule of " + std::string(framework) + " lays out experts by their own layout"};
     if (dimension.axis == Axis::data || dimension.axis == Axis::context) {
       chosen = letters_named(operators, dimension.axis == Axis::data ? kSamples : kTokens);
+    } else if (dimension.axis == Axis::heads) {
+      chosen = tokens_or_heads(operators);
     } else if (dimension.axis == Axis::tensor) {
       chosen = along_tensor(dimension.size);
     }

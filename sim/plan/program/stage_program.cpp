@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/plan/program/emit_program.hpp"
+#include "sim/plan/program/keys_apart.hpp"
 #include "sim/plan/program/share_by_search.hpp"
 #include "sim/workload/derive_signatures.hpp"
 
@@ -26,8 +27,8 @@ Signature border_of(const Signature& maker) {
 
 class Cutter {
 public:
-  Cutter(const std::vector<Signature>& all, const std::vector<OperatorId>& stage)
-      : all_(all), stage_(stage), index_of_(all.size(), -1), inside_(all.size(), 0) {
+  Cutter(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart)
+      : all_(all), stage_(stage), keys_apart_(keys_apart), index_of_(all.size(), -1), inside_(all.size(), 0) {
     for (const OperatorId op : stage) {
       inside_[op] = 1;
     }
@@ -45,8 +46,9 @@ public:
     }
     made_.incoming = static_cast<int>(made_.operators.size());
     for (std::size_t at = 0; at < stage_.size(); ++at) {
-      add(stage_[at], renumbered(all_[stage_[at]]), at);
+      add_inside(at);
     }
+    made_.outgoing = static_cast<int>(made_.operators.size());
     add_outgoing();
     return std::move(made_);
   }
@@ -56,6 +58,20 @@ private:
     index_of_[op] = static_cast<int>(made_.operators.size());
     made_.operators.push_back(std::move(signature));
     made_.position.push_back(static_cast<int>(position));
+  }
+
+  void add_inside(std::size_t at) {
+    Signature own = renumbered(all_[stage_[at]]);
+    if (auto apart = keys_apart_ ? keys_apart(own) : std::nullopt) {
+      if (apart->keys) {
+        apart->attention.inputs.back().maker = static_cast<int>(made_.operators.size());
+        made_.operators.push_back(*std::move(apart->keys));
+        made_.position.push_back(static_cast<int>(at));
+      }
+      own = std::move(apart->attention);
+    }
+    add(stage_[at], std::move(own), at);
+    made_.op_of.push_back(index_of_[stage_[at]]);
   }
 
   void add_outgoing() {
@@ -83,58 +99,75 @@ private:
 
   const std::vector<Signature>& all_;
   const std::vector<OperatorId>& stage_;
+  bool keys_apart_;
   std::vector<int> index_of_; // [operator of the model]: in what is made
   std::vector<char> inside_;
   CutStage made_;
 };
 
 SharedLetters search(const CutStage& cut, const std::vector<OperatorId>& stage, const Layout& layout,
-                     const TensorAxis& axis, const StepTimes& times) {
-  const auto is_border = [&](int op) {
-    return op < cut.incoming || op >= cut.incoming + static_cast<int>(stage.size());
-  };
-  SearchRule rule{.sequence = axis.sequence};
+                     const StageAxes& axes, const StepTimes& times) {
+  SearchRule rule{.sequence = axes.sequence};
   for (int op = 0; op < static_cast<int>(cut.operators.size()); ++op) {
-    rule.borders.push_back(is_border(op) ? 1 : 0);
+    rule.borders.push_back(cut.is_border(op) ? 1 : 0);
   }
   StepTimes of_cut = times;
   of_cut.computation = [&](int op, const Shard& shard) {
-    return is_border(op) ? Seconds{0} : times.computation(stage[op - cut.incoming], shard);
+    return cut.is_border(op) ? Seconds{0} : times.computation(stage[cut.position[op]], shard);
   };
   return share_by_search(cut.operators, layout, rule, of_cut).shared;
 }
 
 std::variant<SharedLetters, Infeasible> share(const CutStage& cut, const std::vector<OperatorId>& stage,
-                                              const Layout& layout, const TensorAxis& axis, const StepTimes& times) {
-  switch (axis.rule) {
+                                              const Layout& layout, const StageAxes& axes, const StepTimes& times) {
+  switch (axes.rule) {
   case TensorRule::torchtitan:
-    return share_by_torchtitan(cut.operators, layout, {.sequence = axis.sequence});
+    return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence});
   case TensorRule::torchtitan_whole_loss:
-    return share_by_torchtitan(cut.operators, layout, {.sequence = axis.sequence, .loss_parallel = false});
+    return share_by_torchtitan(cut.operators, layout, {.sequence = axes.sequence, .loss_parallel = false});
   case TensorRule::search:
-    return search(cut, stage, layout, axis, times);
+    if (axes.context.ranks > 1) {
+      return Infeasible{"the search for what a tensor group shares knows no context axis; allowed: a framework's rule"};
+    }
+    return search(cut, stage, layout, axes, times);
   default:
-    return share_by_megatron(cut.operators, layout, {axis.sequence, true, true});
+    return share_by_megatron(cut.operators, layout, {axes.sequence, true, true});
   }
+}
+
+// The ranks that exchange data in a pass: those that share tokens, and in each of these a tensor group.
+Layout layout_of(const StageAxes& axes) {
+  std::vector<AxisSize> sizes;
+  if (axes.context.loops() > 1) {
+    sizes.push_back({Axis::context, axes.context.loops()});
+  }
+  if (axes.context.heads > 1) {
+    sizes.push_back({Axis::heads, axes.context.heads});
+  }
+  sizes.push_back({Axis::tensor, axes.degree});
+  return make_layout(sizes);
 }
 
 } // namespace
 
-CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage) {
-  return Cutter(all, stage).cut();
+CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart) {
+  return Cutter(all, stage, keys_apart).cut();
 }
 
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
-                                                     const TensorAxis& axis, const StepTimes& times) {
-  CutStage cut = cut_stage(signatures_of(model), stage);
-  const Layout layout = make_layout({{Axis::tensor, axis.degree}});
-  auto shared = share(cut, stage, layout, axis, times);
+                                                     const StageAxes& axes, const StepTimes& times) {
+  CutStage cut = cut_stage(signatures_of(model), stage, axes.context.loops() > 1);
+  const Layout layout = layout_of(axes);
+  auto shared = share(cut, stage, layout, axes, times);
   if (const Infeasible* reason = std::get_if<Infeasible>(&shared)) {
     return *reason;
   }
-  StageProgram made{.shared = std::move(std::get<SharedLetters>(shared)),
+  StageProgram made{.program = {},
+                    .shared = std::move(std::get<SharedLetters>(shared)),
                     .position = std::move(cut.position),
-                    .incoming = cut.incoming};
+                    .op_of = std::move(cut.op_of),
+                    .incoming = cut.incoming,
+                    .outgoing = cut.outgoing};
   made.program = emit_program(std::move(cut.operators), made.shared, layout);
   return made;
 }

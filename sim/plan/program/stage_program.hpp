@@ -9,7 +9,7 @@
 #include "sim/plan/program/program.hpp"
 #include "sim/plan/program/program_seconds.hpp"
 #include "sim/plan/program/shared_letters.hpp"
-#include "sim/plan/program/tensor_axis.hpp"
+#include "sim/plan/program/stage_axes.hpp"
 #include "sim/workload/model_graph.hpp"
 
 namespace stagecraft {
@@ -18,28 +18,32 @@ namespace stagecraft {
 /// last: at a stage's border a tensor is whole, or cut by samples or tokens.
 struct CutStage {
   std::vector<Signature> operators;
-  /// [operator]: its position in the stage; for a tensor that comes in that of its first reader, for one that goes out
-  /// that of its maker.
+  /// [operator]: its position in the stage; for a tensor that comes in and for keys apart that of the first reader, for
+  /// one that goes out that of its maker.
   std::vector<int> position;
-  int incoming = 0; ///< tensors that come in
+  std::vector<int> op_of; ///< [position in the stage]: the operator
+  int incoming = 0;       ///< tensors that come in
+  int outgoing = 0;       ///< the first of the tensors that go out
+
+  bool is_border(int op) const { return op < incoming || op >= outgoing; }
 };
-CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage);
+/// With `keys_apart`, what attention needs of all tokens stands apart from what it needs of its own (keys_apart()).
+CutStage cut_stage(const std::vector<Signature>& all, const std::vector<OperatorId>& stage, bool keys_apart = false);
 
 /// The program of a group, by the axis's rule: Megatron-LM's with products that stand alone shared too and vocabularies
 /// padded.
 struct StageProgram {
   Program program;
   SharedLetters shared;
-  std::vector<int> position; ///< as in CutStage
-  int incoming = 0;
+  std::vector<int> position, op_of; ///< as in CutStage
+  int incoming = 0, outgoing = 0;
 
-  /// The operator of the program at a position of the stage.
-  int op_at(std::size_t at) const { return incoming + static_cast<int>(at); }
+  bool is_border(int op) const { return op < incoming || op >= outgoing; }
 };
 
 /// Infeasible, with the nearest degree that works, where something does not divide. Only a search asks for times, whose
 /// computation() is of operators of the model.
 std::variant<StageProgram, Infeasible> stage_program(const ModelGraph& model, const std::vector<OperatorId>& stage,
-                                                     const TensorAxis& axis, const StepTimes& times = {});
+                                                     const StageAxes& axes, const StepTimes& times = {});
 
 } // namespace stagecraft

@@ -73,7 +73,7 @@ std::string in_script(Json value) {
 
 Json number_of(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json to_value(const Axis& axis, bool logarithmic) {
+Json to_value(const ChartAxis& axis, bool logarithmic) {
   Json value{{"title", axis.title}, {"log", logarithmic}, {"zero", axis.from_zero}};
   if (!axis.names.empty()) {
     value["names"] = axis.names;

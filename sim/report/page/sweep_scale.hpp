@@ -12,7 +12,7 @@ namespace stagecraft {
 
 /// An axis of a chart, and the position of each value of a sweep's axis on it.
 struct Scale {
-  Axis axis;
+  ChartAxis axis;
   std::vector<double> places; ///< [value]
 };
 

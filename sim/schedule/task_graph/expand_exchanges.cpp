@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "sim/base/end_of_equals.hpp"
@@ -18,37 +18,46 @@
 namespace stagecraft {
 namespace {
 
-// The flows that carry out an exchange.
-const Flows& flows_of(const TimedPass& pass, const PassExchange& exchange) {
-  return pass.group->group.ways->flows(exchange.kind, exchange.bytes);
+// A team's flows for an exchange.
+const Flows& flows_of(const GraphTeam& team, const PassExchange& exchange) {
+  return team.team->group.ways->flows(exchange.kind, exchange.bytes);
 }
 
-// Who exchanges data: the group of a device, however many stages it runs, one after the other.
-using Members = std::pair<std::int32_t, int>; // the device in whose name it sends, and how many there are
-
-Members members_of(const TimedPass& pass) { return {pass.device, pass.group->group.ranks}; }
-
-// Calls visit(members, link) for each link that a group's exchanges cross.
-template <class Visit> void for_each_link(std::span<const TimedPass> passes, const Visit& visit) {
-  for (const TimedPass& pass : passes) {
-    if (pass.group->group.ways == nullptr) {
-      continue;
-    }
-    for (const PassExchange& exchange : pass.pass->exchanges) {
-      for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        for (const LinkId link : flow.leg.links) {
-          visit(members_of(pass), link);
-        }
+// The teams that exchange data in a pass, each with one of its exchanges after another.
+class TeamsOfPasses {
+public:
+  TeamsOfPasses(const TaskGraph& graph, const ExchangePlan& plan) : plan_(plan), teams_(plan.passes.size()) {
+    std::set<std::pair<std::int32_t, std::int32_t>> known; // pass, device
+    for (const Work& work : graph.works) {
+      if (work.pass >= 0 && known.emplace(work.pass, work.device).second) {
+        add(work);
       }
     }
   }
-}
 
-// The groups whose exchanges cross a link that something else crosses, be it another group or a transfer.
-class SharingGroups {
+  /// Of a pass, ascending: those of all its devices.
+  const std::set<std::int32_t>& of(std::size_t pass) const { return teams_[pass]; }
+
+private:
+  void add(const Work& work) {
+    const auto& of_device = plan_.teams_of.at({work.stage, work.device});
+    for (const PassExchange& exchange : plan_.passes[work.pass].pass->exchanges) {
+      const std::int32_t team = of_device[AxisGroups::place_of(exchange.axis)];
+      if (team >= 0 && plan_.teams[team].team->group.ways != nullptr) {
+        teams_[work.pass].insert(team);
+      }
+    }
+  }
+
+  const ExchangePlan& plan_;
+  std::vector<std::set<std::int32_t>> teams_; // [pass]
+};
+
+// The teams whose exchanges cross a link that something else crosses, be it another team or a transfer.
+class SharingTeams {
 public:
-  SharingGroups(const TaskGraph& graph, std::span<const TimedPass> passes, const Platform& platform)
-      : users_(platform.links.size()) {
+  SharingTeams(const TaskGraph& graph, const ExchangePlan& plan, const TeamsOfPasses& teams, const Platform& platform)
+      : plan_(plan), teams_(teams), users_(platform.links.size()) {
     constexpr double kBytesOfNorm = 8; // at most, of the one number that clipping adds up: they hold nothing up
     for (const Work& work : graph.works) {
       if (!work.transfers() || work.bytes < 1 || (work.kind == TaskKind::all_reduce && work.bytes <= kBytesOfNorm)) {
@@ -58,28 +67,75 @@ public:
         users_[link].several = true;
       }
     }
-    for_each_link(passes, [&](const Members& members, LinkId link) {
+    for_each_link([&](std::int32_t members, LinkId link) {
       User& user = users_[link];
-      user.several = user.several || (user.members && *user.members != members);
+      user.several = user.several || (user.members >= 0 && user.members != members);
       user.members = members;
     });
-    for_each_link(passes, [&](const Members& members, LinkId link) {
+    for_each_link([&](std::int32_t members, LinkId link) {
       if (users_[link].several && !std::isinf(platform.links[link].bandwidth.value)) {
         sharing_.insert(members);
       }
     });
   }
 
-  bool has(const Members& members) const { return sharing_.contains(members); }
+  bool has(std::int32_t team) const { return sharing_.contains(plan_.teams[team].members); }
 
 private:
   struct User {
-    std::optional<Members> members = std::nullopt;
+    std::int32_t members = -1;
     bool several = false;
   };
-  std::vector<User> users_; // [link]
-  std::set<Members> sharing_;
+
+  // Calls visit(members, link) for each link that a team's exchanges cross.
+  template <class Visit> void for_each_link(const Visit& visit) const {
+    for (std::size_t pass = 0; pass < plan_.passes.size(); ++pass) {
+      for (const std::int32_t number : teams_.of(pass)) {
+        const GraphTeam& team = plan_.teams[number];
+        for (const PassExchange& exchange : plan_.passes[pass].pass->exchanges) {
+          if (exchange.axis != team.team->axis) {
+            continue;
+          }
+          for (const CoupledFlow& flow : flows_of(team, exchange)) {
+            for (const LinkId link : flow.leg.links) {
+              visit(team.members, link);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  const ExchangePlan& plan_;
+  const TeamsOfPasses& teams_;
+  std::vector<User> users_;        // [link]
+  std::set<std::int32_t> sharing_; // lists of TaskGraph::members
 };
+
+// [pass]: whether its exchanges become tasks. Passes whose devices meet are divided together or not at all.
+std::vector<char> passes_to_divide(const ExchangePlan& plan, const TeamsOfPasses& teams, const SharingTeams* sharing) {
+  std::vector<char> divides(plan.passes.size(), 0);
+  std::vector<char> met(plan.teams.size(), 0);
+  for (std::size_t team = 0; team < met.size(); ++team) {
+    met[team] = sharing == nullptr || sharing->has(static_cast<std::int32_t>(team)) ? 1 : 0;
+  }
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (std::size_t pass = 0; pass < divides.size(); ++pass) {
+      const std::set<std::int32_t>& own = teams.of(pass);
+      if (divides[pass] != 0 ||
+          std::none_of(own.begin(), own.end(), [&](std::int32_t team) { return met[team] != 0; })) {
+        continue;
+      }
+      divides[pass] = 1;
+      grows = true;
+      for (const std::int32_t team : own) {
+        met[team] = 1;
+      }
+    }
+  }
+  return divides;
+}
 
 // What a pass does from one fraction of its time to another. These lie between operators, where no exchange is under
 // way; an exchange belongs to the part in which it begins.
@@ -109,6 +165,8 @@ public:
   }
 
   const GroupPass& operator*() const { return part_; }
+  /// Exchanges of the pass before the part.
+  std::size_t first() const { return first_; }
 
 private:
   static constexpr double kRounding = 1e-9;
@@ -147,9 +205,9 @@ private:
 // Writes the graph anew. Tasks that followed one another and had one work become a block for each step of it.
 class Expansion {
 public:
-  Expansion(TaskGraph graph, std::span<const TimedPass> passes, std::vector<char> expands)
-      : made_(graph), old_(std::move(graph)), passes_(passes), expands_(std::move(expands)), first_(old_.work.size()),
-        last_(old_.work.size()), steps_(old_.work.size(), -1), begun_(passes.size()) {}
+  Expansion(TaskGraph graph, const ExchangePlan& plan, std::vector<char> divides)
+      : made_(graph), old_(std::move(graph)), plan_(plan), divides_(std::move(divides)), first_(old_.work.size()),
+        last_(old_.work.size()), steps_(old_.work.size(), -1) {}
 
   TaskGraph run() {
     clear_tasks();
@@ -157,7 +215,7 @@ public:
       const std::int32_t* const work = old_.work.data();
       const auto end = static_cast<TaskId>(end_of_equals(work + task, work + tasks) - work);
       const Work& same = old_.works[work[task]];
-      same.pass >= 0 && expands_[same.pass] != 0 ? divide(task, end) : copy(task, end);
+      same.pass >= 0 && divides_[same.pass] != 0 ? divide(task, end) : copy(task, end);
       task = end;
     }
     write_edges();
@@ -204,7 +262,7 @@ private:
   // Tasks [begin, end) of one work, step by step.
   void divide(TaskId begin, TaskId end) {
     const Work& whole = old_.works[old_.work[begin]];
-    const PassPart made(passes_[whole.pass], whole.part_begin, whole.part_end);
+    const PassPart made(plan_.passes[whole.pass], whole.part_begin, whole.part_end);
     const GroupPass& part = *made;
     const auto steps = static_cast<std::int32_t>(blocks_.size());
     Work step = whole;
@@ -222,57 +280,67 @@ private:
       last_[task] = blocks_.back() + (task - begin);
       steps_[task] = steps;
     }
-    for (TaskId task = begin; task < end; ++task) {
-      meet(task, begin, end, whole, part);
-    }
+    meet(begin, end, made, steps);
   }
 
-  // Joins a task's steps by exchanges, which its group makes when the first of its devices is divided.
-  void meet(TaskId task, TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
-    auto [at, is_new] = begun_[whole.pass].try_emplace({whole.part_begin, old_.micro_batch[task]}, kNone);
-    if (is_new) {
-      if (exchanges_of_ != begin) {
-        exchanges_of_ = begin;
-        exchange_blocks_ = static_cast<std::int32_t>(exchanges_.size());
-        make_exchanges(begin, end, whole, part);
-      }
-      at->second = static_cast<std::int32_t>(met_.size());
-      met_.push_back({exchange_blocks_, task - begin});
-    }
-    const Met& met = met_[at->second];
+  // Joins the steps of tasks [begin, end) by exchanges, which a team makes when the first of its devices is divided.
+  // The devices of a team run the same micro-batches one after another.
+  void meet(TaskId begin, TaskId end, const PassPart& made, std::int32_t steps) {
+    const Work& whole = old_.works[old_.work[begin]];
+    const GroupPass& part = *made;
+    const auto& of_device = plan_.teams_of.at({whole.stage, whole.device});
+    std::vector<Met> met;
     for (std::size_t i = 0; i < part.exchanges.size(); ++i) {
-      const TaskId before = blocks_[steps_[task] + part.exchanges[i].after] + (task - begin);
-      edges_.push_back({before, exchanges_[met.blocks + i].first + met.offset});
+      const std::int32_t team = of_device[AxisGroups::place_of(part.exchanges[i].axis)];
+      const auto [at, is_new] =
+          begun_.try_emplace({team, plan_.passes[whole.pass].kind, made.first() + i, old_.micro_batch[begin]}, Met{});
+      if (is_new) {
+        at->second = make_exchange(begin, end, whole, part.exchanges[i], team);
+      }
+      if (i > 0 && (is_new || at->second.team != met.back().team)) { // exchanges follow one another
+        follow(met.back().last, at->second.first, end - begin);
+      }
+      follow(blocks_[steps + part.exchanges[i].after], at->second.first, end - begin);
+      met.push_back(at->second);
     }
     std::size_t known = 0; // exchanges that have ended before
     for (std::size_t i = 0; i < part.computations.size(); ++i) {
       const std::size_t needs = part.computations[i].needs;
       if (needs > known) {
-        const TaskId after = blocks_[steps_[task] + i] + (task - begin);
-        edges_.push_back({exchanges_[met.blocks + needs - 1].second + met.offset, after});
+        follow(met[needs - 1].last, blocks_[steps + i], end - begin);
         known = needs;
       }
     }
   }
 
-  // The exchanges of tasks [begin, end), a block for each flow.
-  void make_exchanges(TaskId begin, TaskId end, const Work& whole, const GroupPass& part) {
-    const TimedPass& pass = passes_[whole.pass];
-    TaskId before = kNone; // exchanges of a group run one after the other
-    for (const PassExchange& exchange : part.exchanges) {
-      TaskId first = kNone;
-      for (const CoupledFlow& flow : flows_of(pass, exchange)) {
-        const TaskId block = add(work_of_flow(TaskKind::exchange, pass.device, pass.stage, leg_of(flow.leg),
-                                              pass.members, flow, exchange.bytes),
-                                 begin, end);
-        for (TaskId i = 0; before != kNone && i < end - begin; ++i) {
-          edges_.push_back({before + i, block + i});
-        }
-        first = first == kNone ? block : first;
-        before = block;
-      }
-      exchanges_.emplace_back(first, before);
+  void follow(TaskId from, TaskId to, TaskId count) {
+    for (TaskId i = 0; i < count; ++i) {
+      edges_.push_back({from + i, to + i});
     }
+  }
+
+  // The first and last flow's blocks of an exchange, of a team.
+  struct Met {
+    TaskId first = kNone, last = kNone;
+    std::int32_t team = kNone;
+  };
+
+  // An exchange of tasks [begin, end), a block for each flow.
+  Met make_exchange(TaskId begin, TaskId end, const Work& whole, const PassExchange& exchange, std::int32_t number) {
+    const GraphTeam& team = plan_.teams[number];
+    Met met{.team = number};
+    for (const CoupledFlow& flow : flows_of(team, exchange)) {
+      Work work = work_of_flow(TaskKind::exchange, team.device, whole.stage, leg_of(flow.leg), team.members, flow,
+                               exchange.bytes);
+      work.axis = exchange.axis;
+      const TaskId block = add(work, begin, end);
+      if (met.first != kNone) {
+        follow(met.last, block, end - begin);
+      }
+      met.first = met.first == kNone ? block : met.first;
+      met.last = block;
+    }
+    return met;
   }
 
   std::int32_t leg_of(const Leg& leg) {
@@ -316,36 +384,28 @@ private:
     made_.program_begin.push_back(static_cast<std::int32_t>(made_.program.size()));
   }
 
-  // What all devices of a group have in common: where its exchanges' blocks begin in exchanges_, and the place in them.
-  struct Met {
-    std::int32_t blocks, offset;
-  };
-
   TaskGraph made_, old_;
-  std::span<const TimedPass> passes_;
-  std::vector<char> expands_;                        // [pass]
-  std::vector<TaskId> first_, last_;                 // [old task]: its first and last step
-  std::vector<std::int32_t> steps_;                  // [old task]: where its steps' blocks begin in blocks_
-  std::vector<TaskId> blocks_;                       // the first task of each block
-  std::vector<std::pair<TaskId, TaskId>> exchanges_; // the first and last flow's blocks of each exchange
-  std::vector<Met> met_;
-  std::vector<std::map<std::pair<double, std::int32_t>, std::int32_t>> begun_; // [pass]: begin, micro-batch -> met_
-  TaskId exchanges_of_ = kNone;             // the first of the tasks for which exchanges were made last
-  std::int32_t exchange_blocks_ = 0;        // where these begin in exchanges_
+  const ExchangePlan& plan_;
+  std::vector<char> divides_;        // [pass]
+  std::vector<TaskId> first_, last_; // [old task]: its first and last step
+  std::vector<std::int32_t> steps_;  // [old task]: where its steps' blocks begin in blocks_
+  std::vector<TaskId> blocks_;       // the first task of each block
+  // Team, kind of pass, number of the exchange in it, first micro-batch.
+  std::map<std::tuple<std::int32_t, int, std::size_t, std::int32_t>, Met> begun_;
   std::map<const Leg*, std::int32_t> legs_; // known legs of flows
   std::vector<Edge> edges_;
 };
 
-// At most: an exchange counts once for each device of its group.
-double tasks_with_steps(const TaskGraph& graph, std::span<const TimedPass> passes, std::span<const char> expands) {
+// At most: an exchange counts once for each device of its team.
+double tasks_with_steps(const TaskGraph& graph, const ExchangePlan& plan, const std::vector<char>& divides) {
   const std::vector<std::int32_t> count = graph.tasks_per_work();
   double tasks = 0;
   for (std::size_t index = 0; index < count.size(); ++index) {
     const Work& work = graph.works[index];
-    const bool divides = work.pass >= 0 && expands[work.pass] != 0;
-    const double steps = divides ? static_cast<double>(passes[work.pass].pass->computations.size() +
-                                                       passes[work.pass].pass->exchanges.size())
-                                 : 1;
+    const bool is_divided = work.pass >= 0 && divides[work.pass] != 0;
+    const double steps = is_divided ? static_cast<double>(plan.passes[work.pass].pass->computations.size() +
+                                                          plan.passes[work.pass].pass->exchanges.size())
+                                    : 1;
     tasks += steps * count[index];
   }
   return tasks;
@@ -353,24 +413,21 @@ double tasks_with_steps(const TaskGraph& graph, std::span<const TimedPass> passe
 
 } // namespace
 
-TaskGraph expand_exchanges(TaskGraph graph, std::span<const TimedPass> passes, const TaskGraphRequest& request) {
-  std::optional<SharingGroups> sharing;
+TaskGraph expand_exchanges(TaskGraph graph, const ExchangePlan& plan, const TaskGraphRequest& request) {
+  const TeamsOfPasses teams(graph, plan);
+  std::optional<SharingTeams> sharing;
   if (request.exchanges == ExchangeTasks::where_shared) {
-    sharing.emplace(graph, passes, request.router.platform());
+    sharing.emplace(graph, plan, teams, request.router.platform());
   }
-  std::vector<char> expands;
-  for (const TimedPass& pass : passes) {
-    const bool has_flows = pass.group->group.ways != nullptr && !pass.pass->exchanges.empty();
-    expands.push_back(has_flows && (!sharing || sharing->has(members_of(pass))) ? 1 : 0);
-  }
-  if (std::count(expands.begin(), expands.end(), 1) == 0) {
+  std::vector<char> divides = passes_to_divide(plan, teams, sharing ? &*sharing : nullptr);
+  if (std::count(divides.begin(), divides.end(), 1) == 0) {
     return graph;
   }
-  if (const double tasks = tasks_with_steps(graph, passes, expands); tasks > request.most_tasks) {
+  if (const double tasks = tasks_with_steps(graph, plan, divides); tasks > request.most_tasks) {
     graph.undivided = tasks;
     return graph;
   }
-  return Expansion(std::move(graph), passes, std::move(expands)).run();
+  return Expansion(std::move(graph), plan, std::move(divides)).run();
 }
 
 } // namespace stagecraft

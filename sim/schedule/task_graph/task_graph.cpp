@@ -38,8 +38,8 @@ TaskGraph TaskGraphBuilder::build() {
   }
   write_edges();
   set_ties(graph_, std::move(ties_));
-  if (request_.exchanges != ExchangeTasks::none && !passes_.empty()) {
-    return expand_exchanges(std::move(graph_), passes_, request_);
+  if (request_.exchanges != ExchangeTasks::none && !exchanges_.passes.empty()) {
+    return expand_exchanges(std::move(graph_), exchanges_, request_);
   }
   return std::move(graph_);
 }

@@ -25,14 +25,16 @@ struct Work {
   std::int32_t to_stage = 0; ///< a transfer's receiving stage
   std::int32_t channel = -1; ///< the channel of a transfer whose bytes follow those sent before it; -1: none
   std::int32_t members = -1; ///< who takes part in a communication: a list of TaskGraph::members; -1: not known
+  Axis axis = Axis::tensor;  ///< of an exchange
   Seconds seconds;           ///< time of a computation or load, or of a transfer that has its links for itself
   Seconds latency;           ///< a transfer's latency, paid before its bytes flow
   double bytes = 0;          ///< a transfer's bytes, a whole number
-  /// Of a computation: the parts of its time in which its tensor-parallel group exchanges data, in all and waiting for
-  /// latencies; and the leg to its neighbour in the group's ring, among TaskGraph::group_legs; -1 where it exchanges
-  /// nothing.
+  /// Of a computation: the parts of its time in which its replica exchanges data and computes nothing, in all and
+  /// waiting for latencies; and the leg to its neighbour in the ring of its innermost group, among
+  /// TaskGraph::group_legs; -1 where it exchanges nothing.
   double exchanging = 0, exchanging_latency = 0;
   double exchanging_hidden = 0; ///< the part of it in which the group exchanges data and computes
+  std::array<double, kPassAxes.size()> exchanging_parts{}; ///< of both, by axis; they add up to 1
   std::int32_t group_leg = -1;
   std::int32_t pass = -1; ///< of such a computation: the same number for all devices of the group; -1: no exchange
   double part_begin = 0, part_end = 1; ///< the part of a pass that it is, where gradients are reduced in between

@@ -48,7 +48,7 @@ private:
     TaskId last = kNone;                  // task after which the stage's gradients are complete
     std::vector<TaskId> parts;            // tasks of the last backward, one per bucket of gradients; empty: undivided
     std::int32_t group_leg = -1;          // as in Work
-    std::int32_t passes = -1;             // the first of the group's in passes_; -1: a replica without a group
+    std::int32_t passes = -1;             // the first of the replica's among the passes; -1: it exchanges nothing
     const Turns* turns = nullptr;         // nullptr: all micro-batches
     std::vector<std::int32_t> recomputed; // [micro-batch]: its place in the block of R, or -1; empty: no R
     // Where passes are divided into units: [UnitPass], the blocks that follow the first one, as they run.
@@ -90,6 +90,7 @@ private:
   std::int32_t add_group_leg(int stage, const ReplicaCost& cost);
   enum class Pass { forward, backward, backward_input, recompute, optimizer };
   static constexpr int kPasses = 5;
+  void list_teams(int stage);
   void list_passes(int stage, std::size_t device, ReplicaTasks& replica);
   void note_exchange(std::optional<Pass> pass, const ReplicaTasks& replica, Work& work) const;
   void fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica);
@@ -190,8 +191,8 @@ private:
   std::vector<int> index_of_;
   std::vector<std::vector<ReplicaTasks>> replicas_;
   std::vector<std::unique_ptr<Turns>> turns_;
-  std::vector<TimedPass> passes_; // of each group kPasses
-  bool recomputes_ = false;       // whether any micro-batch is recomputed
+  ExchangePlan exchanges_;  // passes: of each replica kPasses
+  bool recomputes_ = false; // whether any micro-batch is recomputed
   std::vector<int>
       backwards_left_; // [stage]: backwards left in the program being written; empty if no stage divides its last
   std::vector<std::int32_t> unit_of_;                              // [task]: the unit that it computes, or -1

@@ -14,6 +14,7 @@ void TaskGraphBuilder::make_replicas() {
     }
   }
   for (int s = 0; s < stages(); ++s) {
+    list_teams(s);
     for (std::size_t i = 0; i < replicas_[s].size(); ++i) {
       read_orders(s, replicas_[s][i]);
       fill_replica(s, cost_.stages[s].replicas[i], replicas_[s][i]);
@@ -72,15 +73,22 @@ TaskGraphBuilder::Handover TaskGraphBuilder::hand_over(const StageMemory& memory
   return {std::max(rest - all, Bytes{0}), std::max(all - rest, Bytes{0}), rest};
 }
 
-// The first leg to the next rank of a device's tensor-parallel group; -1 for a device alone.
+// The first leg to the next rank of a device's innermost team; -1 for a device alone.
 std::int32_t TaskGraphBuilder::add_group_leg(int stage, const ReplicaCost& cost) {
   const StageCost& of_stage = cost_.stages[stage];
-  if (of_stage.tensor_parallel == 1) {
+  const auto at = static_cast<std::size_t>(&cost - of_stage.replicas.data());
+  if (of_stage.teams.all.empty()) {
     return -1;
   }
-  const auto at = static_cast<std::size_t>(&cost - of_stage.replicas.data());
-  const std::size_t first = at - of_stage.rank(at);
-  const DeviceId next = of_stage.replicas[first + (at - first + 1) % of_stage.tensor_parallel].device;
+  const auto& of_device = of_stage.teams.of[at];
+  const auto innermost = std::find_if(of_device.begin(), of_device.end(), [](std::int32_t team) { return team >= 0; });
+  if (innermost == of_device.end()) {
+    return -1;
+  }
+  const std::vector<std::int32_t>& places = of_stage.teams.all[*innermost].places;
+  const auto own = std::find(places.begin(), places.end(), static_cast<std::int32_t>(at));
+  const std::int32_t after = own + 1 == places.end() ? places.front() : *(own + 1);
+  const DeviceId next = of_stage.replicas[after].device;
   const Route* route = request_.router.find(cost.device, next);
   if (route == nullptr || route->legs.empty()) {
     return -1;
@@ -89,7 +97,25 @@ std::int32_t TaskGraphBuilder::add_group_leg(int stage, const ReplicaCost& cost)
   return static_cast<std::int32_t>(graph_.group_legs.size()) - 1;
 }
 
-// Lists the passes of a device's group, once for all of its devices.
+// Lists the teams of a stage's devices.
+void TaskGraphBuilder::list_teams(int stage) {
+  const Teams& teams = cost_.stages[stage].teams;
+  const auto first = static_cast<std::int32_t>(exchanges_.teams.size());
+  for (const Team& team : teams.all) {
+    std::vector<std::int32_t> devices;
+    for (const std::int32_t place : team.places) {
+      devices.push_back(replicas_[stage][place].device);
+    }
+    exchanges_.teams.push_back({&team, devices.front(), add_members(devices)});
+  }
+  for (std::size_t place = 0; place < teams.of.size() && !teams.all.empty(); ++place) {
+    auto& of_device = exchanges_.teams_of[{stage, replicas_[stage][place].device}];
+    std::transform(teams.of[place].begin(), teams.of[place].end(), of_device.begin(),
+                   [&](std::int32_t team) { return team < 0 ? team : first + team; });
+  }
+}
+
+// Lists the passes of a device's replica, once for all of its devices.
 void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& replica) {
   const StageCost& of_stage = cost_.stages[stage];
   const TensorGroup* group = of_stage.group_of(device);
@@ -101,33 +127,38 @@ void TaskGraphBuilder::list_passes(int stage, std::size_t device, ReplicaTasks& 
     replica.passes = replicas_[stage][device - rank].passes;
     return;
   }
-  replica.passes = static_cast<std::int32_t>(passes_.size());
+  replica.passes = static_cast<std::int32_t>(exchanges_.passes.size());
   const ReplicaCost& cost = of_stage.replicas[device];
   const GroupPasses& of_group = *group->passes;
-  std::vector<std::int32_t> devices;
-  for (int r = 0; r < of_stage.tensor_parallel; ++r) {
-    devices.push_back(replicas_[stage][device + r].device);
-  }
-  const std::int32_t members = add_members(std::move(devices));
   const Seconds prediction = request_.schedule.predicts_weights ? cost.prediction : Seconds{0};
-  passes_.push_back({&of_group.forward, group, stage, replica.device, members, prediction, Seconds{0}});
+  int kind = 0;
+  const auto add = [&](const GroupPass& pass, Seconds before, Seconds after) {
+    exchanges_.passes.push_back({&pass, stage, kind++, before, after});
+  };
+  add(of_group.forward, prediction, Seconds{0});
   for (const GroupPass* pass : {&of_group.backward, &of_group.backward_input, &of_group.recompute}) {
-    passes_.push_back({pass, group, stage, replica.device, members, Seconds{0}, Seconds{0}});
+    add(*pass, Seconds{0}, Seconds{0});
   }
-  passes_.push_back(
-      {&of_group.terms, group, stage, replica.device, members, Seconds{0}, cost.optimizer - of_group.terms.seconds});
+  add(of_group.terms, Seconds{0}, cost.optimizer - of_group.terms.seconds);
 }
 
 // Says which part of the work's time the device's group exchanges data.
 void TaskGraphBuilder::note_exchange(std::optional<Pass> pass, const ReplicaTasks& replica, Work& work) const {
   const std::int32_t number = pass && replica.passes >= 0 ? replica.passes + static_cast<int>(*pass) : kNone;
-  const Exchanged exchanged = number != kNone ? passes_[number].pass->exchanged : Exchanged{};
+  const Exchanged exchanged = number != kNone ? exchanges_.passes[number].pass->exchanged : Exchanged{};
   const bool any = exchanged.all.value > 0 && work.seconds.value > 0;
   work.pass = any ? number : kNone;
   work.exchanging = any ? exchanged.all / work.seconds : 0;
   work.exchanging_latency = any ? exchanged.latency / work.seconds : 0;
   work.exchanging_hidden = any ? exchanged.hidden / work.seconds : 0;
   work.group_leg = any ? replica.group_leg : -1;
+  if (any) {
+    const auto& of_axes = exchanges_.passes[number].pass->of_axes;
+    const Seconds all = std::accumulate(of_axes.begin(), of_axes.end(), Seconds{0});
+    for (std::size_t i = 0; i < of_axes.size(); ++i) {
+      work.exchanging_parts[i] = of_axes[i] / all;
+    }
+  }
 }
 
 void TaskGraphBuilder::fill_replica(int stage, const ReplicaCost& cost, ReplicaTasks& replica) {

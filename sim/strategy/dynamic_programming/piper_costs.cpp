@@ -103,7 +103,7 @@ PiperDegree derived_degree(const Problem& problem, const std::vector<DeviceId>& 
       continue;
     }
     const Seconds backward = backward_seconds(slowest, part, group, 1);
-    slowest.forward += forward_wait(part, group, 1);
+    slowest.forward = forward_seconds(slowest, part, group, 1);
     made.forward.back() = slowest.forward.value;
     Bytes input = model.predecessors[op].empty() ? problem.input_bytes() : Bytes{0};
     for (const OperatorId before : model.predecessors[op]) {

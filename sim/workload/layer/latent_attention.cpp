@@ -49,7 +49,8 @@ LayerCost latent_attention_cost(const Layer& layer) {
   return {.forward = make_pass(products + 3 * turned, attended + prepared, 0, 2),
           .backward_input = make_pass(2.5 * products + 3 * turned, 2 * attended + prepared, 0, 2),
           .kept = {.inputs = true, .output = true, .extra = keys + tokens * layer.heads},
-          .seen = pairs / (tokens * tokens)};
+          .seen = pairs / (tokens * tokens),
+          .mask = mask_of(layer)};
 }
 
 Signature latent_attention_signature(const Layer& layer, std::int64_t samples) {
@@ -62,6 +63,7 @@ Signature latent_attention_signature(const Layer& layer, std::int64_t samples) {
                       {-1, tensor_of(samples, kTokenLetter, layer.inputs[2], rotary)}};
   signature.output = tensor_of(samples, kTokenLetter, layer.output, heads);
   signature.reads_inputs = true;
+  signature.queries = 0;
   return signature;
 }
 

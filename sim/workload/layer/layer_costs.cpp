@@ -213,6 +213,10 @@ double attended_pairs(const Layer& layer) {
                          [&](double sum, int length) { return sum + pairs_of(layer, length); });
 }
 
+AttentionMask mask_of(const Layer& layer) {
+  return {static_cast<std::int64_t>(layer.sequence), layer.causal, layer.window, layer.documents};
+}
+
 // Dao et al. 2022: forward computes QK' and PV; backward QK' again, then dV, dP, dQ and dK: 5 products against 2.
 // Beside q, k, v and the output only the logarithm of each row's sum is kept. A sink is a learned logit of each head to
 // which no value belongs; a bias of each pair and head is read and added.
@@ -232,7 +236,8 @@ LayerCost attention_cost(const Layer& layer) {
           .backward_weight = weight_pass,
           .parameters = parameters,
           .kept = {.inputs = true, .output = true, .extra = queries * layer.heads},
-          .seen = attended_pairs(layer) / (queries * layer.positions)};
+          .seen = attended_pairs(layer) / (queries * layer.positions),
+          .mask = mask_of(layer)};
 }
 
 // Per layer and direction, 4 gates of (in + hidden + 2 biases) x hidden. One product for the inputs of all steps, then

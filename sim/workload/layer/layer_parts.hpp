@@ -27,6 +27,7 @@ inline KernelCall make_gemm(double batch, double m, double n, double k, Gemm gro
 /// Pairs of a query and a key that attention computes, of layer.sequence queries and layer.positions keys: the i-th of
 /// the causal queries of a document sees i keys, or the last layer.window of them.
 double attended_pairs(const Layer& layer);
+AttentionMask mask_of(const Layer& layer);
 /// Fills in layer.documents for `tokens`: one length stands for all documents, the last of which may be shorter. Throws
 /// InputError where lengths do not add up to the tokens.
 void complete_documents(Layer& layer, std::int64_t tokens);

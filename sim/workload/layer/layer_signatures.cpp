@@ -155,10 +155,12 @@ Signature attention_signature(const Layer& layer, std::int64_t samples) {
     const TensorDimension heads = heads_of(layer, signature);
     signature.inputs = {{-1, with(signature, layer, {heads})}};
     signature.output = with(signature, layer, {{heads.letter, {heads.sections.front()}}});
+    signature.queries = 1;
     add_head_parameters(signature, layer, heads.letter);
     return signature;
   }
   const int heads = add_letter(signature, "key-value heads", layer.key_value_heads, Along::each);
+  signature.queries = 0;
   const int others = add_letter(signature, "tokens of keys", layer.inputs[1].front(), Along::whole);
   signature.inputs = {{-1, with(signature, layer, {{heads, {features_in(layer)}}})}};
   signature.output = with(signature, layer, {{heads, {layer.output.back()}}});

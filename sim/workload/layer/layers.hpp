@@ -62,9 +62,10 @@ struct LayerCost {
   Pass forward, backward_input, backward_weight;
   double parameters = 0; ///< that are trained
   Kept kept;
-  double seen = 1;   ///< as in Operator
-  double active = 1; ///< as in Operator
-  double frozen = 0; ///< as in Operator
+  double seen = 1;                     ///< as in Operator
+  double active = 1;                   ///< as in Operator
+  double frozen = 0;                   ///< as in Operator
+  std::optional<AttentionMask> mask{}; ///< as in Operator
 };
 
 /// The kernels of each pass; empty where no shape is known.
